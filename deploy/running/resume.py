@@ -33,12 +33,16 @@ _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env", "profile"})
 _BEFORE = {
     "answer_first": True,
     "context": {"by": "rules"},
+    "crit_scope": "latest",
     "debate.failed_openings": "leave-out",
     "debate.show_confidence": True,
     "gate.require_complete": False,
+    "openings": "blind",
     "order": "given",
+    "panel": "topics",
     "passages": 0,
     "sections": "always",
+    "topics.ask_balance": False,
 }
 """What runs did whose record is older than a setting."""
 

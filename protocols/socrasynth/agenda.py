@@ -12,11 +12,12 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
 from moot.protocols.messages import Event, Failure
 from moot.protocols.socrasynth.moderation import edit_topics
-from moot.protocols.socrasynth.replies import Agenda, AgendaItem, Theme, Themes
+from moot.protocols.socrasynth.positions import ANSWER_TOPIC
+from moot.protocols.socrasynth.replies import Agenda, AgendaItem, Balance, Theme, Themes
 from moot.protocols.socrasynth.settings import TopicSettings
-from moot.protocols.socrasynth.sides import SIDES, Side, Topic, other, subject_slots
+from moot.protocols.socrasynth.sides import SIDES, Side, Topic, open_answers, other, subject_slots
 
-PROPOSE, REFINE, FIX = "socrasynth/propose", "socrasynth/refine", "socrasynth/agenda"
+BALANCE, THEMES, FIX = "socrasynth/balance", "socrasynth/themes", "socrasynth/agenda"
 
 Proposals = Mapping[str, Sequence[Theme]]
 """Themes by the role that proposed them; a side whose proposal failed has none."""
@@ -28,7 +29,8 @@ class Topics:
 
     Attributes:
         topics: at least one, no two with the same title.
-        flags: `fewer-topics` (the moderator's, whom no person corrected), `proposal-failed`.
+        flags: `fewer-topics` (the moderator's, whom no person corrected), `proposal-failed`, and `subject-unbalanced`
+            (a side finds it so).
     """
 
     topics: tuple[Topic, ...]
@@ -36,43 +38,70 @@ class Topics:
 
 
 async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topics:
-    """The topics; paths `topics/propose/agent/I`, `topics/refine/agent/I`, `topics/moderator`, `moderation/topics`.
+    """The topics; on a closed list there is one, which answer is right, and nobody is asked.
 
-    Notes the event `topics`: what was proposed and refined, the list, what was merged or dropped, and who had the last
-    word.
+    Paths `topics/balance/agent/I` where configured, `topics/propose/agent/I`, `topics/refine/agent/I`,
+    `topics/moderator`, `moderation/topics`.
+
+    Notes the event `topics`: whether each side finds the subject balanced, if asked, what was proposed and refined, the
+    list, what was merged or dropped, and who had the last word.
 
     Raises:
         AskFailed: the moderator gave no usable list.
         QuorumFailed: neither side proposed anything.
     """
+    if open_answers(case):
+        floor.note(Event("topics", "topics", _topics_record({}, {}, (ANSWER_TOPIC,), 1, "protocol")))
+        return Topics((ANSWER_TOPIC,))
+    balance = await _balance(case, floor) if settings.ask_balance else {}
     proposed = await _propose(case, floor, settings)
     refined = await _refine(case, floor, settings, proposed)
     slots = subject_slots(case, ()) | {"themes": _tagged(refined), "count": settings.count}
     turn = await floor.ask("moderator/0", FIX, slots, reply=Agenda, path="topics/moderator")
     fixed, merged, dropped = without_repeats(turn.reply.topics, settings.count)
-    topics = await edit_topics(floor, fixed, path="moderation/topics")
-    data: dict[str, Any] = {
-        "proposed": _record(proposed),
-        "refined": _record(refined),
-        "topics": [topic.record() for topic in topics],
-        "wanted": settings.count,
-        "merged": merged,
-        "dropped": dropped,
-        "by": "moderator" if topics == fixed else "person",
-    }
+    unbalanced = [
+        f"{role} finds the subject unbalanced: {said.why}" for role, said in balance.items() if not said.balanced
+    ]
+    topics = await edit_topics(floor, fixed, unbalanced, path="moderation/topics")
+    by = "moderator" if topics == fixed else "person"
+    data = _topics_record(proposed, refined, topics, settings.count, by) | {"merged": merged, "dropped": dropped}
+    if settings.ask_balance:
+        data["balance"] = {role: said.model_dump() for role, said in balance.items()}
     floor.note(Event("topics", "topics", data))
     # A person who edits the list has as many topics as they want.
-    flags = ("fewer-topics",) if topics == fixed and len(topics) < settings.count else ()
-    return Topics(topics, flags if len(proposed) == len(SIDES) else ("proposal-failed", *flags))
+    raised = {
+        "subject-unbalanced": bool(unbalanced),
+        "proposal-failed": len(proposed) < len(SIDES),
+        "fewer-topics": topics == fixed and len(topics) < settings.count,
+    }
+    return Topics(topics, tuple(flag for flag, is_so in raised.items() if is_so))
 
 
-async def _propose(case: Case, floor: Floor, settings: TopicSettings) -> dict[str, list[Theme]]:
-    slots = subject_slots(case, ()) | {"count": settings.proposed}
+async def _balance(case: Case, floor: Floor) -> dict[str, Balance]:
+    """By role, whether it finds the subject balanced; a side that fails is left out."""
     turns = await floor.ask_all(
         [
             Request(
                 side.name,
-                PROPOSE,
+                BALANCE,
+                subject_slots(case, ()) | {"side": side.letter, "stance": side.stance},
+                Balance,
+                f"topics/balance/{side.name}",
+                images=case.images,
+            )
+            for side in SIDES
+        ]
+    )
+    return {turn.role: turn.reply for turn in turns if not isinstance(turn, Failure)}
+
+
+async def _propose(case: Case, floor: Floor, settings: TopicSettings) -> dict[str, list[Theme]]:
+    slots = subject_slots(case, ()) | {"count": settings.proposed, "own": [], "others": []}
+    turns = await floor.ask_all(
+        [
+            Request(
+                side.name,
+                THEMES,
                 slots | {"side": side.letter, "stance": side.stance},
                 Themes,
                 f"topics/propose/{side.name}",
@@ -104,7 +133,7 @@ def _refinement(case: Case, settings: TopicSettings, side: Side, proposed: Propo
         "own": [theme.model_dump() for theme in proposed.get(side.name, ())],
         "others": [theme.model_dump() for theme in proposed.get(other(side).name, ())],
     }
-    return Request(side.name, REFINE, slots, Themes, f"topics/refine/{side.name}")
+    return Request(side.name, THEMES, slots, Themes, f"topics/refine/{side.name}")
 
 
 def _tagged(proposals: Proposals) -> list[dict[str, str]]:
@@ -133,6 +162,20 @@ def without_repeats(
     kept = list(first.values())
     topics = tuple(Topic(item.title, item.description.strip()) for item in kept[:count])
     return topics, merged, [item.title for item in kept[count:]]
+
+
+def _topics_record(
+    proposed: Proposals, refined: Proposals, topics: Sequence[Topic], wanted: int, by: str
+) -> dict[str, Any]:
+    return {
+        "proposed": _record(proposed),
+        "refined": _record(refined),
+        "topics": [topic.record() for topic in topics],
+        "wanted": wanted,
+        "merged": [],
+        "dropped": [],
+        "by": by,
+    }
 
 
 def _record(proposals: Proposals) -> dict[str, list[dict[str, str]]]:

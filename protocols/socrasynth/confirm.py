@@ -7,10 +7,11 @@ from typing import Any
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
+from moot.protocols.socrasynth.debater_slots import debater_slots
 from moot.protocols.socrasynth.replies import LastWord
 from moot.protocols.socrasynth.rounds import Rounds, decoding_at, note_concession
 from moot.protocols.socrasynth.settings import SocraSynthSettings
-from moot.protocols.socrasynth.sides import SIDES, Said, Side, by_title, debater_slots
+from moot.protocols.socrasynth.sides import SIDES, Said, Side, by_title
 
 CONFIRM = "socrasynth/confirm"
 
@@ -34,6 +35,7 @@ async def confirm(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynth
     for side, turn in heard:
         if turn.reply.conceded:
             note_concession(floor, rounds, side, turn.path)
+    rounds.positions.concede([side for side, turn in heard if turn.reply.conceded])
     rounds.said += [word for word in added if word.by_topic or word.conceded]
     presented: dict[str, bool | None] = {side.name: None for side in SIDES}
     data: dict[str, Any] = {
@@ -48,7 +50,7 @@ async def confirm(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynth
 
 
 def _request(case: Case, rounds: Rounds, side: Side, settings: SocraSynthSettings) -> Request[LastWord]:
-    slots = debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said)
+    slots = debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said, rounds.positions)
     decoding = decoding_at(rounds.kappa, settings)
     return Request(side.name, CONFIRM, slots, LastWord, f"confirm/{side.name}", decoding=decoding)
 

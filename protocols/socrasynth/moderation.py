@@ -50,9 +50,16 @@ class Guidance:
         return new or self.kappa is not None or bool(self.questions)
 
 
-async def edit_topics(floor: Floor, topics: Sequence[Topic], *, path: str) -> tuple[Topic, ...]:
-    """The topics as a person leaves them; unattended, as they are."""
-    guidance = await _consult(floor, topics, "Topics", _listed(topics), (GO_ON, EDIT), path)
+async def edit_topics(
+    floor: Floor, topics: Sequence[Topic], remarks: Sequence[str] = (), *, path: str
+) -> tuple[Topic, ...]:
+    """The topics as a person leaves them; unattended, as they are.
+
+    Args:
+        remarks: lines that the form shows below the topics.
+    """
+    body = "\n".join([_listed(topics), *remarks])
+    guidance = await _consult(floor, topics, "Topics", body, (GO_ON, EDIT), path)
     return guidance.topics
 
 

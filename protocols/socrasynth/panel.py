@@ -9,11 +9,12 @@ from typing import Any, Literal
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
-from moot.protocols.socrasynth.replies import Comparison
+from moot.protocols.socrasynth.positions import Positions
+from moot.protocols.socrasynth.replies import Comparison, WholeComparison
 from moot.protocols.socrasynth.scoring import Marks, Outcome, Sheet, outcome_of
-from moot.protocols.socrasynth.sides import AGAINST, FOR, Side, Topic, subject_slots
+from moot.protocols.socrasynth.sides import SIDES, Side, Topic, subject_slots
 
-TEMPLATE = "socrasynth/panel"
+TEMPLATE, WHOLE_TEMPLATE = "socrasynth/panel", "socrasynth/panel_whole"
 
 NOTHING_SAID = "neither side closed on it"
 
@@ -79,11 +80,60 @@ def _sheet(
             missing[number] = NOTHING_SAID if turn is None else f"{turn.kind}: {turn.message}"
             continue
         reply = turn.reply
-        marks.append((reply.first, reply.second) if order == 1 else (reply.second, reply.first))
+        marks.append(_pair(reply.first, reply.second, order))
         rationales.append(reply.rationale)
         if reply.repairs:
             repairs[number] = reply.repairs
     return Sheet(judge, order, tuple(marks), tuple(rationales), missing, repairs)
+
+
+async def whole_sheets_of(
+    floor: Floor, bout: Bout, closed: Sequence[bool], path: str
+) -> tuple[list[Sheet], dict[str, str]]:
+    """Every judge's sheet in both orders from one reading of all topics each, and the judges' models by role.
+
+    Paths `{path}/order/O/judge/J`.
+
+    Args:
+        closed: per topic, whether a side closed on it; where neither did, marks are missing.
+    """
+    places = [(judge, order) for judge in floor.panel("judge") for order in ORDERS]
+    requests = []
+    for judge, order in places:
+        first, second = (bout.a, bout.b) if order == 1 else (bout.b, bout.a)
+        slots = {**bout.slots, "first": dict(first), "second": dict(second)}
+        requests.append(Request(judge, bout.template, slots, WholeComparison, f"{path}/order/{order}/{judge}"))
+    turns = await floor.ask_all(requests)
+    sheets = [_whole_sheet(judge, order, closed, turn) for (judge, order), turn in zip(places, turns, strict=True)]
+    return sheets, {turn.role: turn.model for turn in turns if not isinstance(turn, Failure)}
+
+
+def _whole_sheet(
+    judge: str, order: Literal[1, 2], closed: Sequence[bool], turn: Turn[WholeComparison] | Failure
+) -> Sheet:
+    failed = f"{turn.kind}: {turn.message}" if isinstance(turn, Failure) else "not marked"
+    told = [] if isinstance(turn, Failure) else turn.reply.marks
+    marked = {one.topic: one for one in reversed(told)}  # of two on one topic the first counts
+    found = [marked.get(number) if was_closed else None for number, was_closed in enumerate(closed, start=1)]
+    missing = {
+        number: failed if closed[number - 1] else NOTHING_SAID
+        for number, one in enumerate(found, start=1)
+        if one is None
+    }
+    return Sheet(
+        judge,
+        order,
+        tuple(None if one is None else _pair(one.first, one.second, order) for one in found),
+        ("",) * len(closed),
+        missing,
+        {number: one.repairs for number, one in enumerate(found, start=1) if one is not None and one.repairs},
+        "" if isinstance(turn, Failure) else turn.reply.rationale,
+    )
+
+
+def _pair(first: float, second: float, order: Literal[1, 2]) -> Marks:
+    """Marks of A and B, whoever came first."""
+    return (first, second) if order == 1 else (second, first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +155,25 @@ async def judge_closings(
     topics: Sequence[Topic],
     statements: Mapping[Side, Mapping[str, str]],
     debaters: Collection[str],
+    positions: Positions,
+    *,
+    whole: bool = False,
 ) -> Ruling:
     """The panel's ruling on the closing statements; paths `panel/order/O/topic/N/judge/J`. Notes the event `panel`.
 
     Args:
         statements: by side and title.
         debaters: the models that debated.
+        positions: on a closed list, what each side argues for.
+        whole: every judge reads all topics at once; paths are then `panel/order/O/judge/J`.
     """
-    bouts = [_bout(case, topic, statements) for topic in topics]
-    sheets, models = await sheets_of(floor, bouts, "panel")
+    if whole:
+        bout = _whole_bout(case, topics, statements, positions)
+        closed = [any(topic.title in statements[side] for side in SIDES) for topic in topics]
+        sheets, models = await whole_sheets_of(floor, bout, closed, "panel")
+    else:
+        bouts = [_bout(case, topic, statements, positions) for topic in topics]
+        sheets, models = await sheets_of(floor, bouts, "panel")
     outcome = outcome_of(sheets)
     not_independent = tuple(judge for judge, model in models.items() if model in debaters and not _is_drawn(model))
     data = {
@@ -142,12 +202,27 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _bout(case: Case, topic: Topic, statements: Mapping[Side, Mapping[str, str]]) -> Bout | None:
-    if not any(topic.title in statements[side] for side in (FOR, AGAINST)):
+def _bout(case: Case, topic: Topic, statements: Mapping[Side, Mapping[str, str]], positions: Positions) -> Bout | None:
+    if not any(topic.title in statements[side] for side in SIDES):
         return None
     slots = subject_slots(case, ()) | {"topic": topic.record()}
-    return Bout(TEMPLATE, slots, _shown(FOR, topic, statements), _shown(AGAINST, topic, statements))
+    first, second = (
+        {"stance": positions.word(case, side), "text": statements[side].get(topic.title, "")} for side in SIDES
+    )
+    return Bout(TEMPLATE, slots, first, second)
 
 
-def _shown(side: Side, topic: Topic, statements: Mapping[Side, Mapping[str, str]]) -> dict[str, str]:
-    return {"stance": side.stance, "text": statements[side].get(topic.title, "")}
+def _whole_bout(
+    case: Case, topics: Sequence[Topic], statements: Mapping[Side, Mapping[str, str]], positions: Positions
+) -> Bout:
+    first, second = (
+        {
+            "stance": positions.word(case, side),
+            "statements": [
+                {"topic": number, "text": statements[side].get(topic.title, "")}
+                for number, topic in enumerate(topics, start=1)
+            ],
+        }
+        for side in SIDES
+    )
+    return Bout(WHOLE_TEMPLATE, subject_slots(case, topics), first, second)

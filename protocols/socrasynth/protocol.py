@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
@@ -14,24 +14,31 @@ from moot.protocols.messages import Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
 from moot.protocols.socrasynth.calls import calls_for
-from moot.protocols.socrasynth.closing import Joint, close, propose_jointly
+from moot.protocols.socrasynth.closing import Statements, close
 from moot.protocols.socrasynth.confirm import confirm
+from moot.protocols.socrasynth.joint import Joint, propose_jointly
 from moot.protocols.socrasynth.panel import Ruling, judge_closings
 from moot.protocols.socrasynth.replies import (
     Agenda,
     Amendment,
+    Balance,
     Closing,
     Comparison,
     Consent,
     Draft,
+    LabelledAmendment,
+    LabelledDraft,
+    LabelledOpening,
     LastWord,
+    Opening,
     Speech,
     Themes,
+    WholeComparison,
 )
 from moot.protocols.socrasynth.rounds import Rounds, hold_rounds
 from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.settings import SocraSynthSettings
-from moot.protocols.socrasynth.sides import answer_of
+from moot.protocols.socrasynth.sides import SIDES, answer_of, last_words
 from moot.protocols.socrasynth.versus import compare_with_answer
 
 
@@ -59,9 +66,22 @@ class SocraSynth:
     judges_apart = True
     replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
         {
-            "agent": (Themes, Speech, LastWord, Closing, Draft, Amendment, Consent),
+            "agent": (
+                Balance,
+                Themes,
+                Opening,
+                LabelledOpening,
+                Speech,
+                LastWord,
+                Closing,
+                Draft,
+                LabelledDraft,
+                Amendment,
+                LabelledAmendment,
+                Consent,
+            ),
             "moderator": (Agenda,),
-            "judge": (Reading, Comparison),
+            "judge": (Reading, Comparison, WholeComparison),
         }
     )
     most_members: Mapping[str, int] = MappingProxyType({"agent": 2, "moderator": 1})
@@ -78,8 +98,10 @@ class SocraSynth:
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one subject.
 
-        Notes the events `topics`, `contentiousness`, `round`, `concession`, `stop`, `confirm`, `closing`, `joint`,
-        `panel`, those of CRIT, `moderation` for what a person did, and `versus` where configured.
+        On a closed list the answer is the label that both sides come to hold, or propose together, and None without
+        one; on a subject it is the panel's. Notes the events `topics`, `contentiousness`, `positions` (closed lists),
+        `round`, `concession`, `stop`, `confirm`, `closing`, `joint`, `panel`, those of CRIT, `moderation` for what a
+        person did, and `versus` where configured.
 
         Raises:
             AskFailed: the moderator gave no usable list of topics.
@@ -88,24 +110,51 @@ class SocraSynth:
         topics = await fix_topics(case, floor, self.settings.topics)
         rounds = await hold_rounds(case, floor, topics.topics, self.settings)
         await confirm(case, floor, rounds, self.settings)
-        statements, unclosed = await close(case, floor, rounds, self.settings)
+        agreed, unclosed = rounds.positions.agreed is not None, False
+        if agreed:  # there is nothing left to close, nor to compare
+            statements: Statements = {side: last_words(rounds.said, side, rounds.topics) for side in SIDES}
+        else:
+            statements, failed = await close(case, floor, rounds, self.settings)
+            unclosed = bool(failed)
         joint = await propose_jointly(case, floor, rounds, statements, self.settings)
-        ruling = await judge_closings(case, floor, rounds.topics, statements, rounds.models)
-        preferred = None
+        ruling = None
+        if not agreed:
+            whole = self.settings.panel == "whole"
+            ruling = await judge_closings(
+                case, floor, rounds.topics, statements, rounds.models, rounds.positions, whole=whole
+            )
+        more: dict[str, Any] = {}
         if self.settings.versus_qa:
-            preferred = await compare_with_answer(case, floor, rounds.topics, joint)
-        flags = _flags(topics, rounds, bool(unclosed), joint, ruling)
-        return _verdict(case, rounds, joint, ruling, flags, {"versus": preferred} if self.settings.versus_qa else {})
+            more = {"versus": await compare_with_answer(case, floor, rounds.topics, joint)}
+        flags = _flags(topics, rounds, unclosed, joint, ruling)
+        return _verdict(case, rounds, joint, ruling, flags, more)
 
 
-def _flags(topics: Topics, rounds: Rounds, unclosed: bool, joint: Joint | None, ruling: Ruling) -> tuple[str, ...]:
+def _consensus(rounds: Rounds, joint: Joint | None) -> str | None:
+    """On a closed list, the label that both sides hold, or else propose together."""
+    return rounds.positions.agreed or (joint.consensus if joint is not None else None)
+
+
+def _reached(rounds: Rounds, joint: Joint | None) -> Literal["at once", "concession", "proposal"] | None:
+    """How both sides came to one answer; None where they did not."""
+    if rounds.positions.agreed is not None:
+        return "concession" if rounds.conceded else "at once"
+    return None if _consensus(rounds, joint) is None else "proposal"
+
+
+def _flags(
+    topics: Topics, rounds: Rounds, unclosed: bool, joint: Joint | None, ruling: Ruling | None
+) -> tuple[str, ...]:
+    missing = ruling is not None and (bool(ruling.outcome.missing) or not ruling.outcome.position_bias)
     raised = {
+        "agreed-at-once": _reached(rounds, joint) == "at once",
         "conceded": bool(rounds.conceded),
         "closing-failed": unclosed,
         "joint-failed": joint is None,
         "reservations": joint is not None and not all(joint.consents.values()),
-        "judges-missing": bool(ruling.outcome.missing) or not ruling.outcome.position_bias,
-        "judges-not-independent": bool(ruling.not_independent),
+        "no-consensus": bool(rounds.positions.named) and _reached(rounds, joint) is None,
+        "judges-missing": missing,
+        "judges-not-independent": ruling is not None and bool(ruling.not_independent),
     }
     return (*topics.flags, *(flag for flag, is_so in raised.items() if is_so))
 
@@ -114,27 +163,29 @@ def _verdict(
     case: Case,
     rounds: Rounds,
     joint: Joint | None,
-    ruling: Ruling,
+    ruling: Ruling | None,
     flags: tuple[str, ...],
     more: Mapping[str, Any],
 ) -> Verdict:
-    outcome = ruling.outcome
-    winner = None if outcome.winner is None else ANSWERS[outcome.winner]
-    totals = outcome.totals
+    outcome = None if ruling is None else ruling.outcome
+    winner = None if outcome is None or outcome.winner is None else ANSWERS[outcome.winner]
+    totals = None if outcome is None else outcome.totals
+    listed = rounds.positions.named
     assert rounds.stop is not None, "the rounds have ended"
     return Verdict(
-        answer=answer_of(case, winner),
+        answer=_consensus(rounds, joint) if listed else answer_of(case, winner),
         how=rounds.stop,
         rounds=rounds.number,
         flags=flags,
         payload={
             "winner": winner,
             "totals": None if totals is None else {"A": totals[0], "B": totals[1]},
-            "position_bias": dict(outcome.position_bias),
+            "position_bias": {} if outcome is None else dict(outcome.position_bias),
             "topics": [topic.title for topic in rounds.topics],
             "conceded": rounds.conceded,
             "gammas": list(rounds.gammas),
             "joint": None if joint is None else joint.record(),
+            **({"positions": rounds.positions.record(), "consensus": _reached(rounds, joint)} if listed else {}),
             **more,
         },
     )

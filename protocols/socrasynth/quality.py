@@ -12,7 +12,8 @@ from moot.protocols.crit.evaluate import crit_all
 from moot.protocols.crit.result import CritResult
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.floor import Floor
-from moot.protocols.socrasynth.sides import SIDES, Side, Topic, other
+from moot.protocols.socrasynth.positions import Positions
+from moot.protocols.socrasynth.sides import SIDES, Side, Topic, open_answers, other
 
 Texts = Mapping[Side, str]
 """What each side said; a side that said nothing is left out."""
@@ -47,9 +48,11 @@ class Quality:
         return self.results[side].contradicted if side in self.results else ()
 
 
-async def appraise(case: Case, floor: Floor, texts: Texts, settings: CritSettings, path: str) -> Quality:
+async def appraise(
+    case: Case, floor: Floor, texts: Texts, settings: CritSettings, path: str, positions: Positions
+) -> Quality:
     """CRIT of every side's text against the other's; paths from `{path}/agent/I` on."""
-    results = await crit_all(floor, _documents(case, texts, path), settings)
+    results = await crit_all(floor, _documents(case, texts, path, positions), settings)
     return Quality(dict(zip(texts, results, strict=True)))
 
 
@@ -60,6 +63,7 @@ async def appraise_topics(
     topics: Sequence[Topic],
     settings: CritSettings,
     path: str,
+    positions: Positions,
 ) -> dict[str, list[float | None]]:
     """CRIT of both sides on each topic, by role, in the topics' order; paths from `{path}/topic/N/agent/I` on.
 
@@ -71,15 +75,30 @@ async def appraise_topics(
     documents = [
         document
         for number, texts in enumerate(said, start=1)
-        for document in _documents(case, texts, f"{path}/topic/{number}")
+        for document in _documents(case, texts, f"{path}/topic/{number}", positions)
     ]
     results = iter(await crit_all(floor, documents, settings))
     found = [Quality({side: next(results) for side in texts}).scores() for texts in said]
     return {side.name: [scores[side.name] for scores in found] for side in SIDES}
 
 
-def _documents(case: Case, texts: Texts, path: str) -> list[tuple[str, Document]]:
+def _documents(case: Case, texts: Texts, path: str, positions: Positions) -> list[tuple[str, Document]]:
+    facts = _facts(case)
     return [
-        (f"{path}/{side.name}", Document(side.claim(case), text, case.passage, texts.get(other(side), "")))
+        (f"{path}/{side.name}", Document(_claim(case, side, positions), text, facts, texts.get(other(side), "")))
         for side, text in texts.items()
     ]
+
+
+def _claim(case: Case, side: Side, positions: Positions) -> str:
+    """What a side stands for, as a judge of arguments reads it."""
+    if side in positions.named:
+        return f"The answer is {positions.word(case, side)}."
+    return f"{'In favour of' if side.stance == 'for' else 'Against'}: {case.question}"
+
+
+def _facts(case: Case) -> str:
+    """What is given: on a closed list the question and the possible answers, too, which the claim does not repeat."""
+    answers = open_answers(case)
+    listed = [case.question, f"Possible answers: {'; '.join(answers)}"] if answers else []
+    return "\n".join(part for part in (*listed, case.passage) if part)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from moot.protocols.labels import fold
 from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
-from moot.protocols.reply_limits import longest, most, sized_by
+from moot.protocols.reply_limits import case_label, longest, most, sized_by
 
 
 def _on_one_line(value: Any) -> Any:
@@ -27,6 +27,13 @@ Title = Annotated[
     str, Field(min_length=1, json_schema_extra=longest(80)), BeforeValidator(_on_one_line), AfterValidator(_of_words)
 ]
 """A title: single spaces, no line breaks, and more than marks, for titles are told apart by `fold`."""
+
+
+class Balance(Reply):
+    """Whether a side finds the subject balanced: whether both sides can argue about it."""
+
+    balanced: bool
+    why: str = Field(default="", json_schema_extra=longest(300))
 
 
 class Theme(Reply):
@@ -83,20 +90,14 @@ class TopicArgument(Reply):
     argument: str = Field(min_length=1, json_schema_extra=longest(540))
 
 
-class Speech(Reply):
-    """What a side says in a round: one argument per topic, that it concedes, or that it declines to argue its side.
+class Opening(Reply):
+    """What a side opens with: one argument per topic, or that it declines to argue its side.
 
     A side that argues has not declined, whatever it says of that.
-
-    Attributes:
-        finished: it has said all that it has to say.
-        conceded: it now takes the other side to be right.
     """
 
     declined: bool = False
     arguments: list[TopicArgument] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
-    finished: bool = False
-    conceded: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -104,7 +105,35 @@ class Speech(Reply):
         return _not_declined(value, "arguments")
 
     @model_validator(mode="after")
-    def _says_something(self) -> Speech:
+    def _says_something(self) -> Self:
+        if not (self.declined or self.arguments):
+            raise ValueError("`arguments` is empty although `declined` is false")
+        return self
+
+
+class Answered(Reply):
+    """A reply that names one of the case's labels, before all else."""
+
+    answer: str = Field(min_length=1, json_schema_extra=case_label())
+
+
+class LabelledOpening(Opening, Answered):
+    """An opening on a closed list: the answer that the side holds likeliest, and its arguments for it."""
+
+
+class Speech(Opening):
+    """What a side says in a round: one argument per topic, that it concedes, or that it declines to argue its side.
+
+    Attributes:
+        finished: it has said all that it has to say.
+        conceded: it now takes the other side to be right.
+    """
+
+    finished: bool = False
+    conceded: bool = False
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
         if not (self.declined or self.conceded or self.arguments):
             raise ValueError("`arguments` is empty although `declined` and `conceded` are false")
         return self
@@ -114,11 +143,13 @@ class TopicAddition(Reply):
     """What has not been said yet on one topic."""
 
     topic: TopicNumber
-    addition: str = Field(min_length=1, json_schema_extra=longest(540))
+    addition: str = Field(min_length=1, json_schema_extra=longest(300))
 
 
 class LastWord(Reply):
     """Whether a side has presented all that it has, and what it adds if it has not.
+
+    What it adds although it had presented all is passed over: a weak model that is held to the schema fills the list.
 
     Attributes:
         presented_all: there was nothing left to say.
@@ -128,6 +159,11 @@ class LastWord(Reply):
     presented_all: bool
     additions: list[TopicAddition] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
     conceded: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_presented_all_or_adds(cls, value: Any) -> Any:
+        return {**value, "additions": []} if isinstance(value, dict) and value.get("presented_all") is True else value
 
     @model_validator(mode="after")
     def _adds_what_is_missing(self) -> LastWord:
@@ -178,11 +214,51 @@ class Amendment(Draft):
     reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
 
 
+class LabelledDraft(Draft, Answered):
+    """A draft on a closed list: the answer that it proposes, its points, and what should be found out next."""
+
+
+class LabelledAmendment(Amendment, Answered):
+    """An amended draft on a closed list, with the answer as the other side would have it."""
+
+
 class Consent(Reply):
     """Whether a side stands behind an amended proposal."""
 
     consents: bool
     reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
+
+
+Heard = Annotated[list[Point], Field(json_schema_extra=most(5))]
+
+
+class TopicMarks(Marked):
+    """Marks from 0 to 10 for the first and the second debater on one topic."""
+
+    marks: ClassVar[tuple[str, ...]] = ("first", "second")
+
+    topic: TopicNumber
+    first: Mark
+    second: Mark
+
+
+class WholeComparison(Reply):
+    """A judge's reading of all closing statements, in the order of the source's appendix 6.D.
+
+    Attributes:
+        claim: what the first debater argues for.
+        arguments: the first debater's; `counterarguments`: the second's.
+        marks: one pair per topic.
+        rationale: of the whole.
+    """
+
+    analysis_first: ClassVar[bool] = True
+
+    claim: str = Field(default="", json_schema_extra=longest(200))
+    arguments: Heard = Field(default_factory=list)
+    counterarguments: Heard = Field(default_factory=list)
+    marks: list[TopicMarks] = Field(min_length=1, json_schema_extra=most(10, "topics"))
+    rationale: str = Field(default="", json_schema_extra=longest(500))
 
 
 class Comparison(Marked):

@@ -13,6 +13,7 @@ def stop_words(reason: str, *, patience: int, min_delta: float, max_rounds: int)
     'the quality of the arguments rose by less than 0.01 in 2 rounds'
     """
     return {
+        "agreed": "both sides hold the same answer",
         "plateau": f"the quality of the arguments rose by less than {min_delta:g} in {patience} rounds",
         "schedule-ended": "the schedule of contentiousness came to its end",
         "both-done": "both sides said that they had no more to say",

@@ -12,18 +12,23 @@ from moot.protocols.convergence import plateaued
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Decoding, Event, Failure, Turn
+from moot.protocols.socrasynth.debater_slots import debater_slots
 from moot.protocols.socrasynth.moderation import Guidance, moderate
+from moot.protocols.socrasynth.positions import Positions
 from moot.protocols.socrasynth.quality import Quality, appraise
-from moot.protocols.socrasynth.replies import Speech
+from moot.protocols.socrasynth.replies import LabelledOpening, Opening, Speech
 from moot.protocols.socrasynth.report import round_report, stop_words
 from moot.protocols.socrasynth.schedule import next_level
 from moot.protocols.socrasynth.settings import SocraSynthSettings
-from moot.protocols.socrasynth.sides import SIDES, Said, Side, Topic, by_title, debater_slots
+from moot.protocols.socrasynth.sides import SIDES, Said, Side, Topic, by_title, open_answers
 
 OPENING, REFUTATION = "socrasynth/opening", "socrasynth/refutation"
 
-Stop = Literal["plateau", "schedule-ended", "both-done", "max_rounds", "ended-by-person", "declined", "turn-failed"]
-"""Why the rounds ended; `declined`: a side would not argue on, `turn-failed`: no usable reply came from it."""
+Stop = Literal[
+    "agreed", "plateau", "schedule-ended", "both-done", "max_rounds", "ended-by-person", "declined", "turn-failed"
+]
+"""Why the rounds ended; `agreed`: both sides hold the same answer, `declined`: a side would not argue on,
+`turn-failed`: no usable reply came from it."""
 
 
 @dataclass(slots=True)
@@ -37,8 +42,9 @@ class Rounds:
         number: of the last round; 0 after the opening.
         gammas: one per round.
         quality: CRIT of the last round.
-        failed: of the last round, by role: the kind of failure, `declined`, `off-topic`, or of an opening `conceded`.
+        failed: of the last round, by role: the kind of failure, `declined` or `off-topic`.
         models: that debated.
+        positions: on a closed list, which answer each side named and holds.
         stop: why they ended; None while they have not.
     """
 
@@ -50,6 +56,7 @@ class Rounds:
     quality: Quality = field(default_factory=lambda: Quality({}))
     failed: dict[str, str] = field(default_factory=dict)
     models: set[str] = field(default_factory=set)
+    positions: Positions = field(default_factory=Positions)
     stop: Stop | None = None
 
     @property
@@ -73,8 +80,9 @@ def decoding_at(kappa: float, settings: SocraSynthSettings) -> Decoding | None:
 async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], settings: SocraSynthSettings) -> Rounds:
     """The opening, then refutations: A, then B, who has seen A's. Paths `round/T/agent/I`, the opening with T = 0.
 
+    On a closed list each side names its own answer in the opening, and they end as soon as both hold the same one.
     Notes per round the events `contentiousness` and `round`, for each concession one `concession` at the turn's path,
-    and `stop` at the end.
+    `positions` after the opening of a closed list, and `stop` at the end.
 
     Raises:
         QuorumFailed: a side gave no opening, or declined to argue its side from the start.
@@ -98,26 +106,30 @@ async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], setting
 
 
 async def _open(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings) -> None:
-    """Both sides at once: neither has seen the other."""
-    turns = await floor.ask_all(
-        [
-            Request(
-                side.name,
-                OPENING,
-                debater_slots(case, rounds.topics, side, rounds.kappa, ()),
-                Speech,
-                f"round/0/{side.name}",
-                images=case.images,
-                decoding=decoding_at(rounds.kappa, settings),
-            )
-            for side in SIDES
-        ]
-    )
-    for side, turn in zip(SIDES, turns, strict=True):
-        _hear(floor, rounds, side, turn)
+    """Both sides at once, neither having seen the other; or B after A, whose opening it answers."""
+    together = settings.openings == "blind" or bool(open_answers(case))
+    for sides in [SIDES] if together else [(side,) for side in SIDES]:
+        turns = await floor.ask_all([_opening_request(case, rounds, side, settings) for side in sides])
+        for side, turn in zip(sides, turns, strict=True):
+            _hear(floor, rounds, side, turn)
     if rounds.failed:
         why = ", ".join(f"{role}: {kind}" for role, kind in rounds.failed.items())
         raise QuorumFailed(f"a debate needs the openings of both sides ({why})")
+    if rounds.positions.named:
+        at_once = rounds.positions.agreed is not None
+        floor.note(Event("positions", "positions", {**rounds.positions.record(), "agreed_at_once": at_once}))
+
+
+def _opening_request(case: Case, rounds: Rounds, side: Side, settings: SocraSynthSettings) -> Request[Opening]:
+    return Request(
+        side.name,
+        OPENING,
+        debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said, rounds.positions),
+        LabelledOpening if open_answers(case) else Opening,
+        f"round/0/{side.name}",
+        images=case.images,
+        decoding=decoding_at(rounds.kappa, settings),
+    )
 
 
 async def _refute(
@@ -126,7 +138,7 @@ async def _refute(
     rounds.failed = {}
     weak = rounds.quality
     for side in SIDES:
-        slots = debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said) | {
+        slots = debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said, rounds.positions) | {
             "round": rounds.number,
             "deeper": list(weak.weak(side)),
             "contradicted": list(weak.contradicted(side)),
@@ -143,26 +155,31 @@ async def _refute(
         )
         (turn,) = await floor.ask_all([request])
         _hear(floor, rounds, side, turn)
-        if side.name in rounds.failed:
+        if side.name in rounds.failed or rounds.positions.agreed is not None:
             return  # the rounds are over: there is nothing that the other side could answer
 
 
-def _hear(floor: Floor, rounds: Rounds, side: Side, turn: Turn[Speech] | Failure) -> None:
+def _hear(floor: Floor, rounds: Rounds, side: Side, turn: Turn[Opening] | Turn[Speech] | Failure) -> None:
     if isinstance(turn, Failure):
         rounds.failed[side.name] = turn.kind
         return
     speech = turn.reply
     rounds.models.add(turn.model)
-    if speech.conceded:
+    finished, conceded = (speech.finished, speech.conceded) if isinstance(speech, Speech) else (False, False)
+    if conceded:
         note_concession(floor, rounds, side, turn.path)
+        rounds.positions.concede([side])
     said = {} if speech.declined else by_title([(one.topic, one.argument) for one in speech.arguments], rounds.topics)
     if speech.declined:
         rounds.failed[side.name] = "declined"
-    elif not said and not (speech.conceded and rounds.number):
-        rounds.failed[side.name] = "conceded" if speech.conceded else "off-topic"
-    if said or speech.conceded:
+    elif not said and not conceded:
+        rounds.failed[side.name] = "off-topic"
+    elif isinstance(speech, LabelledOpening):
+        assert turn.answer is not None, "a reply with an answer has been read as one of the labels"
+        rounds.positions.name(side, turn.answer)
+    if said or conceded:
         left_out = tuple(topic.title for topic in rounds.topics if said and topic.title not in said)
-        rounds.said.append(Said(side, rounds.number, said, left_out, speech.finished, speech.conceded))
+        rounds.said.append(Said(side, rounds.number, said, left_out, finished, conceded))
 
 
 def note_concession(floor: Floor, rounds: Rounds, side: Side, path: str) -> None:
@@ -176,12 +193,15 @@ async def _take_stock(
     """Score the round, note it, let a person moderate, and decide whether to stop."""
     latest = rounds.latest
     texts = {one.side: one.text() for one in latest if one.by_topic}
-    rounds.quality = await appraise(case, floor, texts, settings.crit, f"crit/round/{rounds.number}")
+    if settings.crit_scope == "whole":
+        texts = {side: "\n\n".join(one.text() for one in rounds.said if one.side is side) for side in texts}
+    path = f"crit/round/{rounds.number}"
+    rounds.quality = await appraise(case, floor, texts, settings.crit, path, rounds.positions)
     rounds.gammas.append(rounds.quality.gamma)
     floor.note(Event("round", f"round/{rounds.number}", _round_record(rounds, settings, asked)))
     due = stop_due(rounds, settings)
     level = _scheduled(rounds, settings)
-    final = bool(rounds.failed) or rounds.number >= settings.max_rounds
+    final = bool(rounds.failed) or rounds.positions.agreed is not None or rounds.number >= settings.max_rounds
     guidance = Guidance(rounds.topics, rounds.topics)
     if not final:  # after the last round there is nothing that a person could still change
         why = None if due is None else _in_words(due, settings)
@@ -209,12 +229,14 @@ def _in_words(stop: Stop, settings: SocraSynthSettings) -> str:
 def stop_due(rounds: Rounds, settings: SocraSynthSettings) -> Stop | None:
     """Why no further round follows unless a person wants one; None when one does.
 
-    In this order: a side declined, or failed; both have said all that they have to say, or conceded; `max_rounds`;
-    Gamma's plateau; the end of the schedule.
+    In this order: a side declined, or failed; both hold the same answer; both have said all that they have to say, or
+    conceded; `max_rounds`; Gamma's plateau; the end of the schedule.
     """
     latest = rounds.latest
     if rounds.failed:
         return "declined" if "declined" in rounds.failed.values() else "turn-failed"
+    if rounds.positions.agreed is not None:
+        return "agreed"
     if len(latest) == len(SIDES) and all(one.finished or one.conceded for one in latest):
         return "both-done"
     if rounds.number >= settings.max_rounds:

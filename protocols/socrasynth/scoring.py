@@ -29,6 +29,7 @@ class Sheet:
         rationales: one per topic; empty where there is none.
         missing: topic (from 1) to why its judgment is missing.
         repairs: topic (from 1) to the marks that were not written as numbers, e.g. `first: 8/10`.
+        overall: one rationale for all of it; empty where each topic has its own.
     """
 
     judge: str
@@ -37,6 +38,7 @@ class Sheet:
     rationales: tuple[str, ...]
     missing: Mapping[int, str]
     repairs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    overall: str = ""
 
     def totals(self) -> Marks | None:
         """A's and B's marks summed over the topics that were judged; None when none was."""
@@ -57,6 +59,7 @@ class Sheet:
             "totals": {"A": None, "B": None} if totals is None else {"A": totals[0], "B": totals[1]},
             "winner": self.winner,
             "rationales": list(self.rationales),
+            "overall": self.overall,
             "missing": [{"topic": number, "why": why} for number, why in self.missing.items()],
             "repairs": [{"topic": number, "marks": list(read)} for number, read in self.repairs.items()],
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -22,10 +22,12 @@ class TopicSettings(Settings):
     Attributes:
         count: how many topics the moderator fixes; fewer when it finds no more.
         proposed: how many each side proposes.
+        ask_balance: ask both sides first whether the subject is balanced (the source's appendix 6.B, step 2).
     """
 
     count: int = Field(default=5, ge=1, le=20)
     proposed: int = Field(default=5, ge=1, le=20)
+    ask_balance: bool = False
 
 
 class KappaSettings(Settings):
@@ -45,6 +47,8 @@ class SocraSynthSettings(Settings):
 
     Attributes:
         kappa: where contentiousness starts, and what it is divided by.
+        openings: `blind`: both at once, neither has seen the other's; `answered`: B has seen A's and answers it (the
+            source's printed transcripts). On a closed list they are always blind: each side names its own answer.
         schedule: how it falls from there; see `moot.protocols.socrasynth.schedule.next_level`.
         max_rounds: refutation rounds at most, after the opening; 0: closing statements follow the opening.
         patience: stop after so many rounds without a rise of Gamma, the panel's mean over both sides.
@@ -53,12 +57,18 @@ class SocraSynthSettings(Settings):
             temperature T x contentiousness, with top-p 0.9 and `max_tokens`: heated rounds are sampled more freely.
         max_tokens: the longest reply, unless a role says otherwise and `temperature` is None.
         crit: how arguments are read and scored after each round.
+        crit_scope: what CRIT reads of a side after a round, and of the other as opposing it: `latest`: what it said in
+            that round; `whole`: all that it has said so far (the source's pseudo-code).
         crit_topics: score the closing statements topic by topic, too.
+        panel: what a judge marks at once: `topics`: the closing statements on one topic, with a rationale for each;
+            `whole`: all of them; it first names the claim and both sides' arguments, and ends with an overall rationale
+            (the source's appendix 6.D).
         versus_qa: have the judges compare what the debate gave with a single answer of agent 0's model, blind.
     """
 
     topics: TopicSettings = TopicSettings()
     kappa: KappaSettings = KappaSettings()
+    openings: Literal["blind", "answered"] = "blind"
     schedule: Schedule = "geometric"
     max_rounds: int = Field(default=5, ge=0, le=50)
     patience: int = Field(default=2, ge=1, le=50)
@@ -68,5 +78,7 @@ class SocraSynthSettings(Settings):
     ] = None
     max_tokens: int = Field(default=2000, ge=1)
     crit: CritSettings = CritSettings()
+    crit_scope: Literal["latest", "whole"] = "latest"
     crit_topics: bool = False
+    panel: Literal["topics", "whole"] = "topics"
     versus_qa: bool = False

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from moot.protocols.case import Case
-from moot.protocols.contentiousness import dial
 from moot.protocols.labels import canonical_label
 
 _CONTRARY = (("for", "against"), ("yes", "no"), ("true", "false"))
@@ -27,12 +26,6 @@ class Side:
     name: str
     letter: Literal["A", "B"]
     stance: Literal["for", "against"]
-
-    def claim(self, case: Case) -> str:
-        """What this side stands for, as a judge of arguments reads it; empty where it names an answer of its own."""
-        if open_answers(case):
-            return ""
-        return f"{'In favour of' if self.stance == 'for' else 'Against'}: {case.question}"
 
 
 FOR = Side("agent/0", "A", "for")
@@ -106,7 +99,9 @@ def last_words(said: Sequence[Said], side: Side, topics: Sequence[Topic]) -> dic
 
 
 def open_answers(case: Case) -> tuple[str, ...]:
-    """The closed list that a subject is to be answered from; empty where for and against are all there is.
+    """The closed list that a case is to be answered from, in words; empty where for and against are all there is.
+
+    Where there is one, each side names and defends an answer of its own (the source's study of diagnoses).
 
     >>> open_answers(Case(id="c", question="Which?", labels=("A", "B"), choices=("flu", "cold")))
     ('A) flu', 'B) cold')
@@ -146,31 +141,16 @@ def _for_and_against(case: Case) -> dict[str, str]:
 
 
 def subject_slots(case: Case, topics: Sequence[Topic]) -> dict[str, Any]:
-    """The subject, its facts and its topics, as every template of this protocol takes them."""
+    """The subject, its facts and its topics, as every template of this protocol takes them.
+
+    `answers` is the closed list in words, `labels` as a reply names them; both are empty where sides argue for and
+    against.
+    """
+    answers = open_answers(case)
     return {
         "question": case.question,
         "passage": case.passage,
-        "labels": list(open_answers(case)),
+        "labels": list(case.labels or ()) if answers else [],
+        "answers": list(answers),
         "topics": [topic.record() for topic in topics],
     }
-
-
-def debater_slots(
-    case: Case, topics: Sequence[Topic], side: Side, level: float, said: Sequence[Said]
-) -> dict[str, Any]:
-    """What a side's templates take: the subject, who it is, its contentiousness, and the debate so far."""
-    return subject_slots(case, topics) | {
-        "side": side.letter,
-        "stance": side.stance,
-        "contentiousness": dial(level).slots(),
-        "transcript": transcript(said),
-    }
-
-
-def transcript(said: Sequence[Said]) -> list[dict[str, Any]]:
-    """The debate so far, argument by argument, in the order in which it was held."""
-    return [
-        {"side": one.side.letter, "stance": one.side.stance, "round": one.number, "topic": title, "text": text}
-        for one in said
-        for title, text in one.by_topic.items()
-    ]

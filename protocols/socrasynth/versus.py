@@ -8,7 +8,7 @@ from typing import Any
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure
-from moot.protocols.socrasynth.closing import Joint
+from moot.protocols.socrasynth.joint import Joint
 from moot.protocols.socrasynth.panel import Bout, outcome_record, sheets_of
 from moot.protocols.socrasynth.replies import Draft
 from moot.protocols.socrasynth.scoring import Winner, outcome_of

@@ -212,6 +212,8 @@ def test_what_the_source_wants_written_first_comes_first_everywhere(
 ) -> None:
     body = json.loads(reply_schema(reply, dialect, ("Yes", "No") if reply is not Score else None).body)
     assert list(body["properties"]) == body["required"] == order
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_arguments_stay_before_the_estimate_where_they_were_asked_for_first(dialect: DialectName) -> None:
     schema = reply_schema(ReasonedPrediction, dialect, ("Yes", "No"), 800)

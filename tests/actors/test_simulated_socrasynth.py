@@ -9,22 +9,30 @@ import pytest
 from pydantic import BaseModel
 from simulated_calls import TEMPLATES, model
 
+from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.simulated.register import REGISTERS
-from moot.protocols.case import Case
+from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import parse_reply
+from moot.protocols.socrasynth.debater_slots import debater_slots
+from moot.protocols.socrasynth.positions import Positions
 from moot.protocols.socrasynth.replies import (
     Agenda,
     Amendment,
+    Balance,
     Closing,
     Comparison,
     Consent,
     Draft,
+    LabelledDraft,
+    LabelledOpening,
     LastWord,
+    Opening,
     Speech,
     Themes,
+    WholeComparison,
 )
-from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Side, Topic, debater_slots, subject_slots
+from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Side, Topic, subject_slots
 
 CASE = Case(
     id="s",
@@ -52,7 +60,11 @@ def reply(
 
 def debater(side: Side = FOR, level: float = 0.9, said: list[Said] | None = None, **more: Any) -> dict[str, Any]:
     known = {"round": 1, "deeper": [], "contradicted": [], "questions": []}
-    return debater_slots(CASE, TOPICS, side, level, SAID if said is None else said) | known | more
+    return debater_slots(CASE, TOPICS, side, level, SAID if said is None else said, Positions()) | known | more
+
+
+def shown(draft: Draft, answer: str = "") -> dict[str, Any]:
+    return {"answer": answer, "points": draft.points, "questions": draft.questions}
 
 
 def theme(title: str) -> dict[str, str]:
@@ -61,21 +73,26 @@ def theme(title: str) -> dict[str, str]:
 
 class TestTopics:
     def test_as_many_themes_as_asked_for_and_all_different(self) -> None:
-        slots = subject_slots(CASE, ()) | {"side": "A", "stance": "for", "count": 4}
-        titles = [one.title for one in reply(Themes, "propose", slots).themes]
+        slots = subject_slots(CASE, ()) | {"side": "A", "stance": "for", "count": 4, "own": [], "others": []}
+        titles = [one.title for one in reply(Themes, "themes", slots).themes]
         assert len(titles) == len(set(titles)) == 4
-        assert titles != [one.title for one in reply(Themes, "propose", slots, "another").themes]
+        assert titles != [one.title for one in reply(Themes, "themes", slots, "another").themes]
 
     def test_a_refinement_is_of_what_both_proposed(self) -> None:
         both = {"own": [theme("Air"), theme("Trade")], "others": [theme("trade"), theme("Peace")]}
         slots = subject_slots(CASE, ()) | {"side": "A", "stance": "for", "count": 5} | both
-        assert [one.title for one in reply(Themes, "refine", slots).themes] == ["Air", "Trade", "Peace"]
+        assert [one.title for one in reply(Themes, "themes", slots).themes] == ["Air", "Trade", "Peace"]
 
     def test_the_moderator_merges_and_takes_what_both_propose_first(self) -> None:
         themes = [{"tag": tag, **theme(title)} for tag, title in (("A1", "Air"), ("A2", "Trade"), ("B1", "trade"))]
         slots = subject_slots(CASE, ()) | {"themes": themes, "count": 1}
         (only,) = reply(Agenda, "agenda", slots).topics
         assert (only.title, only.merges) == ("Trade", ["A2", "B1"])
+
+    def test_a_subject_is_mostly_balanced(self) -> None:
+        slots = subject_slots(CASE, ()) | {"side": "A", "stance": "for"}
+        found = [reply(Balance, "balance", slots, str(n)).balanced for n in range(60)]
+        assert 40 < sum(found) < 60
 
 
 class TestSpeeches:
@@ -92,9 +109,8 @@ class TestSpeeches:
             for one in reply(Closing, "closing", debater(side)).statements:
                 assert answer in one.statement
 
-    def test_nobody_has_finished_in_an_opening(self) -> None:
-        slots = debater(level=0.0, said=[])
-        assert not any(reply(Speech, "opening", slots, str(n)).finished for n in range(40))
+    def test_an_opening_has_an_argument_per_topic(self) -> None:
+        assert [one.topic for one in reply(Opening, "opening", debater(said=[])).arguments] == [1, 2]
 
     def test_less_contentious_debaters_finish_sooner(self) -> None:
         def finished(level: float) -> int:
@@ -119,17 +135,70 @@ class TestSpeeches:
         assert {word.additions[0].topic for word in adding} == {1, 2}
 
 
+DISEASE = Case(id="d", question="Which disease?", labels=("Flu", "Malaria", "Hepatitis"))
+KEY = AnswerKey.from_cases([LabelledCase(DISEASE, 0, "Malaria")])
+
+
+def on_disease(side: Side = FOR, level: float = 0.9, **more: Any) -> dict[str, Any]:
+    """The slots of a side once A has named the flu, and B what is right."""
+    positions = Positions()
+    positions.name(FOR, "Flu")
+    positions.name(AGAINST, "Malaria")
+    known = {"round": 1, "deeper": [], "contradicted": [], "questions": []}
+    return debater_slots(DISEASE, TOPICS[:1], side, level, SAID, positions) | known | more
+
+
+class TestClosedLists:
+    def test_an_opening_names_what_its_competence_gives_with_a_belief(self) -> None:
+        slots = debater_slots(DISEASE, TOPICS[:1], FOR, 0.9, (), Positions())
+        messages = TEMPLATES.render("socrasynth/opening", slots)
+        for competence, least, most in ((1.0, 40, 40), (0.0, 0, 0)):
+            named = [
+                parse_reply(
+                    model(7, KEY, competence=competence).reply(messages, WHOLE, str(n)).text,
+                    LabelledOpening,
+                    DISEASE.labels,
+                ).answer
+                for n in range(40)
+            ]
+            assert least <= named.count("Malaria") <= most
+
+    def test_who_is_wrong_concedes_more_often_and_the_stubborn_less(self) -> None:
+        def conceded(side: Side, level: float, **settings: float) -> int:
+            messages = TEMPLATES.render("socrasynth/refutation", on_disease(side, level))
+            said = [model(7, KEY, **settings).reply(messages, WHOLE, str(n)).text for n in range(100)]
+            return sum(Speech.model_validate_json(text).conceded for text in said)
+
+        assert conceded(FOR, 0.5) > conceded(AGAINST, 0.5)
+        assert conceded(FOR, 0.3) > conceded(FOR, 0.9)
+        assert conceded(FOR, 0.5, stubbornness=0.2) > conceded(FOR, 0.5, stubbornness=0.9)
+
+    def test_a_proposal_names_an_answer_unless_there_is_one(self) -> None:
+        slots = on_disease(level=0.3, closings=[], draft={}, agreed="")
+        assert reply(LabelledDraft, "proposal", slots).answer in ("Flu", "Malaria")
+        agreed = reply(Draft, "proposal", slots | {"labels": [], "agreed": "Flu"})
+        assert len(agreed.points) == 1
+
+    def test_a_side_stands_behind_its_own_answer_more_often(self) -> None:
+        def stands(answer: str) -> int:
+            draft = {"answer": "Flu", "points": ["P."], "questions": []}
+            slots = on_disease(level=0.9, closings=[], agreed="", draft=draft, amended=draft | {"answer": answer})
+            return sum(reply(Consent, "consent", slots, str(n)).consents for n in range(60))
+
+        assert stands("Flu") > stands("Malaria")
+
+
 class TestProposals:
     def test_a_point_per_topic_then_amended_then_agreed(self) -> None:
         closings = {"closings": [{"side": "A", "stance": "for", "topic": "Trade", "text": "So."}]}
-        slots = debater() | closings
-        draft = reply(Draft, "draft", slots)
+        slots = debater() | closings | {"agreed": "", "draft": {}}
+        draft = reply(Draft, "proposal", slots)
         assert [point.partition(":")[0] for point in draft.points] == ["Clean air", "Trade"]
-        amended = reply(Amendment, "amend", slots | {"draft": draft.model_dump()})
+        amended = reply(Amendment, "proposal", slots | {"draft": shown(draft)})
         assert len(amended.points) == len(draft.points)
         assert amended.points != draft.points
         assert amended.questions == draft.questions
-        both = {"draft": draft.model_dump(), "amended": amended.model_dump()}
+        both = {"draft": shown(draft), "amended": shown(amended)}
         answers = [reply(Consent, "consent", slots | both, str(n)) for n in range(60)]
         assert {answer.consents for answer in answers} == {True, False}
         assert all(bool(answer.reservations) != answer.consents for answer in answers)
@@ -145,6 +214,20 @@ class TestPanel:
         one = reply(Comparison, "panel", self.slots(good, bad), temperature=0.0)
         two = reply(Comparison, "panel", self.slots(bad, good), temperature=0.0)
         assert one.first == two.second > one.second == two.first
+
+    def test_all_topics_at_once(self) -> None:
+        good, bad = "900 cars, and the shops are in one street of a flat town.", "Nonsense."
+        first, second = (
+            {"stance": stance, "statements": [{"topic": 1, "text": one}, {"topic": 2, "text": bad}]}
+            for stance, one in (("for", good), ("against", bad))
+        )
+        slots = subject_slots(CASE, TOPICS) | {"first": first, "second": second}
+        said = reply(WholeComparison, "panel_whole", slots, temperature=0.0)
+        assert [one.topic for one in said.marks] == [1, 2]
+        assert said.marks[0].first > said.marks[0].second == said.marks[1].first == said.marks[1].second
+        assert said.claim
+        assert said.counterarguments
+        assert "first" in said.rationale
 
     def test_noise_moves_the_marks(self) -> None:
         slots = self.slots("Cars.", "Shops.")

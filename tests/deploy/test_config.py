@@ -274,3 +274,15 @@ def test_a_record_older_than_a_setting_goes_on_as_it_was(
     del was["settings"][group]
     assert list(differences(was, described())) == []
     assert said in list(differences(was, described(set=change)))
+
+
+def test_a_socrasynth_record_older_than_its_steps_goes_on_as_it_was(tmp_path: Path) -> None:
+    def described(**given: Any) -> dict[str, Any]:
+        return describe(prepare(RunConfig.build(None, {"protocol": "socrasynth", "out": str(tmp_path), **given})))
+
+    was = described()
+    for later in ("openings", "crit_scope", "panel"):
+        del was["settings"][later]
+    del was["settings"]["topics"]["ask_balance"]
+    assert list(differences(was, described())) == []
+    assert list(differences(was, described(set={"panel": "whole"}))) == ["panel: was topics, now whole"]

@@ -53,11 +53,18 @@ def reading(validity: float, *, contradicts: bool = False) -> dict[str, Any]:
     return {"claim": "c", "reasons": [reason], "rivals": [], "justification": "So.", "reflection": ""}
 
 
+def whole(first: float, second: float, *topics: int) -> dict[str, Any]:
+    """What a judge of all closing statements at once writes; without topics, on the first three."""
+    pairs = [{"topic": number, "first": first, "second": second} for number in topics or (1, 2, 3)]
+    return {"claim": "c", "arguments": ["a"], "counterarguments": ["b"], "marks": pairs, "rationale": "Overall."}
+
+
 def marks(first: float, second: float) -> dict[str, Any]:
     return {"first": first, "second": second, "rationale": "Because."}
 
 
 GOOD: dict[str, Any] = {
+    "topics/balance/agent/?": {"balanced": True, "why": "Both can argue."},
     "topics/propose/agent/0": themes("Air", "Trade"),
     "topics/propose/agent/1": themes("Trade", "Freedom"),
     "topics/refine/agent/0": themes("Air", "Trade"),
@@ -70,6 +77,8 @@ GOOD: dict[str, Any] = {
     "joint/draft/agent/0": {"points": ["Draft point."], "questions": ["Who pays?"]},
     "joint/amend/agent/1": {"points": ["Amended point."], "questions": [], "consents": True, "reservations": []},
     "joint/consent/agent/0": {"consents": True, "reservations": []},
+    "panel/order/1/judge/*": whole(8, 6),
+    "panel/order/2/judge/*": whole(5, 7),
     "panel/order/1/*": marks(8, 6),
     "panel/order/2/*": marks(5, 7),
     "versus/answer": {"points": ["Another point at some length."], "questions": []},

@@ -6,11 +6,13 @@ import re
 from typing import Any
 
 import pytest
-from socrasynth_script import SUBJECT, hold
+from socrasynth_script import SUBJECT, agenda, hold, themes
 
 from moot.protocols.case import Case
 from moot.protocols.contentiousness import MANNERS
-from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Topic, debater_slots
+from moot.protocols.socrasynth.debater_slots import debater_slots
+from moot.protocols.socrasynth.positions import Positions
+from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Topic
 from moot.protocols.templates import Templates
 
 TEMPLATES = Templates()
@@ -20,9 +22,16 @@ SPOKEN = ("socrasynth/opening", "socrasynth/refutation", "socrasynth/confirm", "
 FAULTS = r"(risks?|errors?|weak(ness)?|weak points?|downsides?|dangers?|objections?|harms?|drawbacks?)"
 
 
-def prompt(template: str, side: Any = FOR, level: float = 0.9, case: Case = SUBJECT, text: str = "So.") -> str:
+def prompt(
+    template: str,
+    side: Any = FOR,
+    level: float = 0.9,
+    case: Case = SUBJECT,
+    text: str = "So.",
+    positions: Positions | None = None,
+) -> str:
     said = [Said(each, 0, {"Air": text, "Trade": text}) for each in (FOR, AGAINST)]
-    slots = debater_slots(case, TOPICS, side, level, said)
+    slots = debater_slots(case, TOPICS, side, level, said, positions or Positions())
     more = {"round": 1, "deeper": [], "contradicted": [], "questions": []}
     return "\n".join(message.content for message in TEMPLATES.render(template, slots | more))
 
@@ -64,16 +73,32 @@ def test_the_whole_debate_is_shown() -> None:
             assert f'<argument side="{side}" stance="{stance}" round="0" topic="{topic}">' in text
 
 
-def test_a_closed_list_of_answers_is_named() -> None:
-    case = Case(id="x", question="Which disease?", labels=("Flu", "Malaria"))
-    text = prompt("socrasynth/opening", AGAINST, case=case)
-    assert "strongest rival of the likeliest one" in text
-    assert "<possible_answer>\nMalaria" in text
-    assert "argue against the subject" not in text
+DISEASE = Case(id="x", question="Which disease?", labels=("Flu", "Malaria"))
+
+
+def test_an_opening_names_an_answer_of_the_closed_list() -> None:
+    text = prompt("socrasynth/opening", AGAINST, case=DISEASE)
+    assert "exactly one of: Flu, Malaria\n" in text
+    assert "<possible_answers>\nFlu\nMalaria\n</possible_answers>" in text
+    assert "argue against the subject" not in text.lower()
+
+
+@pytest.mark.parametrize("template", SPOKEN[1:])
+def test_later_each_side_is_told_both_answers_and_defends_its_own(template: str) -> None:
+    positions = Positions()
+    for side, label in ((FOR, "Flu"), (AGAINST, "Malaria")):
+        positions.name(side, label)
+    text = prompt(template, AGAINST, case=DISEASE, positions=positions)
+    assert "<own_answer>\nMalaria\n</own_answer>\n<other_answer>\nFlu\n</other_answer>" in text
+    assert '<argument side="A" stance="Flu" round="0"' in text
+    assert "the subject" not in text
 
 
 async def test_every_request_of_a_debate_renders_from_its_slots() -> None:
-    floor, _ = await hold(settings={"versus_qa": True, "crit_topics": True, "max_rounds": 2})
+    more = {"topics.ask_balance": True, "versus_qa": True, "crit_topics": True, "max_rounds": 2}
+    topics, _ = await hold(settings=more)
+    floor, _ = await hold(settings=more | {"panel": "whole", "openings": "answered"})
+    floor.asks |= topics.asks
     for path, request in floor.asks.items():
         rendered = TEMPLATES.render(request.template, request.slots)
         assert [message.role for message in rendered] == ["system", "user"], path
@@ -81,6 +106,32 @@ async def test_every_request_of_a_debate_renders_from_its_slots() -> None:
     used = {request.template for request in floor.asks.values()}
     ours = {name for name in TEMPLATES.sources if name.startswith("socrasynth/")}
     assert ours <= used
+
+
+@pytest.mark.parametrize("labels", [None, ("Flu", "Malaria", "Hepatitis")], ids=["subject", "closed list"])
+async def test_no_data_ends_its_own_block_in_any_prompt(labels: tuple[str, ...] | None) -> None:
+    """Every tag that closes stands alone on a line of ours, whatever a case, a topic or a reply says."""
+    case = Case(id="s", question=EVIL, passage=EVIL, labels=labels)
+    points = {"points": [EVIL], "questions": [EVIL], "consents": True, "reservations": [EVIL]}
+    changes: dict[str, Any] = {
+        "topics/*/agent/?": {"balanced": False, "why": EVIL, **themes(EVIL)},
+        "topics/moderator": agenda(EVIL),
+        "round/*": lambda path, slots: {
+            "answer": "Flu" if path.endswith("0") else "Malaria",
+            "arguments": [{"topic": 1, "argument": EVIL}],
+        },
+        "closing/*": {"statements": [{"topic": 1, "statement": EVIL}]},
+        "joint/draft/*": {"answer": "Flu", **points},
+        "joint/amend/*": {"answer": "Flu", **points},
+        "versus/answer": points,
+    }
+    settings = {"topics.ask_balance": True, "versus_qa": True, "max_rounds": 1}
+    for panel in ("topics", "whole"):
+        floor, _ = await hold(changes, settings | {"panel": panel}, case=case)
+        for path, request in floor.asks.items():
+            user = TEMPLATES.render(request.template, request.slots)[1].content
+            assert user.count("</") == len(re.findall(r"^</\w+>$", user, re.MULTILINE)), path
+            assert len(re.findall(r"^<\w+", user, re.MULTILINE)) == user.count("</"), path
 
 
 async def test_judges_are_not_told_which_text_is_the_debates() -> None:

@@ -20,6 +20,7 @@ from socrasynth_script import (
     reading,
     speech,
     themes,
+    whole,
 )
 
 from moot.protocols.case import Case
@@ -29,8 +30,17 @@ from moot.protocols.messages import Decision, Failure, Slots, Turn
 from moot.protocols.registry import read_settings
 from moot.protocols.socrasynth.calls import calls_for
 from moot.protocols.socrasynth.panel import judge_closings
+from moot.protocols.socrasynth.positions import Positions
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Topic
+
+PUBLISHED: dict[str, Any] = {
+    "topics.ask_balance": True,
+    "openings": "answered",
+    "crit_scope": "whole",
+    "panel": "whole",
+}
+"""What the source prints, where today's default is another."""
 
 
 async def test_the_whole_debate_in_order() -> None:
@@ -58,16 +68,16 @@ async def test_the_whole_debate_in_order() -> None:
 
 
 @pytest.mark.parametrize("judges", [1, 3])
-@pytest.mark.parametrize("more", [{}, {"versus_qa": True, "crit_topics": True}, {"schedule": "three-phase"}])
+@pytest.mark.parametrize("more", [{}, {"versus_qa": True, "crit_topics": True}, {"schedule": "three-phase"}, PUBLISHED])
 async def test_the_plan_of_calls_holds(judges: int, more: dict[str, Any]) -> None:
     settings = LONG | {"max_rounds": 4} | more
     plan = calls_for(make_settings(settings), SUBJECT, judges)
     floor, verdict = await hold(settings=more | {"max_rounds": 4}, judges=judges)
     assert verdict.rounds == (3 if "schedule" in more else 4)
     assert len(floor.asks) == plan.most.count
-    shortest: dict[str, Any] = {"topics/moderator": agenda("Trade"), "round/0/agent/?": finishing}
+    shortest: dict[str, Any] = {"topics/moderator": agenda("Trade"), ROUNDS: finishing}
     floor, verdict = await hold(shortest, more, judges=judges)
-    assert verdict.rounds == 0
+    assert verdict.rounds == 1
     assert len(floor.asks) == plan.least.count
 
 
@@ -78,7 +88,7 @@ def make_settings(settings: dict[str, Any]) -> SocraSynthSettings:
 def test_calls_of_the_defaults() -> None:
     """What the documentation says a subject costs."""
     plan = calls_for(SocraSynthSettings(), SUBJECT, 1)
-    assert (plan.least.count, plan.most.count) == (18, 118)
+    assert (plan.least.count, plan.most.count) == (22, 118)
     plan = calls_for(make_settings({"crit.max_depth": 0}), SUBJECT, 3)
     assert plan.most.count == 96
 
@@ -246,10 +256,6 @@ class TestStopping:
             assert verdict.how == ("declined" if "declined" in also else "max_rounds")
             assert floor.event("round", "round/1")["conceded"] == verdict.payload["conceded"] == ["agent/1"]
 
-    async def test_an_opening_that_only_concedes_is_none(self) -> None:
-        with pytest.raises(QuorumFailed, match="agent/1: conceded"):
-            await hold({"round/0/agent/1": {"conceded": True}})
-
     async def test_when_a_side_speaks_of_no_topic(self) -> None:
         off = {"declined": False, "arguments": [{"topic": 0, "argument": "Weather."}]}
         _, verdict = await hold({"round/1/agent/1": off})
@@ -279,7 +285,7 @@ class TestConfirming:
         assert floor.event("confirm")["presented_all"] == {"agent/0": True, "agent/1": True}
 
     async def test_who_has_said_all_or_has_been_ended_is_not_asked(self) -> None:
-        floor, _ = await hold({"round/0/agent/?": finishing})
+        floor, _ = await hold({ROUNDS: finishing})
         ended, _ = await hold(decisions={"moderation/round/0": Decision("end")})
         for each in (floor, ended):
             assert not each.paths("confirm/")
@@ -382,7 +388,7 @@ class TestPanel:
         floor = NamedJudges(SUBJECT, {"panel/*": marks(5, 5)}, judges=len(models))
         floor.models = models
         said = {side: {"Air": "So."} for side in SIDES}
-        ruling = await judge_closings(SUBJECT, floor, [Topic("Air")], said, models[:-1])
+        ruling = await judge_closings(SUBJECT, floor, [Topic("Air")], said, models[:-1], Positions())
         assert ruling.not_independent == ("judge/2",)
 
     async def test_without_any_judgment_there_is_no_answer(self) -> None:
@@ -397,6 +403,59 @@ class TestPanel:
 
         floor, _ = await hold({"closing/agent/?": only_air})
         assert {path.split("/")[4] for path in floor.paths("panel/")} == {"2"}
+        assert floor.event("panel")["orders"][0]["scores"] == [None, [8, 6], None]
+
+
+class TestAsPublished:
+    async def test_b_answers_as_opening(self) -> None:
+        floor, _ = await hold(settings={"openings": "answered", "max_rounds": 0})
+        assert floor.asks["round/0/agent/0"].slots["transcript"] == []
+        heard = floor.asks["round/0/agent/1"].slots["transcript"]
+        assert [(one["side"], one["round"]) for one in heard] == [("A", 0)] * 3
+
+    async def test_crit_reads_all_that_a_side_has_said_against_all_that_the_other_has(self) -> None:
+        latest, _ = await hold(settings={"max_rounds": 1})
+        whole, _ = await hold(settings={"max_rounds": 1, "crit_scope": "whole"})
+        read = [floor.asks["crit/round/1/agent/0/judge/0"].slots for floor in (latest, whole)]
+        assert ["round/0/agent/0" in slots["text"] for slots in read] == [False, True]
+        assert ["round/0/agent/1" in slots["opposing"] for slots in read] == [False, True]
+        assert all("round/1/agent/0" in slots["text"] for slots in read)
+
+    async def test_a_subject_that_a_side_finds_unbalanced_is_debated_and_flagged(self) -> None:
+        doubt = {"topics/balance/agent/1": {"balanced": False, "why": "Nobody is for it."}}
+        floor, verdict = await hold(doubt, {"topics.ask_balance": True})
+        assert "subject-unbalanced" in verdict.flags
+        assert floor.event("topics")["balance"]["agent/1"] == {"balanced": False, "why": "Nobody is for it."}
+        assert "Nobody is for it." in floor.forms["moderation/topics"].body
+        floor, verdict = await hold({"topics/balance/agent/1": None}, {"topics.ask_balance": True})
+        assert list(floor.event("topics")["balance"]) == ["agent/0"]
+        assert "subject-unbalanced" not in verdict.flags
+
+    async def test_a_judge_marks_all_topics_at_once_with_one_rationale(self) -> None:
+        floor, verdict = await hold(settings={"panel": "whole"}, judges=2)
+        assert len(floor.paths("panel/")) == 2 * 2
+        one, two = (floor.asks[f"panel/order/{order}/judge/1"].slots for order in (1, 2))
+        assert one["first"] == two["second"]
+        assert [each["topic"] for each in one["first"]["statements"]] == [1, 2, 3]
+        sheet = floor.event("panel")["orders"][0]
+        assert (sheet["scores"], sheet["overall"]) == ([[8, 6]] * 3, "Overall.")
+        assert verdict.payload["totals"] == {"A": 22.5, "B": 16.5}, "as topic by topic"
+
+    async def test_topics_that_were_not_marked_are_missing(self) -> None:
+        changes = {"panel/order/1/judge/*": whole(8, 6, 2, 2, 9), "panel/order/2/judge/*": None}
+        floor, verdict = await hold(changes, {"panel": "whole"})
+        sheets = floor.event("panel")["orders"]
+        assert sheets[0]["scores"] == [None, [8, 6], None]
+        assert {one["why"] for one in sheets[0]["missing"]} == {"not marked"}
+        assert {one["why"] for one in sheets[1]["missing"]} == {"refused: scripted"}
+        assert (verdict.answer, "judges-missing" in verdict.flags) == (None, True)
+
+    async def test_a_topic_on_which_neither_closed_is_not_marked(self) -> None:
+        def only_air(path: str, slots: Slots) -> dict[str, Any]:
+            said = closing(path, slots)
+            return said | {"statements": [one for one in said["statements"] if one["topic"] == 2]}
+
+        floor, _ = await hold({"closing/agent/?": only_air}, {"panel": "whole"})
         assert floor.event("panel")["orders"][0]["scores"] == [None, [8, 6], None]
 
 
@@ -423,19 +482,6 @@ class TestVersus:
 
 
 class TestCases:
-    async def test_a_subject_with_labels_still_runs_and_answers_none_of_them(self) -> None:
-        case = Case(id="x", question="Which disease?", passage="Itching.", labels=("Flu", "Malaria"))
-        floor, verdict = await hold({ROUNDS: speech}, {"max_rounds": 1}, case=case)
-        assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
-        assert floor.asks["crit/round/0/agent/0/judge/0"].slots["claim"] == ""
-        assert floor.asks["round/0/agent/0"].slots["labels"] == ["Flu", "Malaria"]
-
-    @pytest.mark.parametrize("labels", [("yes", "no", "maybe"), ("For", "Against", "Neither")])
-    async def test_where_the_sides_chose_their_answers_none_is_made_up(self, labels: tuple[str, ...]) -> None:
-        floor, verdict = await hold(settings={"max_rounds": 0}, case=Case(id="x", question="Is it?", labels=labels))
-        assert floor.asks["round/0/agent/0"].slots["labels"] == list(labels)
-        assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
-
     @pytest.mark.parametrize("labels", [("For", "Against"), ("False", "True"), ("no", "yes"), ("a", "b")])
     async def test_two_labels_that_say_for_and_against(self, labels: tuple[str, ...]) -> None:
         choices = ("Against.", "For.") if labels == ("a", "b") else ()

@@ -17,6 +17,7 @@ from moot.protocols.socrasynth.replies import (
     Comparison,
     Consent,
     Draft,
+    LabelledDraft,
     LastWord,
     Speech,
     Themes,
@@ -97,3 +98,15 @@ def test_a_side_that_speaks_has_not_declined(kind: type[BaseModel], said: str) -
     spoken = parse_reply(json.dumps({"declined": True, said: [{"topic": 1, text: "Trade rose."}]}), kind)
     assert spoken.data["declined"] is False
     assert parse_reply(json.dumps({"declined": True, said: []}), kind).data["declined"] is True
+
+
+def test_an_answer_in_words_is_read_as_its_label() -> None:
+    """Prompts show a lettered label with its choice, and models copy what they see."""
+    said = {"answer": "B) malaria", "points": ["P."]}
+    assert parse_reply(json.dumps(said), LabelledDraft, ("A", "B"), ("flu", "malaria")).answer == "B"
+
+
+def test_who_has_presented_all_adds_nothing() -> None:
+    adds = {"additions": [{"topic": 1, "addition": "Trees."}]}
+    assert read(LastWord, {"presented_all": True, **adds})["additions"] == []
+    assert read(LastWord, {"presented_all": False, **adds})["additions"] == adds["additions"]

@@ -22,6 +22,8 @@ _SPREAD = 0.6
 _TRUTH_PULL = 0.8
 _DISCUSSION_NOISE = 0.5
 _SHARPNESS = 2.0
+_UNSTATED = 0.8
+"""How sure a debater who does not say so is taken to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,17 @@ class SimulatedAgent:
         """What it believes before it has heard anybody."""
         gold = self.gold(prompt)
         return self._alone(prompt, self._candidates(prompt, gold), gold, random, greedy)
+
+    def weighed(
+        self, prompt: SeenPrompt, own: str, other: str, candidates: Sequence[str], random: Random, greedy: bool
+    ) -> str:
+        """Its answer after it has held its own against the other's, both from `candidates`; mostly one of the two."""
+        gold = self._key.find(prompt.question, prompt.passage) if self._key else None
+        shown = next((each for each in candidates if gold and (each == gold or each.startswith(f"{gold}) "))), None)
+        # Neither says how sure it is: what tells between them is the truth's pull, and how stubborn it is.
+        replies = SeenReply(own, _UNSTATED), SeenReply(other, _UNSTATED)
+        stubbornness = self.stubbornness(prompt.contentiousness)
+        return self._moved(replies[0], replies[1:], candidates, shown, stubbornness, random, greedy).answer
 
     def _invention(self, prompt: SeenPrompt, candidates: Sequence[str], random: Random) -> Invention:
         """Drawn after all else, so that a rate changes nothing but the reasoning; empty for most replies."""

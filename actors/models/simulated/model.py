@@ -26,7 +26,7 @@ from moot.actors.models.simulated.argument import SimulatedArguer
 from moot.actors.models.simulated.claims import SAYS, STANCE, TEXT, SimulatedClaimDebater, asks_for_side
 from moot.actors.models.simulated.context import SimulatedContext
 from moot.actors.models.simulated.crit import SimulatedCrit
-from moot.actors.models.simulated.debater import SimulatedDebater, write_consent, write_proposal
+from moot.actors.models.simulated.debater import SimulatedDebater
 from moot.actors.models.simulated.draft import Draft
 from moot.actors.models.simulated.draws import call_digest
 from moot.actors.models.simulated.forecast import SimulatedForecaster, write_follow_ups
@@ -40,7 +40,7 @@ from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.models.simulated.synthesis import SimulatedSynthesizer
 from moot.actors.models.simulated.text import write_paraphrase, write_plain
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
-from moot.actors.models.simulated.topics import write_agenda, write_themes
+from moot.actors.models.simulated.topics import write_agenda, write_balance, write_themes
 from moot.actors.models.simulated.vision import (
     asks_for_extraction,
     asks_to_look,
@@ -83,10 +83,10 @@ class SimulatedModel:
         self.name = name
         self._seed = seed
         self._latency_s = settings.latency_ms / 1000.0
-        debater = SimulatedDebater(settings)
         # A sheet's keys are a rubric's, which may be anybody's; what tells it is that there is a reply to judge.
         self._marker = SimulatedMarker(settings)
         agent = SimulatedAgent(settings, seed, key)
+        debater = SimulatedDebater(agent, settings)
         write_message = SimulatedClaimDebater(agent, settings).write
         self._argue: Writer = SimulatedArguer(agent, settings).write
         # What a prompt without a form asks for: the first row that fits it.
@@ -100,6 +100,7 @@ class SimulatedModel:
             (frozenset({SAYS, TEXT, STANCE}), write_message),
             (frozenset({"distribution"}), SimulatedForecaster(agent, settings).write),
             (frozenset({"questions", "tests"}), write_follow_ups),
+            (frozenset({"points", "questions"}), debater.write_proposal),
             (frozenset({"answer", "rationale"}), SimulatedSynthesizer(agent).write),
             (frozenset({"answer"}), agent.write),
             (frozenset({"support", "score"}), SimulatedJudge(settings).write),
@@ -111,10 +112,10 @@ class SimulatedModel:
             (frozenset({"topic", "statement"}), debater.write_closing),
             (frozenset({"title", "description", "merges"}), write_agenda),
             (frozenset({"title", "description"}), write_themes),
-            (frozenset({"points", "questions"}), write_proposal),
-            (frozenset({"consents"}), write_consent),
+            (frozenset({"consents"}), debater.write_consent),
             (frozenset({"summary", "verdict"}), SimulatedDebateJudge(settings).write),
-            (frozenset({"first", "second", "rationale"}), SimulatedPanelist(settings).write),
+            (frozenset({"first", "second"}), SimulatedPanelist(settings).write),
+            (frozenset({"balanced", "why"}), write_balance),
             (frozenset(), write_plain),
         )
 

@@ -24,7 +24,15 @@ _CONCERNS = (
     ("Local or common rules", "Who should decide: those on the spot, or all together."),
 )
 _MOST = 20
+_BALANCED = 0.9
 _COUNT = re.compile(r"(\d+)\s+(?:themes|of them)")
+
+
+def write_balance(prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
+    """Mostly that the subject is balanced."""
+    balanced = random.random() < _BALANCED
+    why = "Both sides have something to bring." if balanced else "One side has little to bring."
+    return Draft(json.dumps({"balanced": balanced, "why": why}))
 
 
 def write_themes(prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:

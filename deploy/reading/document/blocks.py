@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from moot.deploy.reading.document.views import ArgumentView, Document, RoundView, SheetView, TopicView
+from moot.deploy.reading.document.views import ArgumentView, Document, Letter, RoundView, SheetView, TopicView
 from moot.deploy.reading.document.words import (
     ROUNDS_HEADER,
     SIDE,
@@ -108,9 +108,14 @@ def _topics(document: Document) -> Iterable[Block]:
     yield Heading("Topics")
     yield Items([_titled(topic) for topic in document.topics], numbered=True)
     proposed = sum(len(themes) for themes in agenda.proposed.values())
-    whose = {"moderator": "the moderator's, a model", "person": "a person's"}[document.topics_by]
-    yield Paragraph(f"{proposed} themes were proposed; the last word was {whose}.")
-    notes = [f"{merged_words(merge, agenda)}: merged into {merge.into}" for merge in agenda.merged]
+    whose = {"moderator": "the moderator's, a model", "person": "a person's"}.get(document.topics_by)
+    if whose is not None:
+        yield Paragraph(f"{proposed} themes were proposed; the last word was {whose}.")
+    notes = [
+        f"{SIDE.get(role, role)} finds the subject {'balanced' if one.balanced else 'unbalanced'}: {one.why}"
+        for role, one in agenda.balance.items()
+    ]
+    notes += [f"{merged_words(merge, agenda)}: merged into {merge.into}" for merge in agenda.merged]
     notes += [f"{title}: dropped, beyond {agenda.wanted} topics" for title in agenda.dropped]
     notes += [f"{topic.title}: taken off the list by a person" for topic in document.dropped_topics]
     if len(agenda.topics) < agenda.wanted and agenda.by == "moderator":
@@ -161,6 +166,9 @@ def _panel(document: Document) -> Iterable[Block]:
                 for one in sheet.missing
             ]
         )
+    overall = [_by_judge(sheet, sheet.overall) for sheet in panel.orders if sheet.overall]
+    if overall:
+        yield Items(overall)
     repaired = [
         f"{sheet.judge}, order {sheet.order}, topic {one.topic}: not written as numbers: {', '.join(one.marks)}"
         for sheet in panel.orders
@@ -197,14 +205,25 @@ def _arguments(document: Document) -> Iterable[Block]:
 
 
 def _said_on(document: Document, title: str) -> Iterable[Block]:
-    return (Said(_who(argument), argument.text) for argument in document.arguments if argument.topic == title)
+    return (Said(_who(document, argument), argument.text) for argument in document.arguments if argument.topic == title)
 
 
-def _who(argument: ArgumentView) -> str:
+def _who(document: Document, argument: ArgumentView) -> str:
     stage = {None: "closing", 0: "opening"}.get(argument.round, f"round {argument.round}")
     stage = "last word" if argument.last_word else stage
     mended = ", mended JSON" if argument.mended else ""
-    return f"{argument.side} ({'for' if argument.side == 'A' else 'against'}), {stage}{mended}"
+    return f"{argument.side} ({_stance(document, argument.side)}), {stage}{mended}"
+
+
+def _stance(document: Document, side: Letter) -> str:
+    """What a side argues for: the answer that it named, else for or against."""
+    named = {} if document.positions is None else document.positions.named
+    by_letter = {letter: named[role] for role, letter in SIDE.items() if role in named}
+    return by_letter.get(side, "for" if side == "A" else "against")
+
+
+def _by_judge(sheet: SheetView, said: str) -> str:
+    return f"{sheet.judge}, {'A' if sheet.order == 1 else 'B'} first: {said}"
 
 
 def _reasons(document: Document, title: str) -> Iterable[Block]:
@@ -214,7 +233,7 @@ def _reasons(document: Document, title: str) -> Iterable[Block]:
         return
     place = panel.topics.index(title)
     reasons = [
-        f"{sheet.judge}, {'A' if sheet.order == 1 else 'B'} first: {sheet.rationales[place]}"
+        _by_judge(sheet, sheet.rationales[place])
         for sheet in panel.orders
         if place < len(sheet.rationales) and sheet.rationales[place]
     ]

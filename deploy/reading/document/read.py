@@ -18,6 +18,7 @@ from moot.deploy.reading.document.views import (
     JointView,
     ModerationView,
     PanelView,
+    PositionsView,
     RoundView,
     StopView,
     VersusView,
@@ -31,7 +32,7 @@ from moot.protocols.socrasynth.sides import open_answers
 
 V = TypeVar("V", bound=View)
 
-_ONCE = frozenset({"topics", "joint", "panel", "versus", "confirm", "closing", "stop"})
+_ONCE = frozenset({"topics", "joint", "panel", "versus", "confirm", "closing", "stop", "positions"})
 
 
 def document_of(debate: Transcript) -> Document | None:
@@ -77,13 +78,14 @@ def _document(
         subject=debate.question,
         labels=debate.labels,
         open_answers=_open_answers(debate),
+        positions=_view(PositionsView, once.get("positions")),
         facts=debate.passage,
         gold=debate.gold,
         verdict=debate.verdict,
         agenda=agenda,
         topics=topics.topics,
         dropped_topics=topics.dropped,
-        topics_by="person" if topics.edited else "moderator",
+        topics_by="person" if topics.edited else "protocol" if agenda.by == "protocol" else "moderator",
         joint=_view(JointView, once.get("joint")),
         panel=_view(PanelView, once.get("panel")),
         versus=_view(VersusView, once.get("versus")),

@@ -18,6 +18,13 @@ class View(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+class PositionsView(View):
+    """On a closed list, the answers that both sides named before they had heard each other; labels by role."""
+
+    named: dict[str, str]
+    agreed_at_once: bool
+
+
 class TopicView(View):
     """A topic as it was fixed."""
 
@@ -32,6 +39,13 @@ class MergeView(View):
     sources: list[str] = Field(validation_alias=AliasChoices("from", "sources"))
 
 
+class BalanceView(View):
+    """Whether a side finds the subject balanced."""
+
+    balanced: bool
+    why: str = ""
+
+
 class AgendaView(View):
     """How the topics came about; `wanted` is how many were asked for, `by` who had the last word before the opening."""
 
@@ -42,6 +56,7 @@ class AgendaView(View):
     dropped: list[str]
     wanted: int
     by: str
+    balance: dict[str, BalanceView] = Field(default_factory=dict)
 
 
 class ArgumentView(View):
@@ -118,9 +133,13 @@ class ClosingView(View):
 
 
 class JointView(View):
-    """The joint proposal; `proposal` is None when there is none, a consent None when that side did not say."""
+    """The joint proposal; `proposal` is None when there is none, a consent None when that side did not say.
+
+    `answer` is the label that it names on a closed list.
+    """
 
     kappa: float
+    answer: str | None = None
     proposal: list[str] | None
     questions: list[str] = Field(default_factory=list)
     amended_by: str | None = None
@@ -159,6 +178,7 @@ class SheetView(View):
     totals: TotalsView
     winner: str | None
     rationales: list[str]
+    overall: str = ""
     missing: list[MissingView]
     repairs: list[RepairsView] = Field(default_factory=list)
 
@@ -227,13 +247,15 @@ class Document(View):
     Attributes:
         state: how far it is.
         open_answers: the list that the sides chose their answers from; empty where they argue for and against.
+        positions: which they named; None where they argue for and against, and in records from before that was kept.
         facts: what is given; may be empty.
         gold: the label that the task's file calls right, never shown to a model; None without one.
         verdict: None while there is none; so for `stop`, `closing`, `joint`, `panel`. `versus` is None unless compared,
             `confirmed` unless both sides were asked whether that was all.
         topics: as they stood in the end, numbered as the panel does.
         dropped_topics: those that a person took off the list.
-        topics_by: who had the last word on them: the moderator, which is a model, or a person.
+        topics_by: who had the last word on them: the moderator, which is a model, a person, or the protocol, which has
+            one topic for a closed list.
         trace: the numbers of its rounds; None while there are none.
         arguments: everything said, by round, A before B, last words and closing statements at the end.
         failures: asks without a usable reply.
@@ -249,13 +271,14 @@ class Document(View):
     subject: str
     labels: list[str]
     open_answers: list[str]
+    positions: PositionsView | None
     facts: str
     gold: str | None
     verdict: VerdictView | None
     agenda: AgendaView
     topics: list[TopicView]
     dropped_topics: list[TopicView]
-    topics_by: Literal["moderator", "person"]
+    topics_by: Literal["moderator", "person", "protocol"]
     joint: JointView | None
     panel: PanelView | None
     versus: VersusView | None

@@ -18,6 +18,7 @@ from moot.deploy.reading.document.views import (
     VersusView,
 )
 from moot.deploy.reading.text import number
+from moot.deploy.reading.transcripts.views import VerdictView
 from moot.protocols.socrasynth.report import stop_words
 from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.sides import SIDES
@@ -29,6 +30,9 @@ ROUNDS_HEADER = ("round", "contentiousness", "A", "B", "Gamma", "what happened")
 """Columns of `round_cells`."""
 
 _FLAGS = {
+    "agreed-at-once": "both sides named the same answer at once: there was nothing to debate",
+    "subject-unbalanced": "a side finds the subject unbalanced",
+    "no-consensus": "the sides came to no common answer",
     "conceded": "a side conceded during the debate",
     "closing-failed": "a side gave no closing statements: its last arguments were judged in their place",
     "joint-failed": "there is no joint proposal",
@@ -38,6 +42,14 @@ _FLAGS = {
     "fewer-topics": "there are fewer topics than were wanted",
     "proposal-failed": "a side proposed no topics",
 }
+
+
+_REACHED = {
+    "at once": "both sides named it before they had heard each other",
+    "concession": "a side conceded, and both hold it now",
+    "proposal": "both sides propose it together",
+}
+"""How both sides came to one answer."""
 
 
 def flag_words(flag: str) -> str:
@@ -63,20 +75,39 @@ def verdict_line(document: Document) -> str:
         return f"No verdict yet: {waits}"
     if verdict.failed:
         return f"The debate failed ({verdict.failure}): {verdict.error}"
+    if document.positions is not None:
+        return _consensus_line(document, verdict)
     if panel is None or panel.winner is None:
         return "No answer: no judgment is known in both orders"
+    winner = ANSWERS.get(panel.winner, panel.winner)
+    answered = "" if verdict.answer == winner else f" (answer: {verdict.answer or 'none of the possible ones'})"
+    return f"{winner}{answered}: {_closed_better(panel)}"
+
+
+def _consensus_line(document: Document, verdict: VerdictView) -> str:
+    """On a closed list: what both sides came to hold, and how; without that, who closed better."""
+    panel = document.panel
+    if verdict.answer is None:
+        better = f"; {_closed_better(panel)}" if panel is not None and panel.winner is not None else ""
+        return f"No answer: the sides came to no consensus{better}"
+    return f"{verdict.answer}: {_REACHED.get(str(verdict.payload.get('consensus')), 'both sides agree on it')}"
+
+
+def _closed_better(panel: PanelView) -> str:
+    """Who closed better, by how much, and whether that is too close to call."""
     marks = (panel.totals.A, panel.totals.B) if panel.winner != "B" else (panel.totals.B, panel.totals.A)
     by = f"{number(marks[0])} to {number(marks[1])} marks on average"
     said = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"
-    winner = ANSWERS.get(panel.winner, panel.winner)
-    answered = "" if verdict.answer == winner else f" (answer: {verdict.answer or 'none of the possible ones'})"
     doubt = too_close(panel)
     call = f"; too close to call: {doubt}" if doubt else ""
-    return f"{winner}{answered}: {said}, {by} ({_coverage(panel)}){call}"
+    return f"{said}, {by} ({_coverage(panel)}){call}"
 
 
 def sides_line(document: Document) -> str:
     """What each side stands for, in one line."""
+    if document.positions is not None:
+        named = ", ".join(f"{letter} for {document.positions.named.get(role)}" for role, letter in SIDE.items())
+        return f"Each side named its own answer and argued for it: {named}."
     if document.open_answers:
         return (
             "A argues for the answer that it holds likeliest, B for that one's strongest rival; which ones, their "
@@ -132,7 +163,8 @@ def joint_words(joint: JointView) -> str:
         return "; ".join(f"{SIDE.get(role, role)} gave no draft ({why})" for role, why in joint.failed.items())
     stands = {True: "consents", False: "does not consent", None: "did not say whether it consents"}
     said = ", ".join(f"{SIDE.get(role, role)} {stands[consent]}" for role, consent in joint.consents.items())
-    return f"Drafted by A{', amended by B' if joint.amended_by else ', not amended'}; {said}"
+    drafted = "" if joint.answer is None else f"It names the answer {joint.answer}. "
+    return f"{drafted}Drafted by A{', amended by B' if joint.amended_by else ', not amended'}; {said}"
 
 
 def panel_header(topics: int) -> tuple[str, ...]:

@@ -19,7 +19,10 @@ class Rulings(BaseModel):
     """Verdicts of panels, counted.
 
     Attributes:
-        winners: finished debates by who closed better: `For`, `Against`, `Tie`, and `none` where that is unknown.
+        winners: finished debates by who closed better: `For`, `Against`, `Tie`, and `none` where that is unknown; those
+            on a closed list, whose sides stand for answers of their own, are not among them.
+        consensus: finished debates on a closed list by how both sides came to one answer: `at once`, `concession`,
+            `proposal`, and `none`.
         first_mover_advantage: what coming first is worth, in marks, mean over `judgings`; None when unknown.
         judgings: pairs of a debate and a judge that has judged it in both orders.
         joint: finished debates by their joint proposal: `both consent`, `reservations` (a side does not), `not known`
@@ -29,6 +32,7 @@ class Rulings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     winners: dict[str, int]
+    consensus: dict[str, int]
     first_mover_advantage: float | None
     judgings: int
     joint: dict[str, int]
@@ -44,6 +48,8 @@ class _Payload(BaseModel):
     winner: Literal["For", "Against", "Tie"] | None
     position_bias: dict[str, float | None]
     joint: _Joint | None
+    positions: dict[str, dict[str, str]] | None = None
+    consensus: Literal["at once", "concession", "proposal"] | None = None
 
 
 def rulings(folder: str | Path, finished: Sequence[VerdictRow]) -> Rulings | None:
@@ -59,10 +65,12 @@ def rulings(folder: str | Path, finished: Sequence[VerdictRow]) -> Rulings | Non
     if not known:
         return None
     worth = [bias for payload in known for bias in payload.position_bias.values() if bias is not None]
-    winners = Counter(payload.winner or "none" for payload in known)
+    winners = Counter(payload.winner or "none" for payload in known if payload.positions is None)
+    consensus = Counter(payload.consensus or "none" for payload in known if payload.positions is not None)
     joint = Counter(_stands(payload.joint) for payload in known)
     return Rulings(
         winners={name: winners[name] for name in ("For", "Against", "Tie", "none")},
+        consensus={name: consensus[name] for name in ("at once", "concession", "proposal", "none")},
         first_mover_advantage=fmean(worth) if worth else None,
         judgings=len(worth),
         joint={name: joint[name] for name in ("both consent", "reservations", "not known", "no proposal")},
@@ -87,7 +95,10 @@ def ruling_rows(found: Rulings) -> Iterable[tuple[str, str]]:
     """The rulings as pairs of a name and a value in words."""
     worth = found.first_mover_advantage
     signed = f"{'+' if worth is not None and worth > 0 else ''}{number(worth, 2)}"
-    yield "verdicts", _counted(found.winners)
+    if any(found.winners.values()):
+        yield "verdicts", _counted(found.winners)
+    if any(found.consensus.values()):
+        yield "consensus", _counted(found.consensus)
     yield "worth of coming first", f"{signed} marks (n = {found.judgings:,})" if worth is not None else "unknown"
     yield "joint proposals", _counted(found.joint)
 
