@@ -73,7 +73,6 @@ def evidence_record(content: Content, considered: int) -> dict[str, Any]:
         "considered": considered,
         "shown_to": content.shown_to,
         "missing_pictures": [missing.picture for missing in content.missing_pictures],
+        "synthesis": content.synthesis,
     }
-    if content.synthesis is not None:
-        record["synthesis"] = content.synthesis
     return as_recorded(record)

@@ -36,7 +36,7 @@ def _roles(judges: int = 2) -> dict[str, list[RoleBinding]]:
 
 
 def _held(kind: str, folder: Path, cases: list[LabelledCase], **changes: Any) -> Held:
-    return asyncio.run(hold(kind, folder, make_protocol("socrasynth", SETTINGS), cases, _roles(), seed=5, **changes))
+    return asyncio.run(hold(kind, folder, make_protocol("socrasynth", SETTINGS), cases, _roles(), seed=6, **changes))
 
 
 def test_the_debates_were_held(tmp_path: Path) -> None:

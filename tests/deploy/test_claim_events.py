@@ -44,9 +44,13 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     }
     found = []
     options: dict[str, Any] = {"engine": "inline", "protocol": "ceda", "limit": 8}
-    tasks: dict[str, Any] = {"bundled": "sample-claims", "own": [case]}
-    for name, task in tasks.items():
-        assert moot.run(task=task, out=folder / name, **options).failed == 0
+    runs: dict[str, dict[str, Any]] = {
+        "bundled": {"task": "sample-claims"},
+        "own": {"task": [case]},
+        "context": {"task": [case], "set": {"context.by": "model"}},
+    }
+    for name, more in runs.items():
+        assert moot.run(out=folder / name, **options, **more).failed == 0
         found += dataset.dataset(folder / name / "events").to_table().to_pylist()
     return [event for event in found if event["kind"] in SHAPES]
 

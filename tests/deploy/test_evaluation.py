@@ -137,4 +137,4 @@ def test_the_summary_has_each_figure_with_what_it_is_over(run: Path, printed: Ca
 def test_shares_of_votes_are_not_judged_as_probabilities(tmp_path: Path, printed: Callable[..., str]) -> None:
     folder = moot.run(task="sample", limit=4, engine="inline", out=tmp_path / "run").path
     assert summarise(folder).evaluation is None
-    assert "Brier" not in printed(show, folder)
+    assert "Brier, all labels" not in printed(show, folder)

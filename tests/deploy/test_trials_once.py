@@ -46,6 +46,7 @@ def test_the_cells_of_a_grid_share_the_trials_of_what_they_ask_alike(
 ) -> None:
     over = over.replace("URL", server.url)
     shared = ["--limit", "1"] if over.startswith("model") else ["--limit", "1", "--model", server.model]
+    shared += ["--temperature", "0.5"]  # of its own a vote samples at another one
     protocol = [] if over.startswith("protocol") else ["--protocol", "majority-vote"]
     moot(
         monkeypatch,
@@ -54,6 +55,8 @@ def test_the_cells_of_a_grid_share_the_trials_of_what_they_ask_alike(
         "1",
         "--model",
         server.model,
+        "--temperature",
+        "0.5",
         "--protocol",
         "majority-vote",
         "--out",
