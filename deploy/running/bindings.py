@@ -19,6 +19,9 @@ ALTERNATIVES = 5
 """Alternatives per token that agents ask for when the protocol needs log-probabilities."""
 
 
+SMALL_REPETITION_PENALTY = 1.1
+"""What `small` is asked with unless its role says otherwise: at 1 it repeats itself until its tokens are used up."""
+
 SMALL_TIMEOUT_S = 600.0
 """Seconds that a reply of `small` may take, unless its role says otherwise: a busy processor writes few tokens."""
 
@@ -120,7 +123,11 @@ def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> lis
         named = {"model": config.model, **config.of_all_roles(), **change}
         recorded = recorded_members(named["model"], family) or [{}]
         chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
-        patient = {"timeout_s": SMALL_TIMEOUT_S} if is_small(named["model"]) else {}
+        patient = (
+            {"timeout_s": SMALL_TIMEOUT_S, "repetition_penalty": SMALL_REPETITION_PENALTY}
+            if is_small(named["model"])
+            else {}
+        )
         members += [RoleBinding(**{**patient, **defaults, **each, **named}) for each in chosen]
     return members
 

@@ -34,7 +34,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(item for item, _ in self.facts))
 
 
-class Synthesis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Synthesis(msgspec.Struct, frozen=True, kw_only=True):
     """What a model made of the evidence, conflicts apart.
 
     Attributes:
