@@ -184,7 +184,10 @@ def _known(confidences: Floats) -> Floats:
 
 
 def _bins(confidences: Floats, bins: int, binning: Binning) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The order in which the cases of a bin are neighbours, and where each bin that has any starts."""
+    """The order in which the cases of a bin are neighbours, and where each bin that has any starts.
+
+    Within a bin the confidences rise, so that what is drawn for them does not depend on the order of the input.
+    """
     if bins < 1:
         raise ValueError(f"at least one bin, not {bins}")
     if binning == "equal-width":
@@ -196,7 +199,7 @@ def _bins(confidences: Floats, bins: int, binning: Binning) -> tuple[npt.NDArray
         number = np.minimum(np.floor(rank * bins / max(len(confidences), 1)).astype(np.intp), bins - 1)
     else:
         raise ValueError(f"unknown binning {binning!r}; one of {', '.join(get_args(Binning))}")
-    order = np.argsort(number, kind="stable")
+    order = np.lexsort((confidences, number))
     return order, np.flatnonzero(np.diff(number[order], prepend=-1))
 
 

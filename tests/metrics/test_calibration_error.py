@@ -122,3 +122,11 @@ def test_reliability_bins_are_those_behind_the_error() -> None:
         assert error == pytest.approx(expected_calibration_error(confidence, correct, bins=10, binning=kind))
         assert [each.confidence for each in found] == sorted(each.confidence for each in found)
     assert reliability_bins([], []) == []
+
+
+def test_the_band_does_not_depend_on_the_order_of_the_cases() -> None:
+    """A resumed run records the same cases in another order."""
+    confidence = np.random.default_rng(3).beta(5, 2, 72).round(3)
+    shuffled = np.random.default_rng(4).permutation(confidence)
+    for binning in ("equal-frequency", "equal-width"):
+        assert calibration_null_band(confidence, binning=binning) == calibration_null_band(shuffled, binning=binning)
