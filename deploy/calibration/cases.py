@@ -32,7 +32,7 @@ class BothBranches:
         case_ids: in order.
         d, m, p, c: disagreement, misalignment, mean intrinsic and mean stated probability of the openings.
         may_skip: whether the tests that have no threshold here let the case skip (equal answers, and one of every
-            agent, if required).
+            agent, if required; probabilities of one stage).
         skip_right, debate_right: whether each branch's answer is right.
         skip_tokens, debate_tokens: openings and that branch, as if only it had run.
         single_tokens: agent 0's opening.
@@ -156,7 +156,7 @@ def _may_skip(gate: Mapping[str, Any]) -> bool:
     """Records from before `equal` and `complete` know only `unanimous`, which was of the valid answers."""
     equal = gate.get("equal", gate["unanimous"]) or not gate["require_unanimity"]
     complete = gate.get("complete", True) or not gate.get("require_complete", False)
-    return bool(equal and complete)
+    return bool(equal and complete and gate.get("comparable", True))
 
 
 def _column(gates: Sequence[Noted], name: str) -> Floats:

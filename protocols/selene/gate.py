@@ -13,7 +13,7 @@ from moot.metrics.disagreement import semantic_disagreement
 from moot.metrics.misalignment import confidence_misalignment
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.selene.settings import GateSettings
-from moot.protocols.selene.stand import Stand, all_equal, comparable_intrinsic, mean_known
+from moot.protocols.selene.stand import Stand, all_equal, comparable, comparable_intrinsic, mean_known
 
 
 def known(value: float) -> float | None:
@@ -33,12 +33,14 @@ class GateSignals:
 
     Attributes:
         disagreement: D, eq. 2; None with fewer than two openings.
-        misalignment: M, eq. 3, over the agents whose p_i is known; None when none is.
-        mean_intrinsic: mean of the known p_i; None when none is.
+        misalignment: M, eq. 3, over the agents whose p_i is known; None when none is, or when they are of several
+            stages.
+        mean_intrinsic: mean of the known p_i; None likewise.
         mean_stated: mean stated confidence.
         equal: whether all valid answers are the same.
         answers, stated, intrinsic, stages: per valid opening, in the agents' order; see `Stand`.
         complete: whether every agent that was asked gave a valid opening.
+        comparable: whether the known p_i are of one stage.
     """
 
     disagreement: float | None
@@ -51,6 +53,7 @@ class GateSignals:
     intrinsic: tuple[float | None, ...] = ()
     stages: tuple[str, ...] = ()
     complete: bool = True
+    comparable: bool = True
 
     @property
     def unanimous(self) -> bool:
@@ -70,9 +73,10 @@ def signals_of(stands: Sequence[Stand], embeddings: npt.ArrayLike, asked: int) -
         equal=all_equal(stands),
         answers=tuple(stand.answer for stand in stands),
         stated=tuple(stated),
-        intrinsic=tuple(intrinsic),
+        intrinsic=tuple(stand.intrinsic for stand in stands),
         stages=tuple(stand.stage for stand in stands),
         complete=len(stands) == asked,
+        comparable=comparable(stands),
     )
 
 
@@ -83,7 +87,7 @@ class GateDecision:
     Attributes:
         skip: whether the debate is skipped.
         reasons: when debating, the tests that failed: `disagreement`, `misalignment`, `low_intrinsic`,
-            `not_unanimous`, `incomplete`, or `always`; when skipping, `all_tests_passed` or `never`.
+            `not_comparable`, `not_unanimous`, `incomplete`, or `always`; when skipping, `all_tests_passed` or `never`.
         untested: tests that are on but had no known value: an unknown signal is no number to compare.
     """
 
@@ -96,7 +100,8 @@ def decide(signals: GateSignals, gate: GateSettings) -> GateDecision:
     """Skip when every test that is on and has a value passes.
 
     The tests are D < tau_d, M < tau_m, mean p >= tau_p, equal answers, and a valid answer of every agent. An unknown
-    M or p is not tested (the gate then stands on D and unanimity); an unknown D debates.
+    M or p is not tested (the gate then stands on D and unanimity); an unknown D debates. So do p_i of several stages
+    where M or p is to be tested: each may be low, and no mean of them says so.
     """
     if gate.when != "selective":
         return GateDecision(gate.when == "never", (gate.when,))
@@ -115,6 +120,8 @@ def decide(signals: GateSignals, gate: GateSettings) -> GateDecision:
             untested.append("low_intrinsic")
         elif p < gate.tau_p:
             failed.append("low_intrinsic")
+    if untested and not signals.comparable:
+        failed.append("not_comparable")
     if gate.require_unanimity and not signals.equal:
         failed.append("not_unanimous")
     if gate.require_complete and not signals.complete:
@@ -127,8 +134,8 @@ def gate_record(signals: GateSignals, decision: GateDecision, gate: GateSettings
 
     Keys: `skip`, `reasons`, `untested`, `when`, `d`, `tau_d`, `tau_d_encoder`, `m`, `tau_m`, `p` (mean
     intrinsic), `tau_p`, `c` (mean stated), `unanimous` (of every agent that was asked), `equal` (of the valid
-    answers), `require_unanimity`, `complete`, `require_complete`, `intrinsic_reading`, and per valid opening `answers`,
-    `stated`, `intrinsic` (None: unknown) and `logprob_stages` (empty: not read).
+    answers), `require_unanimity`, `complete`, `require_complete`, `comparable` (whether the known p_i are of one stage),
+    `intrinsic_reading`, and per valid opening `answers`, `stated`, `intrinsic` (None: unknown) and `logprob_stages` (empty: not read).
     Probabilities of different stages are different things: analyses must not pool them.
     """
     return {
@@ -149,6 +156,7 @@ def gate_record(signals: GateSignals, decision: GateDecision, gate: GateSettings
         "require_unanimity": gate.require_unanimity,
         "complete": signals.complete,
         "require_complete": gate.require_complete,
+        "comparable": signals.comparable,
         "intrinsic_reading": gate.intrinsic,
         "answers": list(signals.answers),
         "stated": list(signals.stated),

@@ -84,16 +84,19 @@ def read_intrinsic(intrinsic: Intrinsic | None, reading: str) -> float | None:
     return {"normalised": intrinsic.normalised, "printed": intrinsic.printed}.get(reading)
 
 
-def comparable_intrinsic(stands: Sequence[Stand]) -> list[float | None]:
-    """p_i of each; all unknown where some are taken behind a schema's mask, or may be, and others are not.
+def comparable(stands: Sequence[Stand]) -> bool:
+    """Whether all known p_i are taken at one stage.
 
-    Behind a mask p_i is a share of the permitted labels, before it the model's own probability.
+    Behind a schema's mask p_i is a share of the permitted labels, before it the model's own probability; before and
+    after temperature are different numbers, too, and `raw` does not say which of the two it is.
     """
-    kinds = {_BEFORE_A_MASK.get(stand.stage, stand.stage) for stand in stands if stand.stage}
-    return [stand.intrinsic if len(kinds) < 2 else None for stand in stands]
+    return len({stand.stage for stand in stands if stand.stage}) < 2
 
 
-_BEFORE_A_MASK = dict.fromkeys(("before", "after", "raw"), "raw")
+def comparable_intrinsic(stands: Sequence[Stand]) -> list[float | None]:
+    """p_i of each; all unknown where they are taken at several stages."""
+    same = comparable(stands)
+    return [stand.intrinsic if same else None for stand in stands]
 
 
 def mean_known(values: Sequence[float | None]) -> float | None:

@@ -12,9 +12,9 @@ from moot.protocols.selene.stand import Stand
 
 
 def signals(
-    d: float | None = 0.03, m: float | None = 0.05, p: float | None = 0.95, *, equal: bool = True, complete: bool = True
+    d: float | None = 0.03, m: float | None = 0.05, p: float | None = 0.95, *, equal: bool = True, **more: bool
 ) -> GateSignals:
-    return GateSignals(d, m, p, 0.9, equal, complete=complete)
+    return GateSignals(d, m, p, 0.9, equal, **more)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,18 @@ def test_unknown_intrinsic_is_not_compared() -> None:
     assert not decide(signals(m=None, p=None, equal=False), GateSettings()).skip
 
 
+def test_sure_and_unsure_agents_at_several_stages_are_no_reason_to_skip() -> None:
+    """Three agents at p = .2 and c = .95 debate, whichever stage one of them is at; each p stays on record."""
+    for stages in (("raw", "raw", "raw"), ("raw", "raw", "masked")):
+        stands = [Stand(i, f"agent/{i}", "Yes", "a", 0.95, 0.2, stage) for i, stage in enumerate(stages)]
+        seen = signals_of(stands, np.ones((3, 2)), 3)
+        decision = decide(seen, GateSettings())
+        assert not decision.skip
+        assert gate_record(seen, decision, GateSettings())["intrinsic"] == [0.2, 0.2, 0.2]
+    assert decision.reasons == ("not_comparable",)
+    assert decide(seen, GateSettings(tau_m=None, tau_p=None)).skip
+
+
 def test_printed_reading_makes_calibrated_confidence_look_misaligned() -> None:
     p = 0.95
     stands = [Stand(i, f"agent/{i}", "Yes", "because", 0.95, p / (1 + p)) for i in range(3)]
@@ -86,8 +98,9 @@ def test_signals_leave_unknown_out_and_record_no_nan() -> None:
 @pytest.mark.parametrize(
     ("stages", "pooled"),
     [
-        (("before", "after"), True),
-        (("before", "raw"), True),
+        (("before", "before"), True),
+        (("before", "after"), False),
+        (("before", "raw"), False),
         (("masked", "masked"), True),
         (("unknown", "unknown"), True),
         (("masked", "raw"), False),
@@ -96,7 +109,7 @@ def test_signals_leave_unknown_out_and_record_no_nan() -> None:
         (("unknown", "before"), False),
     ],
 )
-def test_probabilities_before_and_behind_a_mask_make_no_figure_together(stages: tuple[str, str], pooled: bool) -> None:
+def test_probabilities_of_several_stages_make_no_figure_together(stages: tuple[str, str], pooled: bool) -> None:
     stands = [Stand(i, f"agent/{i}", "Yes", "a", 0.9, 0.7, stage) for i, stage in enumerate(stages)]
     seen = signals_of(stands, np.ones((2, 2)), 2)
     assert (seen.mean_intrinsic is not None, seen.misalignment is not None) == (pooled, pooled)

@@ -59,10 +59,26 @@ def gate_signals(data: Mapping[str, Any]) -> list[Signal]:
     return [
         _test("D (disagreement)", data["d"], data["tau_d"], below=True, unknown="fail"),
         _test("M (misalignment)", data["m"], data["tau_m"], below=True, unknown="not tested"),
-        _test("mean p (own probability)", data["p"], data["tau_p"], below=False, unknown="not tested"),
+        _test(_named_p(data), data["p"], data["tau_p"], below=False, unknown="not tested"),
         _unanimity(data),
         *_openings(data),
+        *_stages(data),
     ]
+
+
+def _named_p(data: Mapping[str, Any]) -> str:
+    """What the gate's p is: as printed it is half of what the replies show, for a sure answer."""
+    if data.get("intrinsic_reading") == "printed":
+        return "mean p as printed, p/(1+p)"
+    return "mean p (own probability)"
+
+
+def _stages(data: Mapping[str, Any]) -> list[Signal]:
+    """The test that the own probabilities are of one kind; shown where they are not."""
+    if data.get("comparable", True):
+        return []
+    outcome: Literal["fail", "off"] = "fail" if "not_comparable" in data["reasons"] else "off"
+    return [Signal("own probabilities of one stage", "no", "yes" if outcome == "fail" else "off", outcome)]
 
 
 def _test(
