@@ -10,7 +10,7 @@ from moot.actors.record.folder import RunFolder, write_whole
 from moot.actors.record.run_yaml import yaml_text
 from moot.deploy.ablation.grid import Axis, Cell
 from moot.deploy.running.config import RunConfig, read_yaml
-from moot.deploy.running.places import default_out
+from moot.deploy.running.places import default_out, run_name
 from moot.protocols.errors import ConfigError, RunMismatch
 from moot.protocols.tasks import open_task
 
@@ -27,9 +27,9 @@ def folder_of(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool) -> 
         RunMismatch: a grid over other keys lies there, or one whose cells share replies, as these do not.
     """
     keys = [axis.key for axis in axes]
-    protocol = [] if "protocol" in keys else [base.protocol]
+    named = [] if "protocol" in keys else [run_name(base.protocol, base.preset)]
     task = open_task(base.task)
-    out = base.out or default_out("-".join(["ablate", *protocol, *keys]), task.name, base.seed, base.model)
+    out = base.out or default_out("-".join(["ablate", *named, *keys]), task.name, base.seed, base.model)
     folder = Path(out).expanduser()
     if RunFolder(folder).exists():
         raise ConfigError(f"--out {out}: a run lies there; name another folder for the cells")

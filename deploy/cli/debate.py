@@ -96,6 +96,7 @@ def debate(
 def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict[str, Any], *, new: bool) -> Prepared:
     from moot.deploy.running.config import RunConfig
     from moot.deploy.running.flags import flag_of
+    from moot.deploy.running.places import run_name
     from moot.deploy.running.prepare import prepare
     from moot.deploy.running.resume import check_resumable
     from moot.deploy.running.subject import Subject, debate_out, read_facts_file
@@ -110,7 +111,7 @@ def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict
     config = RunConfig.build(None, flags, flag_of)
     named = config.out
     if named is None:
-        where = debate_out(config.protocol, subject, config.seed, config.model, new=new)
+        where = debate_out(run_name(config.protocol, config.preset), subject, config.seed, config.model, new=new)
         config = config.model_copy(update={"out": where})
     prepared = prepare(config, task=[subject.case()])
     check_resumable(prepared, "--new" if named is None else "--out NEW")

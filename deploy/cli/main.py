@@ -221,10 +221,12 @@ def protocols(
 ) -> None:
     """List the protocols, or what one of them can be set to."""
     from moot.deploy.cli.protocols import describe_protocol
+    from moot.protocols.presets.preset import preset_names
     from moot.protocols.registry import PROTOCOLS
 
     if name is None:
         _columns((each, entry.description) for each, entry in PROTOCOLS.items())
+        print(f"\npresets (`moot run --preset NAME`, `moot protocols NAME`): {', '.join(preset_names())}")
         return
     print("\n".join(describe_protocol(name)))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from moot.actors.record.store.uri import below
 from moot.deploy.running.config import RunConfig, nested
-from moot.deploy.running.places import default_out
+from moot.deploy.running.places import default_out, run_name
 from moot.protocols.errors import ConfigError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import PROTOCOLS, make_protocol
@@ -27,7 +27,7 @@ def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
     """
     if not all(names) or len(set(names)) < len(names):
         raise ConfigError(f"protocol {config.protocol!r}: expected different names between the commas")
-    out = config.out or default_out("", open_task(config.task).name, config.seed, config.model)
+    out = config.out or default_out(run_name("", config.preset), open_task(config.task).name, config.seed, config.model)
     made = []
     asked: dict[str, int] = {}
     searched, classified = False, False

@@ -106,6 +106,7 @@ class RunFacts:
 
     Attributes:
         path: the run's folder.
+        preset: what a paper states of the protocol, on which the run was built; None without one.
         simulated: whether any reply is a simulated model's; False for a run that asked no model.
         cases: that the run is over; None when its source could not be counted.
         wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
@@ -120,6 +121,7 @@ class RunFacts:
     schema_version: int
     task: str | None
     protocol: str | None
+    preset: str | None
     models: dict[str, list[str]]
     simulated: bool
     encoder: str | None
@@ -163,6 +165,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         schema_version=version,
         task=_text(raw.get("task")),
         protocol=_text(raw.get("protocol")),
+        preset=_text(raw.get("preset")),
         models=models,
         simulated=simulated and _asked_a_model(run.path),
         encoder=_text(raw.get("encoder")),

@@ -111,6 +111,7 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
     """
     rows = [
         ("protocol", summary.protocol or "unknown"),
+        *([("preset", summary.preset)] if summary.preset else []),
         ("task", summary.task or "unknown"),
         *((f"model: {role}", ", ".join(names)) for role, names in summary.models.items()),
         ("cases", _cases(summary)),

@@ -18,8 +18,9 @@ def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], f
     """The run's encoder, as it was named or, for `auto`, as it is chosen.
 
     What was installed since changes no run: one that has begun keeps its encoder, and one that reuses or replays
-    another's replies takes that one's, for another D would ask for other replies. Else it is the best that is installed
-    where D compares what a real model wrote. The simulated model's texts are drawn from a few phrases, so that words
+    another's replies takes that one's where D is compared, for another D would ask for other replies. A threshold for D
+    that was set brings the encoder that it is for. Else it is the best that is installed where D compares what a real
+    model wrote. The simulated model's texts are drawn from a few phrases, so that words
     are all there is to compare; and a library of documents, which may be large, is not embedded by a model unasked.
 
     Args:
@@ -33,10 +34,13 @@ def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], f
     """
     if config.encoder != AUTO:
         return config.encoder
-    recorded = recorded_encoder(folder, reuse, models)
+    measured = isinstance(protocol, Selene) and protocol.settings.measures_disagreement
+    recorded = recorded_encoder(folder, reuse, models) if measured else recorded_encoder(folder, None, ())
     if recorded is not None:
         return recorded
-    measured = isinstance(protocol, Selene) and protocol.settings.measures_disagreement
+    threshold_set = isinstance(protocol, Selene) and "tau_d" in protocol.settings.gate.model_fields_set
+    if threshold_set and protocol.settings.gate.tau_d_encoder == DEFAULT_ENCODER:
+        return DEFAULT_ENCODER
     real = not any(map(is_simulated, models))
     return MINILM if measured and real and minilm_installed() else DEFAULT_ENCODER
 

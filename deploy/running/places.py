@@ -22,6 +22,11 @@ _STARTED_ONLY = frozenset(
 )
 
 
+def run_name(protocol: str, preset: str | None) -> str:
+    """What a run is called after in its default folder: its preset, which says more, or its protocol."""
+    return protocol if preset is None else f"preset-{preset}"
+
+
 def default_out(protocol: str, task: str, seed: int, model: str = "simulated") -> str:
     """Where a run goes unless it is told: the same command finds the same folder again.
 

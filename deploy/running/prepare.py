@@ -33,7 +33,7 @@ from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.documents import Shelf, gone, run_documents
 from moot.deploy.running.encoder_choice import better_encoder, chosen_encoder
-from moot.deploy.running.places import default_out, run_folder, run_mirror
+from moot.deploy.running.places import default_out, run_folder, run_mirror, run_name
 from moot.deploy.running.recorded import placed, reused_folder
 from moot.deploy.running.task import Cases, as_task, check_first_case, opened
 from moot.protocols.case import LabelledCase
@@ -205,7 +205,7 @@ def prepare(
     bindings = bind_roles(config, made)
     members = [member for each in bindings.values() for member in each]
     templates = _templates(config.prompts, made)
-    out = config.out or default_out(made.name, found.name, config.seed, config.model)
+    out = config.out or default_out(run_name(made.name, config.preset), found.name, config.seed, config.model)
     mirror = run_mirror(out) if is_uri(out) else None
     folder = run_folder(out) if mirror is None else mirror.folder
     reuse = reused_folder(config.model_copy(update={"out": out}), folder) if config.reuse else None

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from moot.protocols.ceda.conflicts import Conflict, conflicts_of, pairs_of
-from moot.protocols.ceda.context_reply import ContextReply
+from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
 from moot.protocols.ceda.dealing import Shown, dealt
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.slots import context_slots
@@ -51,8 +51,9 @@ async def synthesised(floor: Floor, content: Content, shown: Shown) -> Context:
     items = content.evidence
     if not items:
         return Context((), 0, dealt(items, (), shown), Synthesis())
+    kind = ContextReply if len(items) > 1 else OneItemReply
     try:
-        turn = await floor.ask("context/0", CONTEXT, context_slots(content), reply=ContextReply, path="context")
+        turn = await floor.ask("context/0", CONTEXT, context_slots(content), reply=kind, path="context")
     except AskFailed as failed:
         missing = Synthesis(missing=f"{failed.kind}: {failed.message}")
         return Context((), 0, dealt(items, (), shown), missing)

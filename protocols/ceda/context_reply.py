@@ -46,15 +46,23 @@ class ConflictReply(BaseModel):
     quote_2: str = Field(json_schema_extra=longest(_QUOTE))
 
 
-class ContextReply(Reply):
-    """The evidence in order. Nothing in it is taken on trust: see `synthesis.grounded`.
+class OneItemReply(Reply):
+    """A single item of evidence in order. Nothing in it is taken on trust: see `synthesis.grounded`.
 
     Attributes:
         statements: what the evidence says of the claim, point by point.
-        conflicts: what in it is at odds; empty where nothing is, and where there is one item only.
     """
 
     analysis_first: ClassVar[bool] = True
 
     statements: list[StatementReply] = Field(max_length=_MOST, json_schema_extra=most(4))
+
+
+class ContextReply(OneItemReply):
+    """Several items of evidence in order.
+
+    Attributes:
+        conflicts: what in it is at odds; empty where nothing is.
+    """
+
     conflicts: list[ConflictReply] = Field(default=[], max_length=_MOST, json_schema_extra=most(3))

@@ -12,7 +12,7 @@ from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
 from moot.protocols.ceda.calls import calls_for
 from moot.protocols.ceda.context import context_of, evidence_record, synthesised
-from moot.protocols.ceda.context_reply import ContextReply
+from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
 from moot.protocols.ceda.debate import debate
 from moot.protocols.ceda.judging import rule, ruling_record
 from moot.protocols.ceda.outcome import output_of, verdict_of
@@ -59,7 +59,7 @@ class Ceda:
     reads_documents = True
     classifies = True
     replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
-        {"debater": (MessageReply,), "judge": (JudgeReply,), "context": (ContextReply,)}
+        {"debater": (MessageReply,), "judge": (JudgeReply,), "context": (ContextReply, OneItemReply)}
     )
     reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 130, "judge": 500, "vision": 400, "context": 700})
     most_members: Mapping[str, int] = MappingProxyType({"debater": 2, "vision": 1, "context": 1})

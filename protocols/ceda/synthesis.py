@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from moot.protocols.ceda.conflicts import Conflict
-from moot.protocols.ceda.context_reply import ConflictReply, ContextReply, Fact
+from moot.protocols.ceda.context_reply import ConflictReply, ContextReply, Fact, OneItemReply
 from moot.protocols.ceda.items import Item
 from moot.protocols.unicode_form import nfkc
 
@@ -48,7 +48,7 @@ class Synthesis(msgspec.Struct, frozen=True, kw_only=True):
     missing: str = ""
 
 
-def grounded(reply: ContextReply, items: Sequence[Item]) -> tuple[Synthesis, tuple[Conflict, ...]]:
+def grounded(reply: OneItemReply, items: Sequence[Item]) -> tuple[Synthesis, tuple[Conflict, ...]]:
     """What of a reply the evidence bears out: the statements, and the pairs of items that are at odds, each once."""
     known = {item.id: item for item in items}
     unfounded = 0
@@ -58,7 +58,8 @@ def grounded(reply: ContextReply, items: Sequence[Item]) -> tuple[Synthesis, tup
         unfounded += len(stated.facts) - len(facts)
         if facts:
             statements.append(Statement(text=stated.text.strip(), facts=facts))
-    conflicts = [_conflict(each, known) for each in reply.conflicts]
+    told = reply.conflicts if isinstance(reply, ContextReply) else []
+    conflicts = [_conflict(each, known) for each in told]
     unfounded += conflicts.count(None)
     return Synthesis(statements=tuple(statements), unfounded=unfounded), _each_once(conflicts)
 

@@ -134,8 +134,9 @@ def gate_record(signals: GateSignals, decision: GateDecision, gate: GateSettings
 
     Keys: `skip`, `reasons`, `untested`, `when`, `d`, `tau_d`, `tau_d_encoder`, `m`, `tau_m`, `p` (mean
     intrinsic), `tau_p`, `c` (mean stated), `unanimous` (of every agent that was asked), `equal` (of the valid
-    answers), `require_unanimity`, `complete`, `require_complete`, `comparable` (whether the known p_i are of one stage),
-    `intrinsic_reading`, and per valid opening `answers`, `stated`, `intrinsic` (None: unknown) and `logprob_stages` (empty: not read).
+    answers), `require_unanimity`, `complete`, `require_complete`, `comparable` (whether the known p_i are of one
+    stage), `intrinsic_reading`, and per valid opening `answers`, `stated`, `intrinsic` (None: unknown) and
+    `logprob_stages` (empty: not read).
     Probabilities of different stages are different things: analyses must not pool them.
     """
     return {

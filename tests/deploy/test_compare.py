@@ -108,6 +108,12 @@ def test_other_models_are_said(planted: Callable[..., Path], session: Any) -> No
     assert "the runs' agents are not the same models" in compare(runs).warnings
 
 
+def test_roles_of_other_names_are_no_other_models(planted: Callable[..., Path], session: Any) -> None:
+    one, two = run_of(session, {"a": True}), run_of(session, {"a": True})
+    found = compare([planted(one, models={"agent": ["m"]}), planted(two, models={"constructor": ["m"]})])
+    assert not [warning for warning in found.warnings if "agents" in warning]
+
+
 def test_figures_are_those_of_the_summaries(inline_run: Callable[..., Path]) -> None:
     runs = [inline_run(name) for name in ("selene", "always-debate", "single-agent")]
     for row, run in zip(compare(runs).rows, runs, strict=True):

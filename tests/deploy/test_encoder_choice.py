@@ -40,6 +40,7 @@ def prepared(tmp_path: Path, **options: Any) -> Prepared:
         ({"model": "simulated"}, DEFAULT_ENCODER),
         ({"model": REAL, "roles": {"judge": "simulated"}}, DEFAULT_ENCODER),
         ({"model": REAL, "protocol": "single-agent"}, DEFAULT_ENCODER),
+        ({"model": REAL, "set": {"gate.tau_d": TAU_D[DEFAULT_ENCODER]}}, DEFAULT_ENCODER),
         ({"model": REAL, "protocol": "constructor-auditor"}, DEFAULT_ENCODER),
     ],
 )
@@ -81,6 +82,15 @@ def test_a_run_that_has_begun_keeps_its_encoder(
         run(task="sample", engine="inline", limit=3, out=done.path, encoder="minilm-l6-v2")
     for built_on in ({"reuse": str(done.path)}, {"model": f"replay/{done.path}"}):
         assert prepared(tmp_path, out=str(tmp_path / "new"), **built_on).config.encoder == DEFAULT_ENCODER
+
+
+def test_who_compares_no_d_takes_over_no_encoder(tmp_path: Path) -> None:
+    """It would embed a library of documents at somebody's price."""
+    done = run(task="sample", engine="inline", limit=2, out=tmp_path / "run")
+    recorded(done.path, "openai/text-embedding-3-large")
+    options = {"out": str(tmp_path / "new"), "reuse": str(done.path)}
+    assert prepared(tmp_path, **options, protocol="single-agent").config.encoder == DEFAULT_ENCODER
+    assert prepared(tmp_path, **options).config.encoder == "openai/text-embedding-3-large"
 
 
 def test_what_a_run_began_with_and_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

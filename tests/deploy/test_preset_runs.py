@@ -8,6 +8,8 @@ import pytest
 
 from moot.deploy.cli.protocols import describe_protocol
 from moot.deploy.cli.several import left_out, several
+from moot.deploy.reading.show import summary_rows
+from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.resume import describe
@@ -31,6 +33,14 @@ def test_what_a_user_says_counts_more(tmp_path: Path) -> None:
     assert prepared.settings["top_k"] == 4
     assert {member.temperature for member in prepared.members} == {0.5}
     assert (prepared.bindings["agent"][0].top_p, prepared.bindings["judge"][0].top_p) == (None, 0.8)
+
+
+def test_a_preset_s_run_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = {
+        prepare(RunConfig.build(None, {"preset": name})).folder.name for name in ("confident-liar", "early-token")
+    }
+    assert len(folders | {prepare(RunConfig.build(None, {"protocol": "constructor-auditor"})).folder.name}) == 3
 
 
 def test_stated_decoding_is_no_wish_of_the_user(tmp_path: Path) -> None:
@@ -61,6 +71,7 @@ def test_a_run_with_a_preset_is_recorded_and_gone_on_with(tmp_path: Path) -> Non
     done = run(RunConfig.build(None, flags))
     assert done.status == "finished"
     assert describe(prepare(RunConfig.build(None, flags)))["preset"] == "confident-liar"
+    assert ("preset", "confident-liar") in summary_rows(summarise(done.path))
     assert run(RunConfig.build(None, {**flags, "limit": 3})).worked
 
 

@@ -9,7 +9,7 @@ from ceda_script import check, claim_case
 from planted_conflicts import AGREEING, ATTRIBUTED, FREE, INFLECTED, PLAIN
 
 from moot.protocols.ceda.conflicts import first_difference, sentences_of
-from moot.protocols.ceda.context_reply import ContextReply
+from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.synthesis import grounded
 
@@ -82,7 +82,7 @@ async def test_conflicts_that_a_model_finds_part_the_debaters() -> None:
     floor, verdict = await check(claim_case(FREE[0][0], passage=passage), {"context": said}, BY_MODEL)
     evidence = floor.event("evidence")
     assert [each["between"] for each in evidence["conflicts"]] == [["E1", "E2"]]
-    assert evidence["synthesis"] == {"unfounded": 1}
+    assert evidence["synthesis"] == {"statements": [], "unfounded": 1, "missing": ""}
     assert evidence["shown_to"] == {"debater/0": ["E1", "E3"], "debater/1": ["E2", "E3"]}
     assert "context-unfounded" in verdict.flags
 
@@ -90,9 +90,18 @@ async def test_conflicts_that_a_model_finds_part_the_debaters() -> None:
 async def test_a_model_that_fails_leaves_the_evidence_as_it_is() -> None:
     floor, verdict = await check(claim_case(passage="\n\n".join(PLAIN[0])), {"context": None}, BY_MODEL)
     evidence = floor.event("evidence")
-    assert (evidence["conflicts"], evidence["synthesis"]) == ([], {"missing": "refused: scripted"})
+    assert (evidence["conflicts"], evidence["synthesis"]) == (
+        [],
+        {"statements": [], "unfounded": 0, "missing": "refused: scripted"},
+    )
     assert "context-missing" in verdict.flags
     assert len(floor.asks["turn/1"].slots["evidence"]) == 2
+
+
+@pytest.mark.parametrize(("texts", "kind"), [(1, OneItemReply), (2, ContextReply)])
+async def test_a_single_item_is_held_to_a_reply_without_conflicts(texts: int, kind: type) -> None:
+    floor, _ = await check(claim_case(passage="\n\n".join(PLAIN[0][:texts])), {"context": None}, BY_MODEL)
+    assert floor.asks["context"].reply is kind
 
 
 async def test_without_evidence_the_context_agent_is_not_asked() -> None:

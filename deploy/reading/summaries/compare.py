@@ -188,7 +188,7 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
                 vs_first=None if each is first else against,
             )
         )
-    if len({str(row.models.get("agent")) for row in rows}) > 1:
+    if len({str(row.models["agent"]) for row in rows if "agent" in row.models}) > 1:
         warnings.append("the runs' agents are not the same models")
     return Comparison(schema_version=summaries[0].schema_version, rows=rows, warnings=warnings)
 

@@ -129,6 +129,7 @@ class Summary(BaseModel):
     run: str
     task: str | None
     protocol: str | None
+    preset: str | None
     models: dict[str, list[str]]
     simulated: bool
     cases: int
@@ -227,6 +228,7 @@ def summarise(folder: str | Path) -> Summary:
         run=facts.name,
         task=facts.task,
         protocol=facts.protocol,
+        preset=facts.preset,
         models=facts.models,
         simulated=facts.simulated,
         cases=total,
