@@ -85,7 +85,8 @@ class Calibration(_Result):
         predictors: over all usable cases: nothing is fitted to them.
         stopping: the bound at which debates stop; None where the record has no rounds on one of the two sides.
         warnings: what a reader must know before using this.
-        set_line: the options to copy.
+        set_line: the options to copy: the thresholds. `stopping.chosen` was found by itself, over all debates and by the
+            agents' vote, and is no part of what `held_out` evaluates.
     """
 
     schema_version: int
@@ -185,7 +186,7 @@ def calibrate(
         predictors=_predictors(cases),
         stopping=stopping,
         warnings=_warnings(cases, facts, int(held.sum()), chosen),
-        set_line=set_line(chosen, encoder, stopping.chosen.epsilon if stopping else None),
+        set_line=set_line(chosen, encoder),
     )
 
 
@@ -258,8 +259,8 @@ def _warnings(cases: BothBranches, facts: RunFacts, n_held_out: int, chosen: Gri
     return [*found, *cases.notes]
 
 
-def set_line(point: GridPoint, encoder: str, epsilon: float | None = None) -> str:
-    """The options that set a point's thresholds, the encoder they belong to included, and where debates stop.
+def set_line(point: GridPoint, encoder: str) -> str:
+    """The options that set a point's thresholds, the encoder they belong to included.
 
     >>> line = set_line(GridPoint(tau_d=0.2, tau_m=None, tau_p=0.6, skip_rate=0.5, accuracy=1.0, accuracy_skipped=1.0,
     ...     n_skipped=1, cost_vs_debate=None, cost_vs_single=None), "hashed-ngrams-512-v1")
@@ -269,5 +270,4 @@ def set_line(point: GridPoint, encoder: str, epsilon: float | None = None) -> st
     taus = {"tau_d": point.tau_d, "tau_m": point.tau_m, "tau_p": point.tau_p}
     words = [f"--set gate.{name}={'none' if tau is None else f'{tau:g}'}" for name, tau in taus.items()]
     belongs = [] if encoder == "unknown" else [f"--set {shlex.quote(f'gate.tau_d_encoder={encoder}')}"]
-    stops = [] if epsilon is None else [f"--set debate.epsilon={epsilon:g}"]
-    return " ".join([*words, *belongs, *stops])
+    return " ".join([*words, *belongs])

@@ -107,10 +107,16 @@ def _stopping_rows(found: EpsilonChoice) -> list[tuple[str, ...]]:
 
 
 def _stopping_rule(found: EpsilonChoice) -> str:
+    smaller = (
+        " What a smaller one than the run's does was not seen: for that, make the run with --set debate.epsilon=0."
+        if found.run_epsilon
+        else ""
+    )
     return (
         f"Chosen: epsilon {number(found.chosen.epsilon, 4)}, the cheapest whose vote on the validation cases is within "
-        f"the same tolerance of the run's ({number(found.run_epsilon, 4)}). What a smaller one than the run's does was "
-        "not seen: for that, make the run with --set debate.epsilon=0."
+        f"the same tolerance of the run's ({number(found.run_epsilon, 4)}). It was found by itself, over the debates that "
+        "the chosen thresholds skip, too: the two were not tried together, and each may give up the tolerance. To use it: "
+        f"--set debate.epsilon={found.chosen.epsilon:g}.{smaller}"
     )
 
 

@@ -13,6 +13,7 @@ from test_calibrate import gate
 from moot.deploy.calibration.calibrate import Calibration, calibrate
 from moot.deploy.calibration.cases import read_both_branches
 from moot.deploy.calibration.epsilon import EpsilonChoice, read_debates, voted
+from moot.deploy.calibration.report import show_calibration
 from moot.deploy.reading.record import read_events
 from moot.protocols.selene.debate import stop_reason
 
@@ -59,7 +60,9 @@ def test_a_bound_that_would_stop_before_the_error_is_mended_is_not_chosen(
     assert chosen(planted(session, encoder="e"), tolerance=1.0).chosen.rounds == 1.0
 
 
-def test_where_rounds_change_nothing_the_shortest_debate_is_chosen(planted: Callable[..., Path], session: Any) -> None:
+def test_where_rounds_change_nothing_the_shortest_debate_is_chosen(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
     for i in range(30):
         answers = ["Yes" if i % 3 else "No"] * 2
         add_debate(session, i, [(0.1, answers), (0.1, answers), (0.1, answers)])
@@ -67,8 +70,9 @@ def test_where_rounds_change_nothing_the_shortest_debate_is_chosen(planted: Call
     assert found.chosen.rounds == 1.0
     assert (found.vs_run.only_first, found.vs_run.only_second) == (0, 0)
     assert found.held_out.cost_vs_run == pytest.approx((100 + 100) / (100 + 300))
-    line = calibrate(planted(session, encoder="e")).set_line
-    assert line.endswith(f"--set debate.epsilon={found.chosen.epsilon:g}")
+    whole = calibrate(planted(session, encoder="e"))
+    assert "epsilon" not in whole.set_line, "what was not tried together is not set together"
+    assert f"--set debate.epsilon={found.chosen.epsilon:g}" in printed(show_calibration, whole)
 
 
 def test_no_bound_below_the_runs_is_tried(planted: Callable[..., Path], session: Any) -> None:
