@@ -20,6 +20,7 @@ from moot.protocols.floor import DebateProtocol, Floor
 from moot.protocols.judge_panel.protocol import JudgePanel
 from moot.protocols.judge_panel.settings import JudgePanelSettings
 from moot.protocols.messages import Verdict
+from moot.protocols.presets.preset import find_preset, preset_names
 from moot.protocols.selene.protocol import Selene
 from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.socrasynth.protocol import SocraSynth
@@ -137,6 +138,8 @@ def make_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Debat
     """
     if ":" in name:
         return _own_protocol(name, settings or {})
+    if name not in PROTOCOLS and name in preset_names():
+        raise ConfigError(f"{name!r} is a preset of protocol {find_preset(name).protocol!r}: give --preset {name}")
     if name not in PROTOCOLS:
         raise unknown_name("protocol", name, PROTOCOLS)
     return PROTOCOLS[name].make(settings or {})

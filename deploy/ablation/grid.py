@@ -256,7 +256,7 @@ def _dotted(tree: Mapping[str, Any], prefix: str = "") -> set[str]:
 
 
 def configured(base: RunConfig, cell: Cell, out: str) -> RunConfig:
-    """The run of a cell, in the folder OUT/CELL.
+    """The run of a cell, in the folder OUT/CELL; a preset reaches the cells of its protocol only.
 
     Raises:
         ConfigError: a value does not fit its key.
@@ -266,4 +266,5 @@ def configured(base: RunConfig, cell: Cell, out: str) -> RunConfig:
     roles = {key.removeprefix(ROLE): members for key, members in others.items() if key.startswith(ROLE)}
     settings = {key: value for key, value in others.items() if not key.startswith(ROLE)}
     changes = {**fields, "roles": roles or None, "set": settings, "out": f"{out}/{cell.name}"}
-    return RunConfig.build(base, changes, lambda key: f"--over {key}")
+    common = base.model_copy(update={"preset": base.preset_for(fields.get("protocol", base.protocol))})
+    return RunConfig.build(common, changes, lambda key: f"--over {key}")

@@ -85,8 +85,8 @@ class Calibration(_Result):
         predictors: over all usable cases: nothing is fitted to them.
         stopping: the bound at which debates stop; None where the record has no rounds on one of the two sides.
         warnings: what a reader must know before using this.
-        set_line: the options to copy: the thresholds. `stopping.chosen` was found by itself, over all debates and by the
-            agents' vote, and is no part of what `held_out` evaluates.
+        set_line: the options to copy: the thresholds. `stopping.chosen` was found by itself, over all debates and by
+            the agents' vote, and is no part of what `held_out` evaluates.
     """
 
     schema_version: int
@@ -150,7 +150,7 @@ def calibrate(
     facts = read_facts(folder)
     if not facts.models:
         facts = read_facts(folder, read_replies(folder))
-    cases = read_both_branches(folder, _command(facts), keep_truncated=keep_truncated)
+    cases = read_both_branches(folder, _how(facts), keep_truncated=keep_truncated)
     held = cases.held_out(holdout, seed)
     if held.all() or not held.any():
         raise ConfigError(
@@ -195,9 +195,12 @@ def _share(right: Bools) -> Accuracy:
     return Accuracy(value=float(right.mean()), interval=(ends.low, ends.high))
 
 
-def _command(facts: RunFacts) -> str:
-    task = f"--task {facts.task} " if facts.task else "--task TASK "
-    return f"moot run {task}--protocol selene --set both_branches=true --out {facts.name}-both"
+def _how(facts: RunFacts) -> str:
+    if facts.protocol not in ("selene", None):
+        return (
+            f"protocol {facts.protocol!r} has no gate to calibrate: make a run of selene with --set both_branches=true"
+        )
+    return f"give the command of this run again, with --set both_branches=true --out {facts.name}-both"
 
 
 def _encoder(folder: str | Path, facts: RunFacts) -> str:

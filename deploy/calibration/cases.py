@@ -70,12 +70,12 @@ def held_out(case_ids: Sequence[str], share: float, seed: int) -> Bools:
     return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
 
 
-def read_both_branches(folder: str | Path, command: str, *, keep_truncated: bool = False) -> BothBranches:
+def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = False) -> BothBranches:
     """Read the cases of a run with `both_branches`.
 
     Args:
         folder: the run's folder.
-        command: how to make such a run, for the error.
+        how: what gives such a run, for the error.
         keep_truncated: whether cases stay that rest on a reply which ended at its token limit.
 
     Raises:
@@ -87,7 +87,7 @@ def read_both_branches(folder: str | Path, command: str, *, keep_truncated: bool
     if not branches:
         audits = sum(event.kind == "audit" for event in events)
         also = f" (its {audits} audited cases are reported by `moot show {folder}`)" if audits else ""
-        raise ConfigError(f"{folder}: no case ran both branches{also}; make such a run with `{command}`")
+        raise ConfigError(f"{folder}: no case ran both branches{also}; {how}")
     gates = {event.key: event for event in events if event.kind == "gate"}
     references, left_out = References.of(folder), Counter[str]()
     truncated = set[CaseKey]() if keep_truncated else _truncated(folder)

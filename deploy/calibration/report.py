@@ -114,9 +114,9 @@ def _stopping_rule(found: EpsilonChoice) -> str:
     )
     return (
         f"Chosen: epsilon {number(found.chosen.epsilon, 4)}, the cheapest whose vote on the validation cases is within "
-        f"the same tolerance of the run's ({number(found.run_epsilon, 4)}). It was found by itself, over the debates that "
-        "the chosen thresholds skip, too: the two were not tried together, and each may give up the tolerance. To use it: "
-        f"--set debate.epsilon={found.chosen.epsilon:g}.{smaller}"
+        f"the same tolerance of the run's ({number(found.run_epsilon, 4)}). It was found by itself, over the debates "
+        "that the chosen thresholds skip, too: the two were not tried together, and each may give up the tolerance. To "
+        f"use it: --set debate.epsilon={found.chosen.epsilon:g}.{smaller}"
     )
 
 

@@ -86,9 +86,9 @@ def _prepared(file: str, rubric: str, passes: int, flags: dict[str, Any]) -> Pre
 def _plan(prepared: Prepared) -> None:
     import asyncio
 
+    from moot.deploy.running.caveats import warn
     from moot.deploy.running.checks import check_models
     from moot.deploy.running.plan_calls import plan
-    from moot.deploy.running.prepare import warn
 
     asyncio.run(check_models(prepared, network=False))
     warn(prepared)

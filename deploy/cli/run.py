@@ -22,6 +22,7 @@ from moot.deploy.reading.summaries.model_replies import (
     warnings_of,
 )
 from moot.deploy.reading.text import cases, visible_line
+from moot.deploy.running.caveats import warn
 from moot.deploy.running.checks import Trials, check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
@@ -30,7 +31,7 @@ from moot.deploy.running.flags import flag_of
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
 from moot.deploy.running.plan_calls import plan
-from moot.deploy.running.prepare import Prepared, prepare, warn
+from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable
 from moot.deploy.running.session import Session
@@ -90,7 +91,8 @@ async def _check(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:
 
 
 def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
-    from moot.deploy.reading.summaries.compare import compare, show_comparison
+    from moot.deploy.reading.summaries.compare import compare
+    from moot.deploy.reading.summaries.compare_show import show_comparison
 
     for each in runs:
         check_resumable(each)

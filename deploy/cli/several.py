@@ -38,7 +38,7 @@ def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
                 "protocol": name,
                 "out": below(out, name.replace(":", "-")),
                 "agents": None if fixed else config.agents,
-                "preset": config.preset if _is_of(name, config) else None,
+                "preset": config.preset_for(name),
                 "set": settings_for(name, names, config.set),
             }
         )
@@ -89,11 +89,6 @@ def settings_for(name: str, names: Sequence[str], given: Mapping[str, Any]) -> M
             own[key.removeprefix(f"{name}.")] = value
     alike = len(common) == sum(1 for _ in _dotted(nested(given)))
     return given if alike else {**common, **own}
-
-
-def _is_of(name: str, config: RunConfig) -> bool:
-    stated = config.stated()
-    return stated is not None and stated.protocol == name
 
 
 def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

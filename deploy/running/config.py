@@ -228,6 +228,11 @@ class RunConfig(BaseModel):
         """The preset; None without one."""
         return None if self.preset is None else find_preset(self.preset)
 
+    def preset_for(self, protocol: str) -> str | None:
+        """The preset where it is one of that protocol; else None."""
+        stated = self.stated()
+        return self.preset if stated is not None and stated.protocol == protocol else None
+
     def settings(self) -> dict[str, Any]:
         """The protocol's settings as nested data: the preset's, and over them what is set, `agents` included.
 

@@ -34,12 +34,13 @@ def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], f
     """
     if config.encoder != AUTO:
         return config.encoder
-    measured = isinstance(protocol, Selene) and protocol.settings.measures_disagreement
+    settings = protocol.settings if isinstance(protocol, Selene) else None
+    measured = settings is not None and settings.measures_disagreement
     recorded = recorded_encoder(folder, reuse, models) if measured else recorded_encoder(folder, None, ())
     if recorded is not None:
         return recorded
-    threshold_set = isinstance(protocol, Selene) and "tau_d" in protocol.settings.gate.model_fields_set
-    if threshold_set and protocol.settings.gate.tau_d_encoder == DEFAULT_ENCODER:
+    gate = None if settings is None else settings.gate
+    if gate is not None and "tau_d" in gate.model_fields_set and gate.tau_d_encoder == DEFAULT_ENCODER:
         return DEFAULT_ENCODER
     real = not any(map(is_simulated, models))
     return MINILM if measured and real and minilm_installed() else DEFAULT_ENCODER

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import structlog
 from pydantic import BaseModel
 
 from moot.actors.classifiers.opened import FoundClassifier, find_classifier
-from moot.actors.encoders.resolve import identity, is_served
+from moot.actors.encoders.resolve import identity
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price
@@ -26,13 +26,12 @@ from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.uri import is_uri
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
-from moot.actors.tracing_choice import untraceable
 from moot.deploy.documents.docs import Docs
-from moot.deploy.running.bindings import bind_roles, is_simulated, judging_themselves
+from moot.deploy.running.bindings import bind_roles, is_simulated
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.documents import Shelf, gone, run_documents
-from moot.deploy.running.encoder_choice import better_encoder, chosen_encoder
+from moot.deploy.running.documents import Shelf, run_documents
+from moot.deploy.running.encoder_choice import chosen_encoder
 from moot.deploy.running.places import default_out, run_folder, run_mirror, run_name
 from moot.deploy.running.recorded import placed, reused_folder
 from moot.deploy.running.task import Cases, as_task, check_first_case, opened
@@ -262,50 +261,6 @@ def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> Fo
     if not getattr(inner(protocol), "classifies", False):
         raise ConfigError(f"protocol {protocol.name!r} asks no classifier: leave --classifier out")
     return find_classifier(config.classifier, encoder)
-
-
-def warn(prepared: Prepared) -> None:
-    """Log what the user should know of a run that can be held; not before its models and encoder have been checked."""
-    if prepared.d_untested:
-        _log.warning(
-            "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
-            encoder=prepared.config.encoder,
-        )
-    if prepared.compares_words:
-        _log.warning(
-            f"D compares words, not meaning: agents that agree in other words seem to disagree; {better_encoder()}",
-            encoder=prepared.config.encoder,
-        )
-    both = judging_themselves(prepared.bindings, prepared.protocol)
-    if both and getattr(prepared.protocol, "judges_apart", False):
-        _log.warning(
-            "judges are models that debate, too, and may favour themselves: name others with --role judge=MODEL",
-            protocol=prepared.protocol.name,
-            models=both,
-        )
-    for remark in prepared.checked.remarks if prepared.checked is not None else ():
-        _log.warning(remark, file=prepared.task.path)
-    if _begins_with_a_comment(prepared.task):
-        _log.warning(
-            "the first line begins with #: a .txt file has no comments, so it is debated like any other line",
-            file=prepared.task.path,
-        )
-    if prepared.docs is not None and gone(prepared.config.docs):
-        _log.warning("documents are not there any more: the run goes on from its library", docs=prepared.config.docs)
-    if why := untraceable():
-        _log.warning("traces are asked for by the environment, and none is exported", why=why)
-    bounded = prepared.config.max_cost_usd is not None or prepared.config.max_tokens is not None
-    if bounded and is_served(prepared.config.encoder):
-        _log.warning("calls for embeddings count against no budget", encoder=prepared.config.encoder)
-
-
-def _begins_with_a_comment(task: Task) -> bool:
-    """Whether a file of one subject a line begins with what its writer may have meant as a comment."""
-    one_a_line = task.spec.startswith("subjects:") and PurePath(task.path).suffix.lower() == ".txt"
-    if not (one_a_line and task.replayable):
-        return False
-    first = next(iter(task.cases()), None)
-    return first is not None and first.case.question.startswith("#")
 
 
 def _brought(protocol: object, config: RunConfig) -> DebateProtocol:

@@ -21,12 +21,13 @@ from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
 from moot.deploy.running.affordable import affordable
 from moot.deploy.running.bounds import spent_before
+from moot.deploy.running.caveats import warn
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.first_start import leaves_nothing
 from moot.deploy.running.library import build_run_library
 from moot.deploy.running.listener import Listener, Silent
 from moot.deploy.running.outcome import Run, Status
-from moot.deploy.running.prepare import Prepared, warn
+from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.resume import RunYaml, check_resumable
 from moot.deploy.running.stopped import in_words
 from moot.protocols.case import is_shared_id

@@ -11,8 +11,9 @@ from structlog.testing import capture_logs
 
 from moot.deploy.cli.several import left_out, several
 from moot.deploy.running.bindings import bind_roles
+from moot.deploy.running.caveats import warn
 from moot.deploy.running.config import RunConfig, nested
-from moot.deploy.running.prepare import prepare, warn
+from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import run
 from moot.protocols.case import Case
 from moot.protocols.errors import ConfigError

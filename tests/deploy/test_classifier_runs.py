@@ -16,7 +16,8 @@ from moot.actors.classifiers.card import CARD, Body
 from moot.deploy.cli.main import app
 from moot.deploy.reading.record import read_events
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.compare import compare, comparison_markdown, show_comparison
+from moot.deploy.reading.summaries.compare import compare
+from moot.deploy.reading.summaries.compare_show import comparison_markdown, show_comparison
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare

@@ -18,7 +18,8 @@ from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
 from moot.deploy.ablation.report import ablation_markdown, show_ablation
 from moot.deploy.cli import main as cli
 from moot.deploy.reading.show import show, summary_markdown
-from moot.deploy.reading.summaries.compare import compare, comparison_markdown, show_comparison
+from moot.deploy.reading.summaries.compare import compare
+from moot.deploy.reading.summaries.compare_show import comparison_markdown, show_comparison
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.run import run
 from moot.protocols.case import Reference

@@ -10,8 +10,9 @@ import yaml
 from structlog.testing import capture_logs
 
 from moot.actors.encoders import resolve
+from moot.deploy.running.caveats import warn
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.prepare import Prepared, prepare, warn
+from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.run import run
 from moot.protocols.errors import ConfigError, RunMismatch
 from moot.protocols.selene.settings import DEFAULT_ENCODER, TAU_D

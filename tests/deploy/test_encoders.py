@@ -17,9 +17,10 @@ from structlog.testing import capture_logs
 from moot.actors.models.retry import RetryPolicy
 from moot.deploy.calibration.calibrate import calibrate
 from moot.deploy.cli.run import execute
+from moot.deploy.running.caveats import warn
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_settings
-from moot.deploy.running.prepare import prepare, warn
+from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import run
 from moot.protocols.case import Case
 from moot.protocols.errors import ConfigError, MissingKey, ModelUnavailable, RunMismatch

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from moot.deploy.ablation.grid import parse_axes
+from moot.deploy.ablation.prepare import prepare_grid
 from moot.deploy.cli.protocols import describe_protocol
 from moot.deploy.cli.several import left_out, several
 from moot.deploy.reading.show import summary_rows
@@ -64,6 +66,13 @@ def test_of_several_protocols_only_its_own_has_it() -> None:
     assert other.settings() == {}
     assert not left_out(config, own)
     assert any("preset" in line for line in left_out(config, other))
+
+
+def test_in_a_grid_over_protocols_its_own_cells_have_it(tmp_path: Path) -> None:
+    base = RunConfig.build(None, {"preset": "selene", "out": str(tmp_path / "grid")})
+    own, other = prepare_grid(base, parse_axes(["protocol=selene,always-debate"]))
+    assert (own.prepared.settings["judging"]["variants"], own.prepared.config.preset) == ("paraphrase", "selene")
+    assert (other.prepared.settings["judging"]["variants"], other.prepared.config.preset) == ("subset", None)
 
 
 def test_a_run_with_a_preset_is_recorded_and_gone_on_with(tmp_path: Path) -> None:

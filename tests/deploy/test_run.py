@@ -25,11 +25,12 @@ from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.deploy.running import session
+from moot.deploy.running.caveats import warn
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import decide, waiting
 from moot.deploy.running.listener import Silent
 from moot.deploy.running.outcome import Run
-from moot.deploy.running.prepare import prepare, warn
+from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import RunOptions, arun, run, stream
 from moot.deploy.running.session import Session
 from moot.deploy.running.single import debate

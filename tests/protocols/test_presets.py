@@ -21,3 +21,8 @@ def test_every_stated_value_is_one_that_the_protocol_takes(name: str) -> None:
 def test_an_unknown_preset_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="early-token"):
         find_preset("early-tokens")
+
+
+def test_a_preset_given_as_a_protocol_is_told_from_a_mistyped_one() -> None:
+    with pytest.raises(ConfigError, match="--preset early-token"):
+        make_protocol("early-token")

@@ -12,9 +12,9 @@ from moot.protocols.selene.stand import Stand
 
 
 def signals(
-    d: float | None = 0.03, m: float | None = 0.05, p: float | None = 0.95, *, equal: bool = True, **more: bool
+    d: float | None = 0.03, m: float | None = 0.05, p: float | None = 0.95, *, equal: bool = True, complete: bool = True
 ) -> GateSignals:
-    return GateSignals(d, m, p, 0.9, equal, **more)
+    return GateSignals(d, m, p, 0.9, equal, complete=complete)
 
 
 @pytest.mark.parametrize(
