@@ -47,6 +47,9 @@ def test_ties_are_counted(planted: Callable[..., Path], session: Any, printed: C
     for words in ("tied votes", "3 of 5", "accuracy without ties", "accuracy, ties as wrong"):
         assert words in text
     assert "chosen: Yes (a tie of No, Yes, broken by stated confidence)" in printed(show, folder, "a")
+    consensus = printed(show, folder, "e")
+    assert "Consensus by vote" in consensus
+    assert "Further answers" not in consensus, "nobody was asked for any"
 
 
 def test_ties_stand_beside_the_accuracies_that_are_compared(
