@@ -154,7 +154,9 @@ def _last_word(confirmed: ConfirmView, role: str) -> str:
     if not said:
         all_told = confirmed.presented_all.get(role)
         said.append("confirmed that it had presented all" if all_told else "had more to say, but on none of the topics")
-    return " and ".join(said)
+    over = confirmed.passed_over.get(role, 0)
+    more = f" (passed over: {over} more argument{'' if over == 1 else 's'} in the same reply)" if over else ""
+    return " and ".join(said) + more
 
 
 def joint_words(joint: JointView) -> str:
