@@ -127,7 +127,8 @@ def _slots(case: Case, rounds: Rounds, side: Side, statements: Statements) -> di
     if agreed is not None:
         slots["labels"] = []
     agreed_words = "" if agreed is None else label_in_words(case, agreed)
-    return slots | {"closings": closings, "agreed": agreed_words, "draft": {}}
+    more = {"agreed": agreed_words, "both_conceded": rounds.positions.swapped, "draft": {}}
+    return slots | {"closings": closings} | more
 
 
 def _shown(case: Case, draft: Draft, answer: str | None) -> dict[str, Any]:

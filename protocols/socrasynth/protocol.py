@@ -110,15 +110,16 @@ class SocraSynth:
         topics = await fix_topics(case, floor, self.settings.topics)
         rounds = await hold_rounds(case, floor, topics.topics, self.settings)
         await confirm(case, floor, rounds, self.settings)
-        agreed, unclosed = rounds.positions.agreed is not None, False
-        if agreed:  # there is nothing left to close, nor to compare
+        settled = rounds.positions.agreed is not None or rounds.positions.swapped
+        unclosed = False
+        if settled:  # no side has an answer of its own left to close for, and the panel nothing to compare
             statements: Statements = {side: last_words(rounds.said, side, rounds.topics) for side in SIDES}
         else:
             statements, failed = await close(case, floor, rounds, self.settings)
             unclosed = bool(failed)
         joint = await propose_jointly(case, floor, rounds, statements, self.settings)
         ruling = None
-        if not agreed:
+        if not settled:
             whole = self.settings.panel == "whole"
             ruling = await judge_closings(
                 case, floor, rounds.topics, statements, rounds.models, rounds.positions, whole=whole
@@ -149,6 +150,7 @@ def _flags(
     raised = {
         "agreed-at-once": _reached(rounds, joint) == "at once",
         "conceded": bool(rounds.conceded),
+        "both-conceded": rounds.positions.swapped,
         "closing-failed": unclosed,
         "joint-failed": joint is None,
         "reservations": joint is not None and not all(joint.consents.values()),

@@ -34,6 +34,7 @@ _FLAGS = {
     "subject-unbalanced": "a side finds the subject unbalanced",
     "no-consensus": "the sides came to no common answer",
     "conceded": "a side conceded during the debate",
+    "both-conceded": "both sides conceded at once: neither had an answer of its own left to close for",
     "closing-failed": "a side gave no closing statements: its last arguments were judged in their place",
     "joint-failed": "there is no joint proposal",
     "reservations": "not both sides stand behind the joint proposal",
