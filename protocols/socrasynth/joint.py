@@ -125,7 +125,7 @@ def _slots(case: Case, rounds: Rounds, side: Side, statements: Statements) -> di
     del slots["transcript"]
     agreed = rounds.positions.agreed
     if agreed is not None:
-        slots["labels"] = []
+        slots |= {"labels": [], "own_answer": "", "other_answer": ""}  # neither side has one of its own left
     agreed_words = "" if agreed is None else label_in_words(case, agreed)
     more = {"agreed": agreed_words, "both_conceded": rounds.positions.swapped, "draft": {}}
     return slots | {"closings": closings} | more

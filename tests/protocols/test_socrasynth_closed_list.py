@@ -88,6 +88,11 @@ async def test_a_concession_makes_the_others_answer_the_consensus_and_ends_the_d
     joint = floor.asks["joint/draft/agent/0"].slots
     assert (joint["agreed"], joint["labels"]) == (verdict.answer, [])
     assert floor.event("joint")["answer"] == verdict.answer
+    for path in floor.paths("joint/"):
+        text = prompt_of(floor, path)
+        assert f"<agreed_answer>\n{verdict.answer}\n</agreed_answer>" in text, path
+        assert "own_answer" not in text, "a side that has conceded is not held to the answer that it gave up"
+        assert "your own" not in text
     assert verdict.payload["joint"]["questions"] is not None
     assert {"conceded", "no-consensus", "judges-missing"} & set(verdict.flags) == {"conceded"}
 
