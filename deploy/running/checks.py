@@ -293,7 +293,7 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
 
     A protocol of a user's own that does not say is taken to ask for positions.
     """
-    declared: Mapping[str, Sequence[type[BaseModel]]] = getattr(prepared.protocol, "replies", {})
+    declared = _declared(prepared)
     labels = _longest_labels(prepared)
     asked = [
         AskedReply(reply, labels, member.max_tokens, _logprobs_of(member, prepared.protocol))
@@ -302,6 +302,19 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
         for reply in declared.get(family, () if declared else (Position,))
     ]
     return tuple(dict.fromkeys(asked))
+
+
+def _declared(prepared: Prepared) -> Mapping[str, Sequence[type[BaseModel]]]:
+    """By role family, what the protocol asks for; of one that tells it by case, what the first cases need."""
+    declared: Mapping[str, Sequence[type[BaseModel]]] = getattr(prepared.protocol, "replies", {})
+    by_case = getattr(prepared.protocol, "replies_for", None)
+    if by_case is None or prepared.checked is None:
+        return declared
+    needed = [by_case(each.case) for each in islice(prepared.cases(), _LOOKED_AT)]
+    return {
+        family: [reply for reply in replies if any(reply in each[family] for each in needed)]
+        for family, replies in declared.items()
+    }
 
 
 def _logprobs_of(member: RoleBinding, protocol: DebateProtocol) -> Literal["no", "wanted", "needed"]:

@@ -81,13 +81,7 @@ class Evince:
         self.library = False
         self.roles: tuple[str, ...] = ("agent", "judge") if self.settings.judged else ("agent",)
         self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
-        self.replies: Mapping[str, tuple[type[Reply], ...]] = {
-            "agent": (
-                *(reply_for(answer_first=self.settings.answer_first, rebut=each) for each in (False, True)),
-                FollowUps,
-            ),
-            "judge": (Reading,),
-        }
+        self.replies = _asked(self.settings)
 
     def for_library(self) -> Self:
         """The same protocol for a run that has documents to search."""
@@ -163,6 +157,14 @@ class Evince:
         }
         floor.note(Event("follow-ups", "follow-ups", found | {"failed": len(turns) - len(replies)}))
         return found
+
+
+def _asked(settings: EvinceSettings) -> Mapping[str, tuple[type[Reply], ...]]:
+    """By role family, the reply types that a debate may ask for: nobody rebuts whom it does not hear."""
+    heard = (False, True) if settings.debates and settings.history == "full" else (False,)
+    turns = [reply_for(answer_first=settings.answer_first, rebut=rebut) for rebut in heard]
+    follow_ups = (FollowUps,) if settings.agents > 1 and settings.follow_ups != "never" else ()
+    return {"agent": (*turns, *follow_ups), **({"judge": (Reading,)} if settings.judged else {})}
 
 
 async def _ground(case: Case, floor: Floor) -> Floats:

@@ -8,7 +8,7 @@ from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
 from moot.protocols.socrasynth.debater_slots import debater_slots
-from moot.protocols.socrasynth.replies import LastWord
+from moot.protocols.socrasynth.replies import LastWord, TopicAddition
 from moot.protocols.socrasynth.rounds import Rounds, decoding_at, note_concession
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Said, Side, by_title
@@ -23,7 +23,9 @@ async def confirm(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynth
     """Ask both sides at once whether that was all, where the rounds ended without their saying so.
 
     Paths `confirm/agent/I`. What a side adds stands in the transcript as a last argument; no round follows, and CRIT
-    does not read it. Notes the event `confirm`: who confirmed, added what, conceded, or failed why; a concession is an
+    does not read it. What it adds although it has presented all is passed over: a weak model that is held to the schema
+    fills the list with what it has said before, and later prompts would outgrow its context. Notes the event `confirm`:
+    who confirmed, added what, conceded, or failed why, and how many additions were passed over; a concession is an
     event of its own, too.
     """
     if rounds.stop not in UNCONFIRMED:
@@ -43,6 +45,7 @@ async def confirm(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynth
         "topics": [topic.title for topic in rounds.topics],
         "presented_all": presented | {side.name: turn.reply.presented_all for side, turn in heard},
         "added": {word.side.name: list(word.by_topic) for word in added if word.by_topic},
+        "passed_over": {side.name: len(over) for side, turn in heard if (over := _passed_over(turn))},
         "conceded": [word.side.name for word in added if word.conceded],
         "failed": failed,
     }
@@ -55,6 +58,12 @@ def _request(case: Case, rounds: Rounds, side: Side, settings: SocraSynthSetting
     return Request(side.name, CONFIRM, slots, LastWord, f"confirm/{side.name}", decoding=decoding)
 
 
+def _passed_over(turn: Turn[LastWord]) -> list[TopicAddition]:
+    """What a side adds although it says that nothing is missing."""
+    return turn.reply.additions if turn.reply.presented_all else []
+
+
 def _last_word(rounds: Rounds, side: Side, turn: Turn[LastWord]) -> Said:
-    said = by_title([(one.topic, one.addition) for one in turn.reply.additions], rounds.topics)
+    counted = [] if turn.reply.presented_all else turn.reply.additions
+    said = by_title([(one.topic, one.addition) for one in counted], rounds.topics)
     return Said(side, rounds.number, said, (), turn.reply.presented_all, turn.reply.conceded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from moot.protocols.case import Case
+from moot.protocols.case import Case, label_in_words
 from moot.protocols.contentiousness import dial
 from moot.protocols.socrasynth.positions import Positions
 from moot.protocols.socrasynth.sides import Said, Side, Topic, other, subject_slots
@@ -14,8 +14,11 @@ from moot.protocols.socrasynth.sides import Said, Side, Topic, other, subject_sl
 def debater_slots(
     case: Case, topics: Sequence[Topic], side: Side, level: float, said: Sequence[Said], positions: Positions
 ) -> dict[str, Any]:
-    """The slots of a side's templates; `own_answer` and `other_answer` are empty unless the sides have named theirs."""
-    words = positions.in_words(case) if positions.named else {}
+    """The slots of a side's templates; `own_answer` and `other_answer` are empty unless the sides have named theirs.
+
+    They are what the sides hold now: after a concession no longer what they had named.
+    """
+    words = {each: label_in_words(case, label) for each, label in positions.held.items()}
     return subject_slots(case, topics) | {
         "side": side.letter,
         "stance": side.stance,

@@ -125,9 +125,10 @@ def _slots(case: Case, rounds: Rounds, side: Side, statements: Statements) -> di
     del slots["transcript"]
     agreed = rounds.positions.agreed
     if agreed is not None:
-        slots["labels"] = []
+        slots |= {"labels": [], "own_answer": "", "other_answer": ""}  # neither side has one of its own left
     agreed_words = "" if agreed is None else label_in_words(case, agreed)
-    return slots | {"closings": closings, "agreed": agreed_words, "draft": {}}
+    more = {"agreed": agreed_words, "both_conceded": rounds.positions.swapped, "draft": {}}
+    return slots | {"closings": closings} | more
 
 
 def _shown(case: Case, draft: Draft, answer: str | None) -> dict[str, Any]:

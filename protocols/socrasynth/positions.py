@@ -39,6 +39,11 @@ class Positions:
         labels = set(self.held.values())
         return labels.pop() if len(self.held) == len(SIDES) and len(labels) == 1 else None
 
+    @property
+    def swapped(self) -> bool:
+        """Whether both conceded at once: each holds what the other had named, and neither stands for its own."""
+        return self.agreed is None and self.held != self.named
+
     def in_words(self, case: Case) -> dict[Side, str]:
         """What each side argues for, as prompts say it: its answer, or its stance on a subject."""
         return {side: self.word(case, side) for side in SIDES}

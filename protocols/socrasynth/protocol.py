@@ -38,7 +38,7 @@ from moot.protocols.socrasynth.replies import (
 from moot.protocols.socrasynth.rounds import Rounds, hold_rounds
 from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.settings import SocraSynthSettings
-from moot.protocols.socrasynth.sides import SIDES, answer_of, last_words
+from moot.protocols.socrasynth.sides import SIDES, answer_of, last_words, open_answers
 from moot.protocols.socrasynth.versus import compare_with_answer
 
 
@@ -53,7 +53,7 @@ class SocraSynth:
         needs_logprobs: never.
         judges_apart: always: judges should not be models that debate, too.
         sample: the bundled cases to try it on.
-        replies: by role family, the reply types that are asked for beside free text.
+        replies: by role family, the reply types that are asked for beside free text, whatever the case.
         most_members: how many of a role family it asks, where not all.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise: one reply of a side
             speaks on every topic.
@@ -64,32 +64,20 @@ class SocraSynth:
     roles: tuple[str, ...] = ("agent", "moderator", "judge")
     needs_logprobs = False
     judges_apart = True
-    replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
-        {
-            "agent": (
-                Balance,
-                Themes,
-                Opening,
-                LabelledOpening,
-                Speech,
-                LastWord,
-                Closing,
-                Draft,
-                LabelledDraft,
-                Amendment,
-                LabelledAmendment,
-                Consent,
-            ),
-            "moderator": (Agenda,),
-            "judge": (Reading, Comparison, WholeComparison),
-        }
-    )
     most_members: Mapping[str, int] = MappingProxyType({"agent": 2, "moderator": 1})
 
     def __init__(self, settings: SocraSynthSettings | None = None) -> None:
         self.settings = settings if settings is not None else SocraSynthSettings()
         longest = self.settings.max_tokens
         self.reply_tokens: Mapping[str, int] = {"agent": longest, "moderator": longest, "judge": longest}
+        kinds = [_asked(self.settings, listed=listed) for listed in (True, False)]
+        self.replies: Mapping[str, tuple[type[Reply], ...]] = {
+            family: tuple(dict.fromkeys(reply for each in kinds for reply in each[family])) for family in self.roles
+        }
+
+    def replies_for(self, case: Case) -> Mapping[str, tuple[type[Reply], ...]]:
+        """The reply types that a case needs: on a closed list others than on a subject."""
+        return _asked(self.settings, listed=bool(open_answers(case)))
 
     def calls(self, case: Case, judges: int) -> CallPlan:
         """What one subject takes, with a panel of so many judges."""
@@ -110,15 +98,16 @@ class SocraSynth:
         topics = await fix_topics(case, floor, self.settings.topics)
         rounds = await hold_rounds(case, floor, topics.topics, self.settings)
         await confirm(case, floor, rounds, self.settings)
-        agreed, unclosed = rounds.positions.agreed is not None, False
-        if agreed:  # there is nothing left to close, nor to compare
+        settled = rounds.positions.agreed is not None or rounds.positions.swapped
+        unclosed = False
+        if settled:  # no side has an answer of its own left to close for, and the panel nothing to compare
             statements: Statements = {side: last_words(rounds.said, side, rounds.topics) for side in SIDES}
         else:
             statements, failed = await close(case, floor, rounds, self.settings)
             unclosed = bool(failed)
         joint = await propose_jointly(case, floor, rounds, statements, self.settings)
         ruling = None
-        if not agreed:
+        if not settled:
             whole = self.settings.panel == "whole"
             ruling = await judge_closings(
                 case, floor, rounds.topics, statements, rounds.models, rounds.positions, whole=whole
@@ -128,6 +117,21 @@ class SocraSynth:
             more = {"versus": await compare_with_answer(case, floor, rounds.topics, joint)}
         flags = _flags(topics, rounds, unclosed, joint, ruling)
         return _verdict(case, rounds, joint, ruling, flags, more)
+
+
+def _asked(settings: SocraSynthSettings, *, listed: bool) -> dict[str, tuple[type[Reply], ...]]:
+    """By role family, the reply types that a debate may ask for, on a closed list or on a subject."""
+    balance = (Balance,) if settings.topics.ask_balance else ()
+    opening = (LabelledOpening,) if listed else (*balance, Themes, Opening)
+    speech = (Speech,) if settings.max_rounds else ()
+    named = (LabelledDraft, LabelledAmendment) if listed else ()
+    whole = (WholeComparison,) if settings.panel == "whole" else ()
+    compared = (Comparison,) if settings.versus_qa or not whole else ()
+    return {
+        "agent": (*opening, *speech, LastWord, Closing, Draft, Amendment, *named, Consent),
+        "moderator": () if listed else (Agenda,),
+        "judge": (Reading, *whole, *compared),
+    }
 
 
 def _consensus(rounds: Rounds, joint: Joint | None) -> str | None:
@@ -149,6 +153,7 @@ def _flags(
     raised = {
         "agreed-at-once": _reached(rounds, joint) == "at once",
         "conceded": bool(rounds.conceded),
+        "both-conceded": rounds.positions.swapped,
         "closing-failed": unclosed,
         "joint-failed": joint is None,
         "reservations": joint is not None and not all(joint.consents.values()),

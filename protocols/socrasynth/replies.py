@@ -149,7 +149,7 @@ class TopicAddition(Reply):
 class LastWord(Reply):
     """Whether a side has presented all that it has, and what it adds if it has not.
 
-    What it adds although it had presented all is passed over: a weak model that is held to the schema fills the list.
+    What it adds although it had presented all stays in the reply; `confirm` passes it over.
 
     Attributes:
         presented_all: there was nothing left to say.
@@ -159,11 +159,6 @@ class LastWord(Reply):
     presented_all: bool
     additions: list[TopicAddition] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
     conceded: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_presented_all_or_adds(cls, value: Any) -> Any:
-        return {**value, "additions": []} if isinstance(value, dict) and value.get("presented_all") is True else value
 
     @model_validator(mode="after")
     def _adds_what_is_missing(self) -> LastWord:

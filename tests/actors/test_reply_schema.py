@@ -27,12 +27,14 @@ from moot.protocols.socrasynth.replies import Agenda, Amendment, Closing
 LABELS = ("No", "Not sure", 'the "big" one', "да")
 ENFORCING: tuple[DialectName, ...] = ("llama.cpp", "ollama", "vllm", "sglang", "llguidance")
 DEFAULT_TOKENS = 400
+WHOLE: tuple[str, dict[str, Any]] = ("socrasynth", {"topics.ask_balance": True, "panel": "whole"})
+"""What is asked for with these settings only."""
 
 
 def asked() -> Iterator[tuple[str, type[BaseModel], int]]:
     """Every reply type that a protocol asks for, with the tokens that it may take."""
-    for name in PROTOCOLS:
-        protocol: Any = make_protocol(name)
+    for name, settings in [*((name, {}) for name in PROTOCOLS), WHOLE]:
+        protocol: Any = make_protocol(name, settings)
         for family, replies in protocol.replies.items():
             tokens = getattr(protocol, "reply_tokens", {}).get(family, DEFAULT_TOKENS)
             for reply in replies:

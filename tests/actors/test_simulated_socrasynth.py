@@ -174,7 +174,7 @@ class TestClosedLists:
         assert conceded(FOR, 0.5, stubbornness=0.2) > conceded(FOR, 0.5, stubbornness=0.9)
 
     def test_a_proposal_names_an_answer_unless_there_is_one(self) -> None:
-        slots = on_disease(level=0.3, closings=[], draft={}, agreed="")
+        slots = on_disease(level=0.3, closings=[], draft={}, agreed="", both_conceded=False)
         assert reply(LabelledDraft, "proposal", slots).answer in ("Flu", "Malaria")
         agreed = reply(Draft, "proposal", slots | {"labels": [], "agreed": "Flu"})
         assert len(agreed.points) == 1
@@ -182,7 +182,8 @@ class TestClosedLists:
     def test_a_side_stands_behind_its_own_answer_more_often(self) -> None:
         def stands(answer: str) -> int:
             draft = {"answer": "Flu", "points": ["P."], "questions": []}
-            slots = on_disease(level=0.9, closings=[], agreed="", draft=draft, amended=draft | {"answer": answer})
+            more: dict[str, Any] = {"closings": [], "agreed": "", "both_conceded": False}
+            slots = on_disease(level=0.9, draft=draft, amended=draft | {"answer": answer}, **more)
             return sum(reply(Consent, "consent", slots, str(n)).consents for n in range(60))
 
         assert stands("Flu") > stands("Malaria")
@@ -191,7 +192,7 @@ class TestClosedLists:
 class TestProposals:
     def test_a_point_per_topic_then_amended_then_agreed(self) -> None:
         closings = {"closings": [{"side": "A", "stance": "for", "topic": "Trade", "text": "So."}]}
-        slots = debater() | closings | {"agreed": "", "draft": {}}
+        slots = debater() | closings | {"agreed": "", "both_conceded": False, "draft": {}}
         draft = reply(Draft, "proposal", slots)
         assert [point.partition(":")[0] for point in draft.points] == ["Clean air", "Trade"]
         amended = reply(Amendment, "proposal", slots | {"draft": shown(draft)})

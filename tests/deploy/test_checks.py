@@ -15,10 +15,11 @@ from scripted_server import ScriptedServer
 from simulate_server import simulated_server
 
 import moot
-from moot.actors.models.interface import Capabilities
+from moot.actors.models.interface import Capabilities, Model
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.models.simulated.model import SimulatedModel
-from moot.actors.models.trial import STEP_KEY
+from moot.actors.models.trial import STEP_KEY, Trial, declared_profile
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
@@ -85,6 +86,23 @@ async def test_a_schema_from_a_model_that_knows_none_is_refused(tmp_path: Path) 
         await held(tmp_path / "run", task=[QUESTION], roles={"agent": {"structured": True}})
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("task", "opening"), [("sample-symptoms", "LabelledOpening"), ("sample-subjects", "Opening")])
+async def test_only_the_replies_that_the_cases_need_are_tried(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, task: str, opening: str
+) -> None:
+    tried: set[str] = set()
+
+    async def probed(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
+        tried.update(each.model.__name__ for each in trial.replies)
+        return declared_profile(model, model.capabilities.dialect), False
+
+    monkeypatch.setattr("moot.deploy.running.checks.probe", probed)
+    given = {"task": task, "protocol": "socrasynth", "model": server.model, "out": str(tmp_path / "run")}
+    await check_models(prepare(RunConfig.build(given)))
+    assert tried & {"LabelledOpening", "Opening"} == {opening}
+    assert ("Agenda" in tried) == (opening == "Opening")
 
 
 async def test_pictures_by_file_address_and_bytes(tmp_path: Path, cat: Path) -> None:

@@ -171,6 +171,26 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., st
     assert "a typo" in printed(show, planted_debate, "c1", form="json")
 
 
+def test_what_was_passed_over_is_counted_and_is_no_argument(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("c1", question="Should we?", gold=None)
+    session.event("c1", "topics", "topics", TOPICS)
+    session.event("c1", "round", "round/0", {
+        "round": 0, "kappa": 0.9, "topics": ["Costs", "Air"], "crit": {}, "gamma": None, "finished": [],
+        "conceded": [], "asked": [], "left_out": {}, "failed": {},
+    })  # fmt: skip
+    added = {"presented_all": True, "additions": [{"topic": 2, "addition": "Trees."}]}
+    session.reply("c1", "confirm/agent/0", 10, data=json.dumps(added))
+    session.event("c1", "confirm", "confirm", {
+        "round": 0, "topics": ["Costs", "Air"], "presented_all": {"agent/0": True, "agent/1": None}, "added": {},
+        "passed_over": {"agent/0": 1}, "conceded": [], "failed": {"agent/1": "refused"},
+    })  # fmt: skip
+    shown = " ".join(printed(show, planted(session), "c1", width=400).split())
+    assert "A confirmed that it had presented all (passed over: 1 more argument in the same reply); B did not" in shown
+    assert "Trees." not in shown
+
+
 @pytest.mark.parametrize("form", ["text", "json", "md"])
 def test_nothing_reaches_the_terminal_as_a_command(
     planted_debate: Path, printed: Callable[..., str], form: str

@@ -580,6 +580,25 @@ class TestMore:
     def test_one_side_needs_no_judge(self) -> None:
         assert make_protocol("evince", {"agents": 1}).roles == ("agent",)
 
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"agents": 1},
+            {"agents": 1, "answer_first": False},
+            {},
+            {"history": "distribution"},
+            {"schedule": "ensemble"},
+            {"follow_ups": "never"},
+            {"crit_turns": "none", "gate": False},
+        ],
+    )
+    async def test_it_declares_the_replies_that_it_asks_for(self, settings: dict[str, Any]) -> None:
+        script: Script = {**MOVES, **JUDGED, "follow-ups/*": {"questions": ["Q?"], "tests": []}}
+        _, floor = await debate(script, **{"follow_ups": "always", **settings})
+        asked = {(request.role.partition("/")[0], request.reply) for request in floor.asks.values()}
+        protocol: Any = make_protocol("evince", {"follow_ups": "always", **settings})
+        assert {(family, reply) for family, replies in protocol.replies.items() for reply in replies} == asked
+
     def test_what_it_declares(self) -> None:
         assert Evince(EvinceSettings()).roles == ("agent", "judge")
         assert Evince().judges_apart

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from scripted_floor import ScriptedFloor
 from socrasynth_script import LONG, ROUNDS, conceding, hold, speech
 
 from moot.protocols.case import Case
@@ -15,6 +16,7 @@ from moot.protocols.socrasynth.calls import calls_for
 from moot.protocols.socrasynth.positions import Positions
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import AGAINST, FOR
+from moot.protocols.templates import Templates
 
 CASE = Case(id="x", question="Which disease?", passage="Itching.", labels=("Flu", "Malaria", "Hepatitis"))
 LETTERED = Case(id="y", question="Which disease?", labels=("A", "B"), choices=("flu", "malaria"))
@@ -35,6 +37,11 @@ def proposing(draft: str, amended: str) -> dict[str, Any]:
         "joint/draft/agent/0": {"answer": draft, **points},
         "joint/amend/agent/1": {"answer": amended, **points, "consents": True, "reservations": []},
     }
+
+
+def prompt_of(floor: ScriptedFloor, path: str) -> str:
+    request = floor.asks[path]
+    return "\n".join(message.content for message in Templates().render(request.template, request.slots))
 
 
 APART = naming("Flu", "Malaria")
@@ -81,6 +88,11 @@ async def test_a_concession_makes_the_others_answer_the_consensus_and_ends_the_d
     joint = floor.asks["joint/draft/agent/0"].slots
     assert (joint["agreed"], joint["labels"]) == (verdict.answer, [])
     assert floor.event("joint")["answer"] == verdict.answer
+    for path in floor.paths("joint/"):
+        text = prompt_of(floor, path)
+        assert f"<agreed_answer>\n{verdict.answer}\n</agreed_answer>" in text, path
+        assert "own_answer" not in text, "a side that has conceded is not held to the answer that it gave up"
+        assert "your own" not in text
     assert verdict.payload["joint"]["questions"] is not None
     assert {"conceded", "no-consensus", "judges-missing"} & set(verdict.flags) == {"conceded"}
 
@@ -123,7 +135,13 @@ async def test_concessions_in_the_last_words() -> None:
     swap = {**APART, "confirm/agent/?": yields, **proposing("Flu", "Flu")}
     floor, verdict = await hold(swap, SHORT, case=CASE)
     assert verdict.payload["positions"]["held"] == {"agent/0": "Malaria", "agent/1": "Flu"}
-    assert (verdict.payload["consensus"], bool(floor.paths("panel/"))) == ("proposal", True)
+    assert verdict.payload["consensus"] == "proposal"
+    assert {"conceded", "both-conceded", "judges-missing"} & set(verdict.flags) == {"conceded", "both-conceded"}
+    assert not [path for path in floor.asks if path.startswith(("closing/", "panel/"))], "neither has an own answer"
+    for path in ("joint/draft/agent/0", "joint/consent/agent/0"):
+        text = prompt_of(floor, path)
+        assert "<own_answer>\nMalaria\n</own_answer>\n<other_answer>\nFlu\n</other_answer>" in text
+        assert "that you hold now, not the one that you argued for" in text
 
 
 async def test_lettered_choices_are_shown_in_words_and_answered_by_letter() -> None:
@@ -158,5 +176,6 @@ def test_two_concessions_at_once_swap() -> None:
     positions.name(AGAINST, "Malaria")
     positions.concede([FOR, AGAINST])
     assert (positions.held, positions.agreed) == ({FOR: "Malaria", AGAINST: "Flu"}, None)
+    assert positions.swapped
     positions.concede([FOR])
-    assert positions.agreed == "Flu"
+    assert (positions.agreed, positions.swapped) == ("Flu", False)

@@ -301,6 +301,13 @@ class TestConfirming:
         assert floor.asks["panel/order/1/topic/2/judge/0"].slots["second"]["text"] == "Trees."
         assert verdict.rounds == 1
 
+    async def test_what_is_added_though_all_was_presented_is_counted_and_reaches_no_prompt(self) -> None:
+        more = [{"topic": 2, "addition": "Trees."}, {"topic": 1, "addition": "Trees."}]
+        floor, _ = await hold({"confirm/agent/1": {"presented_all": True, "additions": more}}, {"max_rounds": 1})
+        data = floor.event("confirm")
+        assert (data["added"], data["passed_over"]) == ({}, {"agent/1": 2})
+        assert "Trees." not in str([request.slots for request in floor.asks.values()])
+
     async def test_a_concession_and_a_failure(self) -> None:
         changes = {"confirm/agent/0": {"presented_all": False, "conceded": True}, "confirm/agent/1": None}
         floor, verdict = await hold(changes, {"max_rounds": 1})

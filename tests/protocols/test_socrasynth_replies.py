@@ -106,7 +106,7 @@ def test_an_answer_in_words_is_read_as_its_label() -> None:
     assert parse_reply(json.dumps(said), LabelledDraft, ("A", "B"), ("flu", "malaria")).answer == "B"
 
 
-def test_who_has_presented_all_adds_nothing() -> None:
+def test_what_is_added_stays_in_the_reply_though_all_was_presented() -> None:
     adds = {"additions": [{"topic": 1, "addition": "Trees."}]}
-    assert read(LastWord, {"presented_all": True, **adds})["additions"] == []
-    assert read(LastWord, {"presented_all": False, **adds})["additions"] == adds["additions"]
+    for presented in (True, False):
+        assert read(LastWord, {"presented_all": presented, **adds})["additions"] == adds["additions"]

@@ -134,8 +134,10 @@ def _argued(rounds: Iterable[RoundView], turns: Mapping[str, TurnView]) -> Itera
 
 
 def _added(confirmed: ConfirmView | None, turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
-    for role in SIDE if confirmed is not None else ():
-        assert confirmed is not None
+    """What a side added; what it added although it had presented all was passed over."""
+    if confirmed is None:
+        return
+    for role in [role for role in SIDE if role in confirmed.added]:
         turn = turns.get(f"confirm/{role}")
         yield from _arguments(turn, role, "addition", confirmed.topics, round=confirmed.round, last_word=True)
 

@@ -111,12 +111,14 @@ class ConfirmView(View):
         round: the last one.
         presented_all: None for a side that did not say.
         added: titles of the topics that it added an argument on.
+        passed_over: how many arguments it added although it had presented all; of older records none are known.
     """
 
     round: int
     topics: list[str]
     presented_all: dict[str, bool | None]
     added: dict[str, list[str]]
+    passed_over: dict[str, int] = {}
     conceded: list[str]
     failed: dict[str, str]
 

@@ -34,6 +34,7 @@ _FLAGS = {
     "subject-unbalanced": "a side finds the subject unbalanced",
     "no-consensus": "the sides came to no common answer",
     "conceded": "a side conceded during the debate",
+    "both-conceded": "both sides conceded at once: neither had an answer of its own left to close for",
     "closing-failed": "a side gave no closing statements: its last arguments were judged in their place",
     "joint-failed": "there is no joint proposal",
     "reservations": "not both sides stand behind the joint proposal",
@@ -154,7 +155,9 @@ def _last_word(confirmed: ConfirmView, role: str) -> str:
     if not said:
         all_told = confirmed.presented_all.get(role)
         said.append("confirmed that it had presented all" if all_told else "had more to say, but on none of the topics")
-    return " and ".join(said)
+    over = confirmed.passed_over.get(role, 0)
+    more = f" (passed over: {over} more argument{'' if over == 1 else 's'} in the same reply)" if over else ""
+    return " and ".join(said) + more
 
 
 def joint_words(joint: JointView) -> str:
