@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from moot.actors.record.rows import step_of
-from moot.actors.record.sampling import MASKED, UNKNOWN, without_forced
+from moot.actors.record.sampling import UNKNOWN, may_be_masked, without_forced
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.actors.unreadable import LENGTH
@@ -71,7 +71,8 @@ def read_labelled_replies(
     """
     gold, references = _gold(folder), References.of(folder)
     logprobs = _logprobs(folder)
-    columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason", "logprob_stage"]
+    columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason"]
+    columns += ["logprob_stage", "held"]
     rows = [row for row in read_table(folder, "turns", columns).to_pylist() if family_of(row["role"] or "") == role]
     replaced = {(row["case_id"], row["attempt"], step_of(row["path"])) for row in rows if row["outcome"] == "cut"}
     left_out: Counter[str] = Counter()
@@ -91,7 +92,7 @@ def read_labelled_replies(
             left_out["without log-probabilities"] += 1
         else:
             stage = row["logprob_stage"] or UNKNOWN
-            own = without_forced(tokens) if stage == MASKED else tokens
+            own = without_forced(tokens) if may_be_masked(stage, bool(row["held"])) else tokens
             groups[row["model"], row["temperature"], stage].append((row["case_id"], not correct, own))
     if not groups:
         why = ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} said nothing"

@@ -115,17 +115,20 @@ def test_temperatures_and_models_are_never_pooled(planted: Callable[..., Path], 
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("stages", "held"),
+    [(("masked", "raw"), (True, True)), (("unknown", "raw"), (True, True)), (("masked", "unknown"), (True, None))],
+)
 def test_stages_are_never_pooled_and_a_token_that_a_mask_forced_is_unknown(
-    planted: Callable[..., Path], session: Any
+    planted: Callable[..., Path], session: Any, stages: tuple[str, str], held: tuple[bool | None, ...]
 ) -> None:
     _plant(session, -0.8)
     for number, row in enumerate(session.replies):
-        masked = number % 2 == 0
-        row |= {"logprob_stage": "masked" if masked else "raw"}
-        if masked:
-            row["logprob"][0] = 0.0
+        kind = number % 2
+        row |= {"logprob_stage": stages[kind], "held": held[kind]}
+        row["logprob"][0] = 0.0 if kind == 0 or stages[kind] == "unknown" else row["logprob"][0]
     found = calibrate_early_stop(planted(session))
-    assert {each.stage: each.early_stop is not None for each in found.signals} == {"masked": False, "raw": True}
+    assert {each.stage: each.early_stop is not None for each in found.signals} == {stages[0]: False, stages[1]: True}
 
 
 def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: Any) -> None:
