@@ -220,6 +220,7 @@ class Agent:
                     deadline=deadline,
                     unconfirmed=attempt.unconfirmed,
                     stop=stop,
+                    stage=self._stage(attempt),
                     span=attempt.span,
                 )
             except ModelError as error:

@@ -129,6 +129,18 @@ def test_stages_are_never_pooled_and_a_token_that_a_mask_forced_is_unknown(
         row["logprob"][0] = 0.0 if kind == 0 or stages[kind] == "unknown" else row["logprob"][0]
     found = calibrate_early_stop(planted(session))
     assert {each.stage: each.early_stop is not None for each in found.signals} == {stages[0]: False, stages[1]: True}
+    assert found.left_out == {"with a token in the window that a schema may have forced": CASES}
+
+
+def test_a_forced_token_behind_the_window_leaves_nothing_out(planted: Callable[..., Path], session: Any) -> None:
+    _plant(session, -0.8, logprob_stage="masked")
+    for number, row in enumerate(session.replies):
+        row["logprob"][3 if number % 10 == 0 else -1] = 0.0
+    found = calibrate_early_stop(planted(session))
+    (signal,) = found.signals
+    assert signal.early_stop is not None
+    assert signal.early_stop.window > 3
+    assert found.left_out == {"with a token in the window that a schema may have forced": 2 * CASES // 10}
 
 
 def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: Any) -> None:
