@@ -20,7 +20,7 @@ from moot.actors.conversation import reask_messages, rendered
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import CUT, EarlyStop
 from moot.actors.failpoints import failpoint
-from moot.actors.intrinsic import intrinsic_columns, intrinsic_of, logprob_stage, mean_surprisal, stage_of
+from moot.actors.intrinsic import intrinsic_columns, intrinsic_of, logprob_stage, mean_surprisal, stage_of, was_held
 from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
 from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, Gate, LimiterGone
 from moot.actors.meter import SURPRISAL
@@ -220,6 +220,7 @@ class Agent:
                     deadline=deadline,
                     unconfirmed=attempt.unconfirmed,
                     stop=stop,
+                    stage=self._stage(attempt),
                     span=attempt.span,
                 )
             except ModelError as error:
@@ -301,10 +302,12 @@ class Agent:
             "outcome": outcome,
             "process_id": self._process_id,
         }
-        if attempt.reply is not None and attempt.reply.tokens is not None:
-            own["logprob_stage"] = stage = logprob_stage(attempt.reply, self._stage(attempt))
-            if (surprisal := mean_surprisal(attempt.reply.tokens, stage)) is not None:
-                self._watch.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
+        if (reply := attempt.reply) is not None:
+            own["held"] = held = was_held(reply, attempt.schema is not None)
+            if reply.tokens is not None:
+                own["logprob_stage"] = stage = logprob_stage(reply, self._stage(attempt))
+                if (surprisal := mean_surprisal(reply.tokens, stage, held=held)) is not None:
+                    self._watch.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
         attempt.unconfirmed = Unconfirmed()
         self._sink.put_reply(ask.case_id, {**known, **own, **columns})
 

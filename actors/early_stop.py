@@ -18,8 +18,9 @@ from moot.actors.models.hidden_reasoning import OPENED, is_thinking, told_apart
 from moot.actors.models.interface import ModelReply, RateHeaders, StreamingModel, StreamPiece, TokenLogprobs
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.token_alignment import without_reasoning
+from moot.actors.record.sampling import may_be_masked, without_forced
 from moot.metrics.token_confidence import Statistic, window_statistic
-from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 from moot.protocols.repetition import SEEN_AT_ONCE, is_repetitive
 
 CUT = "cut"
@@ -78,15 +79,22 @@ async def watched(
     *,
     step_key: str,
     schema: ReplySchema | None = None,
+    stage: LogprobStage,
 ) -> ModelReply:
     """A reply that is read while it is written. One that is stopped has the finish reason `CUT` or `REPETITION`, and
     no usage. Hidden reasoning is no part of the first tokens, and is not looked at for repetition.
+
+    Args:
+        model, messages, decoding, step_key, schema: see `StreamingModel.stream`.
+        stop: when to stop it.
+        stage: where the reply's log-probabilities are taken. Where a schema's mask may have changed them, first tokens
+            of which one may have been forced stop nothing: nothing was learned from such.
 
     Raises:
         ModelError: as `stream`.
     """
     pieces: list[StreamPiece] = []
-    written = _Written(stop)
+    written = _Written(stop, may_be_masked(stage, schema is not None))
     async with aclosing(model.stream(messages, decoding, step_key=step_key, schema=schema)) as stream:
         async for piece in stream:
             pieces.append(piece)
@@ -99,8 +107,8 @@ async def watched(
 class _Written:
     """What has come of a reply, as far as it decides whether to stop it."""
 
-    def __init__(self, stop: EarlyStop) -> None:
-        self._stop = stop
+    def __init__(self, stop: EarlyStop, masked: bool) -> None:
+        self._stop, self._masked = stop, masked
         self._logprobs: list[float] = []
         self._decided = False
         self._begun, self._held = "", list[StreamPiece]()
@@ -135,7 +143,8 @@ class _Written:
         if len(self._logprobs) < self._stop.window:
             return False
         self._decided = True
-        return self._stop.stops(self._logprobs)
+        known = np.array(self._logprobs, np.float64)
+        return self._stop.stops((without_forced(known) if self._masked else known).tolist())
 
     def _repeats(self, text: str) -> bool:
         self._tail = (self._tail + text)[-SEEN_AT_ONCE:]

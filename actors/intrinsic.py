@@ -11,7 +11,7 @@ import numpy as np
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.token_alignment import UNALIGNED, text_start
-from moot.actors.record.sampling import NO_CHOICE
+from moot.actors.record.sampling import NO_CHOICE, may_be_masked
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.labels import surface_forms
 from moot.protocols.messages import Ask, Intrinsic, LogprobStage
@@ -42,12 +42,18 @@ def logprob_stage(reply: ModelReply, stage: LogprobStage) -> LogprobStage:
     return reply.replayed.logprob_stage if reply.replayed else stage
 
 
-def mean_surprisal(tokens: TokenLogprobs, stage: LogprobStage) -> float | None:
-    """Mean of -logprob over a reply's tokens, in nats; None when no token has one, or a schema's mask has changed them.
+def was_held(reply: ModelReply, held: bool) -> bool:
+    """Whether a reply was held to a schema: `held`, as this ask's, unless a replayed reply brings another."""
+    return reply.replayed.held if reply.replayed else held
+
+
+def mean_surprisal(tokens: TokenLogprobs, stage: LogprobStage, *, held: bool) -> float | None:
+    """Mean of -logprob over a reply's tokens, in nats; None when no token has one, or a schema's mask may have changed
+    them.
 
     The figures of one model's replies stand in one histogram, whatever they are held to.
     """
-    if stage == "masked":
+    if may_be_masked(stage, held):
         return None
     known = tokens.logprob[np.isfinite(tokens.logprob)]
     return max(0.0, -float(known.mean())) if known.size else None
@@ -63,7 +69,7 @@ def intrinsic_of(
         answer: the label that was read from it.
         ask: what was asked.
         stage: where the model takes its probabilities; a replayed reply brings its own.
-        held: whether the reply was held to a schema; what is replayed may have been.
+        held: whether the reply was held to a schema; a replayed reply brings its own.
 
     Returns:
         None when there are no log-probabilities or no closed set of labels.
@@ -86,8 +92,7 @@ def intrinsic_of(
         start + places[0].end(),
         surface_forms(ask.labels, ask.choices, ask.aliases),
     )
-    may_be_masked = stage == "masked" or (stage == "unknown" and (held or reply.replayed is not None))
-    if may_be_masked and known.raw is not None and known.raw >= math.exp(NO_CHOICE):
+    if may_be_masked(stage, was_held(reply, held)) and known.raw is not None and known.raw >= math.exp(NO_CHOICE):
         return Intrinsic(stage=stage, reason="its schema may permit nothing else at the answer's first token")
     masked = stage == "masked"  # what is left by a mask is a share of the permitted labels, and no raw probability
     return Intrinsic(

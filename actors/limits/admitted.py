@@ -18,7 +18,7 @@ from moot.actors.models.prices import Price
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound
 from moot.actors.tracing import NO_SPAN, Span
-from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 
 
 class Unconfirmed:
@@ -72,6 +72,7 @@ class AdmittedModel:
         deadline: Deadline,
         unconfirmed: Unconfirmed,
         stop: EarlyStop | None = None,
+        stage: LogprobStage = "unknown",
         span: Span = NO_SPAN,
     ) -> ModelReply:
         """One attempt. Waiting for leave does not count against the deadline.
@@ -81,6 +82,7 @@ class AdmittedModel:
             deadline: of the ask.
             unconfirmed: counts the attempt if it may be billed and nobody says what it used.
             stop: stops the reply early; its model streams.
+            stage: where the reply's log-probabilities are taken, which `stop` looks at.
             span: of the ask.
 
         Raises:
@@ -95,7 +97,9 @@ class AdmittedModel:
                     reply = await self._model.complete(messages, decoding, step_key=step_key, schema=schema)
                 else:
                     streaming = cast(StreamingModel, self._model)
-                    reply = await watched(streaming, messages, decoding, stop, step_key=step_key, schema=schema)
+                    reply = await watched(
+                        streaming, messages, decoding, stop, step_key=step_key, schema=schema, stage=stage
+                    )
             except ModelError as error:
                 billed = self._bills and error.may_be_billed
                 if billed:

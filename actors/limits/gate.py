@@ -42,7 +42,11 @@ class BudgetSpent(Exception):
     kind = "budget"
 
     def __init__(self, budget: str, needed: float, left: float) -> None:
-        super().__init__(f"{budget} {needed!r} {left!r}")
+        super().__init__(budget, needed, left)
+
+    def __str__(self) -> str:
+        budget, needed, left = self.args
+        return f"{budget} {needed!r} {left!r}"
 
 
 class EndpointDown(Exception):

@@ -11,6 +11,7 @@ from moot.actors.models.interface import Model, ModelReply
 from moot.actors.models.logprob_mask import held_stage
 from moot.actors.models.model_profile import HeldAs, ReplyException
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
+from moot.actors.models.token_alignment import text_start
 from moot.actors.models.trial import AskedReply, LogprobsRefused, SchemaRefused, Trial
 from moot.actors.models.trial_calls import TrialCalls
 from moot.protocols.errors import CapabilityMissing, ConfigError
@@ -127,8 +128,16 @@ class HeldTrial:
             return reply
 
     def _note_stage(self, reply: ModelReply) -> None:
-        """One token that the mask would forbid tells more than others that leave it out."""
-        stage = "unknown" if reply.tokens is None else held_stage(reply.tokens)
+        """One token that the mask would forbid tells more than others that leave it out.
+
+        Hidden reasoning tells nothing: the mask begins after it.
+        """
+        if reply.tokens is None:
+            return
+        thought = bool(reply.reasoning or reply.usage.reasoning_tokens)
+        if thought and text_start(reply.tokens.tokens, reply.text) != 0:
+            return
+        stage = held_stage(reply.tokens)
         if stage != "unknown" and self._calls.profile.held_logprobs != "raw":
             self._calls.learn(held_logprobs=stage)
 

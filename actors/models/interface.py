@@ -104,11 +104,13 @@ class Replayed:
         source: names the recorded reply: `RUN:CASE/ATTEMPT/PATH`.
         logprob_stage: of the model that gave it.
         error: why the recorded ask failed, when this reply was its last and could not be read; else empty.
+        held: whether it was held to a schema, or may have been, where its record does not say.
     """
 
     source: str
     logprob_stage: LogprobStage = "unknown"
     error: str = ""
+    held: bool = True
 
 
 @dataclass(frozen=True, slots=True)

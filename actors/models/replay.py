@@ -202,7 +202,9 @@ def _reply(row: Row, decoding: Decoding, source: str) -> ModelReply:
         finish_reason=row["finish_reason"] or "",
         usage=Usage(row["prompt_tokens"], row["completion_tokens"], row["reasoning_tokens"]),
         tokens=_tokens(row) if decoding.top_logprobs is not None else None,
-        replayed=Replayed(source, row["logprob_stage"] or "unknown", (failed and row["error"]) or ""),
+        replayed=Replayed(
+            source, row["logprob_stage"] or "unknown", (failed and row["error"]) or "", held=row["held"] is not False
+        ),
         stated=_stated(row),
         reasoning=row["reasoning"] or "",
         from_reasoning=read_by(row["reading"], FROM_REASONING),

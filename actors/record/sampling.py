@@ -30,6 +30,19 @@ def without_forced(logprobs: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
     return np.where(logprobs >= NO_CHOICE, logprobs.dtype.type(np.nan), logprobs)
 
 
+def may_be_masked(stage: str, held: bool) -> bool:
+    """Whether a schema's mask has changed log-probabilities, or may have: at an unknown stage those of a held reply.
+
+    Args:
+        stage: where they are taken, see `Sampling`.
+        held: whether the reply was held to a schema: no mask changes those of a free one.
+
+    >>> may_be_masked("masked", True), may_be_masked("unknown", True), may_be_masked("unknown", False)
+    (True, True, False)
+    """
+    return stage == MASKED or (held and stage == UNKNOWN)
+
+
 class Sampling(NamedTuple):
     """How a reply was sampled, and where its log-probabilities were taken; replies that differ in it are never pooled.
 
@@ -37,22 +50,37 @@ class Sampling(NamedTuple):
         temperature, top_p: None when unknown or the server's default.
         stage: `before` or `after` temperature and top-p, `raw` (one of these, and before a schema's mask), `masked`
             (after that), or `unknown`.
+        held: whether the reply was held to a schema; told of an unknown stage only, the others say what a mask did.
     """
 
     temperature: float | None
     top_p: float | None
     stage: str
+    held: bool = False
 
     @classmethod
-    def recorded(cls, temperature: float | None, top_p: float | None, logprob_stage: str | None) -> Sampling:
-        """From a row of the record, whose older versions say nothing of the stage."""
-        return cls(temperature, top_p, logprob_stage or UNKNOWN)
+    def recorded(
+        cls, temperature: float | None, top_p: float | None, logprob_stage: str | None, held: bool | None
+    ) -> Sampling:
+        """From a row of the record, whose older versions say nothing of the stage, or of what was held.
+
+        A reply of which it is not known counts as free: most of those records are older than schemas, and a token that
+        is left out for nothing would hide how sure their models were.
+        """
+        stage = logprob_stage or UNKNOWN
+        return cls(temperature, top_p, stage, bool(held) and stage == UNKNOWN)
+
+    @property
+    def may_be_masked(self) -> bool:
+        """See `may_be_masked`."""
+        return may_be_masked(self.stage, self.held)
 
     @property
     def words(self) -> str:
         """Such as `T 0.3, top-p 0.9, log-probabilities before them`."""
         t, p = ("?" if value is None else f"{value:g}" for value in (self.temperature, self.top_p))
-        return f"T {t}, top-p {p}, log-probabilities {_STAGES.get(self.stage, self.stage)}"
+        held = ", of replies held to a schema" if self.held else ""
+        return f"T {t}, top-p {p}, log-probabilities {_STAGES.get(self.stage, self.stage)}{held}"
 
 
 _STAGES = {

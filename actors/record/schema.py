@@ -75,6 +75,7 @@ _REPLY = [
     _field("p_bound_shift", pa.float64()),
     _field("p_reason", pa.string()),
     _field("logprob_stage", pa.string()),
+    _field("held", pa.bool_()),
     _field("outcome", pa.string()),
     _field("failure", pa.string()),
     _field("error", pa.string()),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.record.sampling import MASKED, Sampling, without_forced
+from moot.actors.record.sampling import Sampling, without_forced
 from moot.metrics.confidence_features import features, window_features
 from moot.metrics.online.co_moments import CoMoments
 from moot.metrics.online.histogram import JointCounts
@@ -60,7 +60,7 @@ class JudgedReply(NamedTuple):
         """The log-probabilities that say how sure the model was, NaN for the others; empty where none are recorded."""
         if self.logprobs is None:
             return np.zeros(0, np.float32)
-        return without_forced(self.logprobs) if self.sampling.stage == MASKED else self.logprobs
+        return without_forced(self.logprobs) if self.sampling.may_be_masked else self.logprobs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,7 +38,7 @@ class Spoken(NamedTuple):
     sampling: Sampling
 
 
-UNRECORDED = Spoken(None, UNKNOWN, Sampling.recorded(None, None, None))
+UNRECORDED = Spoken(None, UNKNOWN, Sampling.recorded(None, None, None, None))
 """A reply of which nothing is on record."""
 
 
@@ -59,15 +59,15 @@ class OpenDebate:
         return found
 
 
-SPEAKER_COLUMNS = ["model", "temperature", "top_p", "logprob_stage"]
+SPEAKER_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
 """What `speaker` is read from."""
 
 
 def speaker(
-    model: str | None, temperature: float | None, top_p: float | None, logprob_stage: str | None
+    model: str | None, temperature: float | None, top_p: float | None, logprob_stage: str | None, held: bool | None
 ) -> tuple[str, Sampling]:
     """The model of a recorded reply, and how it was sampled."""
-    return model or UNKNOWN, Sampling.recorded(temperature, top_p, logprob_stage)
+    return model or UNKNOWN, Sampling.recorded(temperature, top_p, logprob_stage, held)
 
 
 def _spoken(batch: pa.RecordBatch) -> list[Spoken]:

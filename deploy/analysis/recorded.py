@@ -164,9 +164,10 @@ def _tokens(folder: Path, keys: Sequence[Key]) -> Tokens:
 
 def _turns(folder: Path, keys: set[Key]) -> dict[Key, Mapping[str, Any]]:
     """Who said them and how they were sampled."""
-    table = read_table(folder, "turns", ["role", "model", "temperature", "top_p", "logprob_stage", "finish_reason"])
+    columns = ["role", "model", "temperature", "top_p", "logprob_stage", "held", "finish_reason"]
+    table = read_table(folder, "turns", columns)
     table = table.filter(pc.invert(table["superseded"]))
-    rows = table.select(["role", "model", "temperature", "top_p", "logprob_stage", "finish_reason"]).to_pylist()
+    rows = table.select(columns).to_pylist()
     return {key: row for key, row in zip(_keys(table), rows, strict=True) if key in keys}
 
 
@@ -229,4 +230,4 @@ def _role_order(known: Sequence[str], there: Collection[str]) -> list[str]:
 
 
 def _sampling(row: Mapping[str, Any]) -> Sampling:
-    return Sampling.recorded(row.get("temperature"), row.get("top_p"), row.get("logprob_stage"))
+    return Sampling.recorded(row.get("temperature"), row.get("top_p"), row.get("logprob_stage"), row.get("held"))

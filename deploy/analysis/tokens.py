@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.sampling import MASKED, Sampling, without_forced
+from moot.actors.record.sampling import Sampling, without_forced
 from moot.metrics.openings import content_start, shared_starts
 from moot.metrics.ragged import Ragged
 from moot.metrics.token_entropy import entropy_lower, entropy_renormalised, entropy_upper
@@ -66,7 +66,7 @@ class Tokens:
         Args:
             sampling: of each reply.
         """
-        masked = np.array([each.stage == MASKED for each in sampling], np.bool_)
+        masked = np.array([each.may_be_masked for each in sampling], np.bool_)
         if not masked.any():
             return self
         return replace(

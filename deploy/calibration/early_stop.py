@@ -83,7 +83,8 @@ class EarlyStopCalibration(_Result):
 
     Attributes:
         role: whose replies; `share` is the share of them that was to be stopped.
-        left_out: replies that cannot be used, by reason.
+        left_out: replies that cannot be used, by reason. Those with a forced token in the window (the chosen one, else
+            the shortest) are among the replies of their signal.
         signals: by model, temperature and stage.
         warnings: what a reader must know before using this.
     """
@@ -142,6 +143,8 @@ def calibrate_early_stop(
     facts = read_facts(folder, read_replies(folder))
     groups, left_out = read_labelled_replies(folder, role, keep_truncated=keep_truncated)
     signals = [_signal(group, holdout, seed, share) for group in groups]
+    if forced := sum(map(_forced, groups, signals)):
+        left_out["with a token in the window that a schema may have forced"] = forced
     return EarlyStopCalibration(
         schema_version=facts.schema_version,
         run=facts.name,
@@ -154,6 +157,10 @@ def calibrate_early_stop(
         signals=signals,
         warnings=list(_warnings(facts.simulated, signals)),
     )
+
+
+def _forced(replies: LabelledReplies, signal: EarlySignal) -> int:
+    return replies.forced(signal.early_stop.window if signal.early_stop is not None else min(WINDOWS))
 
 
 def _warnings(simulated: bool, signals: list[EarlySignal]) -> Iterator[str]:

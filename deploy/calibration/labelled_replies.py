@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from moot.actors.record.rows import step_of
-from moot.actors.record.sampling import MASKED, UNKNOWN, without_forced
+from moot.actors.record.sampling import UNKNOWN, may_be_masked, without_forced
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.actors.unreadable import LENGTH
@@ -23,6 +23,9 @@ from moot.protocols.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+
+_Scored = tuple[str, bool, Floats, float]
+"""Of a reply: its case, whether its answer is wrong, its log-probabilities, its first forced token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class LabelledReplies:
         stage: where their log-probabilities are taken, see `actors.record.sampling`.
         case_ids: `(n,)`, the case of each reply.
         wrong: `(n,)`, whether its answer is wrong.
-        logprobs: n vectors, one number per token.
+        logprobs: n vectors, one number per token; NaN where a schema's mask may have left no choice.
+        first_forced: `(n,)`, the number of the first such token; infinite where there is none.
     """
 
     model: str
@@ -44,6 +48,12 @@ class LabelledReplies:
     case_ids: tuple[str, ...]
     wrong: Bools
     logprobs: tuple[Floats, ...]
+    first_forced: Floats
+
+    def forced(self, window: int) -> int:
+        """Replies whose first `window` tokens are there, one of them NaN because a schema may have forced it."""
+        lengths = np.array([len(values) for values in self.logprobs])
+        return int(np.count_nonzero((lengths >= window) & (self.first_forced < window)))
 
     def feature(self, window: int, statistic: Statistic) -> Floats:
         """`(n,)`, the statistic of each reply's first `window` tokens; NaN for a shorter reply or an unknown value."""
@@ -71,11 +81,12 @@ def read_labelled_replies(
     """
     gold, references = _gold(folder), References.of(folder)
     logprobs = _logprobs(folder)
-    columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason", "logprob_stage"]
+    columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason"]
+    columns += ["logprob_stage", "held"]
     rows = [row for row in read_table(folder, "turns", columns).to_pylist() if family_of(row["role"] or "") == role]
     replaced = {(row["case_id"], row["attempt"], step_of(row["path"])) for row in rows if row["outcome"] == "cut"}
     left_out: Counter[str] = Counter()
-    groups: defaultdict[tuple[str, float | None, str], list[tuple[str, bool, Floats]]] = defaultdict(list)
+    groups: defaultdict[tuple[str, float | None, str], list[_Scored]] = defaultdict(list)
     for row in rows:
         if row["outcome"] not in USABLE or row["superseded"] or row["answer"] is None:
             continue
@@ -91,24 +102,25 @@ def read_labelled_replies(
             left_out["without log-probabilities"] += 1
         else:
             stage = row["logprob_stage"] or UNKNOWN
-            own = without_forced(tokens) if stage == MASKED else tokens
-            groups[row["model"], row["temperature"], stage].append((row["case_id"], not correct, own))
+            own = without_forced(tokens) if may_be_masked(stage, bool(row["held"])) else tokens
+            forced = np.flatnonzero(np.isnan(own) & ~np.isnan(tokens))
+            first_forced = float(forced[0]) if len(forced) else np.inf
+            groups[row["model"], row["temperature"], stage].append((row["case_id"], not correct, own, first_forced))
     if not groups:
         why = ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} said nothing"
         raise ConfigError(f"{folder}: no reply can be used: {why}; log-probabilities come with `top_logprobs: 1`")
     return [_labelled(*key, found) for key, found in groups.items()], dict(sorted(left_out.items()))
 
 
-def _labelled(
-    model: str, temperature: float | None, stage: str, found: Sequence[tuple[str, bool, Floats]]
-) -> LabelledReplies:
+def _labelled(model: str, temperature: float | None, stage: str, found: Sequence[_Scored]) -> LabelledReplies:
     return LabelledReplies(
         model=model,
         temperature=temperature,
         stage=stage,
-        case_ids=tuple(case_id for case_id, _, _ in found),
-        wrong=np.array([wrong for _, wrong, _ in found], np.bool_),
-        logprobs=tuple(tokens for _, _, tokens in found),
+        case_ids=tuple(case_id for case_id, *_ in found),
+        wrong=np.array([wrong for _, wrong, *_ in found], np.bool_),
+        logprobs=tuple(tokens for _, _, tokens, _ in found),
+        first_forced=np.array([first for *_, first in found]),
     )
 
 

@@ -183,12 +183,17 @@ def _branches_record(skipped: Branch, debated: Branch, decision: GateDecision) -
 def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
     """The verdict; confidence is the judge's score, else the backers' mean known p, else None.
 
-    The distribution is shares of votes, which nobody stated and no judging moves; the payload says so.
+    The payload says which, and of a mean p where it is taken, as a p before a schema's mask and one after it are not of
+    one kind. The distribution is shares of votes, which nobody stated and no judging moves; the payload says so.
     """
     ruling = branch.ruling
-    backing = mean_known(comparable_intrinsic([s for s in branch.stands if s.answer == ruling.answer]))
+    backers = [stand for stand in branch.stands if stand.answer == ruling.answer]
+    backing = mean_known(comparable_intrinsic(backers))
     confidence = ruling.score if ruling.score is not None else backing
     source = "judge" if ruling.score is not None else "intrinsic" if backing is not None else "unknown"
+    told = {"confidence_from": source}
+    if source == "intrinsic" and (stage := _common_stage(backers)):
+        told["confidence_stage"] = stage
     voted = shares(case, branch.stands)
     return Verdict(
         answer=ruling.answer,
@@ -197,5 +202,11 @@ def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
         distribution=voted,
         rounds=branch.rounds,
         flags=(*branch.flags, *ruling.flags),
-        payload=payload | {"confidence_from": source} | ({"distribution_from": "votes"} if voted else {}),
+        payload=payload | told | ({"distribution_from": "votes"} if voted else {}),
     )
+
+
+def _common_stage(stands: Sequence[Stand]) -> str:
+    """Where their p is taken; `raw` for several stages before a schema's mask, empty where none has one."""
+    stages = {stand.stage for stand in stands if stand.stage}
+    return "raw" if len(stages) > 1 else "".join(stages)

@@ -19,13 +19,14 @@ import moot
 from moot.actors.early_stop import CUT, EarlyStop, watched
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import StreamPiece, TokenLogprobs
+from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.trial import STEP_KEY
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import fingerprint
 from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Ask, Decoding, Usage, Verdict
+from moot.protocols.messages import Ask, Decoding, LogprobStage, Usage, Verdict
 from moot.protocols.replies import Position
 from moot.protocols.tasks import open_task
 
@@ -92,8 +93,11 @@ class ScriptedStream:
         return TokenLogprobs([f"{number} "], one, [f"{number} "], one.reshape(1, 1))
 
 
-async def _watch(stream: ScriptedStream) -> Any:
-    return await watched(stream, (), Decoding(top_logprobs=1), KEEP_HIGH, step_key="s")  # type: ignore[arg-type]
+async def _watch(
+    stream: ScriptedStream, stop: EarlyStop = KEEP_HIGH, *, stage: LogprobStage = "raw", held: bool = False
+) -> Any:
+    given: Any = (stream, (), Decoding(top_logprobs=1), stop)
+    return await watched(*given, step_key="s", schema=ReplySchema("r", b"{}") if held else None, stage=stage)
 
 
 async def test_a_stopped_stream_is_closed_at_once_and_its_usage_is_unknown() -> None:
@@ -112,6 +116,26 @@ async def test_any_other_is_read_to_its_end(logprobs: list[float]) -> None:
     assert reply.tokens is not None
     assert reply.tokens.tokens == [f"{i} " for i in range(len(logprobs))]
     assert reply.tokens.alt_logprob.shape == (len(logprobs), 1)
+
+
+@pytest.mark.parametrize(
+    ("stage", "held", "forced", "stops"),
+    [
+        ("raw", True, 0.0, True),
+        ("unknown", False, 0.0, True),
+        ("unknown", True, 0.0, False),
+        ("masked", True, 0.0, False),
+        ("masked", True, -0.5, True),
+    ],
+)
+async def test_first_tokens_of_which_a_mask_may_have_forced_one_stop_nothing(
+    stage: LogprobStage, held: bool, forced: float, stops: bool
+) -> None:
+    """As it was learned: their statistic is unknown."""
+    stop = EarlyStop(window=8, statistic="mean", keep="below", bound=-0.9)
+    logprobs = [-0.5, forced, -0.5, -0.5, -0.4, -0.1, -0.3, -0.2, -0.1]
+    reply = await _watch(ScriptedStream(logprobs), stop, stage=stage, held=held)
+    assert (reply.finish_reason == CUT) == stops
 
 
 async def test_a_reply_without_log_probabilities_is_never_stopped() -> None:

@@ -159,7 +159,7 @@ STOP = EarlyStop(window=2, statistic="mean", keep="below", bound=-0.1)
 
 async def _watched(deltas: list[dict[str, Any]], stop: EarlyStop = STOP) -> ModelReply:
     streaming: Any = _Streamed(deltas)
-    return await watched(streaming, (Message("user", "?"),), ASKED, stop, step_key="s")
+    return await watched(streaming, (Message("user", "?"),), ASKED, stop, step_key="s", stage="unknown")
 
 
 @pytest.mark.parametrize(

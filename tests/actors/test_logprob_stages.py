@@ -45,6 +45,7 @@ def test_a_certainty_that_a_mask_may_have_made_is_unknown(logprob: float) -> Non
     assert known(logprob, "unknown", held=False)
     assert known(logprob, "before", held=False, replayed=Replayed("r", "unknown")) is not sure
     assert known(logprob, "before", held=False, replayed=Replayed("r", "raw"))
+    assert known(logprob, "before", held=True, replayed=Replayed("r", "unknown", held=False))
 
 
 def test_the_stage_of_a_reply() -> None:
@@ -65,23 +66,40 @@ def test_the_stage_of_a_reply() -> None:
 def test_what_a_mask_has_changed_is_no_surprisal_beside_others() -> None:
     tokens = reply(-0.5).tokens
     assert tokens is not None
-    assert mean_surprisal(tokens, "raw") == pytest.approx(0.5)
-    assert mean_surprisal(tokens, "masked") is None
+    assert mean_surprisal(tokens, "raw", held=True) == pytest.approx(0.5)
+    assert mean_surprisal(tokens, "unknown", held=False) == pytest.approx(0.5)
+    assert mean_surprisal(tokens, "unknown", held=True) is None
+    assert mean_surprisal(tokens, "masked", held=True) is None
 
 
 def test_token_features_leave_forced_tokens_out() -> None:
-    logprobs = Ragged.from_lists([[0.0, -0.5], [0.0, -0.5]])
-    alternatives = Ragged.from_lists([[0.0, -np.inf, -0.5, -1.0]] * 2)
-    tokens = Tokens(logprobs, alternatives, np.ones(2, np.bool_), [[], []])
-    masked, raw = (Sampling(0.3, None, stage) for stage in ("masked", "raw"))
-    own = tokens.own([masked, raw])
-    assert np.isnan(own.logprobs.row(0)).tolist() == [True, False]
-    assert own.logprobs.row(1).tolist() == [0.0, -0.5]
+    kinds = [  # stage, held, whether forced tokens are left out; records from before they said what was held have None
+        ("masked", True, True),
+        ("raw", True, False),
+        ("unknown", True, True),
+        ("unknown", False, False),
+        ("unknown", None, False),
+        (None, None, False),
+    ]
+    samplings = [Sampling.recorded(0.3, None, stage, held) for stage, held, _ in kinds]
+    logprobs = Ragged.from_lists([[0.0, -0.5]] * len(kinds))
+    alternatives = Ragged.from_lists([[0.0, -np.inf, -0.5, -1.0]] * len(kinds))
+    tokens = Tokens(logprobs, alternatives, np.ones(len(kinds), np.bool_), [[]] * len(kinds))
+    own = tokens.own(samplings)
     lower = own.entropies(None)["lower"]
-    assert np.isnan(lower.row(0)).tolist() == [True, False]
-    assert lower.row(1)[0] == 0.0
-    for sampling, unknown in ((masked, True), (raw, False)):
+    for row, (sampling, (_, _, unknown)) in enumerate(zip(samplings, kinds, strict=True)):
+        for found in (own.logprobs.row(row), lower.row(row)):
+            assert np.isnan(found).tolist() == [unknown, False]
+            assert unknown or found[0] == 0.0
         judged = JudgedReply(
             np.array([0.0, -0.5], np.float32), "m", sampling, AssessmentData(reply="r", role="a"), None
         )
         assert np.isnan(judged.own[0]) == unknown
+
+
+def test_what_was_held_tells_samplings_apart_only_where_the_stage_does_not() -> None:
+    held, free, before_it_was_recorded = (
+        [Sampling.recorded(0.3, None, stage, held) for stage in ("raw", "unknown")] for held in (True, False, None)
+    )
+    assert free == before_it_was_recorded
+    assert (held[0] == free[0], held[1] == free[1]) == (True, False)

@@ -184,6 +184,30 @@ async def test_models_and_stages_are_not_pooled(folder: RunFolder) -> None:
             one.divergences(*group, model="big")
 
 
+async def test_a_token_that_a_mask_may_have_forced_is_left_out_where_the_record_says_what_was_held(
+    folder: RunFolder,
+) -> None:
+    recorder, owner = await loaded(folder)
+    kinds: list[bool | None] = [True, False, None]
+    await recorder.register([labelled(number) for number in range(3)])
+    for number, held in enumerate(kinds):
+        recorder.add_replies(said(number, f"r{number}", [0.0, -3.0], logprob_stage="unknown", held=held))
+    recorder.add_events([assessment(number) for number in range(3)])
+    await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
+    written = await recorder.signals.signals()
+    await left(recorder, owner)
+    recorder, owner = await loaded(folder)
+    read_back = await recorder.signals.signals()
+    await left(recorder, owner)
+    for signals in (written, read_back):
+        means = {
+            sampling.held: signals.bands("m", "constructor", sampling).mean[[0, 100]].tolist()
+            for sampling in signals.samplings("m", "constructor")
+        }
+        assert {held: np.isnan(ends[0]) for held, ends in means.items()} == {True: True, False: False}
+        assert {ends[1] for ends in means.values()} == {-3.0}
+
+
 async def test_what_is_held_against_confidence_is_whether_a_reply_is_flagged(folder: RunFolder) -> None:
     recorder, owner = await loaded(folder)
     shares = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -17,6 +17,7 @@ from moot.protocols.messages import Ask, Decoding
 from moot.protocols.replies import Position, Score, reply_path
 
 ASKS = Decoding(temperature=0.3, top_p=None, max_tokens=300, top_logprobs=5)
+OPENING = ['{"', 'answer": "Yes"']
 WANTED = Trial(ASKS, 5.0, REPLIES, needs_logprobs=True)
 
 
@@ -138,6 +139,34 @@ async def test_one_reply_that_shows_forbidden_tokens_outweighs_those_that_show_n
 
     profile, _, _, _ = await tried(answer, WANTED)
     assert profile.held_logprobs == "raw"
+
+
+@pytest.mark.parametrize(
+    ("message", "usage", "tokens", "stage"),
+    [
+        ({"reasoning_content": "Hm."}, {}, ["Hm", ".", '{"', "x"], "unknown"),  # no text of the reply among them
+        ({}, {"completion_tokens_details": {"reasoning_tokens": 2}}, ["Hm", ".", *OPENING], "unknown"),
+        ({"reasoning_content": "Hm."}, {}, OPENING, "raw"),
+        ({}, {"completion_tokens_details": {"reasoning_tokens": 2}}, OPENING, "raw"),
+    ],
+)
+async def test_the_stage_is_never_read_from_hidden_reasoning(
+    message: dict[str, Any], usage: dict[str, Any], tokens: list[str], stage: str
+) -> None:
+    """A mask begins with the reply: what is thought before shows what it forbids, and that would stick."""
+    top = [{"token": "Yes", "logprob": -7.0}]
+    content = [{"token": token, "logprob": -0.001, "top_logprobs": top} for token in tokens]
+
+    def answer(body: Body) -> tuple[int, Any]:
+        if schema_of(body) is None:
+            return holds(body)
+        said = completion("".join(OPENING), logprobs={"content": content}, finish_reason="length")
+        said["choices"][0]["message"] |= message
+        said["usage"] |= usage
+        return 200, said
+
+    profile, _, _, _ = await tried(answer, Trial(ASKS, 5.0, REPLIES[:1], needs_logprobs=True))
+    assert (profile.schemas, profile.held_logprobs) == ("portable", stage)
 
 
 async def test_a_server_that_tells_nothing_beside_a_free_reply_stays_unknown() -> None:

@@ -115,17 +115,32 @@ def test_temperatures_and_models_are_never_pooled(planted: Callable[..., Path], 
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("stages", "held"),
+    [(("masked", "raw"), (True, True)), (("unknown", "raw"), (True, True)), (("masked", "unknown"), (True, None))],
+)
 def test_stages_are_never_pooled_and_a_token_that_a_mask_forced_is_unknown(
-    planted: Callable[..., Path], session: Any
+    planted: Callable[..., Path], session: Any, stages: tuple[str, str], held: tuple[bool | None, ...]
 ) -> None:
     _plant(session, -0.8)
     for number, row in enumerate(session.replies):
-        masked = number % 2 == 0
-        row |= {"logprob_stage": "masked" if masked else "raw"}
-        if masked:
-            row["logprob"][0] = 0.0
+        kind = number % 2
+        row |= {"logprob_stage": stages[kind], "held": held[kind]}
+        row["logprob"][0] = 0.0 if kind == 0 or stages[kind] == "unknown" else row["logprob"][0]
     found = calibrate_early_stop(planted(session))
-    assert {each.stage: each.early_stop is not None for each in found.signals} == {"masked": False, "raw": True}
+    assert {each.stage: each.early_stop is not None for each in found.signals} == {stages[0]: False, stages[1]: True}
+    assert found.left_out == {"with a token in the window that a schema may have forced": CASES}
+
+
+def test_a_forced_token_behind_the_window_leaves_nothing_out(planted: Callable[..., Path], session: Any) -> None:
+    _plant(session, -0.8, logprob_stage="masked")
+    for number, row in enumerate(session.replies):
+        row["logprob"][3 if number % 10 == 0 else -1] = 0.0
+    found = calibrate_early_stop(planted(session))
+    (signal,) = found.signals
+    assert signal.early_stop is not None
+    assert signal.early_stop.window > 3
+    assert found.left_out == {"with a token in the window that a schema may have forced": 2 * CASES // 10}
 
 
 def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: Any) -> None:

@@ -107,8 +107,9 @@ async def test_a_free_reply_is_not_reused_as_one_that_is_held(
 async def test_all_roles_are_held_or_free_as_the_flag_says(
     tmp_path: Path, server: ScriptedServer, structured: str
 ) -> None:
-    await hold(tmp_path / "run", server, 1, structured=structured, temperature=0.7, max_reply_tokens=77)
+    done = await hold(tmp_path / "run", server, 1, structured=structured, temperature=0.7, max_reply_tokens=77)
     (wanted,) = asked(server).values()
     assert (wanted is None) == (structured == "off")
+    assert done.table("turns")["held"].to_pylist() == [structured != "off"]
     (body,) = [json.loads(body) for step, body in server.bodies.items() if step != STEP_KEY]
     assert (body["temperature"], body["max_tokens"]) == (0.7, 77)

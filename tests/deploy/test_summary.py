@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from moot.deploy.reading.show import show
+from moot.deploy.reading.summaries.confidence import confidence_rows
 from moot.deploy.reading.summaries.costs import measurement_only
 from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
@@ -164,6 +165,20 @@ def test_confidences_of_different_sources_are_never_pooled(planted: Callable[...
     assert found is not None
     figures = [(each.source, each.n, each.brier, each.calibration_error) for each in found]
     assert figures == [("intrinsic", 1, 0.5625, 0.75), ("judge", 2, 0.125, 0.25)]
+
+
+def test_confidences_of_different_stages_are_never_pooled(planted: Callable[..., Path], session: Any) -> None:
+    kinds = (("raw", 0.25, "Yes"), ("masked", 1.0, "Yes"), ("raw", 0.75, "No"), (None, 0.5, "Yes"))
+    for number, (stage, confidence, answer) in enumerate(kinds):
+        session.case(f"c{number}")
+        told = {"confidence_from": "intrinsic"} | ({"confidence_stage": stage} if stage else {})
+        session.verdict(f"c{number}", answer, confidence=confidence, payload=told)
+    found = summarise(planted(session)).confidence
+    assert found is not None
+    figures = [(each.stage, each.n, each.brier) for each in found]
+    assert figures == [(None, 1, 0.25), ("masked", 1, 0.0), ("raw", 2, 0.5625)]
+    names = [name for name, _ in confidence_rows(found)]
+    assert len(set(names)) == len(names) == 6
 
 
 def test_tokens(seven: Path) -> None:

@@ -26,6 +26,7 @@ from moot.protocols.messages import (
     Form,
     Intrinsic,
     Judgment,
+    LogprobStage,
     Message,
     Missing,
     Slots,
@@ -48,6 +49,7 @@ class Said:
     p: float | None = 0.9
     reasoning: str = "Because the passage says so."
     printed: float | None = None
+    stage: LogprobStage = "unknown"
 
 
 Scripted = Said | float | list[str] | dict[str, Any] | None
@@ -113,7 +115,7 @@ class ScriptedFloor:
             data["confidence"] = value.confidence
             answer = value.answer if self.case.labels else fold(value.answer)
             if value.p is not None or value.printed is not None:
-                intrinsic = Intrinsic(normalised=value.p, printed=value.printed)
+                intrinsic = Intrinsic(normalised=value.p, printed=value.printed, stage=value.stage)
         elif isinstance(value, list):
             data = {"sentences": value}
         elif isinstance(value, dict):

@@ -10,7 +10,7 @@ from scripted_floor import Said, Script, ScriptedFloor
 
 from moot.protocols.case import Case
 from moot.protocols.errors import QuorumFailed
-from moot.protocols.messages import Verdict
+from moot.protocols.messages import LogprobStage, Verdict
 from moot.protocols.registry import make_protocol
 from moot.protocols.selene.debate import stop_reason
 from moot.protocols.templates import Templates
@@ -36,6 +36,7 @@ async def test_agreement_skips_and_takes_one_judge_pass() -> None:
     assert (verdict.answer, verdict.how, verdict.confidence, verdict.rounds) == ("No", "skipped", 0.9, 0)
     assert verdict.distribution == {"Yes": 0.0, "No": 1.0}
     assert verdict.payload["confidence_from"] == "judge"
+    assert "confidence_stage" not in verdict.payload
     assert verdict.payload["distribution_from"] == "votes"
     assert floor.paths() == [
         "opening/agent/0",
@@ -304,6 +305,28 @@ async def test_single_agent() -> None:
     assert floor.kinds() == []
     with pytest.raises(QuorumFailed, match="0 of 1 openings"):
         await debate({"opening/*": None}, name="single-agent")
+
+
+@pytest.mark.parametrize(
+    ("stages", "told"),
+    [
+        (("raw", "raw"), ("intrinsic", "raw")),
+        (("masked", "masked"), ("intrinsic", "masked")),
+        (("before", "after"), ("intrinsic", "raw")),  # both before a schema's mask
+        (("raw", "masked"), ("unknown", None)),
+    ],
+)
+async def test_the_verdict_says_at_which_stage_its_confidence_was_taken(
+    stages: tuple[LogprobStage, LogprobStage], told: tuple[str, str | None]
+) -> None:
+    script: Script = {
+        "opening/agent/0": Said("Yes", p=0.7, stage=stages[0]),
+        "opening/agent/1": Said("Yes", p=0.7, stage=stages[1]),
+        "opening/agent/2": Said("No", p=0.7, stage="unknown"),
+    }
+    verdict, _ = await debate(script, {"vote.samples": 1}, name="majority-vote")
+    assert verdict.answer == "Yes"
+    assert (verdict.payload["confidence_from"], verdict.payload.get("confidence_stage")) == told
 
 
 async def test_majority_vote() -> None:

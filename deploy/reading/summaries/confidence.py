@@ -1,4 +1,6 @@
-"""How well the verdicts' confidences fit their being right: Brier score and calibration error, by their source."""
+"""How well the verdicts' confidences fit their being right: Brier score and calibration error, by their source.
+
+The p of one case may be taken before a schema's mask and that of another after it: these are told apart, too."""
 
 from __future__ import annotations
 
@@ -23,6 +25,8 @@ class ConfidenceFigures(BaseModel):
     Attributes:
         source: what the confidence is: `judge`, a judge's score of the answer; `intrinsic`, the mean probability that
             the answer had for those who gave it. The two are different things and are never pooled.
+        stage: where these probabilities are taken, see `Intrinsic.stage`; those of several are never pooled either.
+            None where none is on record: of a judge's score, of a p from further replies, in older records.
         n: verdicts with a confidence that can be scored.
         brier: mean of (confidence - [right])^2, in [0, 1].
         calibration_error: expected calibration error, 15 equal-frequency bins.
@@ -32,6 +36,7 @@ class ConfidenceFigures(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     source: str
+    stage: str | None = None
     n: int
     brier: float
     calibration_error: float
@@ -39,33 +44,36 @@ class ConfidenceFigures(BaseModel):
 
 
 def confidence_figures(folder: str | Path, counted: Sequence[VerdictRow]) -> list[ConfidenceFigures] | None:
-    """The figures by source; None where no verdict says where its confidence is from and can be scored.
+    """The figures by source and stage; None where no verdict says where its confidence is from and can be scored.
 
     Raises:
         RecordError: the record cannot be read.
     """
     right = {verdict.key: verdict.correct for verdict in counted if verdict.correct is not None}
-    by_source: dict[str, list[tuple[float, bool]]] = {}
-    for key, (source, confidence) in _confidences(folder).items():
+    by_kind: dict[tuple[str, str], list[tuple[float, bool]]] = {}
+    for key, (source, stage, confidence) in _confidences(folder).items():
         if key in right:
-            by_source.setdefault(source, []).append((confidence, right[key]))
-    return [_figures(source, found) for source, found in sorted(by_source.items())] or None
+            by_kind.setdefault((source, stage), []).append((confidence, right[key]))
+    return [_figures(*kind, found) for kind, found in sorted(by_kind.items())] or None
 
 
-def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, float]]:
+def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, str, float]]:
+    """Source, stage (empty: not on record) and confidence of each verdict that says them."""
     found = {}
     for row in read_table(folder, "verdicts", ["confidence", "payload"]).to_pylist():
-        source, confidence = decoded(row["payload"]).get("confidence_from"), row["confidence"]
+        payload, confidence = decoded(row["payload"]), row["confidence"]
+        source, stage = payload.get("confidence_from"), payload.get("confidence_stage")
         if isinstance(source, str) and confidence is not None and 0.0 <= confidence <= 1.0:
-            found[row["case_id"], row["attempt"]] = (source, confidence)
+            found[row["case_id"], row["attempt"]] = (source, stage if isinstance(stage, str) else "", confidence)
     return found
 
 
-def _figures(source: str, found: Sequence[tuple[float, bool]]) -> ConfidenceFigures:
+def _figures(source: str, stage: str, found: Sequence[tuple[float, bool]]) -> ConfidenceFigures:
     confidences, outcomes = zip(*found, strict=True)
     band = calibration_null_band(confidences, bins=BINS)
     return ConfidenceFigures(
         source=source,
+        stage=stage or None,
         n=len(found),
         brier=float(np.mean(brier_stated(confidences, outcomes))),
         calibration_error=expected_calibration_error(confidences, outcomes, bins=BINS),
@@ -78,8 +86,9 @@ def confidence_rows(figures: Sequence[ConfidenceFigures]) -> list[tuple[str, str
     rows = []
     for each in figures:
         low, high = map(number, each.calibration_null)
+        kind = f"{each.source} ({each.stage})" if each.stage else f"{each.source} confidence"
         rows += [
-            (f"Brier, {each.source} confidence", f"{number(each.brier)} (n = {each.n:,})"),
-            (f"ECE, {each.source} confidence", f"{number(each.calibration_error)}; if perfect {low} to {high} (95 %)"),
+            (f"Brier, {kind}", f"{number(each.brier)} (n = {each.n:,})"),
+            (f"ECE, {kind}", f"{number(each.calibration_error)}; if perfect {low} to {high} (95 %)"),
         ]
     return rows

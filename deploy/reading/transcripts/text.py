@@ -110,7 +110,8 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
     if verdict.answer is None and "judgments" in verdict.payload:
         return list(plain_pairs(verdict.payload))
     right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
-    source = verdict.payload.get("confidence_from")
+    sources = (verdict.payload.get(name) for name in ("confidence_from", "confidence_stage"))
+    source = ", stage ".join(str(each) for each in sources if each)
     pairs = [
         ("answer", f"{'none' if verdict.answer is None else verdict.answer} ({right})"),
         ("how", verdict.how),
@@ -123,7 +124,7 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         pairs.append(("flags", ", ".join(verdict.flags)))
     if (told := consensus_pairs(verdict.payload) or check_pairs(verdict.payload)) is not None:
         return pairs + told
-    said = {"confidence_from", "distribution_from"}
+    said = {"confidence_from", "confidence_stage", "distribution_from"}
     rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key not in said}
     return pairs + list(plain_pairs(rest))
 
