@@ -207,6 +207,5 @@ def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
 
 
 def _common_stage(stands: Sequence[Stand]) -> str:
-    """Where their p is taken; `raw` for several stages before a schema's mask, empty where none has one."""
-    stages = {stand.stage for stand in stands if stand.stage}
-    return "raw" if len(stages) > 1 else "".join(stages)
+    """The one stage at which their p are taken, as a mean of them is; empty where none has one."""
+    return next((stand.stage for stand in stands if stand.stage), "")

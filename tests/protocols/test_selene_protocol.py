@@ -312,7 +312,7 @@ async def test_single_agent() -> None:
     [
         (("raw", "raw"), ("intrinsic", "raw")),
         (("masked", "masked"), ("intrinsic", "masked")),
-        (("before", "after"), ("intrinsic", "raw")),  # both before a schema's mask
+        (("before", "after"), ("unknown", None)),
         (("raw", "masked"), ("unknown", None)),
     ],
 )
