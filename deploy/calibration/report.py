@@ -11,7 +11,7 @@ from rich.text import Text
 from moot.deploy.calibration.calibrate import Calibration, HeldOut
 from moot.deploy.calibration.epsilon import EpsilonChoice, EpsilonPoint
 from moot.deploy.calibration.grid import GridPoint, best_by_skip_rate
-from moot.deploy.reading.show import paired_words
+from moot.deploy.reading.summaries.summary_rows import paired_words
 from moot.deploy.reading.text import (
     Interval,
     count,

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from moot.deploy.reading.references import score_as_now
-from moot.deploy.reading.show import summary_rows
 from moot.deploy.reading.summaries.compare import Comparison, compare
 from moot.deploy.reading.summaries.compare_show import run_names, show_comparison
 from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.summary import summarise
+from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.protocols.case import JudgedReply
 from moot.protocols.errors import ConfigError
 

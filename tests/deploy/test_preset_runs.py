@@ -10,8 +10,8 @@ from moot.deploy.ablation.grid import parse_axes
 from moot.deploy.ablation.prepare import prepare_grid
 from moot.deploy.cli.protocols import describe_protocol
 from moot.deploy.cli.several import left_out, several
-from moot.deploy.reading.show import summary_rows
 from moot.deploy.reading.summaries.summary import summarise
+from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.resume import describe

@@ -20,7 +20,7 @@ from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.progress import Counts
 from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.show import summary_rows
+from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.progress import figures
