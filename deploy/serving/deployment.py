@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,6 +49,7 @@ class DebateServer:
         self._token = self._config.read_token()
         self._services = Services(self._config, tried)
         self._closing: asyncio.Task[int] | None = None
+        self._incarnation = secrets.token_hex(8)
         await self._services.open(busy_s=grace_s(self._config))
         collect_seldom()
 
@@ -58,9 +60,9 @@ class DebateServer:
         """Raise when the engine is broken, so that Serve starts the replica anew."""
         self._services.check()
 
-    async def refused(self) -> dict[str, str]:
-        """See `Services.refused`."""
-        return self._services.refused()
+    async def refused(self) -> tuple[str, dict[str, str]]:
+        """Which incarnation of the replica this is, and `Services.refused`."""
+        return self._incarnation, self._services.refused()
 
     async def drain(self) -> int:
         """Take nothing more, let debates end for `drain_s`, put the rest aside, close the records; gives how many were

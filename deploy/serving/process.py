@@ -24,7 +24,7 @@ from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK
 from moot.deploy.running.prepare import Bindings
 from moot.deploy.running.resume import check_resumable
-from moot.deploy.serving.notices import Notices
+from moot.deploy.serving.notices import SILENT, Notices
 from moot.deploy.serving.settings import Kind, ServeConfig, is_loopback
 from moot.deploy.serving.stopping import Stopping
 from moot.protocols.errors import ActorGone, ConfigError, RunFolderBusy
@@ -38,7 +38,6 @@ _LET_GO_S = 15.0
 _CLOSE_S = 90.0
 _TICK_S = 0.5
 _ANSWER_S, _SILENT_S = 0.1, 2.0
-_SILENT = {"requests": "the server does not answer; Ray Serve starts it anew"}
 _QUIET = {"log_level": "WARNING", "enable_access_log": False}
 _log = structlog.get_logger(__name__)
 _ERROR_LINE = re.compile(r"(?:moot\.protocols\.errors\.)\w+: (.+)")
@@ -206,15 +205,15 @@ def _watch(handle: Any, stopping: Stopping) -> None:
         try:
             if asking is None:
                 asking, asked_at = handle.refused.remote(), time.monotonic()
-            refused, asking = asking.result(timeout_s=_ANSWER_S), None
+            (incarnation, refused), asking = asking.result(timeout_s=_ANSWER_S), None
         except TimeoutError:
             if time.monotonic() - asked_at < _SILENT_S:
                 continue
-            refused = _SILENT
+            incarnation, refused = "", SILENT
         except Exception as error:  # of Ray, of Serve, or of the replica
             _log.debug("the server did not say what it refuses", error=repr(error))
-            refused, asking = _SILENT, None
-        for line in notices.of(refused):
+            incarnation, refused, asking = "", SILENT, None
+        for line in notices.of(refused, incarnation):
             print(line, file=sys.stderr, flush=True)
 
 

@@ -22,7 +22,7 @@ from served import CASE, INLINE, parsed
 
 from moot.deploy.serving.api import make_api
 from moot.deploy.serving.listener import ANSWER_S, Listener
-from moot.deploy.serving.notices import Notices
+from moot.deploy.serving.notices import SILENT, Notices
 from moot.deploy.serving.process import _run
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import ServeConfig
@@ -43,6 +43,17 @@ def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
+
+
+def test_a_server_that_was_started_anew_is_told_of_however_fast_that_was() -> None:
+    notices = Notices()
+    assert list(notices.of({}, "first")) == []
+    assert list(notices.of({}, "second")) == [
+        "requests are not taken: the server does not answer; Ray Serve starts it anew",
+        "requests are taken again",
+    ]
+    assert len(list(notices.of(SILENT))) == 1
+    assert list(notices.of({}, "third")) == ["requests are taken again"]
 
 
 def test_what_changes_is_said_once() -> None:
