@@ -18,7 +18,10 @@ def _slope(windows: Floats) -> Floats:
     """Least-squares slope on the token's number; NaN for windows of one token."""
     centred = np.arange(windows.shape[-1]) - (windows.shape[-1] - 1) / 2
     spread = float(centred @ centred)
-    return windows @ centred / spread if spread else np.full(windows.shape[:-1], np.nan)
+    if not spread:
+        return np.full(windows.shape[:-1], np.nan)
+    # not a matrix product: it rounds differently for one window than for many, and a number may not depend on its company
+    return np.asarray((windows * centred).sum(axis=-1) / spread)
 
 
 _FUNCTIONS: dict[Statistic, Callable[[Floats], Floats]] = {
