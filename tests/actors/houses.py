@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,17 +80,23 @@ def stable_rows(folder: Path, table: str, without: Iterable[str] = ()) -> list[s
 def assert_equal_records(one: Path, other: Path, without: Iterable[str] = ()) -> None:
     """Both records are equal in every non-volatile column of every table, but for the columns `without`."""
     for table in TABLES:
-        left, right = stable_rows(one, table, without), stable_rows(other, table, without)
-        assert len(left) == len(right), (table, len(left), len(right))
-        differing = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
-        assert not differing, f"{table}: {len(differing)} rows, the first:\n{differing[0][0]}\n{differing[0][1]}"
+        _assert_equal_rows(table, stable_rows(one, table, without), stable_rows(other, table, without))
 
 
 def assert_same_but_unpaid(one: Path, other: Path) -> None:
     """Equal in every non-volatile column; only that something was asked is noted where it was paid."""
     for table in TABLES:
         kept = [[row for row in stable_rows(folder, table) if "'kind': 'asked'" not in row] for folder in (one, other)]
-        assert kept[0] == kept[1], table
+        _assert_equal_rows(table, *kept)
+
+
+def _assert_equal_rows(table: str, left: list[str], right: list[str]) -> None:
+    """Equal rows; the message names the first that only one side has."""
+    lacking = [sorted((Counter(some) - Counter(others)).elements()) for some, others in ((left, right), (right, left))]
+    shown = "\n".join(f"only {side}: {rows[0]}" for side, rows in zip(("left", "right"), lacking, strict=True) if rows)
+    assert not shown, (
+        f"{table}: {len(left)} and {len(right)} rows, of which differ {[len(rows) for rows in lacking]}\n{shown}"
+    )
 
 
 def same_for_all(model: str, **settings: Any) -> dict[str, list[RoleBinding]]:
