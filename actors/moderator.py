@@ -201,7 +201,7 @@ class Moderator:
                     told = ended if assignment.tell else None
                     self._done(Outcome(*key, status, ended=told, paid=paid, recalled=ended.used_more_than(paid)))
                     return
-                _log.warning("the journal lacks a reply of this debate; replaying it")
+                _log.warning("the journal may lack something of this debate; replaying it")
                 history = await self._house.scribe.history(*key)
             raise RecordError(f"{key[0]}: the record refused its verdict {_MAX_REPLAYS} times")
 

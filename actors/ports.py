@@ -40,7 +40,7 @@ class Scribe(Protocol):
         ...
 
     async def commit(self, closing: Closing) -> bool:
-        """Record a verdict; True once durable, False when the journal lacks a reply that it rests on."""
+        """Record a verdict; True once durable, False when the journal lacks a reply or may lack a note of it."""
         ...
 
     async def history(self, case_id: str, attempt: int) -> History:

@@ -20,10 +20,14 @@ class Admission:
         arrivals: what has come.
         registry: what is right in each case.
         write: takes an admitted verdict into the journal, with what its replies used.
+        life: the writer's. What an earlier one had taken and not yet written was lost with it: replies are missed by
+            their ids, notes by nothing, so that a debate with notes from then is replayed, which notes them again.
     """
 
-    def __init__(self, arrivals: Arrivals, registry: Registry, write: Callable[[Closing, Used], None]) -> None:
-        self._arrivals, self._registry, self._write = arrivals, registry, write
+    def __init__(
+        self, arrivals: Arrivals, registry: Registry, write: Callable[[Closing, Used], None], life: str
+    ) -> None:
+        self._arrivals, self._registry, self._write, self._life = arrivals, registry, write, life
 
     async def admit(self, closings: Sequence[Closing]) -> list[bool]:
         """Whether each is in the journal now, or was before; waits a little for replies that are on their way."""
@@ -38,6 +42,8 @@ class Admission:
         key = (closing.case_id, closing.attempt)
         if self._arrivals.has_ended(key):
             return True
+        if closing.noted_in not in ("", self._life):
+            return False
         if self._incomplete(closing):
             return None
         debate = self._arrivals.debate(key)

@@ -10,11 +10,17 @@ import msgspec
 
 
 class Closing(msgspec.Struct, frozen=True, kw_only=True):
-    """A debate's end, as its moderator reports it: the verdict and the replies that it rests on."""
+    """A debate's end, as its moderator reports it: the verdict and the replies that it rests on.
+
+    Attributes:
+        noted_in: the life of the writer that took the debate's first notes (see `Recorder.life`); empty when there are
+            none, or when the writer lives in the same process.
+    """
 
     case_id: str
     attempt: int
     replies: dict[str, str]
+    noted_in: str = ""
     answer: str | None = None
     how: str = ""
     confidence: float | None = None

@@ -48,7 +48,7 @@ def verdict_columns(closing: Closing, gold: str | None, correct: bool | None, at
         at: Unix time.
     """
     columns = msgspec.structs.asdict(closing)
-    del columns["replies"]
+    del columns["replies"], columns["noted_in"]
     return columns | {
         "distribution": sorted_json(closing.distribution) if closing.distribution is not None else None,
         "payload": sorted_json(closing.payload),

@@ -59,7 +59,7 @@ class KnownEndings:
         self._drop(closing.case_id)
         if usage is None:
             return
-        ended = Ended(msgspec.structs.replace(closing, replies={}), dict(usage))
+        ended = Ended(msgspec.structs.replace(closing, replies={}, noted_in=""), dict(usage))
         self._endings[closing.case_id] = raw = msgspec.msgpack.encode(ended)
         self._bytes += len(raw)
         while len(self._endings) > self._most or self._bytes > self._most_bytes:

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -72,6 +73,9 @@ class Recorder:
         writer: which of the `writers` recorders this is.
         meter: is told what comes into the record.
         tells_replies: whether replies are among the events that are told.
+
+    Attributes:
+        life: tells this writer from those that wrote the same record before it.
     """
 
     def __init__(
@@ -86,13 +90,14 @@ class Recorder:
     ) -> None:
         self._folder = folder if isinstance(folder, RunFolder) else RunFolder(folder)
         self._writer, self._writers = writer, writers
+        self.life = uuid4().hex
         self._journal = Journal(self._folder, epoch, writer)
         self._arrivals = Arrivals()
         self._cases_written: set[str] = set()
         self._endings = KnownEndings()
         self._read_back = ReadBack(self._folder, self._journal)
         self._registry = Registry(self._arrivals, lambda: self.signals, self._read_back)
-        self._admission = Admission(self._arrivals, self._registry, self._write_verdict)
+        self._admission = Admission(self._arrivals, self._registry, self._write_verdict, self.life)
         self._not_durable: set[str] = set()
         self.claims = Claims(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
         self.progress = Progress()
@@ -276,7 +281,8 @@ class Recorder:
     async def commit(self, closings: Sequence[Closing]) -> list[bool]:
         """Record verdicts; returns when they are durable.
 
-        False for a debate whose replies are not (or not the same ones) in the journal: its moderator replays it.
+        False for a debate whose replies are not (or not the same ones) in the journal, or whose notes an earlier life
+        of this writer may have lost: its moderator replays it.
         """
         admitted = await self._admission.admit(closings)
         if any(admitted):

@@ -17,7 +17,7 @@ from moot.actors.failpoints import failpoint
 from moot.actors.record.closing import Closing, writer_of
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import batch_of
-from moot.actors.record.schema import CaseKey
+from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
 from moot.actors.remote.mailbox import Mailbox
 from moot.actors.remote.peers import Peer
 from moot.protocols.errors import MootError, RecordError
@@ -146,6 +146,7 @@ class _Desk:
 
     def __init__(self, writer: Peer, sender: str) -> None:
         self.writer, self._sender = writer, sender
+        self._noted_in: dict[CaseKey, str] = {}
         self.rows: Mailbox[Row] = Mailbox(self._send_rows, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH)
         self.closings: Mailbox[tuple[Closing, asyncio.Future[bool]]] = Mailbox(
             self._send_closings, spacing_s=COMMIT_SPACING_S
@@ -187,7 +188,10 @@ class _Desk:
         events = [row for row in batch if isinstance(row, tuple) and len(row) == _EVENT_FIELDS]
         vectors = [row for row in batch if isinstance(row, tuple) and len(row) != _EVENT_FIELDS]
         packed = pack(batch_of("replies", replies)) if replies else None
-        await self.writer.call_until_done("take_rows", packed, msgspec.msgpack.encode((events, vectors)))
+        life = await self.writer.call_until_done("take_rows", packed, msgspec.msgpack.encode((events, vectors)))
+        for row in (*events, *vectors):
+            if not (isinstance(row[2], Event) and row[2].kind in BOOKKEEPING_EVENTS):
+                self._noted_in.setdefault(row[:2], life)
         if replies:
             failpoint(f"{self._sender}.sent_to_writer")
 
@@ -204,7 +208,7 @@ class _Desk:
 
     async def _commit(self, batch: list[tuple[Closing, asyncio.Future[bool]]]) -> None:
         try:
-            raw = msgspec.msgpack.encode([closing for closing, _ in batch])
+            raw = msgspec.msgpack.encode([self._with_life(closing) for closing, _ in batch])
             accepted = await self.writer.call_until_done("commit", raw)
         except Exception as error:
             _refuse(batch, error)
@@ -212,6 +216,11 @@ class _Desk:
         for (_, durable), ok in zip(batch, accepted, strict=True):
             if not durable.done():
                 durable.set_result(ok)
+
+    def _with_life(self, closing: Closing) -> Closing:
+        """The closing with the writer's life that took its first notes; what is noted after it counts anew."""
+        life = self._noted_in.pop((closing.case_id, closing.attempt), "")
+        return msgspec.structs.replace(closing, noted_in=life)
 
 
 def _refuse(batch: Sequence[tuple[Any, asyncio.Future[Any]]], error: Exception) -> None:

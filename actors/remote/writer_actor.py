@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from uuid import uuid4
 
 import msgspec
 
@@ -27,7 +26,6 @@ class WriterActor(RunActor):
 
     async def _set_up(self) -> None:
         number: int = self._args[0]
-        self._life = uuid4().hex
         self._copy, folder = await asyncio.to_thread(_writing_folder, self._spec)
         spec = self._spec
         self._recorder = Recorder(folder, spec.epoch, number, spec.writers, self._meter, tells_replies=spec.followed)
@@ -48,8 +46,8 @@ class WriterActor(RunActor):
         await self._up()
         self._recorder.forget(numbered)
 
-    async def take_rows(self, packed: tuple[bytes, int] | None, rest: bytes) -> None:
-        """Take replies (as `scribe.pack` packs them), events and embeddings."""
+    async def take_rows(self, packed: tuple[bytes, int] | None, rest: bytes) -> str:
+        """Take replies (as `scribe.pack` packs them), events and embeddings; gives the life of the writer."""
         await self._up()
         if packed is not None:
             self._recorder.add_replies(unpack(*packed, JOURNAL["replies"]))
@@ -57,6 +55,7 @@ class WriterActor(RunActor):
         self._recorder.add_events(events)
         for case_id, attempt, encoder, text_hash, vector in vectors:
             self._recorder.add_vectors(case_id, attempt, encoder, [(text_hash, vector)])
+        return self._recorder.life
 
     async def commit(self, raw: bytes) -> list[bool]:
         """See `Recorder.commit`."""
@@ -103,8 +102,9 @@ class WriterActor(RunActor):
         """This life of the writer, the next cursor in it, and the events after `cursor`, encoded; a cursor of another
         life is 0 here."""
         await self._up()
-        following, events = self._recorder.progress.events_since(cursor if life == self._life else 0)
-        return msgspec.msgpack.encode((self._life, following, events))
+        mine = self._recorder.life
+        following, events = self._recorder.progress.events_since(cursor if life == mine else 0)
+        return msgspec.msgpack.encode((mine, following, events))
 
     async def signals(self, known: int) -> bytes:
         """The writer's signals, encoded; empty when they are still of `known` replies."""

@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from journal_writer import batch, closing, debate_rows, labelled
 
@@ -198,3 +199,26 @@ async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) 
     owner.release()
     written = rows_as_written(owner.folder, "events", "events", ["kind"])
     assert sum(batch["kind"].to_pylist().count(ABANDONED) for batch in written) == 3
+
+
+async def test_a_debate_whose_notes_went_with_the_writers_life_is_replayed(tmp_path: Path) -> None:
+    """Its replies are all there: they were written before, and its last note only was not."""
+    (tmp_path / "run.yaml").touch()
+    owner = Ownership.take(RunFolder(tmp_path))
+    rows = debate_rows("c001", "e1")
+    end = closing("c001", {row["path"]: row["reply_id"] for row in rows})
+    first, second = Recorder(tmp_path, owner.epoch), Recorder(tmp_path, owner.epoch)
+    note = ("c001", 0, Event("round", "round/1", {"jsd": 0.25}), 1.0)
+    await first.load()
+    await first.register([labelled(1)])
+    first.add_replies(batch(rows))
+    await first.close(compact=False)  # killed before it wrote the note that it had taken
+    await second.load()
+    await second.reopen([labelled(1)], 1)
+    assert await second.commit([msgspec.structs.replace(end, noted_in=first.life)]) == [False]
+    second.add_events([note])
+    ended = msgspec.structs.replace(end, noted_in=second.life)
+    assert await second.commit([ended, msgspec.structs.replace(end, noted_in=first.life)]) == [True, True]
+    await second.close(compact=False)
+    owner.release()
+    assert read_table(tmp_path, "events", ["data"])["data"].to_pylist() == ['{"jsd":0.25}']

@@ -10,10 +10,13 @@ import pytest
 from leaping import leaping
 
 from moot.actors.record.claims import Claims
+from moot.actors.record.closing import Closing
 from moot.actors.record.recovery import History
+from moot.actors.record.schema import ASKED
 from moot.actors.remote.peers import Peer
 from moot.actors.remote.scribe import RemoteScribe
 from moot.protocols.errors import RecordError
+from moot.protocols.messages import Event
 
 
 class _Writer(Peer):
@@ -59,6 +62,38 @@ async def test_a_row_that_cannot_be_recorded_is_the_records_trouble() -> None:
         await asyncio.wait_for(scribe.drained(), 5)
     with pytest.raises(RecordError, match="rows cannot be recorded"):
         scribe.put_reply("c001", {"case_id": "c001", "attempt": 0, "path": "a"})
+
+
+class _Reborn(Peer):
+    """Dies after the first rows; refuses a verdict with notes of an earlier life."""
+
+    def __init__(self) -> None:
+        super().__init__("writer", "here")
+        self.lived, self.ended_in = "first", list[str]()
+
+    async def call(self, method: str, *args: Any) -> Any:
+        if method == "take_rows":
+            life, self.lived = self.lived, "second"
+            return life
+        assert method == "commit"
+        closings = msgspec.msgpack.decode(args[0], type=list[Closing])
+        self.ended_in += [closing.noted_in for closing in closings]
+        return [closing.noted_in in ("", self.lived) for closing in closings]
+
+
+@leaping
+async def test_a_verdict_says_which_life_of_the_writer_took_its_first_note() -> None:
+    writer = _Reborn()
+    scribe = RemoteScribe([writer], "moderator")
+    ends = [Closing(case_id=case_id, attempt=0, replies={}, answer="Yes", how="told") for case_id in ("c000", "c001")]
+    scribe.put_event("c000", 0, Event("round", "round/1"))
+    await scribe.drained()
+    scribe.put_event("c000", 0, Event("round", "round/2"))
+    scribe.put_event("c001", 0, Event(ASKED, "say"))
+    assert await asyncio.gather(*map(scribe.commit, ends)) == [False, True]
+    scribe.put_event("c000", 0, Event("round", "round/1"))
+    assert await scribe.commit(ends[0])
+    assert writer.ended_in == ["first", "", "second"]
 
 
 class _Granting(Peer):
