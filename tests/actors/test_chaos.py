@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from havoc import ACTORS, AGENT_PROCESSES, EACH, Driver, Havoc
+from houses import ENCODER
 from nodes import nodes
 from simulate_process import serving, write_questions
 
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 CASES = 400
 OPEN = 40
 SEED = 11
-SETTINGS = ["--seed", str(SEED), "--set", "agents=2"]
+SETTINGS = ["--seed", str(SEED), "--set", "agents=2", "--encoder", ENCODER]
 LATENCY_MS, JITTER_MS = 900.0, 500.0
 EVERY_S, AT_LEAST_EVERY_S = 2.0, 12.0
 CALLS_BETWEEN = 50

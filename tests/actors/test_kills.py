@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from houses import ENCODER
 from simulate_process import Server, serving, write_questions
 
 from moot.actors.record.folder import RunFolder
@@ -88,6 +89,7 @@ def serve(task: str) -> AbstractContextManager[Server]:
 def run_to_the_end(folder: Path, task: str, model: str, placement: str, **env: str) -> None:
     """Start the same command again until it ends in order."""
     command = [sys.executable, "-m", "moot", "run", "--task", task, "--model", model, "--seed", str(SEED)]
+    command += ["--encoder", ENCODER]
     command += ["--placement", placement, "--out", str(folder), "--max-open", str(OPEN), "--quiet"]
     for _ in range(1, MOST_STARTS):
         done = subprocess.run(
@@ -109,7 +111,20 @@ def verdicts(folder: Path) -> list[dict[str, Any]]:
 def undisturbed(task: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The embedded model of the same seed gives the server's replies."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    command = [sys.executable, "-m", "moot", "run", "--task", task, "--seed", str(SEED), "--engine", "inline"]
+    command = [
+        sys.executable,
+        "-m",
+        "moot",
+        "run",
+        "--task",
+        task,
+        "--seed",
+        str(SEED),
+        "--encoder",
+        ENCODER,
+        "--engine",
+        "inline",
+    ]
     subprocess.run([*command, "--quiet", "--out", str(folder)], check=True, stdout=subprocess.DEVNULL, timeout=180)
     found = verdicts(folder)
     assert len(found) == CASES

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from houses import assert_equal_records, assert_same_but_unpaid
+from houses import ENCODER, assert_equal_records, assert_same_but_unpaid
 from object_store import ObjectStore, object_store
 from simulate_server import simulated_server
 from stored_record import pulled
@@ -97,7 +97,7 @@ def served(port: int) -> dict[str, int]:
 def run_command(uri: str, port: int, engine: str) -> list[str]:
     model = f"http://127.0.0.1:{port}/v1#sim"
     command = ["run", "--task", "sample", "--limit", str(CASES), "--model", model, "--seed", "5", "--engine", engine]
-    return [*command, "--max-open", str(OPEN), "--out", uri, "-q"]
+    return [*command, "--encoder", ENCODER, "--max-open", str(OPEN), "--out", uri, "-q"]
 
 
 @pytest.mark.smoke
