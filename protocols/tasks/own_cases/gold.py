@@ -29,7 +29,8 @@ def is_yes_no(answer: str) -> bool:
 def answers_of(row: Row, column: str | None, choices: Choices | None = None) -> tuple[str | bool, ...]:
     """The right answers of a row as the file has them, numbers as text; of none where it tells none.
 
-    What tells none is `is_absent`, the labels and texts of the choices apart. A list, `{"text": [...]}` (SQuAD) and `{"value": ..., "aliases": [...]}` (TriviaQA) are several.
+    `is_absent` says what tells none, the labels and texts of the choices apart.
+    A list, `{"text": [...]}` (SQuAD) and `{"value": ..., "aliases": [...]}` (TriviaQA) are several.
 
     Raises:
         TaskFileError: it is something else.
