@@ -6,11 +6,14 @@ import os
 import sys
 from contextlib import suppress
 from functools import cache
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from moot.deploy.cli import options
+
+if TYPE_CHECKING:
+    from typer.exceptions import TyperException
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
@@ -33,7 +36,7 @@ def main() -> NoReturn:
     try:
         code = _command()(standalone_mode=False)
     except TyperException as error:
-        if said := error.format_message():
+        if said := _said(error):
             context = getattr(error, "ctx", None)
             command = f" {context.info_name}" if context is not None and context.parent is not None else ""
             _print_error(f"{said.rstrip('.')}; see `moot{command} --help`")
@@ -49,6 +52,19 @@ def main() -> NoReturn:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
     sys.exit(code or 0)
+
+
+def _said(error: TyperException) -> str:
+    """What is wrong; of a flag's value, in the words that a configuration's is told in."""
+    from pydantic import ValidationError
+
+    from moot.protocols.wording import explained
+
+    found, flag = error.__cause__, getattr(error, "param", None)
+    if flag is None or not error.message:
+        return error.format_message()
+    wrong = explained(found.errors(include_url=False)[0]) if isinstance(found, ValidationError) else error.message
+    return f"{' / '.join(flag.opts)}: {wrong}"
 
 
 def _print_error(said: str) -> None:

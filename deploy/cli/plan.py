@@ -22,7 +22,7 @@ def _count(given: str) -> int:
     """
     number = float(re.sub("[,_]", "", given)) if _NUMBER.fullmatch(given) else math.nan
     if not number.is_integer():
-        raise typer.BadParameter(f"{given!r} is no whole number")
+        raise typer.BadParameter(f"expected a whole number, not {given!r}")
     return int(number)
 
 

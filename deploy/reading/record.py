@@ -110,6 +110,7 @@ class RunFacts:
         simulated: whether any reply is a simulated model's; False for a run that asked no model.
         cases: that the run is over; None when its source could not be counted.
         wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
+        wall_unknown_since: when the first of those that have none began; None when there is no such session.
         last_started_at: unix time at which the last owner took the folder; None when unknown.
         owners: how many owners the folder has had.
         stopped_by: what stopped the last session by itself; empty when nothing did.
@@ -128,6 +129,7 @@ class RunFacts:
     seed: int | None
     cases: int | None
     wall_s: float | None
+    wall_unknown_since: str | None
     last_started_at: float | None
     owners: int
     stopped_by: str
@@ -172,6 +174,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         seed=seed if isinstance(seed, int) else None,
         cases=planned if isinstance(planned, int) else None,
         wall_s=_wall(raw.get("sessions")),
+        wall_unknown_since=_wall_unknown_since(raw.get("sessions")),
         last_started_at=epochs[-1].started_at if epochs else None,
         owners=len(epochs),
         stopped_by=_stopped_by(raw.get("sessions")),
@@ -229,6 +232,13 @@ def _wall(sessions: Any) -> float | None:
     if not all(isinstance(wall, int | float) for wall in walls):
         return None
     return float(sum(wall for wall in walls if wall is not None))
+
+
+def _wall_unknown_since(sessions: Any) -> str | None:
+    for session in sessions if isinstance(sessions, list) else ():
+        if isinstance(session, Mapping) and not isinstance(session.get("wall_s"), int | float):
+            return _text(session.get("started_at"))
+    return None
 
 
 def read_replies(folder: str | Path) -> list[Reply]:

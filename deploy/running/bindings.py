@@ -40,8 +40,11 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
             name is malformed.
     """
+    most: Mapping[str, int] = getattr(protocol, "most_members", {})
     for family in config.roles:
         if family not in protocol.roles:
+            if family == "judge" and most.get("agent") == 1:
+                raise ConfigError(f"protocol {protocol.name!r} asks one agent here, and a solo run asks no judge")
             unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
     stated = config.stated()
@@ -52,7 +55,6 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         lengths = {**lengths, **stated.decoding_values("max_tokens")}
         temperatures = {**temperatures, **stated.decoding_values("temperature")}
         top_ps = {**top_ps, **stated.decoding_values("top_p")}
-    most: Mapping[str, int] = getattr(protocol, "most_members", {})
     bindings = {}
     for family in protocol.roles:
         members = _members(config, family, {"max_tokens": lengths[family]} if family in lengths else {})

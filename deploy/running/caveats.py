@@ -9,6 +9,7 @@ import structlog
 from moot.actors.encoders.resolve import is_served
 from moot.actors.tracing_choice import untraceable
 from moot.deploy.running.bindings import judging_themselves
+from moot.deploy.running.config import nested
 from moot.deploy.running.documents import gone
 from moot.deploy.running.encoder_choice import better_encoder
 from moot.deploy.running.prepare import Prepared
@@ -28,6 +29,14 @@ def warn(prepared: Prepared) -> None:
         _log.warning(
             f"D compares words, not meaning: agents that agree in other words seem to disagree; {better_encoder()}",
             encoder=prepared.config.encoder,
+        )
+    if unread := nested(prepared.config.set).keys() & getattr(prepared.protocol, "unread_settings", ()):
+        _log.warning(
+            "set, but without effect beside the other settings: a solo run reads none of a debate, its gate and judges"
+            if prepared.settings["agents"] == 1
+            else "set, but without effect beside the other settings",
+            protocol=prepared.protocol.name,
+            settings=sorted(unread),
         )
     both = judging_themselves(prepared.bindings, prepared.protocol)
     if both and getattr(prepared.protocol, "judges_apart", False):

@@ -29,7 +29,7 @@ from moot.deploy.running.listener import Listener, Silent
 from moot.deploy.running.outcome import Run, Status
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.resume import RunYaml, check_resumable
-from moot.deploy.running.stopped import in_words
+from moot.deploy.running.stopped import in_words, rest_of
 from moot.protocols.case import is_shared_id
 from moot.protocols.errors import RecordError
 
@@ -142,7 +142,7 @@ class Session:
                 await asyncio.to_thread(compact_leftovers, folder, epoch)
             left = await asyncio.to_thread(_left_at_the_end, prepared)
             status = _status(prepared, arena, left, self._out_of_time)
-            stopped_by = self._why(arena) if status == "stopped" else ""
+            stopped_by = await asyncio.to_thread(self._why, arena, left) if status == "stopped" else ""
             record.stopped_by(stopped_by)
             return await asyncio.to_thread(
                 _outcome, prepared, status, left=left, parked=arena.parked, stopped_by=stopped_by
@@ -190,12 +190,13 @@ class Session:
         if self._arena is not None:
             self._arena.stop()
 
-    def _why(self, arena: Arena) -> str:
-        """What stopped the run, in words."""
+    def _why(self, arena: Arena, left: int | None) -> str:
+        """What stopped the run, in words, with so many cases left."""
         config = self._prepared.config
         if self._out_of_time:
             return f"--max-minutes {config.max_minutes:g} is over"
-        return in_words(arena.stopped_by, config)
+        rest = None if left is None else rest_of(self._prepared.record, left, self._prepared.prices)
+        return in_words(arena.stopped_by, config, rest)
 
     async def _follow(self, archive: Archive) -> None:
         while True:

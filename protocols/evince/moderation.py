@@ -24,6 +24,9 @@ Floats = npt.NDArray[np.float64]
 
 _FEW_SIDES = 4
 
+AGAIN = "stop/again"
+"""Path of the end of a second debate, over what was retrieved, which has `max_rounds` of its own."""
+
 Reason = Literal["converged", "stalled", "printed", "max_rounds", "ensemble"]
 
 
@@ -222,7 +225,7 @@ class Rounds:
 
     def _note_stop(self, reason: Reason, number: int, numbers: dict[str, Any], again: bool) -> None:
         data = {"reason": reason, "round": number, "max_rounds": self.talk.settings.max_rounds} | numbers
-        self.talk.floor.note(Event("stop", "stop/again" if again else "stop", data))
+        self.talk.floor.note(Event("stop", AGAIN if again else "stop", data))
 
 
 def _printed(before: Held, found: Held, epsilon: float) -> tuple[bool, dict[str, Any]]:

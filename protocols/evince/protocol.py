@@ -64,6 +64,7 @@ class Evince:
         sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
         most_members: how many agents it asks.
+        unread_settings: those that have no effect beside the others.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise.
         library: whether the run is known to have documents to search, which makes a second debate possible.
     """
@@ -81,6 +82,7 @@ class Evince:
         self.library = False
         self.roles: tuple[str, ...] = ("agent", "judge") if self.settings.judged else ("agent",)
         self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
+        self.unread_settings = self.settings.unread
         self.replies = _asked(self.settings)
 
     def for_library(self) -> Self:

@@ -69,7 +69,7 @@ class EvinceSettings(Settings):
         answer_first: whether a side states its distribution before its arguments, as the source asks for it.
         history: what a side is shown of the others: the whole debate (the source's text), or only their last
             `distribution` (its figure 7.1).
-        max_rounds: rounds after the opening exchange.
+        max_rounds: rounds after the opening exchange; a second debate, over what was retrieved, has as many more.
         schedule: of contentiousness: `adaptive`, `exponential`, `linear`, `fixed`, `random` (to measure what the dial
             does), `none` (a debate without the dial) or `ensemble` (no debate: one answer of each side).
         kappa: the levels of the schedule.
@@ -131,10 +131,11 @@ class EvinceSettings(Settings):
         """Whether any turn is read by judges."""
         return self.crit_turns != "none" and self.agents > 1
 
-    def effective(self) -> EvinceSettings:
-        """These settings with what has no effect beside the others at its default: equal ones debate alike."""
+    @property
+    def unread(self) -> frozenset[str]:
+        """The settings that have no effect beside the others."""
         if self.agents == 1:
-            return EvinceSettings(agents=1, top_k=self.top_k, answer_first=self.answer_first)
+            return frozenset(type(self).model_fields) - {"agents", "top_k", "answer_first"}
         ignored = set[str]()
         if not self.debates:
             ignored |= {
@@ -161,4 +162,8 @@ class EvinceSettings(Settings):
             ignored |= {"retrieve_from"}
         if self.follow_ups != "unsure":
             ignored |= {"unsure_below"}
-        return self.model_copy(update={name: type(self).model_fields[name].default for name in ignored})
+        return frozenset(ignored)
+
+    def effective(self) -> EvinceSettings:
+        """These settings with what has no effect beside the others at its default: equal ones debate alike."""
+        return self.model_copy(update={name: type(self).model_fields[name].default for name in self.unread})

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.protocols.errors import unknown_name
+from moot.protocols.errors import ConfigError, nearest, unknown_name
 from moot.protocols.yaml_file import read_keys_and_values
 
 _SHIPPED = Path(__file__).parent
@@ -73,9 +73,12 @@ def find_preset(name: str) -> Preset:
     """The preset of a name.
 
     Raises:
-        ConfigError: there is none; names the nearest.
+        ConfigError: there is none, or several are named; names the nearest.
     """
     known = preset_names()
+    if len(parts := [part for part in name.split(",") if part.strip()]) > 1:
+        near = dict.fromkeys(found for part in parts if (found := nearest(part.strip(), known)))
+        raise ConfigError(f"a run takes one preset, not {name!r}: give one of {', '.join(near or known)}")
     if name not in known:
         raise unknown_name("preset", name, known)
     return Preset.model_validate(read_keys_and_values(_SHIPPED / f"{name}.yaml"))

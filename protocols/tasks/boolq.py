@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from moot.protocols.case import Case
+from moot.protocols.tasks.absent_gold import is_absent
 from moot.protocols.tasks.formats import jsonl_rows
 from moot.protocols.tasks.row import Row, shown
 from moot.protocols.tasks.source import Source
@@ -28,7 +29,7 @@ def boolq_task(source: Source, spec: str, name: str = "boolq") -> Task:
 
 
 def parse_boolq(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case, its texts untouched, and `Yes` or `No`.
+    """Gives a case, its texts untouched, and `Yes` or `No`; None where there is no answer, see `is_absent`.
 
     `question` and `answer` (true or false) are needed, `passage`, `title` and `id` may be missing, and other fields are
     passed over.
@@ -38,7 +39,7 @@ def parse_boolq(row: Row, default_id: str) -> tuple[Case, str | None]:
     """
     row.require(("question", "answer"))
     answer = row.values["answer"]
-    if not isinstance(answer, bool):
+    if not (isinstance(answer, bool) or is_absent(answer)):
         raise row.error("answer", f"expected true or false, found {shown(answer)}")
     case = Case(
         id=row.identity(default_id),
@@ -47,4 +48,4 @@ def parse_boolq(row: Row, default_id: str) -> tuple[Case, str | None]:
         passage=row.text("passage", default=""),
         title=row.text("title", default=""),
     )
-    return case, "Yes" if answer else "No"
+    return case, (LABELS[not answer] if isinstance(answer, bool) else None)

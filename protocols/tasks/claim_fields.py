@@ -5,6 +5,7 @@ from __future__ import annotations
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import canonical_label
+from moot.protocols.tasks.absent_gold import is_absent
 from moot.protocols.tasks.row import Row, shown
 
 SHORTHAND = ("claim", "label", "category")
@@ -15,13 +16,13 @@ SPELLED_OUT = ("question", "labels", "aliases", "choices", "gold", "tags")
 
 
 def claim_label(row: Row) -> str | None:
-    """The row's label, in any of its spellings; None when it is missing, null or blank.
+    """The row's label, in any of its spellings; None when there is none; see `is_absent`.
 
     Raises:
         TaskFileError: it is none.
     """
     value = row.values.get("label")
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if is_absent(value):
         return None
     text = str(value) if isinstance(value, int) else row.checked("label", value)
     found = canonical_label(text, CLAIM_LABELS, aliases=CLAIM_ALIASES)

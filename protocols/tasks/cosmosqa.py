@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from moot.protocols.case import Case
+from moot.protocols.tasks.absent_gold import is_absent
 from moot.protocols.tasks.formats import csv_or_jsonl_rows
 from moot.protocols.tasks.row import Row, shown
 from moot.protocols.tasks.source import Source
@@ -51,7 +52,7 @@ def parse_cosmosqa(row: Row, default_id: str) -> tuple[Case, str | None]:
 
 def _gold(row: Row) -> str | None:
     label = row.values.get("label")
-    if label is None or (isinstance(label, str) and not label.strip()):
+    if is_absent(label):
         return None
     text = str(label).strip() if isinstance(label, (int, str)) and not isinstance(label, bool) else ""
     if text not in ("0", "1", "2", "3"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from moot.protocols.case import Case, Reference
+from moot.protocols.tasks.absent_gold import is_absent
 from moot.protocols.tasks.formats import jsonl_rows
 from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.tasks.row import Row, shown
@@ -30,14 +31,15 @@ def gsm8k_task(source: Source, spec: str, name: str = "gsm8k") -> Task:
 
 
 def parse_gsm8k(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case, its question untouched, and the gold number as the file writes it; None where the answer is null.
+    """Gives a case, its question untouched, and the gold number as the file writes it; None where there is none; see
+    `is_absent`.
 
     Raises:
         TaskFileError: a field is missing, empty or of the wrong type, or the answer ends in no number.
     """
     row.require(("question", "answer"))
     case = Case(id=row.identity(default_id), question=row.text("question"), domain="mathematics")
-    if row.values.get("answer") is None:
+    if is_absent(row.values.get("answer")):
         return case, None
     _, mark, gold = row.text("answer").rpartition(MARK)
     if not mark or stated_number(gold) is None:

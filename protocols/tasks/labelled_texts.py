@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from moot.protocols.case import Case
 from moot.protocols.errors import TaskFileError
+from moot.protocols.tasks.absent_gold import is_absent
 from moot.protocols.tasks.formats import csv_or_jsonl_rows
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.row import Row, shown
@@ -119,8 +120,8 @@ def _has_text(row: Row) -> bool:
 
 
 def _label(row: Row) -> str | None:
-    """The row's label without outer space; None when it is missing or null."""
-    if row.values.get("label") is None:
+    """The row's label without outer space; None when it is missing, null or blank: any word may be a label here."""
+    if is_absent(value := row.values.get("label"), labels=[str(value)]):
         return None
     label = row.text("label").strip()
     # prompts list the labels on one line with ", " between them

@@ -8,6 +8,7 @@ from functools import partial
 from moot.protocols.case import Case, Reference
 from moot.protocols.claims import SUPPORTED, answered_claim
 from moot.protocols.errors import ConfigError
+from moot.protocols.tasks.absent_gold import is_absent
 from moot.protocols.tasks.claim_rows import Claim, claims_task
 from moot.protocols.tasks.formats import jsonl_rows
 from moot.protocols.tasks.row import Row
@@ -50,7 +51,7 @@ def nq_task(source: Source, spec: str, kind: str = "questions") -> Task:
 
 
 def parse_nq(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case, its texts untouched, and the first accepted answer; None where the list is empty or null.
+    """Gives a case, its texts untouched, and the first accepted answer; None where there is none; see `is_absent`.
 
     `passage`, `title` and `id` may be missing, as they are in the public files; one answer may be a plain text.
 
@@ -78,7 +79,11 @@ def refer_nq(row: Row) -> Reference:
 
 
 def _accepted(row: Row) -> tuple[str, ...]:
-    return (row.text("answer"),) if isinstance(row.values.get("answer"), str) else row.texts("answer")
+    value = row.values.get("answer")
+    if is_absent(value):
+        return ()
+    texts = (row.text("answer"),) if isinstance(value, str) else row.texts("answer")
+    return tuple(text for text in texts if not is_absent(text))
 
 
 def _claims(row: Row) -> Iterator[Claim]:

@@ -12,6 +12,7 @@ import msgspec
 
 from moot.protocols.case import Case, Image, LabelledCase, Reference
 from moot.protocols.errors import ConfigError, TaskFileError
+from moot.protocols.tasks import absent_gold
 from moot.protocols.tasks.contradictions import Contradictions
 from moot.protocols.tasks.memory import case_rows, parse_memory
 from moot.protocols.tasks.memory_reference import refer_memory
@@ -159,7 +160,8 @@ class Task:
                 contradictions.add(item, row.line)
         if not count:
             raise TaskFileError(self.path, 0, "", "expected at least one case, found none")
-        remarks = tuple(filter(None, (*self.remarks(), contradictions.remark())))
+        absent = absent_gold.remark(unlabelled, count)
+        remarks = tuple(filter(None, (*self.remarks(), absent, contradictions.remark())))
         return TaskSummary(self.spec, self.name, count, digest.hexdigest(), gold, unlabelled, pictured, remarks)
 
     def cases(self) -> Iterator[LabelledCase]:

@@ -114,6 +114,35 @@ class TestReplyTokens:
         assert bound["judge"][0].max_tokens == 70
 
 
+class TestOneAgent:
+    @pytest.mark.parametrize(
+        ("settings", "unread"),
+        [
+            ({"agents": 1, "kappa.start": 0.5, "gate": True, "top_k": 3}, ["gate", "kappa"]),
+            ({"agents": 1, "top_k": 3}, []),
+            ({"kappa.start": 0.5, "gate": True}, []),
+            ({"schedule": "none", "kappa": {"start": 0.5}}, ["kappa"]),
+        ],
+    )
+    def test_settings_that_are_set_and_never_read_are_said(
+        self, settings: dict[str, Any], unread: list[str], tmp_path: Path
+    ) -> None:
+        config = RunConfig.build(
+            None, {"protocol": "evince", "task": "sample-symptoms", "set": settings, "out": str(tmp_path / "run")}
+        )
+        with capture_logs() as logged:
+            warn(prepare(config))
+        assert [entry["settings"] for entry in logged] == ([unread] if unread else [])
+
+    @pytest.mark.parametrize("protocol", ["evince", "single-agent"])
+    def test_a_judge_of_one_agent_is_refused_for_what_it_is(self, protocol: str) -> None:
+        config = RunConfig.build(None, {"roles": {"judge": [{"model": "simulated"}]}})
+        with pytest.raises(ConfigError, match="a solo run asks no judge"):
+            bind_roles(config, make_protocol(protocol, {"agents": 1}))
+        with pytest.raises(ConfigError, match="has no role 'juge'"):
+            bind_roles(RunConfig.build(None, {"roles": {"juge": [{}]}}), make_protocol(protocol, {"agents": 1}))
+
+
 class TestVoting:
     """Answers that are only counted live on their diversity: the paper samples them at 1 (SELENE, section 4.3)."""
 

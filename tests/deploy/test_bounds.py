@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import replace
@@ -146,15 +147,41 @@ def test_hidden_reasoning_counts_in_what_a_debate_may_use(tmp_path: Path) -> Non
     assert thinking.most_open < plain.most_open / 2
 
 
+def numbers_in(text: str) -> list[int]:
+    return [int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d\b", text)]
+
+
 def test_a_stop_says_what_the_next_call_wanted_and_with_what_to_raise_the_bound(tmp_path: Path) -> None:
     common: dict[str, Any] = {"out": tmp_path / "run", "protocol": "single-agent", "engine": "inline", "max_open": 1}
     cap = 3000
     stopped = run(**common, max_tokens=cap)
-    needed, left, more = (int(each.replace(",", "")) for each in re.findall(r"[\d,]+\b", stopped.stopped_by)[1:])
+    _, needed, left, rest, cases, finished, more = numbers_in(stopped.stopped_by)
     paid = stopped.summary.tokens_paid or 0
     assert (left, needed - left) == (cap - paid, more)
+    assert (cases, finished) == (stopped.left, stopped.done)
+    assert rest == needed - left + math.ceil(cases * paid / finished)
     assert (run(**common, max_tokens=cap + more - 1).summary.tokens_paid or 0) == paid
     assert (run(**common, max_tokens=cap + more).summary.tokens_paid or 0) > paid
+
+
+def test_what_cases_under_way_have_paid_is_not_needed_again(tmp_path: Path) -> None:
+    common: dict[str, Any] = {"out": tmp_path / "run", "protocol": "always-debate", "engine": "inline", "max_open": 1}
+    stopped = run(**common, max_tokens=30_000)
+    paid = dict[str, int]()
+    for row in stopped.table("turns").to_pylist():
+        paid[row["case_id"]] = paid.get(row["case_id"], 0) + row["prompt_tokens"] + row["completion_tokens"]
+    ended = set(stopped.table("verdicts")["case_id"].to_pylist())
+    begun = sum(tokens for case, tokens in paid.items() if case not in ended)
+    _, needed, left, rest, cases, *_ = numbers_in(stopped.stopped_by)
+    mean = sum(paid[case] for case in ended) / len(ended)
+    assert stopped.under_way == 1
+    assert rest == pytest.approx(needed - left + cases * mean - begun, abs=1)
+
+
+def test_what_the_rest_needs_is_unknown_where_none_has_finished(tmp_path: Path) -> None:
+    stopped = run(out=tmp_path / "run", engine="inline", limit=5, max_tokens=800)
+    assert numbers_in(stopped.stopped_by)[-1] == 5
+    assert "unknown" in stopped.stopped_by
 
 
 def test_money_is_counted_with_the_users_prices_and_bounded(tmp_path: Path) -> None:

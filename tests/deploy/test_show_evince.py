@@ -185,6 +185,19 @@ def test_events_of_other_protocols_are_not_taken_for_these() -> None:
     assert consensus_pairs({"distribution_from": "consensus"}) == []
 
 
+def test_the_end_of_a_second_debate_says_that_max_rounds_held_anew() -> None:
+    stop = {"reason": "max_rounds", "round": 4, "max_rounds": 2}
+    first, second = (
+        evince_event(EventView(kind="stop", path=path, data=stop | {"round": number}))
+        for path, number in (("stop", 2), ("stop/again", 4))
+    )
+    assert first is not None
+    assert second is not None
+    assert "second debate" not in first.title
+    assert "second debate" in second.title
+    assert "max_rounds anew" in second.title
+
+
 def test_a_debate_without_the_dial_and_a_consensus_without_confidence_say_so() -> None:
     dial = {"before": None, "after": None, "schedule": "none", "why": "no dial"}
     shown = evince_event(EventView(kind="contentiousness", path="round/0", data=dial))

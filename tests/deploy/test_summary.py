@@ -14,6 +14,7 @@ from moot.deploy.reading.summaries.confidence import confidence_rows
 from moot.deploy.reading.summaries.costs import measurement_only
 from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
+from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.metrics.proportion import wilson_interval
 from moot.protocols.errors import RecordError
 
@@ -227,9 +228,19 @@ def test_no_usage_at_all_is_unknown(planted: Callable[..., Path], session: Any) 
     assert (found.tokens_paid, found.token_cost_x, found.calls_without_usage) == (None, None, 1)
 
 
-def test_a_killed_session_leaves_wall_time_unknown(planted: Callable[..., Path], session: Any) -> None:
-    found = summarise(planted(session, sessions=[{"epoch": 1, "wall_s": None}, {"epoch": 2, "wall_s": 1.0}]))
-    assert found.wall_s is None
+def test_a_killed_session_leaves_wall_time_unknown_and_says_since_when(
+    planted: Callable[..., Path], session: Any
+) -> None:
+    began = [f"2026-07-0{day}T12:00:00Z" for day in (1, 2, 3)]
+    sessions = [
+        {"epoch": day, "started_at": at, "wall_s": wall}
+        for day, at, wall in zip((1, 2, 3), began, (2.0, None, 1.0), strict=True)
+    ]
+    found = summarise(planted(session, sessions=sessions))
+    assert (found.wall_s, found.wall_unknown_since) == (None, began[1])
+    assert began[1] in dict(summary_rows(found))["wall time"]
+    known = summarise(planted(session, sessions=[sessions[0], sessions[2]]))
+    assert (known.wall_s, known.wall_unknown_since) == (3.0, None)
 
 
 def test_a_run_that_asked_no_model_is_not_simulated(

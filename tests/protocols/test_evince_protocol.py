@@ -577,6 +577,14 @@ class TestMore:
         assert effective(agents=1, schedule="fixed", gate=False, top_k=3) == effective(agents=1, top_k=3)
         assert effective(agents=1, answer_first=False) != effective(agents=1)
 
+    def test_what_one_side_never_reads_is_told(self) -> None:
+        one, two = (make_protocol("evince", {"agents": agents}) for agents in (1, 2))
+        assert isinstance(one, Evince)
+        assert isinstance(two, Evince)
+        assert {"schedule", "kappa", "gate", "quality", "crit", "max_rounds"} <= one.unread_settings
+        assert not {"agents", "top_k", "answer_first"} & one.unread_settings
+        assert not {"schedule", "kappa", "gate", "max_rounds"} & two.unread_settings
+
     def test_one_side_needs_no_judge(self) -> None:
         assert make_protocol("evince", {"agents": 1}).roles == ("agent",)
 

@@ -35,7 +35,7 @@ YES = [f"q{n},{'yes' if n % 2 else 'no'}" for n in range(20)]
 TEXTS = [f"q{n},a{n}" for n in range(20)]
 
 
-@pytest.mark.parametrize("rows", [NUMBERS, YES, TEXTS, [*NUMBERS, "q,", "q2,"], [*NUMBERS, *TEXTS], YES[:1]])
+@pytest.mark.parametrize("rows", [NUMBERS, YES, TEXTS, [*NUMBERS, *TEXTS], YES[:1]])
 def test_nothing_is_said_of_a_file_that_is_what_it_seems(remarks: Remarks, rows: list[str]) -> None:
     distinct = [f"{place} {row}" for place, row in enumerate(rows)]
     assert remarks(*distinct) == ()
@@ -43,10 +43,10 @@ def test_nothing_is_said_of_a_file_that_is_what_it_seems(remarks: Remarks, rows:
 
 @pytest.mark.parametrize("rows", [NUMBERS, YES, TEXTS])
 def test_a_few_gold_answers_of_another_kind_are_named(remarks: Remarks, rows: list[str]) -> None:
-    (said,) = remarks("x,N/A", *rows, "y,unknown")
-    for part in ("2 of 22", "2 'N/A'", "23 'unknown'"):
+    (said,) = remarks("x,tbd", *rows, "y,unknown")
+    for part in ("2 of 22", "2 'tbd'", "23 'unknown'"):
         assert part in said
-    (said,) = remarks(*rows * 4, *(f"x{n},none" for n in range(9)), header="question,gold")
+    (said,) = remarks(*rows * 4, *(f"x{n},missing" for n in range(9)), header="question,gold")
     assert "9 of 89" in said
     assert "and 4 more" in said
 
@@ -65,7 +65,7 @@ def test_a_file_without_a_gold_column_says_so_once(remarks: Remarks) -> None:
 
 def test_rows_that_contradict_each_other_are_named(remarks: Remarks) -> None:
     header = "question,passage,answer"
-    (said,) = remarks("q,p,one", "q,other,two", "q,p,three", "r,p,one", "q,p,", "q,p,four", header=header)
+    *_, said = remarks("q,p,one", "q,other,two", "q,p,three", "r,p,one", "q,p,", "q,p,four", header=header)
     assert "2 and 4 and 7" in said
     assert remarks("q,p,one", "q,p,One.", "q,p,one", header=header) == ()
     accepted = "q,p,\"['one', 'two']\""

@@ -114,6 +114,7 @@ class Summary(BaseModel):
             `token_cost_x_without_audits` leaves out what served only to measure.
         tokens_per_case: without what served only to measure.
         wall_s: over all sessions; None when one is unknown (a killed one is).
+        wall_unknown_since: when the first session began whose end is not on record; None when there is none such.
         how: verdicts by how they were reached, failed ones included.
         failures: failed cases by kind.
         asks_failed: asks without a usable reply by kind; `replies`: replies by outcome; both of the latest attempts.
@@ -190,6 +191,7 @@ class Summary(BaseModel):
     token_cost_x_without_audits: float | None
     tokens_per_case: float | None
     wall_s: float | None
+    wall_unknown_since: str | None
     how: dict[str, int]
     failures: dict[str, int]
     asks_failed: dict[str, int]
@@ -244,6 +246,7 @@ def summarise(folder: str | Path) -> Summary:
         model_replies=(behaviour := model_replies(folder)),
         warnings=warnings_of(behaviour),
         wall_s=facts.wall_s,
+        wall_unknown_since=facts.wall_unknown_since,
         audit=audit_difference(counted, events, references),
         judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
         confidence=confidence_figures(folder, counted),

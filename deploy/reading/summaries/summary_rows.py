@@ -138,7 +138,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
         rows.append(("cost without what only measures", times(summary.token_cost_x_without_audits)))
     if summary.stopped_by is not None:
         rows.append(("stopped by", summary.stopped_by))
-    rows.append(("wall time", "unknown" if summary.wall_s is None else f"{summary.wall_s:,.1f} s"))
+    rows.append(("wall time", _wall_time(summary)))
     rows.append(("how", _counts(summary.how)))
     if summary.failures:
         rows.append(("failed cases", _counts(summary.failures)))
@@ -153,6 +153,14 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if mended:
         rows.append(("mended replies", _counts(mended)))
     return rows
+
+
+def _wall_time(summary: Summary) -> str:
+    """Over all sessions; where the end of one is not on record, since when it is unknown."""
+    if summary.wall_s is not None:
+        return f"{summary.wall_s:,.1f} s"
+    since = summary.wall_unknown_since
+    return "unknown" if since is None else f"unknown: no end of the session begun at {since} is on record"
 
 
 def _uncertain_rows(summary: Summary) -> Iterator[tuple[str, str]]:

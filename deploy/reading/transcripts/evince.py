@@ -26,6 +26,7 @@ from moot.deploy.reading.transcripts.selene import plain_pairs
 from moot.deploy.reading.transcripts.shown import Shown
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.crit.scoring import out_of_ten
+from moot.protocols.evince.moderation import AGAIN
 
 _REASONS = {
     "converged": "the sides stand still and agree",
@@ -123,7 +124,8 @@ def _stop(event: EventView) -> Shown | None:
     data = read_as(StopData, event.data)
     if data is None or data.reason not in _REASONS:
         return None
-    title = f"ended after round {data.round}, {data.reason}: {_REASONS[data.reason]}"
+    which = "second debate, over what was retrieved (max_rounds anew): " if event.path == AGAIN else ""
+    title = f"{which}ended after round {data.round}, {data.reason}: {_REASONS[data.reason]}"
     return Shown(title, lines=_rest(event.data, StopData))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from moot.protocols.labels import fold
+from moot.protocols.tasks.absent_gold import is_blank
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.labelled_texts import MAX_LABELS
 from moot.protocols.tasks.own_cases.columns import Columns
@@ -57,13 +58,6 @@ def value_of(row: Row, column: str) -> object:
     for part in column.split("."):
         found = found.get(part) if isinstance(found, Mapping) else None
     return found
-
-
-def is_blank(value: object) -> bool:
-    """Whether a value is none: null, not a number (as pandas writes it), or blank text. Raises nothing."""
-    return (
-        value is None or (isinstance(value, float) and value != value) or (isinstance(value, str) and not value.strip())
-    )
 
 
 def read_choices(row: Row, columns: Columns, names: tuple[str, ...] = ()) -> Choices | None:

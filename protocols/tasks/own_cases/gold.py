@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from moot.protocols.case import Scoring
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import canonical_label, fold
+from moot.protocols.tasks.absent_gold import is_absent
 from moot.protocols.tasks.gsm8k import MARK
 from moot.protocols.tasks.numbers import stated_number
-from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, is_blank, parsed, value_of
+from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, parsed, value_of
 from moot.protocols.tasks.row import Row, shown
 
 _WHOLE = re.compile(r"(-?\d{1,9})(?:\.0)?")
@@ -25,9 +26,10 @@ def is_yes_no(answer: str) -> bool:
     return fold(answer) in (*_YES, *_NO)
 
 
-def answers_of(row: Row, column: str | None) -> tuple[str | bool, ...]:
+def answers_of(row: Row, column: str | None, choices: Choices | None = None) -> tuple[str | bool, ...]:
     """The right answers of a row as the file has them, numbers as text; of none where it tells none.
 
+    `is_absent` says what tells none, the labels and texts of the choices apart.
     A list, `{"text": [...]}` (SQuAD) and `{"value": ..., "aliases": [...]}` (TriviaQA) are several.
 
     Raises:
@@ -43,7 +45,8 @@ def answers_of(row: Row, column: str | None) -> tuple[str | bool, ...]:
     if isinstance(value, str) and isinstance(several := parsed(value), list):
         value = several if all(isinstance(each, str) for each in several) else value
     each_of = value if isinstance(value, (list, tuple)) else (value,)
-    found = (_answer(row, str(column), each) for each in each_of if not is_blank(each))
+    named = () if choices is None else (*choices.labels, *choices.texts)
+    found = (_answer(row, str(column), each) for each in each_of if not is_absent(each, named))
     return tuple(dict.fromkeys(found))
 
 
@@ -84,7 +87,7 @@ class GoldSurvey:
         Raises:
             TaskFileError: its answer is of no form that is read.
         """
-        for answer in answers_of(row, column):
+        for answer in answers_of(row, column, choices):
             if choices is None:
                 self._free += 1
                 self._yes_no += isinstance(answer, bool) or is_yes_no(answer)
@@ -122,7 +125,7 @@ def closed_gold(row: Row, column: str | None, choices: Choices, by_place: bool) 
     Raises:
         TaskFileError: an answer is none of the labels, or could be several.
     """
-    answers = (answer for answer in answers_of(row, column) if answer != HIDDEN or HIDDEN in choices.labels)
+    answers = (answer for answer in answers_of(row, column, choices) if answer != HIDDEN or HIDDEN in choices.labels)
     return tuple(dict.fromkeys(_label(row, str(column), answer, choices, by_place) for answer in answers))
 
 

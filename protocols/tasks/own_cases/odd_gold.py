@@ -1,4 +1,4 @@
-"""Gold answers of a file without choices that differ in kind from nearly all others, such as N/A among numbers."""
+"""Gold answers of a file without choices that differ in kind from nearly all others, such as a text among numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Kind = Literal["number", "yes or no", "text"]
 _FEW = 0.25
 """Largest share of the rows that is still an exception."""
 
-_NO_ANSWER = frozenset({"n/a", "n.a.", "na", "nan", "none", "null", "nil", "-", "--", "?", "unknown", "tbd", "missing"})
-"""What people write into a cell that has no answer, in lower case."""
+_NO_ANSWER = frozenset({"na", "nil", "-", "--", "?", "unknown", "tbd", "missing"})
+"""What people write into a cell that has no answer, and what may be one, in lower case; `is_absent` leaves it."""
 
 _SAID: dict[Kind, tuple[str, str]] = {
     "number": ("are no numbers, unlike the others", "they are compared as texts"),

@@ -8,9 +8,10 @@ from typing import Protocol
 
 from moot.protocols.case import Case, Reference, Scoring
 from moot.protocols.errors import TaskFileError
+from moot.protocols.tasks.absent_gold import is_blank
 from moot.protocols.tasks.formats import table_header, table_rows
 from moot.protocols.tasks.own_cases.arrow_tables import ArrowTable
-from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, is_blank, read_choices, value_of
+from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, read_choices, value_of
 from moot.protocols.tasks.own_cases.columns import SPLIT, ColumnFinder, Columns, check_map, hint, listed
 from moot.protocols.tasks.own_cases.folders import data_files
 from moot.protocols.tasks.own_cases.gold import GoldSurvey, closed_gold, free_gold, is_yes_no
