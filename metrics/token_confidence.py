@@ -20,7 +20,7 @@ def _slope(windows: Floats) -> Floats:
     spread = float(centred @ centred)
     if not spread:
         return np.full(windows.shape[:-1], np.nan)
-    # not a matrix product: it rounds differently for one window than for many, and a number may not depend on its company
+    # a matrix product rounds one window alone otherwise than among many
     return np.asarray((windows * centred).sum(axis=-1) / spread)
 
 

@@ -26,7 +26,8 @@ class Rest:
         cases: how many.
         finished: how many the estimate rests on: those with a verdict, failed ones aside.
         uses: by budget, `tokens` or `usd`, about what the cases left will use: as much as the finished ones did in the
-            mean, less what those under way have paid already; empty where none has finished.
+            mean, less what those under way have paid already; empty where none has finished, or a reply does not say
+            what it used.
     """
 
     cases: int
@@ -51,7 +52,9 @@ def rest_of(folder: RunFolder, left: int, prices: Mapping[str, Price]) -> Rest:
         if row["case_id"] in ended and row["case_id"] not in finished:
             continue
         counted = of_finished if row["case_id"] in finished else under_way
-        prompt, completion = row["prompt_tokens"] or 0, row["completion_tokens"] or 0
+        prompt, completion = row["prompt_tokens"], row["completion_tokens"]
+        if prompt is None or completion is None:
+            return Rest(left, len(finished), {})
         counted["tokens"] += prompt + completion
         if (price := prices.get(row["model"])) is not None:
             counted["usd"] += price.bound_usd(prompt, completion)
@@ -89,7 +92,8 @@ def _raise(budget: str, needed: float, left: float, rest: Rest | None) -> str:
         return f"raise it by {one}"
     cases = f"the {rest.cases:,} {'case' if rest.cases == 1 else 'cases'} left of the run"
     if budget not in rest.uses:
-        return f"raise it by {one}; what {cases} will take is unknown, as none has finished"
+        why = "what finished ones used is not all known" if rest.finished else "none has finished"
+        return f"raise it by {one}; what {cases} will take is unknown, as {why}"
     more = needed + rest.uses[budget] - left
     return (
         f"raise it by about {amount(more)} for {cases} (an estimate: the mean of {rest.finished:,} finished), by {one}"

@@ -82,8 +82,7 @@ def _accepted(row: Row) -> tuple[str, ...]:
     value = row.values.get("answer")
     if is_absent(value):
         return ()
-    texts = (row.text("answer"),) if isinstance(value, str) else row.texts("answer")
-    return tuple(text for text in texts if not is_absent(text))
+    return (row.text("answer"),) if isinstance(value, str) else row.texts("answer")
 
 
 def _claims(row: Row) -> Iterator[Claim]:

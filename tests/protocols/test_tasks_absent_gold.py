@@ -51,6 +51,13 @@ def test_a_case_without_a_gold_answer_is_counted_and_not_scored(kind: str, tmp_p
     assert not [remark for remark in everything.remarks if "of 2 cases" in remark]
 
 
+def test_the_word_is_an_answer_among_several(tmp_path: Path) -> None:
+    rows = [{"question": "How many moons?", "answer": ["none", "None", "0"]}, {"question": "What?", "answer": ["x"]}]
+    for kind in ("nq", "cases"):
+        first, _ = task_of(kind, tmp_path / f"{kind}.jsonl", rows).cases()
+        assert first.gold == "none"
+
+
 @pytest.mark.parametrize("word", ["N/A", "None"])
 def test_the_word_is_an_answer_where_it_is_a_label_or_the_text_of_a_choice(word: str, tmp_path: Path) -> None:
     labels = [{"text": "a", "label": word}, {"text": "b", "label": "x"}, {"text": "c", "label": ""}]

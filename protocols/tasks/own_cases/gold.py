@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from moot.protocols.case import Scoring
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import canonical_label, fold
-from moot.protocols.tasks.absent_gold import is_absent
+from moot.protocols.tasks.absent_gold import is_absent, is_blank
 from moot.protocols.tasks.gsm8k import MARK
 from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, parsed, value_of
@@ -29,7 +29,7 @@ def is_yes_no(answer: str) -> bool:
 def answers_of(row: Row, column: str | None, choices: Choices | None = None) -> tuple[str | bool, ...]:
     """The right answers of a row as the file has them, numbers as text; of none where it tells none.
 
-    `is_absent` says what tells none, the labels and texts of the choices apart.
+    `is_absent` says what tells none, the labels and texts of the choices apart; beside others, "none" is an answer.
     A list, `{"text": [...]}` (SQuAD) and `{"value": ..., "aliases": [...]}` (TriviaQA) are several.
 
     Raises:
@@ -45,8 +45,9 @@ def answers_of(row: Row, column: str | None, choices: Choices | None = None) -> 
     if isinstance(value, str) and isinstance(several := parsed(value), list):
         value = several if all(isinstance(each, str) for each in several) else value
     each_of = value if isinstance(value, (list, tuple)) else (value,)
-    named = () if choices is None else (*choices.labels, *choices.texts)
-    found = (_answer(row, str(column), each) for each in each_of if not is_absent(each, named))
+    if len(each_of) == 1 and is_absent(each_of[0], () if choices is None else (*choices.labels, *choices.texts)):
+        return ()
+    found = (_answer(row, str(column), each) for each in each_of if not is_blank(each))
     return tuple(dict.fromkeys(found))
 
 
