@@ -195,8 +195,7 @@ class TrialCalls:
         if not self.profile.bounds_completion and "max_completion_tokens" in message:
             self.learn(bounds_completion=True)
             return True
-        sent = [name for name in _SETTINGS if getattr(decoding, name) not in (None, ())]
-        named = named_settings(message, [*sent, *(["stream_options"] if streamed and decoding.stream_usage else [])])
+        named = named_settings(message, self._sent(decoding, streamed=streamed))
         if not named:
             self._check_extra(message, decoding)
             return False
@@ -209,10 +208,19 @@ class TrialCalls:
         _log.warning("a setting that the model does not take is not sent", model=self._model.name, setting=name)
         return True
 
+    def _sent(self, decoding: Decoding, *, streamed: bool) -> list[str]:
+        """The settings of a call that can be left out of it, a user's own keys aside."""
+        sent = [name for name in _SETTINGS if getattr(decoding, name) not in (None, ())]
+        if streamed and decoding.stream_usage:
+            sent.append("stream_options")
+        stores = self._model.capabilities.api == "responses" and decoding.forbids_storing
+        if stores and "store" not in _keys_of(decoding.extra):
+            sent.append("store")
+        return sent
+
     def _check_extra(self, message: str, decoding: Decoding) -> None:
         """Refuse a key of the user's own that the error names."""
-        keys = msgspec.json.decode(decoding.extra) if decoding.extra else {}
-        if named := named_settings(message, keys):
+        if named := named_settings(message, _keys_of(decoding.extra)):
             raise ConfigError(
                 f"model {self._model.name!r} does not take `{named[0]}`: leave it out of the role's `extra` ({message})"
             )
@@ -233,3 +241,7 @@ class TrialCalls:
     def _found_to_reason(self) -> None:
         self.learn(reasons=True)
         _log.warning("the model thinks before it replies: its replies may be longer", model=self._model.name)
+
+
+def _keys_of(extra: str) -> list[str]:
+    return list(msgspec.json.decode(extra)) if extra else []
