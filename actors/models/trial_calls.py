@@ -31,13 +31,16 @@ from moot.actors.models.trial import (
     Trial,
     declared_profile,
 )
+from moot.actors.models.waiting import told_when_long
 from moot.protocols.errors import ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding, Message, Usage
 
 _log = structlog.get_logger(__name__)
 
-WAITED_S = 5.0
-"""Seconds without a reply after which the user is told what is waited for."""
+_WAITING = (
+    "waiting for the first reply of a model's server: it may be loading its weights, or hang; "
+    "look at the server, or lower the role's `timeout_s`"
+)
 
 _MESSAGES = (Message("system", "You reply in one word."), Message("user", "Say Yes"))
 _FOLDED = (Message("user", f"{_MESSAGES[0].content}\n\n{_MESSAGES[1].content}"),)
@@ -105,22 +108,13 @@ class TrialCalls:
     async def _called(self, decoding: Decoding, schema: ReplySchema | None, *, streamed: bool) -> ModelReply:
         messages = _FOLDED if self.profile.folds_system else _MESSAGES
         ask = self._streamed if streamed else self._complete
-        waiting = asyncio.get_running_loop().call_later(WAITED_S, self._say_that_it_waits)
+        limit_s = self._trial.timeout_s
         try:
-            async with asyncio.timeout(self._trial.timeout_s):
-                return await call_with_retries(PROBE_RETRIES, lambda: ask(messages, decoding, schema))
+            with told_when_long(_WAITING, model=self._model.name, at_most_s=limit_s):
+                async with asyncio.timeout(limit_s):
+                    return await call_with_retries(PROBE_RETRIES, lambda: ask(messages, decoding, schema))
         except TimeoutError:
-            raise ModelUnavailable(f"{self._model.name} did not answer within {self._trial.timeout_s:g} s") from None
-        finally:
-            waiting.cancel()
-
-    def _say_that_it_waits(self) -> None:
-        _log.warning(
-            "waiting for the first reply of a model's server: it may be loading its weights, or hang; "
-            "look at the server, or lower the role's `timeout_s`",
-            model=self._model.name,
-            waits_at_most_s=self._trial.timeout_s,
-        )
+            raise ModelUnavailable(f"{self._model.name} did not answer within {limit_s:g} s") from None
 
     async def _complete(
         self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None
