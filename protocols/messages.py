@@ -48,6 +48,7 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
         extra: a JSON object whose keys are sent as they are; empty for none.
         bounds_completion: whether the bound is sent as `max_completion_tokens`, for servers that refuse `max_tokens`.
         stream_usage: whether the usage of a streamed reply is asked for (`stream_options`).
+        forbids_storing: whether a service that may store replies is told not to (`store` of the Responses API).
     """
 
     temperature: float | None = 0.3
@@ -61,6 +62,7 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
     extra: str = ""
     bounds_completion: bool = False
     stream_usage: bool = True
+    forbids_storing: bool = True
 
 
 class Usage(msgspec.Struct, frozen=True):

@@ -15,12 +15,15 @@ from moot.protocols.messages import Decoding
 HeldAs = DialectName | Literal["free"]
 """The dialect in which a reply's schema is sent; `free` for a reply that is held to none."""
 
-Omitted = Literal["temperature", "top_p", "seed", "stop", "repetition_penalty", "reasoning_effort", "stream_options"]
+Omitted = Literal[
+    "temperature", "top_p", "seed", "stop", "repetition_penalty", "reasoning_effort", "stream_options", "store"
+]
 """Settings that can be left out of a request without changing what is asked."""
 
 _LEFT_OUT: Mapping[Omitted, tuple[str, object]] = {
     "stop": ("stop", ()),
     "stream_options": ("stream_usage", False),
+    "store": ("forbids_storing", False),
 }
 """By setting, the field of `Decoding` that leaves it out, and its value; None in the field of that name for others."""
 

@@ -31,8 +31,8 @@ def is_out_of_tokens(message: str) -> bool:
 
 
 def names_logprobs(message: str) -> bool:
-    """Whether the error speaks of log-probabilities."""
-    return "logprob" in message.lower()
+    """Whether the error speaks of log-probabilities, or of `include`, by which the Responses API is asked for them."""
+    return "logprob" in message.lower() or bool(named_settings(message, ["include"]))
 
 
 def most_alternatives(message: str, asked: int) -> int | None:
@@ -64,13 +64,22 @@ def named_settings(message: str, names: Iterable[str]) -> list[str]:
 
     >>> named_settings("Unsupported parameter: 'top_p'; the input was {'temperature': 0.3}", ["temperature", "top_p"])
     ['top_p']
+    >>> named_settings("could not store it: {'store': False, 'input': 'Hi'}", ["store"])
+    []
     """
     return [name for name in names if re.search(_pattern(name), message)]
 
 
+def _as_setting(word: str) -> str:
+    """A pattern of a name that is a word of prose, too."""
+    return rf"(?<=['\"`]){word}(?=['\"`])|(?:parameters?|arguments?|fields?)(?: supplied)?:? {word}"
+
+
 _WORDS = {
-    "reasoning_effort": r"reasoning[_.]effort",
-    "stop": r"['\"`]stop['\"`]|parameters?:? stop|stop sequences?",  # a word of prose, too
+    "reasoning_effort": rf"reasoning[_.]effort|{_as_setting('reasoning')}",  # the Responses API has it in `reasoning`
+    "stop": rf"{_as_setting('stop')}|stop sequences?",
+    "store": _as_setting("store"),
+    "include": _as_setting("include"),
 }
 
 

@@ -40,7 +40,7 @@ def encode_request(
 ) -> bytes:
     """The request's JSON body. Settings that are None are left out, so the server's default holds.
 
-    `seed` and `stop` do not exist there. The response is not stored by the service, unless `extra` says so.
+    `seed` and `stop` do not exist there. The service is told not to store the response, unless `extra` says otherwise.
 
     Args:
         schema: what the server shall hold the reply to; None leaves it free.
@@ -61,15 +61,15 @@ def encode_request(
         "text": None if schema is None else {"format": _format(schema)},
     }
     sent = {key: value for key, value in request.items() if value is not None}
+    given = {"store": False} if decoding.forbids_storing else {}
     try:
-        return msgspec.json.encode(_with_extra(sent, decoding.extra))
+        return msgspec.json.encode(_with_extra(sent, given | msgspec.json.decode(decoding.extra or "{}")))
     except UnicodeEncodeError:
         raise ModelError("request", "a message holds a lone surrogate, which is not Unicode text") from None
 
 
-def _with_extra(request: dict[str, Any], extra: str) -> dict[str, Any]:
-    """The request with a user's keys behind its own, which win."""
-    given: dict[str, Any] = {"store": False, **(msgspec.json.decode(extra) if extra else {})}
+def _with_extra(request: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The request with other keys behind its own, which win."""
     both = {key: given[key] | request[key] for key in _MERGED if key in request and isinstance(given.get(key), dict)}
     return {**request, **given, **request, **both}
 

@@ -31,13 +31,16 @@ from moot.actors.models.trial import (
     Trial,
     declared_profile,
 )
+from moot.actors.models.waiting import told_when_long
 from moot.protocols.errors import ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding, Message, Usage
 
 _log = structlog.get_logger(__name__)
 
-WAITED_S = 5.0
-"""Seconds without a reply after which the user is told what is waited for."""
+_WAITING = (
+    "waiting for the first reply of a model's server: it may be loading its weights, or hang; "
+    "look at the server, or lower the role's `timeout_s`"
+)
 
 _MESSAGES = (Message("system", "You reply in one word."), Message("user", "Say Yes"))
 _FOLDED = (Message("user", f"{_MESSAGES[0].content}\n\n{_MESSAGES[1].content}"),)
@@ -105,22 +108,13 @@ class TrialCalls:
     async def _called(self, decoding: Decoding, schema: ReplySchema | None, *, streamed: bool) -> ModelReply:
         messages = _FOLDED if self.profile.folds_system else _MESSAGES
         ask = self._streamed if streamed else self._complete
-        waiting = asyncio.get_running_loop().call_later(WAITED_S, self._say_that_it_waits)
+        limit_s = self._trial.timeout_s
         try:
-            async with asyncio.timeout(self._trial.timeout_s):
-                return await call_with_retries(PROBE_RETRIES, lambda: ask(messages, decoding, schema))
+            with told_when_long(_WAITING, model=self._model.name, at_most_s=limit_s):
+                async with asyncio.timeout(limit_s):
+                    return await call_with_retries(PROBE_RETRIES, lambda: ask(messages, decoding, schema))
         except TimeoutError:
-            raise ModelUnavailable(f"{self._model.name} did not answer within {self._trial.timeout_s:g} s") from None
-        finally:
-            waiting.cancel()
-
-    def _say_that_it_waits(self) -> None:
-        _log.warning(
-            "waiting for the first reply of a model's server: it may be loading its weights, or hang; "
-            "look at the server, or lower the role's `timeout_s`",
-            model=self._model.name,
-            waits_at_most_s=self._trial.timeout_s,
-        )
+            raise ModelUnavailable(f"{self._model.name} did not answer within {limit_s:g} s") from None
 
     async def _complete(
         self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None
@@ -195,8 +189,7 @@ class TrialCalls:
         if not self.profile.bounds_completion and "max_completion_tokens" in message:
             self.learn(bounds_completion=True)
             return True
-        sent = [name for name in _SETTINGS if getattr(decoding, name) not in (None, ())]
-        named = named_settings(message, [*sent, *(["stream_options"] if streamed and decoding.stream_usage else [])])
+        named = named_settings(message, self._sent(decoding, streamed=streamed))
         if not named:
             self._check_extra(message, decoding)
             return False
@@ -209,10 +202,19 @@ class TrialCalls:
         _log.warning("a setting that the model does not take is not sent", model=self._model.name, setting=name)
         return True
 
+    def _sent(self, decoding: Decoding, *, streamed: bool) -> list[str]:
+        """The settings of a call that can be left out of it, a user's own keys aside."""
+        sent = [name for name in _SETTINGS if getattr(decoding, name) not in (None, ())]
+        if streamed and decoding.stream_usage:
+            sent.append("stream_options")
+        stores = self._model.capabilities.api == "responses" and decoding.forbids_storing
+        if stores and "store" not in _keys_of(decoding.extra):
+            sent.append("store")
+        return sent
+
     def _check_extra(self, message: str, decoding: Decoding) -> None:
         """Refuse a key of the user's own that the error names."""
-        keys = msgspec.json.decode(decoding.extra) if decoding.extra else {}
-        if named := named_settings(message, keys):
+        if named := named_settings(message, _keys_of(decoding.extra)):
             raise ConfigError(
                 f"model {self._model.name!r} does not take `{named[0]}`: leave it out of the role's `extra` ({message})"
             )
@@ -233,3 +235,7 @@ class TrialCalls:
     def _found_to_reason(self) -> None:
         self.learn(reasons=True)
         _log.warning("the model thinks before it replies: its replies may be longer", model=self._model.name)
+
+
+def _keys_of(extra: str) -> list[str]:
+    return list(msgspec.json.decode(extra)) if extra else []

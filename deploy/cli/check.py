@@ -19,6 +19,7 @@ def check(
     docs: options.Docs = None,
     image: Annotated[list[str] | None, typer.Option(help="A PNG, JPEG or WebP picture; repeatable.")] = None,
     classifier: options.Classifier = None,
+    preset: options.Preset = None,
     model: options.Model = None,
     role: Annotated[
         list[str] | None, typer.Option(help="debater=A,B, judge=MODEL or vision=MODEL; repeatable.")

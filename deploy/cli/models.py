@@ -28,25 +28,31 @@ def doctor(
     base_url: Annotated[str | None, typer.Option(help="Another server, for openai/NAME or anthropic/NAME.")] = None,
     prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")] = None,
     protocol: Annotated[str | None, typer.Option(help="Debate a few bundled cases with the model.")] = None,
+    preset: options.Preset = None,
     set_: options.Setting = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many cases of them.")] = 2,
 ) -> None:
     """Say what works: what is installed here, and with --model whether a model can be used.
 
-    With --protocol, too, the model debates a few cases of a sample; a table says how it followed each prompt.
+    With --protocol or --preset, too, the model debates a few cases of a sample; a table says how it followed each
+    prompt.
     """
     import asyncio
 
     from moot.actors.models.resolve import ModelBinding
     from moot.deploy.reading.text import visible, visible_line
+    from moot.deploy.running.config import RunConfig
     from moot.deploy.running.doctor import examine, machine
     from moot.deploy.running.doctor_protocol import try_protocol
     from moot.deploy.running.flags import flag_of, parse_settings
     from moot.deploy.running.validated import validated
     from moot.protocols.errors import ConfigError
 
-    if protocol is not None and model is None:
-        raise ConfigError("--protocol: say which --model is to be tried")
+    debates = protocol is not None or preset is not None
+    if debates and model is None:
+        raise ConfigError(f"--{'protocol' if preset is None else 'preset'}: say which --model is to be tried")
+    flags = {"protocol": protocol, "preset": preset, "set": parse_settings(set_ or ())}
+    wanted = RunConfig.build(None, flags, flag_of)
     found = list(machine())
     if model is not None:
         named = {"model": model, "api_key_env": api_key_env, "base_url": base_url}
@@ -57,7 +63,7 @@ def doctor(
         print(f"{each.state:<8}{each.what:<{width}}  {visible_line(each.said)}")
     if any(each.state == "failed" for each in found):
         raise typer.Exit(2)
-    if protocol is not None:
-        tried = asyncio.run(try_protocol(binding, protocol, parse_settings(set_ or ()), limit))
+    if debates:
+        tried = asyncio.run(try_protocol(binding, wanted, limit))
         print("", *map(visible, tried.lines()), sep="\n")
         raise typer.Exit(0 if tried.finished == tried.cases else 3)

@@ -26,6 +26,13 @@ SMALL_TIMEOUT_S = 600.0
 """Seconds that a reply of `small` may take, unless its role says otherwise: a busy processor writes few tokens."""
 
 
+def defaults_of(model: str) -> dict[str, float]:
+    """What a model is asked with where nobody says otherwise, as fields of `RoleBinding`; of most models nothing."""
+    if not is_small(model):
+        return {}
+    return {"timeout_s": SMALL_TIMEOUT_S, "repetition_penalty": SMALL_REPETITION_PENALTY}
+
+
 def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[RoleBinding]]:
     """Models and decoding for every role family of the protocol.
 
@@ -125,12 +132,8 @@ def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> lis
         named = {"model": config.model, **config.of_all_roles(), **change}
         recorded = recorded_members(named["model"], family) or [{}]
         chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
-        patient = (
-            {"timeout_s": SMALL_TIMEOUT_S, "repetition_penalty": SMALL_REPETITION_PENALTY}
-            if is_small(named["model"])
-            else {}
-        )
-        members += [RoleBinding(**{**patient, **defaults, **each, **named}) for each in chosen]
+        usual = defaults_of(named["model"])
+        members += [RoleBinding(**{**usual, **defaults, **each, **named}) for each in chosen]
     return members
 
 

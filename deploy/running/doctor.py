@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import held_schema, sent_decoding
 from moot.actors.unreadable import LENGTH
 from moot.deploy.running.adaptations import HELD_STAGES, adaptations
+from moot.deploy.running.bindings import defaults_of
 from moot.deploy.running.declared import declared, in_one_line
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
@@ -42,7 +43,7 @@ from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
 
 TIMEOUT_S = 60.0
-"""Seconds that the call may take: a server may have to load its weights first."""
+"""Seconds that a call may take, unless a run gives the model longer: a server may have to load its weights first."""
 
 _ALTERNATIVES = 5
 _MESSAGES = (Message("system", "You answer with one word."), Message("user", "Is the sky blue? Answer Yes or No."))
@@ -162,7 +163,7 @@ async def _asked(model: Model, binding: ModelBinding) -> tuple[list[Finding], Us
         raise
     except UserError as error:
         return [Finding("a call", "failed", str(error))], None
-    role = RoleBinding(model=binding.model, profile=profile)
+    role = _role(binding, profile=profile)
     called, used = await _called(model, role)
     openings = [] if used is None else await _openings(model, role)
     return [*_differences(model, profile), *called, *openings], used
@@ -177,10 +178,14 @@ async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
     """
     if is_embedded(binding.model):
         return declared_profile(model, model.capabilities.dialect if _holds(model) else "free")
-    role = RoleBinding(top_logprobs=_alternatives(model))
+    role = _role(binding, top_logprobs=_alternatives(model))
     replies = [AskedReply(Position, _opening_case().labels, role.max_tokens)] if _holds(model) else []
-    trial = Trial(role.decoding(), TIMEOUT_S, replies, needs_logprobs=True, reasoning_tokens=role.reasoning_tokens)
+    trial = Trial(role.decoding(), role.timeout_s, replies, needs_logprobs=True, reasoning_tokens=role.reasoning_tokens)
     return (await probe(model, trial))[0]
+
+
+def _role(binding: ModelBinding, **known: Any) -> RoleBinding:
+    return RoleBinding(**{"model": binding.model, "timeout_s": TIMEOUT_S, **defaults_of(binding.model), **known})
 
 
 def _differences(model: Model, profile: ModelProfile) -> Iterator[Finding]:
@@ -200,12 +205,12 @@ async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage
     decoding = sent_decoding(role, Decoding(temperature=0.0, top_p=None, max_tokens=64, top_logprobs=asked))
     began = time.perf_counter()
     try:
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(role.timeout_s):
             reply = await _completed(model, _as_sent(role, _MESSAGES), decoding, "moot/doctor")
     except ModelError as error:
         return [Finding("a call", "failed", f"{error.kind}: {error.message}"), *_limits(error.limits)], None
     except TimeoutError:
-        return [Finding("a call", "failed", f"no reply within {TIMEOUT_S:g} s")], None
+        return [Finding("a call", "failed", f"no reply within {role.timeout_s:g} s")], None
     took = time.perf_counter() - began
     usage = reply.usage
     told = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage != Usage() else "usage unknown"
@@ -246,7 +251,7 @@ async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySche
     decoding = sent_decoding(role)
     reply = None
     try:
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(role.timeout_s):
             reply = await _completed(model, messages, decoding, "moot/doctor/opening", schema)
         parse_reply(reply.text, Position, case.labels, case.choices, case.aliases)
     except (ModelError, InvalidReply) as error:
@@ -255,7 +260,7 @@ async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySche
         why = f"{TRUNCATED}{decoding.max_tokens}: {RAISE_MAX_TOKENS}" if cut else said
         return Finding(what, unusable, f"unusable: {why}")
     except TimeoutError:
-        return Finding(what, unusable, f"no reply within {TIMEOUT_S:g} s")
+        return Finding(what, unusable, f"no reply within {role.timeout_s:g} s")
     return Finding(what, "ok", "usable")
 
 

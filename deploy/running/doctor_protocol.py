@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -84,32 +83,29 @@ class ProtocolTrial:
             yield self.commonest_failure
 
 
-async def try_protocol(binding: ModelBinding, protocol: str, settings: Mapping[str, Any], cases: int) -> ProtocolTrial:
+async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> ProtocolTrial:
     """Debate a few cases of the sample that the protocol brings, in this process; nothing is kept.
 
     Args:
         binding: the model of every role.
-        protocol: its name, or `module:Class`.
-        settings: of the protocol.
+        wanted: names the protocol, its settings and its preset.
         cases: how many.
 
     Raises:
         UserError: the model cannot be used, or the protocol or a setting is unknown.
     """
-    made = make_protocol(protocol, dict(settings))
+    made = make_protocol(wanted.protocol, wanted.settings())
     roles = {family: [binding.model_dump(exclude_none=True)] for family in made.roles}
     with tempfile.TemporaryDirectory(prefix="moot-doctor-") as place:
         folder = Path(place) / "run"
         fields = {
             "task": getattr(made, "sample", "sample"),
-            "protocol": protocol,
-            "set": dict(settings),
             "roles": roles,
             "limit": cases,
             "engine": "inline",
             "out": str(folder),
         }
-        done = await Session(prepare(RunConfig.build(fields))).hold()
+        done = await Session(prepare(RunConfig.build(wanted, fields))).hold()
         summary = done.summary
         (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
         replies: Mapping[str, Sequence[type[BaseModel]]] = getattr(made, "replies", {})

@@ -6,6 +6,7 @@ import asyncio
 import json
 import urllib.request
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from pydantic import ValidationError
 from simulate_server import simulated_server
 
 import moot
+from moot.actors.agent import Agent
 from moot.actors.early_stop import CUT, EarlyStop, watched
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.interface import StreamPiece, TokenLogprobs
+from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece, TokenLogprobs
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.trial import STEP_KEY
-from moot.actors.roles import RoleBinding
+from moot.actors.roles import RoleBinding, Roles
 from moot.actors.sent_request import fingerprint
 from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing
@@ -29,6 +32,7 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Ask, Decoding, LogprobStage, Usage, Verdict
 from moot.protocols.replies import Position
 from moot.protocols.tasks import open_task
+from moot.protocols.templates import Templates
 
 KEEP_HIGH = EarlyStop(window=3, statistic="mean", keep="above", bound=-1.0)
 
@@ -136,6 +140,62 @@ async def test_first_tokens_of_which_a_mask_may_have_forced_one_stop_nothing(
     logprobs = [-0.5, forced, -0.5, -0.5, -0.4, -0.1, -0.3, -0.2, -0.1]
     reply = await _watch(ScriptedStream(logprobs), stop, stage=stage, held=held)
     assert (reply.finish_reason == CUT) == stops
+
+
+class HeldStream:
+    """Streams a reply that its schema holds; one of its first tokens has a probability of 1."""
+
+    name = "held"
+    capabilities = Capabilities(streaming=True, structured_output="yes")
+
+    async def stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[StreamPiece, None]:
+        assert kwargs["schema"] is not None
+        for number, text in enumerate(('{"answer": "Yes", ', '"reasoning": "r", ', '"confidence": 0.5}')):
+            one = np.array([-2.0 * (number > 0)], np.float32)
+            yield StreamPiece(text, TokenLogprobs([text], one, [text], one.reshape(1, 1)))
+        yield StreamPiece("", finish_reason="stop")
+
+    async def complete(self, *args: Any, **kwargs: Any) -> ModelReply:
+        return ModelReply('{"answer": "Yes", "reasoning": "r", "confidence": 0.5}', "stop", Usage())
+
+
+class Kept:
+    """Keeps the outcomes of replies."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[str] = []
+
+    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
+        self.outcomes.append(columns["outcome"])
+
+
+@pytest.mark.parametrize(
+    ("found", "declared", "outcomes"),
+    [
+        ("raw", "unknown", [CUT, "ok"]),
+        ("masked", "unknown", ["ok"]),
+        ("unknown", "unknown", ["ok"]),
+        ("masked", "raw", [CUT, "ok"]),
+        ("raw", "masked", ["ok"]),
+    ],
+)
+async def test_an_agent_s_early_stop_goes_by_the_stage_of_its_model(
+    found: Any, declared: LogprobStage, outcomes: list[str]
+) -> None:
+    """A backend that knows the stage of its log-probabilities is believed, else the trial."""
+    model: Any = HeldStream()
+    model.capabilities = replace(HeldStream.capabilities, logprob_stage=declared)
+    stop = EarlyStop(window=2, statistic="mean", keep="above", bound=-0.5)
+    profile = ModelProfile(schemas="portable", held_logprobs=found)
+    roles = Roles({"agent": [RoleBinding(model="held", early_stop=stop, profile=profile)]})
+    sink: Any = Kept()
+    slots = {"question": "?", "passage": "", "labels": ["Yes", "No"], "choices": [], "title": ""}
+    ask = Ask(
+        case_id="c", attempt=0, path="a", role="agent/0", template="selene/opening", slots=slots,
+        reply="moot.protocols.replies:Position", labels=("Yes", "No"),
+    )  # fmt: skip
+    await Agent(model, roles, Templates(), sink).answer(ask)
+    assert sink.outcomes == outcomes
 
 
 async def test_a_reply_without_log_probabilities_is_never_stopped() -> None:

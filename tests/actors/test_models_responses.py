@@ -28,9 +28,9 @@ from moot.actors.models.responses_sdk import ResponsesModel
 from moot.actors.models.responses_wire import decode_response, encode_request
 from moot.actors.models.trial import OnlyOverResponses, Trial
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import fingerprint
+from moot.actors.sent_request import fingerprint, sent_decoding
 from moot.protocols.case import Image
-from moot.protocols.errors import ModelUnavailable
+from moot.protocols.errors import ConfigError, ModelUnavailable
 from moot.protocols.messages import Ask, Decoding, Message, Usage
 from moot.protocols.replies import Position
 
@@ -263,6 +263,49 @@ async def test_the_trial_says_that_a_model_is_offered_elsewhere_and_finds_out_wh
     assert found == ModelProfile(
         schemas="free", server="openai", reasons=True, omitted=("temperature",), api="responses"
     )
+
+
+@pytest.mark.usefixtures("_key", "certificates_read_once")
+@pytest.mark.parametrize("message", ["Unknown parameter: '{}'.", "Unrecognized request argument supplied: {}"])
+@pytest.mark.parametrize(("key", "setting"), [("store", "store"), ("reasoning", "reasoning_effort")])
+async def test_what_only_this_api_takes_is_left_out_where_a_server_refuses_it(
+    key: str, setting: str, message: str
+) -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(await request.json())
+        if key in seen[-1]:
+            return web.json_response({"error": {"message": message.format(key)}}, status=400)
+        return web.json_response(response(said("Yes")))
+
+    decoding = Decoding(reasoning_effort="low")
+    if key == "store":
+        told = Trial(msgspec.structs.replace(decoding, extra='{"store": false}'), 5.0)
+    else:
+        told = Trial(decoding, 5.0, written=frozenset({setting}))
+    async with served(over, handler) as model:
+        found, _ = await probe(model, Trial(decoding, 5.0))
+        with pytest.raises(ConfigError, match=setting):
+            await probe(model, told)
+    assert found.omitted == (setting,)
+    assert [key in body for body in seen[:2]] == [True, False]
+    role = RoleBinding(model="openai/m", reasoning_effort="low", profile=found)
+    assert key not in sent([], sent_decoding(role))
+    usual = role.model_copy(update={"profile": found.model_copy(update={"omitted": ()})})
+    assert fingerprint(ASK, role, "00") != fingerprint(ASK, usual, "00")
+
+
+@pytest.mark.usefixtures("_key", "certificates_read_once")
+async def test_a_server_that_knows_no_include_gives_no_log_probabilities() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        if "include" in await request.json():
+            return web.json_response({"error": {"message": "Unknown parameter: 'include'."}}, status=400)
+        return web.json_response(response(said("Yes")))
+
+    async with served(over, handler) as model:
+        found, given = await probe(model, Trial(ASKED, 5.0, needs_logprobs=True))
+    assert (found.alternatives, given) == (0, False)
 
 
 @pytest.mark.usefixtures("_key", "certificates_read_once")

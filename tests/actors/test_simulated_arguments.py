@@ -47,9 +47,11 @@ DERIVED = {
 }
 
 
-def sent(role: str, case: Case, *arguments: str, sections: str = "by-domain") -> tuple[Message, ...]:
+def sent(
+    role: str, case: Case, *arguments: str, sections: str = "by-domain", answer_first: bool = False
+) -> tuple[Message, ...]:
     domain = domain_of(case)
-    settings = ConstructorAuditorSettings.model_validate({"sections": sections})
+    settings = ConstructorAuditorSettings.model_validate({"sections": sections, "answer_first": answer_first})
     slots = synthesis_slots(case, domain) if role == "synthesizer" else speaker_slots(case, domain, settings)
     heard = dict(zip(("argument", "challenge"), arguments, strict=False))
     return TEMPLATES.render(f"constructor_auditor/{role}", slots | heard)
@@ -166,6 +168,19 @@ def test_an_argument_without_labels_is_written_where_none_are_asked_for() -> Non
         q = [judged_q(messages, "constructor", text, str(n)) for n, text in enumerate(texts)]
         assert max(q) == 9
         assert max(each for each, left in zip(q, undone, strict=True) if left) < 9
+
+
+@pytest.mark.parametrize("role", SECTIONS)
+@pytest.mark.parametrize("answer_first", [True, False])
+def test_without_labels_too_a_derivation_comes_before_what_it_derives(role: str, answer_first: bool) -> None:
+    messages = sent(role, PROBLEM, "x", sections="never", answer_first=answer_first)
+    texts = [model(7, None).reply(messages, WHOLE, str(n)).text for n in range(40)]
+    assert any(LEFT_UNDONE in text for text in texts)
+    for text in texts:
+        *before, last = text.splitlines()
+        assert labels_of(text) == []
+        assert last == f"Final answer: {argued_for(text)}"
+        assert [argued_for(line) is not None for line in before].index(True) == (0 if answer_first else 2)
 
 
 def test_quotations_are_word_for_word_but_for_a_few_that_are_invented() -> None:

@@ -19,6 +19,7 @@ from moot.actors.models.small.name import SmallName, is_small
 from moot.deploy.running.bindings import SMALL_TIMEOUT_S, bind_roles, is_simulated
 from moot.deploy.running.bounds import endpoint_limits
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.doctor import examine
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol
@@ -95,6 +96,15 @@ def test_what_bounds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert price_table().price(name) == price_table().price("small") == FREE
     assert not is_embedded(name)
     assert not is_simulated(name)
+
+
+async def test_the_doctor_gives_it_the_time_that_a_run_gives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch)
+    monkeypatch.setattr("moot.deploy.running.doctor.TIMEOUT_S", 1e-6)
+    found = {each.what: each for each in await examine(ModelBinding(model="small"))}
+    assert found["a call"].state == "ok", found["a call"].said
 
 
 def test_a_deadline_that_somebody_sets_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from PIL import Image as Pillow
 from moot.deploy.checking.checked import Checked, read_checked
 from moot.deploy.checking.show import show_checked
 from moot.deploy.cli import main as cli
+from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.show import show
 
 CLAIM = "The bridge opened in 1932."
@@ -96,6 +97,14 @@ def test_the_exit_code_is_the_label(
     assert found["confidence"] == (confidence if confidence is None else pytest.approx(confidence))
     assert found["source"] == (None if verdict is None else "judges")
     assert ("undecided" in found["flags"]) == (verdict is None)
+
+
+def test_a_preset_is_taken_as_a_run_takes_it(command: Command, debate: Debate) -> None:
+    debate.judge = lambda step, user: ruling(1)
+    assert command(CLAIM, "--docs", "notes.txt", *debate.flags, "--preset", "ceda", "--out", "kept")[0] == 0
+    assert read_facts("kept").preset == "ceda"
+    code, _, err = command(CLAIM, *debate.flags, "--preset", "selene")
+    assert (code, "selene" in err) == (2, True)
 
 
 def test_a_judge_that_states_no_confidence_leaves_it_unknown(command: Command, debate: Debate) -> None:

@@ -210,6 +210,8 @@ def test_calibration_is_of_being_hallucinated() -> None:
     assert (classifier.source, classifier.n, classifier.unknown) == ("classifier", 360, 40)
     assert classifier.brier.value == pytest.approx(brier_score_loss(truth, stated))
     assert classifier.calibration_error == pytest.approx(expected_calibration_error(stated, truth, bins=BINS))
+    assert classifier.calibration_null is not None
+    assert judges.calibration_null is not None
     assert classifier.calibration_error < classifier.calibration_null[1]
     assert classifier.brier_of_share == pytest.approx(np.var(truth))
     assert sum(each.n for each in classifier.bins) == 360

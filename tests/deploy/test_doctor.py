@@ -16,8 +16,11 @@ from typer.testing import CliRunner
 from moot.actors.models.interface import Capabilities, TokenLogprobs
 from moot.actors.models.resolve import MODELS, ModelBinding
 from moot.deploy.cli.main import app
+from moot.deploy.running.config import RunConfig
 from moot.deploy.running.declared import NOTES, declared, in_one_line
 from moot.deploy.running.doctor import Finding, examine, logprobs_finding
+from moot.deploy.running.doctor_protocol import ProtocolTrial, try_protocol
+from moot.protocols.errors import ConfigError
 
 
 def tokens(chosen: list[float], listed: list[list[float]]) -> TokenLogprobs:
@@ -183,6 +186,29 @@ def test_a_wrong_flag_is_called_by_its_name() -> None:
     refused = CliRunner().invoke(app, ["doctor", "--model", "openai/x", "--api-key-env", "sk-lower"]).exception
     assert str(refused).startswith("--api-key-env: ")
     assert "sk-lower" not in str(refused)
+
+
+def test_a_preset_is_tried_with_its_own_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[RunConfig] = []
+
+    async def noted(binding: ModelBinding, wanted: RunConfig, cases: int) -> ProtocolTrial:
+        tried.append(wanted)
+        return ProtocolTrial((), (), cases, cases, "")
+
+    monkeypatch.setattr("moot.deploy.running.doctor_protocol.try_protocol", noted)
+    asked = ["doctor", "--model", "simulated", "--preset", "early-token"]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    assert (tried[0].protocol, tried[0].preset) == ("constructor-auditor", "early-token")
+    assert "--model" in str(CliRunner().invoke(app, ["doctor", "--preset", "early-token"]).exception)
+    assert "ceda" in str(CliRunner().invoke(app, [*asked, "--protocol", "ceda"]).exception)
+
+
+async def test_what_a_preset_says_reaches_the_debates() -> None:
+    model = ModelBinding(model="simulated")
+    with pytest.raises(ConfigError, match="top_k"):
+        await try_protocol(model, RunConfig.build({"preset": "evince", "set": {"top_k": "many"}}), 1)
+    alone = RunConfig.build({"preset": "evince", "set": {"agents": 1}})
+    assert (await try_protocol(model, alone, 1)).finished == 1
 
 
 def test_models_lists_what_each_form_declares() -> None:

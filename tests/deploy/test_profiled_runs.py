@@ -177,6 +177,6 @@ async def test_a_gate_goes_on_without_log_probabilities_that_a_schema_costs(
 
 
 async def test_the_doctor_says_which_replies_are_free(choosy: tuple[Choosy, str]) -> None:
-    tried = await try_protocol(ModelBinding(model=choosy[1]), "selene", {}, 1)
+    tried = await try_protocol(ModelBinding(model=choosy[1]), RunConfig.build({"protocol": "selene"}), 1)
     assert tried.held == (("agent", "Position", "held (portable)"), ("judge", "Score", "free"))
     assert "judge Score: free" in list(tried.lines())

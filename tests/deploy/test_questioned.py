@@ -64,7 +64,7 @@ def test_text_says_what_the_list_does_not_say(run: Path, printed: Callable[..., 
     text = " ".join(printed(show_questioned, questioned(run), width=200).split())
     assert text.startswith(SIMULATED)
     assert "3 of 7 cases with a label and a converged consensus contradict the label" in text
-    assert "confidence >= 0.8 and CRIT >= 7.0/10; 1 more contradict theirs, but confidence or CRIT is unknown" in text
+    assert "confidence >= 0.8 and CRIT >= 7.0/10; of 1 more that would, confidence or CRIT is unknown" in text
     assert "surer Yes No 0.95 7.5/10 Is it [bold red]x[/] ␛[2J | <script>?" in text
     assert NOTE in text
     assert "5 %" in NOTE
@@ -89,7 +89,10 @@ def test_a_run_without_consensus_has_none_to_list(inline_run: Callable[..., Path
     assert questioned(run).compared == 0
     assert summarise(run).labels_questioned is None
     assert "labels to look at" not in printed(show, run)
-    assert "0 of 0 cases" in printed(show_questioned, questioned(run), width=200)
+    for form in ("text", "md"):
+        shown = printed(show_questioned, questioned(run), form, width=200)
+        assert "no case has a label and a converged consensus" in shown
+        assert NOTE not in shown
 
 
 def test_nothing_to_look_at_is_said_as_zero(

@@ -92,7 +92,24 @@ def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(
     assert alone.brier.mean == pytest.approx((2.0 + 3 * 0.08) / 4)
     assert alone.kl == pytest.approx(-math.log(0.8))
     assert truth.over_better == {}
-    assert "first agent/0 75 0.56" in " ".join(printed(show_dynamics, found, width=200).split())
+    text = " ".join(printed(show_dynamics, found, width=200).split())
+    assert "only agent/0 75 0.56" in text
+    for absent in ("mixture", "consensus", "first", "Later rounds"):
+        assert absent not in text
+
+
+def test_debates_of_one_round_are_held_against_the_labels_once(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("c0")
+    session.evince("c0", [(0.9, CLOSE, EVEN)])
+    session.verdict("c0", "Yes", distribution=CLOSE, payload={"distribution_from": "consensus"})
+    found = dynamics(planted(session))
+    (truth,) = found.truth
+    assert [each.of for each in truth.held] == ["agent/0", "agent/1", "mixture", "consensus"]
+    text = printed(show_dynamics, found, width=200)
+    assert "only round, consensus: Brier" in text
+    assert "+n cases" not in text
 
 
 def test_without_labels_nothing_is_said(planted: Callable[..., Path], session: Any) -> None:

@@ -16,6 +16,7 @@ from small_server import keep_in
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.models.small import sharing
 from moot.actors.models.small.server import SERVER_LOCK
+from moot.deploy.running.config import RunConfig
 from moot.deploy.running.doctor_protocol import ProtocolTrial, try_protocol
 
 pytestmark = [
@@ -51,7 +52,9 @@ def _one_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 @pytest.mark.usefixtures("_one_server")
 def test_a_real_small_model_follows_every_protocol() -> None:
     found = {
-        name: asyncio.run(try_protocol(ModelBinding(model="small"), name, settings, cases))
+        name: asyncio.run(
+            try_protocol(ModelBinding(model="small"), RunConfig.build({"protocol": name, "set": settings}), cases)
+        )
         for name, (cases, settings) in TRIED.items()
     }
     told = "\n".join(f"{name}\n" + "\n".join(trial.lines()) for name, trial in found.items())

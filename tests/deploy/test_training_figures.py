@@ -36,6 +36,7 @@ def test_the_calibration_error_is_that_of_a_runs_figures() -> None:
     (run,) = calibrations(claims)
     card = held_out(outcome.tolist()).of_probabilities("x", p)
     assert card.ece == run.calibration_error
+    assert run.calibration_null is not None
     assert card.ece_null_high == run.calibration_null[1]
     assert (card.brier and card.brier.value) == run.brier.value
     assert run.brier.value == pytest.approx(brier_score_loss(outcome, p))

@@ -30,6 +30,8 @@ _QUOTES = (0.15, 0.35, 0.7)
 _LINKS = (0.15, 0.4, 0.75)
 _GAP_BELOW, _GAP_SHARE = 0.3, 0.6
 _PARTS = ("Claim", "Evidence", "Reasoning", "Conclusion")
+_DERIVED = ("Evidence", "Reasoning", "Claim", "Conclusion")
+_DERIVES = re.compile(r"\b(?:Derive|Work) first, then state\b")
 _ALSO_CALLED = {"Challenge": "Claim", "Counter-Evidence": "Evidence"}
 LEFT_UNDONE = "The rest of what was asked is left to others."
 """Stands in an argument without labels that does not do all that it is asked."""
@@ -107,7 +109,8 @@ class SimulatedArguer:
         spans = _spans(material, heard, _drawn(quality, _QUOTES, random), random)
         bodies = [position, _evidence(spans, quality, random), _reasoning(quality, random), _end(position, prompt)]
         frame = " ".join([position, bodies[3], *(f"{label}: " for label in prompt.sections)])
-        sections = _in_order(prompt.sections, bodies)
+        unlabelled = _DERIVED if _DERIVES.search(prompt.instructions) else _PARTS
+        sections = _in_order(prompt.sections, bodies, unlabelled)
         if quality < _GAP_BELOW and random.random() < _GAP_SHARE:
             _leave_out(sections, labelled=bool(prompt.sections))
         least = (len(split_text(frame)) + _MOST_SAID) / (1.0 - _SPREAD / 2)
@@ -209,12 +212,12 @@ class _Section:
     may_grow: bool
 
 
-def _in_order(labels: Sequence[str], bodies: Sequence[str]) -> list[_Section]:
+def _in_order(labels: Sequence[str], bodies: Sequence[str], unlabelled: Sequence[str]) -> list[_Section]:
     """What is said, as the labels are ordered: by what they are called, else the first body under the first label.
 
-    Without labels it is in the bodies' own order.
+    Without labels it is in the order of `unlabelled`.
     """
-    names = [_ALSO_CALLED.get(label, label) for label in labels or _PARTS]
+    names = [_ALSO_CALLED.get(label, label) for label in labels or unlabelled]
     if sorted(names) == sorted(_PARTS):
         places = [_PARTS.index(name) for name in names]
     else:
@@ -227,7 +230,7 @@ def _in_order(labels: Sequence[str], bodies: Sequence[str]) -> list[_Section]:
 def _leave_out(sections: list[_Section], *, labelled: bool) -> None:
     """One thing that was asked for: the label of the last section but one or, without labels, something unnamed."""
     if not labelled:
-        sections[-2].body += f" {LEFT_UNDONE}"
+        next(each for each in reversed(sections) if each.may_grow).body += f" {LEFT_UNDONE}"
     elif len(sections) > 2:
         sections[-2].label = ""
 

@@ -13,10 +13,13 @@ from moot.actors.models.compatible import MAX_ALTERNATIVES, CompatibleModel
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, StreamPiece
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.small.name import SmallName
-from moot.actors.models.small.sharing import ServerUse, is_served, runtime_folder, use_server
+from moot.actors.models.small.sharing import START_TIMEOUT_S, ServerUse, is_served, runtime_folder, use_server
 from moot.actors.models.small.weights import engine_version, find_weights, with_weights
+from moot.actors.models.waiting import told_when_long
 from moot.protocols.errors import ModelUnavailable
 from moot.protocols.messages import Decoding, Message
+
+_STARTING = "waiting for the start of the small model's server: it reads its weights, slowly on a busy machine"
 
 
 class SmallModel:
@@ -100,7 +103,7 @@ class SmallModel:
         Raises:
             ModelUnavailable: it does not.
         """
-        served, _ = await asyncio.to_thread(self._connect)
+        served, _ = await self._started()
         await served.check()
 
     async def close(self) -> None:
@@ -115,7 +118,7 @@ class SmallModel:
         connected = self._connected
         if connected is None:
             try:
-                connected = await asyncio.to_thread(self._connect)
+                connected = await self._started()
             except ModelUnavailable as error:
                 raise ModelError("server", str(error)) from None
         return connected[0]
@@ -128,6 +131,10 @@ class SmallModel:
         if connected is not None:
             await served.close()
             connected[1].release()
+
+    async def _started(self) -> tuple[CompatibleModel, ServerUse]:
+        with told_when_long(_STARTING, model=self.name, at_most_s=START_TIMEOUT_S):
+            return await asyncio.to_thread(self._connect)
 
     def _connect(self) -> tuple[CompatibleModel, ServerUse]:
         with self._connecting:

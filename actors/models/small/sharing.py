@@ -24,8 +24,9 @@ from pathlib import Path
 from moot.actors.models.small import server
 from moot.protocols.errors import ModelUnavailable
 
-START_TIMEOUT_S = 60.0
-"""Seconds that reading the weights may take."""
+START_TIMEOUT_S = 600.0
+"""Seconds that reading the weights may take, on a machine that is busy with other work; a server that dies before it is
+ready is told of at once."""
 
 MOST_DEATHS, DEATHS_WITHIN_S = 5, 60.0
 """A server that dies so often within so many seconds is not started again."""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from moot.deploy.reading.calibration_null import calibration_null
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
 from moot.deploy.reading.text import Interval
-from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error, reliability_bins
+from moot.metrics.calibration_error import expected_calibration_error, reliability_bins
 from moot.metrics.cluster_bootstrap import resampled_sums
 
 BINS = 10
@@ -44,7 +45,8 @@ class Calibration(BaseModel):
         brier: mean squared error, 0 to 1.
         brier_of_share: the same if every claim were given that share.
         calibration_error: mean distance of shares from probabilities over the bins.
-        calibration_null: 95 % of perfect forecasters with these probabilities would be found between these.
+        calibration_null: 95 % of perfect forecasters with these probabilities would be found between these; None of
+            too few claims.
         bins: rows of the reliability diagram, by rising probability.
     """
 
@@ -57,7 +59,7 @@ class Calibration(BaseModel):
     brier: Estimate
     brier_of_share: float
     calibration_error: float
-    calibration_null: Interval
+    calibration_null: Interval | None
     bins: list[Reliability]
 
 
@@ -84,7 +86,6 @@ def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | 
     groups = [claim.group for claim, _ in known]
     drawn = resampled_sums(errors, groups, RESAMPLES)
     share = float(truth.mean())
-    band = calibration_null_band(p, bins=BINS)
     return Calibration(
         source=source,
         n=len(p),
@@ -93,7 +94,7 @@ def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | 
         brier=estimate(errors[:, 0].mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups))),
         brier_of_share=share * (1.0 - share),
         calibration_error=expected_calibration_error(p, truth, bins=BINS),
-        calibration_null=(band.low, band.high),
+        calibration_null=calibration_null(p, BINS),
         bins=[
             Reliability(n=each.n, p_hallucinated=each.confidence, hallucinated=each.accuracy)
             for each in reliability_bins(p, truth, bins=BINS)

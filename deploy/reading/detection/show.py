@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from moot.deploy.reading.blocks import Block, block_markdown, block_table
+from moot.deploy.reading.calibration_null import in_words
 from moot.deploy.reading.detection.calibration import Calibration
 from moot.deploy.reading.detection.debaters import DebaterErrors
 from moot.deploy.reading.detection.detection import Detection
@@ -185,12 +186,11 @@ def _hallusion_title(whole: HallusionAccuracies) -> str:
 
 
 def _calibration(found: Calibration) -> Block:
-    low, high = map(number, found.calibration_null)
     unknown = f", {found.unknown:,} unknown" if found.unknown else ""
     title = (
         f"p_hallucinated, {found.source} (n = {found.n:,}{unknown}): Brier {in_units(found.brier)}, of always stating "
         f"the share {number(found.brier_of_share)}; ECE {number(found.calibration_error)}, if perfectly calibrated "
-        f"{low} to {high} (95 %)"
+        f"{in_words(found.calibration_null)}"
     )
     rows = [(f"{each.p_hallucinated:.2f}", f"{100 * each.hallucinated:.1f}", count(each.n)) for each in found.bins]
     return Block(title, ("stated, mean", "hallucinated, %", "n"), rows)

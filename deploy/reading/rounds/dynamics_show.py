@@ -8,15 +8,22 @@ from rich.text import Text
 
 from moot.deploy.reading.rounds.dynamics import Change, Dynamics
 from moot.deploy.reading.rounds.measures import BY_KEY, Measure
-from moot.deploy.reading.rounds.over_cases import Measured
+from moot.deploy.reading.rounds.over_cases import LEAST_CASES, Measured
+from moot.deploy.reading.rounds.truth import CONSENSUS, MIXTURE, Truth
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.text import emit, markdown_inline, markdown_table, number, safe_json
 
 _HEADER = ["", "round", "mean", "95 % interval", "cases", "change"]
-_NOTE = (
-    "Means over the debates that held a round, with bootstrap intervals over cases: later rounds are of those that had "
-    "not ended. The change from first to last is of each debate's own rounds; in per cent of the mean at first."
-)
+
+
+def _note(found: Dynamics) -> str:
+    """What the means are over, of what there is to be seen."""
+    said = [f"Means over the cases that have the round, with bootstrap intervals over {LEAST_CASES} cases or more."]
+    if len(found.rounds) > 1:
+        said.append("Later rounds are of the debates that had not ended.")
+    if found.changes:
+        said.append("The change from first to last is of each debate's own rounds; in per cent of the mean at first.")
+    return " ".join(said)
 
 
 def _rows(found: Dynamics) -> list[list[str]]:
@@ -43,10 +50,17 @@ def _percent(change: Change) -> str:
 
 
 _TRUTH_HEADER = ["round", "of", "accuracy, %", "Brier (0 to 2)", "95 % interval", "KL to truth, nat", "cases"]
-_TRUTH_NOTE = (
-    "Held against the gold labels: the mixture is weighted by reliability, the consensus by CRIT. KL to the truth is a "
-    "mean over finite ones; +n cases are infinite."
-)
+_WEIGHTED_BY = {MIXTURE: "reliability", CONSENSUS: "CRIT"}
+
+
+def _truth_note(found: Dynamics) -> str:
+    held = [each for truth in found.truth for each in truth.held]
+    shown = {each.of for each in held}
+    together = [f"the {of} is weighted by {what}" for of, what in _WEIGHTED_BY.items() if of in shown]
+    weighted = f": {', '.join(together)}" if together else ""
+    infinite = any(each.kl_infinite for each in held)
+    finite = " KL to the truth is a mean over finite ones; +n cases are infinite." if infinite else ""
+    return f"Held against the gold labels{weighted}.{finite}"
 
 
 def _truth_rows(found: Dynamics) -> list[list[str]]:
@@ -61,10 +75,10 @@ def _truth_rows(found: Dynamics) -> list[list[str]]:
 
 
 def _truth_words(found: Dynamics) -> list[str]:
-    """What the sides say together, beside the better of them."""
+    """What the sides say together, beside the better of them, or the best of several."""
     return [
-        f"{truth.when} round, {of}: Brier {_signed(over.mean)} ({_ends(over)}) against the better side, {truth.better};"
-        f" below every side's in {number(100.0 * truth.beats_all[of], 1)} % of the cases"
+        f"{truth.when} round, {of}: Brier {_signed(over.mean)} ({_interval(over)}) against the {_better(truth)} side, "
+        f"{truth.better}; below every side's in {number(100.0 * truth.beats_all[of], 1)} % of the cases"
         for truth in found.truth
         for of, over in truth.over_better.items()
     ]
@@ -76,6 +90,14 @@ def _ends(found: Measured, times: float = 1.0, digits: int = 3) -> str:
     return f"{number(times * found.low, digits)} to {number(times * found.high, digits)}"
 
 
+def _better(truth: Truth) -> str:
+    return "better" if len(truth.held) - len(truth.over_better) == 2 else "best"
+
+
+def _interval(found: Measured) -> str:
+    return "interval unknown" if found.low is None else _ends(found)
+
+
 def _signed(value: float | None, digits: int = 3) -> str:
     return f"{'+' if value is not None and value > 0.0 else ''}{number(value, digits)}"
 
@@ -83,9 +105,9 @@ def _signed(value: float | None, digits: int = 3) -> str:
 def dynamics_text(found: Dynamics) -> RenderableType:
     """The rounds for a terminal."""
     parts: list[RenderableType] = [Text(SIMULATED, style="bold yellow")] if found.simulated else []
-    parts += [Text(_NOTE), Text(), _table(_HEADER, _rows(found))]
+    parts += [Text(_note(found)), Text(), _table(_HEADER, _rows(found))]
     if found.truth:
-        parts += [Text(), Text(_TRUTH_NOTE), Text(), _table(_TRUTH_HEADER, _truth_rows(found)), Text()]
+        parts += [Text(), Text(_truth_note(found)), Text(), _table(_TRUTH_HEADER, _truth_rows(found)), Text()]
         parts += [Text(line) for line in _truth_words(found)]
     return Group(*parts)
 
@@ -104,9 +126,9 @@ def dynamics_markdown(found: Dynamics) -> str:
     blocks = [f"# Round by round: {markdown_inline(found.run)}"]
     if found.simulated:
         blocks.append(f"**{SIMULATED}**")
-    blocks += [_NOTE, markdown_table(_HEADER, _rows(found))]
+    blocks += [_note(found), markdown_table(_HEADER, _rows(found))]
     if found.truth:
-        blocks += [_TRUTH_NOTE, markdown_table(_TRUTH_HEADER, _truth_rows(found)), *_truth_words(found)]
+        blocks += [_truth_note(found), markdown_table(_TRUTH_HEADER, _truth_rows(found)), *_truth_words(found)]
     return "\n\n".join(blocks) + "\n"
 
 

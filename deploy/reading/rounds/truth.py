@@ -22,7 +22,8 @@ from moot.protocols.evince.round_numbers import reliable_mixture
 MIXTURE, CONSENSUS = "mixture", "consensus"
 """What is weighted by reliability (maxim 4.1), and by CRIT."""
 
-When = Literal["first", "last"]
+When = Literal["first", "last", "only"]
+"""Which round of each debate; `only` where no debate of the run has a second one."""
 
 
 class AgainstTruth(BaseModel):
@@ -47,10 +48,10 @@ class AgainstTruth(BaseModel):
 
 
 class Truth(BaseModel):
-    """The sides and what they say together in the first or the last round, over the cases where all can be scored.
+    """The sides and what they say together in one round of their debates, over the cases where all can be scored.
 
     Of debates with other sides than most (one never spoke), nothing is counted. A single side stands alone: it has no
-    mixture, no consensus and only a first round.
+    mixture, no consensus and one round.
 
     Attributes:
         better: the side with the lower mean Brier score; the first one among equals.
@@ -89,7 +90,8 @@ def truths(
         verdicts: see `consensus_verdicts`.
         rounds: by case, path and data of its `round` events, in their order.
     """
-    wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1))
+    has_second = any(len(held) > 1 for held in rounds.values())
+    wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1)) if has_second else (("only", -1),)
     found: list[Truth] = []
     for when, place in wanted:
         cases = [case for each in verdicts if (case := _case(each, rounds.get(each.case_id, ()), place)) is not None]

@@ -12,11 +12,12 @@ from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.calibration_null import calibration_null, in_words
 from moot.deploy.reading.record import VerdictRow, decoded
 from moot.deploy.reading.summaries.evaluation import BINS
 from moot.deploy.reading.text import Interval, number
 from moot.metrics.brier import brier_stated
-from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+from moot.metrics.calibration_error import expected_calibration_error
 
 
 class ConfidenceFigures(BaseModel):
@@ -30,7 +31,8 @@ class ConfidenceFigures(BaseModel):
         n: verdicts with a confidence that can be scored.
         brier: mean of (confidence - [right])^2, in [0, 1].
         calibration_error: expected calibration error, 15 equal-frequency bins.
-        calibration_null: 95 % of perfectly calibrated forecasters with these confidences would be found between these.
+        calibration_null: 95 % of perfectly calibrated forecasters with these confidences would be found between these;
+            None of too few cases.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -40,7 +42,7 @@ class ConfidenceFigures(BaseModel):
     n: int
     brier: float
     calibration_error: float
-    calibration_null: Interval
+    calibration_null: Interval | None
 
 
 def confidence_figures(folder: str | Path, counted: Sequence[VerdictRow]) -> list[ConfidenceFigures] | None:
@@ -70,14 +72,13 @@ def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, str, float]]
 
 def _figures(source: str, stage: str, found: Sequence[tuple[float, bool]]) -> ConfidenceFigures:
     confidences, outcomes = zip(*found, strict=True)
-    band = calibration_null_band(confidences, bins=BINS)
     return ConfidenceFigures(
         source=source,
         stage=stage or None,
         n=len(found),
         brier=float(np.mean(brier_stated(confidences, outcomes))),
         calibration_error=expected_calibration_error(confidences, outcomes, bins=BINS),
-        calibration_null=(band.low, band.high),
+        calibration_null=calibration_null(confidences, BINS),
     )
 
 
@@ -85,10 +86,9 @@ def confidence_rows(figures: Sequence[ConfidenceFigures]) -> list[tuple[str, str
     """The figures as pairs of a name and a value in words; the ECE stands beside what a perfect forecaster scores."""
     rows = []
     for each in figures:
-        low, high = map(number, each.calibration_null)
         kind = f"{each.source} ({each.stage})" if each.stage else f"{each.source} confidence"
         rows += [
             (f"Brier, {kind}", f"{number(each.brier)} (n = {each.n:,})"),
-            (f"ECE, {kind}", f"{number(each.calibration_error)}; if perfect {low} to {high} (95 %)"),
+            (f"ECE, {kind}", f"{number(each.calibration_error)}; if perfect {in_words(each.calibration_null)}"),
         ]
     return rows

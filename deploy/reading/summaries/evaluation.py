@@ -12,11 +12,12 @@ from math import isnan
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from moot.deploy.reading.calibration_null import calibration_null, in_words
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict
 from moot.deploy.reading.summaries.held import Held, hold_against
 from moot.deploy.reading.text import Interval, number, percent
 from moot.metrics.brier import brier_top_label
-from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+from moot.metrics.calibration_error import expected_calibration_error
 from moot.metrics.classification import macro_f1
 from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_truth
 
@@ -50,7 +51,8 @@ class Evaluation(BaseModel):
         brier_multiclass: over all labels, 0 to 2.
         brier_top_label: of the likeliest label alone, 0 to 1.
         calibration_error: of the likeliest label's probability, 15 equal-frequency bins.
-        calibration_null: 95 % of perfect forecasters with these probabilities would be found between these.
+        calibration_null: 95 % of perfect forecasters with these probabilities would be found between these;
+            None of too few cases.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -83,7 +85,6 @@ def evaluate(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | N
     tops = [max(each.row) for each in held]
     right = [answer == truth for answer, truth in zip(answers, truths, strict=True)]
     labels = sorted({label for verdict in verdicts for label in verdict.labels})
-    band = calibration_null_band(tops, bins=BINS)
 
     def scored(value: float) -> Scored:
         return Scored(value=None if isnan(value) else value, n=len(held), coverage=len(held) / cases if cases else None)
@@ -99,7 +100,7 @@ def evaluate(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | N
             float(np.mean([brier_top_label(each.row, ok) for each, ok in zip(held, right, strict=True)]))
         ),
         calibration_error=scored(expected_calibration_error(tops, right, bins=BINS)),
-        calibration_null=(band.low, band.high),
+        calibration_null=calibration_null(tops, BINS),
     )
 
 
@@ -108,17 +109,15 @@ def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:
     rows = [("Acc@1", _share(found.accuracy_at_1))]
     if found.accuracy_at_3 is not None:
         rows.append(("Acc@3", _share(found.accuracy_at_3)))
-    rows += [
+    return [
+        *rows,
         ("MRR", _value(found.mean_reciprocal_rank)),
         ("macro-F1", _value(found.macro_f1)),
         ("Brier, all labels (0 to 2)", _value(found.brier_multiclass)),
         ("Brier, top label (0 to 1)", _value(found.brier_top_label)),
         (f"ECE, {BINS} equal-frequency bins", _value(found.calibration_error)),
+        ("ECE if perfectly calibrated", in_words(found.calibration_null)),
     ]
-    if found.calibration_null is not None:
-        low, high = map(number, found.calibration_null)
-        rows.append(("ECE if perfectly calibrated", f"{low} to {high} (95 %)"))
-    return rows
 
 
 def _share(found: Scored) -> str:

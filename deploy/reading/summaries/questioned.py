@@ -133,10 +133,13 @@ def contradicted(
 
 
 def _head(found: Questioned) -> str:
+    if not found.compared:
+        return "no case has a label and a converged consensus that could contradict it"
     bounds = f"confidence >= {number(found.confidence_from)} and CRIT >= {out_of_ten(found.crit_from)}"
     of = f"{number_of_cases(found.compared)} with a label and a converged consensus"
-    unknown = f"; {found.unknown:,} more contradict theirs, but confidence or CRIT is unknown" if found.unknown else ""
-    return f"{len(found.labels):,} of {of} contradict the label with {bounds}{unknown}"
+    verb = "contradicts" if found.compared == 1 else "contradict"
+    more = f"; of {found.unknown:,} more that would, confidence or CRIT is unknown" if found.unknown else ""
+    return f"{len(found.labels):,} of {of} {verb} the label with {bounds}{more}"
 
 
 def _rows(labels: Sequence[QuestionedLabel]) -> list[tuple[str, ...]]:
@@ -165,8 +168,8 @@ def questioned_text(found: Questioned) -> RenderableType:
         table = Table(*_HEADER, box=None, padding=(0, 2, 0, 0), pad_edge=False)
         for row in _rows(found.labels):
             table.add_row(*(Text(visible_line(cell)) for cell in row))
-        parts += [Text(), table]
-    return Group(*parts, Text(), Text(NOTE, style="dim"))
+        parts += [Text(), table, Text(), Text(NOTE, style="dim")]
+    return Group(*parts)
 
 
 def questioned_markdown(found: Questioned) -> str:
@@ -176,8 +179,8 @@ def questioned_markdown(found: Questioned) -> str:
         blocks.append(f"**{SIMULATED}**")
     blocks.append(markdown_inline(_head(found)))
     if found.labels:
-        blocks.append(markdown_table(_HEADER, _rows(found.labels)))
-    return "\n\n".join([*blocks, NOTE]) + "\n"
+        blocks += [markdown_table(_HEADER, _rows(found.labels)), NOTE]
+    return "\n\n".join(blocks) + "\n"
 
 
 def show_questioned(found: Questioned, form: str = "text", console: Console | None = None) -> None:
