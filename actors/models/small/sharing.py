@@ -24,7 +24,7 @@ from pathlib import Path
 from moot.actors.models.small import server
 from moot.protocols.errors import ModelUnavailable
 
-START_TIMEOUT_S = 600.0
+START_TIMEOUT_S = 180.0
 """Seconds that reading the weights may take, on a machine that is busy with other work; a server that dies before it is
 ready is told of at once."""
 
