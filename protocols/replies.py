@@ -127,6 +127,15 @@ def reply_path(model: type[BaseModel]) -> str:
     return made_by or f"{model.__module__}:{model.__qualname__}"
 
 
+def reply_name(path: str) -> str:
+    """A reply's type in an import path, without its module and what a factory made it of.
+
+    >>> reply_name("moot.protocols.replies:Position"), reply_name('moot.protocols.rubrics.sheet:mark_sheet({"a":1})')
+    ('Position', 'mark_sheet')
+    """
+    return path.partition(":")[2].partition("(")[0] or path
+
+
 Factory = TypeVar("Factory", bound=Callable[[str], type[BaseModel]])
 
 _MARKED = "makes_replies"

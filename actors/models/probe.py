@@ -11,6 +11,7 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.trial import LogprobsRefused, Trial
 from moot.actors.models.trial_calls import TrialCalls
 from moot.protocols.errors import CapabilityMissing, ConfigError
+from moot.protocols.replies import reply_name
 
 _log = structlog.get_logger(__name__)
 
@@ -94,7 +95,7 @@ def _say_what_is_free(profile: ModelProfile, model: Model, held: HeldTrial) -> N
     if profile.schemas == "free":
         _log.warning("replies are not held to a schema, and read as free JSON", model=model.name, why=held.why)
     else:
-        free = [each.reply.rpartition(":")[2] for each in profile.exceptions if each.schemas == "free"]
+        free = [reply_name(each.reply) for each in profile.exceptions if each.schemas == "free"]
         _log.warning(
             "some replies are not held to a schema, and read as free JSON", model=model.name, replies=free, why=held.why
         )

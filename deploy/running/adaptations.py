@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import BaseModel
 
 from moot.actors.models.model_profile import HeldAs, ModelProfile
-from moot.protocols.replies import reply_path
+from moot.protocols.replies import reply_name, reply_path
 
 HELD_STAGES = {
     "raw": "its own, before the schema's mask",
@@ -29,7 +29,9 @@ def adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[str]:
     if offers_schemas:
         said += ["replies are not held to a schema"] if profile.schemas == "free" else []
         said += ["labels are not listed in schemas"] if not profile.listed_labels else []
-        said += [f"{name(each.reply)}: {held_words(each.schemas, each.listed_labels)}" for each in profile.exceptions]
+        said += [
+            f"{reply_name(each.reply)}: {held_words(each.schemas, each.listed_labels)}" for each in profile.exceptions
+        ]
     return said + list(_of_logprobs(profile))
 
 
@@ -60,13 +62,4 @@ def held_rows(
     """Role, kind of reply, and how it is held, of the types that a protocol asks for by role family."""
     for family, kinds in replies.items():
         for reply in map(reply_path, kinds):
-            yield family, name(reply), held_words(*profile.way(reply))
-
-
-def name(reply: str) -> str:
-    """A reply's type without its module.
-
-    >>> name("moot.protocols.replies:Position")
-    'Position'
-    """
-    return reply.partition(":")[2] or reply
+            yield family, reply_name(reply), held_words(*profile.way(reply))
