@@ -138,7 +138,7 @@ def test_another_rubric_in_the_same_folder_is_refused(command: Command) -> None:
         (("sample-replies", "--rubric", "none.yaml"), "none.yaml: "),
         (("sample-replies", "--rubric", "typo.yaml"), "did you mean 'dimensions'?"),
         (("sample-replies", "--rubric", "inner.yaml"), "`dimensions.a`: unknown key 'passes_a'"),
-        (("sample-replies", "--passes", "0"), "'--passes'"),
+        (("sample-replies", "--passes", "0"), "--passes"),
         (("sample-replies", "--role", "agent=simulated"), "has no role 'agent'"),
         (("sample-replies", "--format", "jsn"), "did you mean 'json'?"),
     ],
