@@ -152,3 +152,21 @@ async def test_a_record_in_which_the_flag_itself_counted_is_resumed_and_reused(
     paid = replies().total()
     await hold(tmp_path / "reused", server, 1, **options, reuse=tmp_path / "whole")
     assert replies().total() == paid
+
+
+async def test_each_verdict_has_its_label_however_the_labels_are_written(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    """Labels that begin alike, hold quotes, or are not in Latin script."""
+    labels = ["No", "Not sure", 'the "big" one', "да", "да, но", "不", "不确定", "l'autre"]
+    cases = [{"id": f"c{n}", "question": "Which?", "labels": labels, "gold": gold} for n, gold in enumerate(labels)]
+    for number, label in enumerate(labels):
+        said = {"answer": label, "reasoning": f"Not {labels[number - 1]}.", "confidence": 0.9}
+        server.scripts[f"script-{number}"] = lambda step, user, said=said: said
+        server.by_key[f"c{number}/"] = f"script-{number}"
+    done = await hold(tmp_path / "run", server, len(cases), task=cases)
+    found = {row["case_id"]: (row["answer"], row["correct"]) for row in done.table("verdicts").to_pylist()}
+    assert found == {case["id"]: (case["gold"], True) for case in cases}
+    wanted = asked(server).values()
+    assert len(wanted) == len(cases)
+    assert all(each["json_schema"]["schema"]["properties"]["answer"]["enum"] == labels for each in wanted)
