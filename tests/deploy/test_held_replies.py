@@ -160,10 +160,13 @@ async def test_each_verdict_has_its_label_however_the_labels_are_written(
     """Labels that begin alike, hold quotes, or are not in Latin script."""
     labels = ["No", "Not sure", 'the "big" one', "да", "да, но", "不", "不确定", "l'autre"]
     cases = [{"id": f"c{n}", "question": "Which?", "labels": labels, "gold": gold} for n, gold in enumerate(labels)]
-    for number, label in enumerate(labels):
-        said = {"answer": label, "reasoning": f"Not {labels[number - 1]}.", "confidence": 0.9}
-        server.scripts[f"script-{number}"] = lambda step, user, said=said: said
-        server.by_key[f"c{number}/"] = f"script-{number}"
+
+    def labelled(step: str, _: str) -> dict[str, Any]:
+        number = int(step.partition("/")[0].removeprefix("c"))
+        return {"answer": labels[number], "reasoning": f"Not {labels[number - 1]}.", "confidence": 0.9}
+
+    server.scripts["labelled"] = labelled
+    server.by_key["/opening/"] = "labelled"
     done = await hold(tmp_path / "run", server, len(cases), task=cases)
     found = {row["case_id"]: (row["answer"], row["correct"]) for row in done.table("verdicts").to_pylist()}
     assert found == {case["id"]: (case["gold"], True) for case in cases}
