@@ -256,11 +256,9 @@ class CaseFloor:
 
     async def _request(self, ask: Ask, reply: type[R]) -> Turn[R] | Failure:
         binding = self._house.roles.binding(ask.role)
-        ask = msgspec.structs.replace(
-            ask, fingerprint=await self._house.fingerprint(ask), seconds_left=binding.timeout_s
-        )
+        ask = msgspec.structs.replace(await self._house.fingerprinted(ask), seconds_left=binding.timeout_s)
         recorded = self._recorded.get(ask.path)
-        if recorded is not None and recorded.fingerprint == ask.fingerprint:
+        if recorded is not None and recorded.fingerprint in ask.fingerprints:
             answered = recorded.answered
         else:
             if recorded is not None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+import msgspec
+
 from moot.actors.encoders.interface import Encoder
 from moot.actors.models.off_loop import off_loop_if_long
 from moot.actors.ports import Classifier, Crew, Library, Scribe
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import Roles
-from moot.actors.sent_request import fingerprint
+from moot.actors.sent_request import earlier_fingerprints, fingerprint, fingerprint_of_role
 from moot.actors.watch import UNWATCHED, Watch
 from moot.protocols.messages import Answered, Ask
 from moot.protocols.templates import Templates
@@ -57,10 +59,22 @@ class House:
     classifier: Classifier | None = None
     watch: Watch = UNWATCHED
 
-    async def fingerprint(self, ask: Ask) -> str:
-        """Of an ask as its role is bound and its template written in this run; a long one leaves the event loop."""
+    async def fingerprinted(self, ask: Ask) -> Ask:
+        """The ask with its fingerprint, as its role is bound and its template written in this run.
+
+        A long one leaves the event loop. The earlier ones are worked out only where a record may have them.
+        """
         binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
-        return await off_loop_if_long(ask.slots, fingerprint, ask, binding, template)
+        mark = await off_loop_if_long(ask.slots, fingerprint, ask, binding, template)
+        if binding.structured is None and self.reuse is None:
+            return msgspec.structs.replace(ask, fingerprint=mark)
+        earlier = await off_loop_if_long(ask.slots, earlier_fingerprints, ask, binding, template)
+        return msgspec.structs.replace(ask, fingerprint=mark, earlier_fingerprints=earlier)
+
+    async def shared_fingerprint(self, ask: Ask) -> str:
+        """What the place of a shared reply hangs on: it stays where records have it."""
+        binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
+        return await off_loop_if_long(ask.slots, fingerprint_of_role, ask, binding, template)
 
     async def close(self) -> None:
         """Let go what debates look up; once none is left."""

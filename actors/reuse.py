@@ -44,13 +44,14 @@ class _Index:
 
     def at_its_place(self, ask: Ask) -> Iterator[int]:
         """The usable reply recorded under the ask's own case, attempt and path, if its fingerprint is equal."""
-        found = self._by_place.find(_place(ask.fingerprint, *ask.key))
+        found = (number for mark in ask.fingerprints for number in self._by_place.find(_place(mark, *ask.key)))
         return (number for number in found if self._run.key(number) == ask.key)
 
     def anywhere(self, ask: Ask) -> Iterator[int]:
         """Usable replies to asks with an equal fingerprint, in order of case id, attempt and path."""
-        marks, found = self._run.replies["fingerprint"], self._by_fingerprint.find(ask.fingerprint)
-        return (number for number in found if marks[number].as_py() == ask.fingerprint)
+        marks = self._run.replies["fingerprint"]
+        found = (number for mark in ask.fingerprints for number in self._by_fingerprint.find(mark))
+        return (number for number in found if marks[number].as_py() in ask.fingerprints)
 
     def first_reply(self, reply_id: str) -> int | None:
         """The unreadable reply that the one of that id replaced."""

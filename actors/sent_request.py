@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import blake2b
 
 import msgspec
 from pydantic import BaseModel
 
 from moot.actors.models.interface import Offered
-from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema, reply_schema, slot_sizes
 from moot.actors.models.resolve import held_before_profiles, offered_schemas
 from moot.actors.models.scripts import bytes_per_character, texts_within
@@ -113,17 +113,35 @@ def bare_schema(binding: RoleBinding, offered: Offered, reply_model: type[BaseMo
 
 
 def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
-    """32 hex digits over everything that the reply depends on, except the ask's place in the debate."""
+    """32 hex digits over everything that the reply depends on, except the ask's place in the debate.
+
+    Equal requests have equal ones, whatever their roles say of `structured`: that of a role that says nothing.
+    """
+    return _fingerprint(ask, binding, template_hash, None)
+
+
+def earlier_fingerprints(ask: Ask, binding: RoleBinding, template_hash: str) -> tuple[str, ...]:
+    """Those that records may have for the same request in which a role's `structured` counted by itself."""
+    return tuple(_fingerprint(ask, binding, template_hash, said) for said in (False, True))
+
+
+def fingerprint_of_role(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
+    """As `fingerprint`, but for what the role says of `structured`, which counts by itself."""
+    return _fingerprint(ask, binding, template_hash, binding.structured)
+
+
+def _fingerprint(ask: Ask, binding: RoleBinding, template_hash: str, structured: bool | None) -> str:
+    """As of a role that says `structured`, and sends what this one does."""
     decoding = sent_decoding(binding, ask.decoding)
     held: tuple[tuple[str, bytes], ...] = ()
-    if binding.profile is not None:
-        held, decoding = _held_otherwise(ask, binding, binding.profile, decoding)
+    if binding.profile is not None or binding.structured is not structured:
+        held, decoding = _held_otherwise(ask, binding, decoding, structured)
     images = [blake2b(image.data, digest_size=16).digest() for image in ask.images]
     body = (
         binding.model,
         binding.base_url,
         binding.persona,
-        binding.structured,
+        structured,
         {name: getattr(decoding, name) for name in _SAMPLING},
         template_hash,
         ask.slots,
@@ -153,17 +171,22 @@ def _beside_sampling(decoding: Decoding) -> tuple[dict[str, object], ...]:
 
 
 def _held_otherwise(
-    ask: Ask, binding: RoleBinding, profile: ModelProfile, decoding: Decoding
+    ask: Ask, binding: RoleBinding, decoding: Decoding, structured: bool | None
 ) -> tuple[tuple[tuple[str, bytes], ...], Decoding]:
-    """The schema of a reply, where it is another than the bare one; empty where there is none instead of that.
+    """The schema of a reply, where it is another than the bare one of a role that says `structured`; empty where there
+    is none instead of that.
 
     Beside it the decoding that is sent with it.
     """
     offered, reply_model = offered_schemas(binding.model), load_reply(ask.reply)
-    held = held_schema(binding, offered, reply_model, ask.labels, reply_tokens(binding, decoding), ask.slots)
-    sent = decoding if held is None else profile.beside_schema(decoding)
-    if held == bare_schema(binding, offered, reply_model):
-        return (), sent
+    try:
+        held = held_schema(binding, offered, reply_model, ask.labels, reply_tokens(binding, decoding), ask.slots)
+    except ConfigError:  # nothing is sent: the ask fails
+        return (("unsent", b""),), decoding
+    sent = decoding if held is None or binding.profile is None else binding.profile.beside_schema(decoding)
+    with suppress(ConfigError):
+        if held == bare_schema(binding.model_copy(update={"structured": structured}), offered, reply_model):
+            return (), sent
     return (("schema", held.body if held is not None else b""),), sent
 
 

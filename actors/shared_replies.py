@@ -35,12 +35,12 @@ class SharedReplies:
             ask: as one case makes it; nothing of that case goes into the shared one.
         """
         body = msgspec.structs.replace(ask, labels=None, choices=(), aliases=())
-        content = await self._house.fingerprint(body)
+        content = await self._house.shared_fingerprint(body)
         digest = blake2b(f"{key}/{content}".encode(), digest_size=16).hexdigest()
         case_id = f"{SHARED}-{digest}"
         ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=SHARED)
         timeout_s = self._house.roles.binding(ask.role).timeout_s
-        ask = msgspec.structs.replace(ask, fingerprint=await self._house.fingerprint(ask), seconds_left=timeout_s)
+        ask = msgspec.structs.replace(await self._house.fingerprinted(ask), seconds_left=timeout_s)
         return await self._awaited(case_id, ask)
 
     async def _awaited(self, case_id: str, ask: Ask) -> Answered:

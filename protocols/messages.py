@@ -130,6 +130,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         labels, choices, aliases: the closed answer set, when the reply has an answer; see `Case`.
         sample: number of the sample among otherwise equal asks.
         fingerprint: hash of model, decoding, template text, persona, slots and images.
+        earlier_fingerprints: others that the same request may have in records from before equal ones had one only.
         seconds_left: deadline, counted from when the message is received.
         supersedes: id of the recorded reply that this one replaces, because its fingerprint no longer fits.
         unreadable: the recorded first reply, when the run ended before its model was asked again.
@@ -151,6 +152,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[Image, ...] = ()
     decoding: Decoding | None = None
     fingerprint: str = ""
+    earlier_fingerprints: tuple[str, ...] = ()
     seconds_left: float = 120.0
     supersedes: str = ""
     unreadable: Unreadable | None = None
@@ -161,6 +163,11 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, int, str]:
         """The journal's key of this ask."""
         return (self.case_id, self.attempt, self.path)
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """All under which a reply to this request may be recorded, its own first."""
+        return (self.fingerprint, *self.earlier_fingerprints)
 
     @property
     def step_key(self) -> str:

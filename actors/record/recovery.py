@@ -38,7 +38,7 @@ class History(msgspec.Struct, frozen=True):
         """The ask, with what is recorded of it already: a first reply that could not be read, and how many were stopped
         early. They are not paid for again."""
         first = self.unreadable.get(ask.path)
-        if first is None or first.fingerprint != ask.fingerprint:
+        if first is None or first.fingerprint not in ask.fingerprints:
             return msgspec.structs.replace(ask, cuts=self._cuts(ask, ask.path))
         known = first.answered
         reply_id = known.reply_id.removesuffix(INVALID_SUFFIX)
@@ -50,7 +50,7 @@ class History(msgspec.Struct, frozen=True):
         return path in self.cuts or path + INVALID_SUFFIX in self.cuts
 
     def _cuts(self, ask: Ask, call: str) -> int:
-        return self.cuts.get(call, []).count(ask.fingerprint)
+        return sum(cut in ask.fingerprints for cut in self.cuts.get(call, []))
 
 
 def vector_key(encoder: str, text_hash: str) -> str:

@@ -140,7 +140,7 @@ class RemoteCrew:
         for number, ask in open_asks.items():
             history = histories[ask.case_id, ask.attempt]
             recorded = {reply.path: reply for reply in history.replies}.get(ask.path)
-            if recorded is not None and recorded.fingerprint == ask.fingerprint:
+            if recorded is not None and recorded.fingerprint in ask.fingerprints:
                 self.resolve(number, recorded.answered)
             else:
                 again[number] = history.go_on_with(ask)

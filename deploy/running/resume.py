@@ -33,10 +33,12 @@ _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env", "profile"})
 _BEFORE = {
     "answer_first": True,
     "context": {"by": "rules"},
+    "crit.rivals": "printed",
     "crit_scope": "latest",
     "debate.failed_openings": "leave-out",
     "debate.show_confidence": True,
     "gate.require_complete": False,
+    "kappa": {"start": 0.9, "delta": 1.2},
     "openings": "blind",
     "order": "given",
     "panel": "topics",
@@ -45,6 +47,9 @@ _BEFORE = {
     "topics.ask_balance": False,
 }
 """What runs did whose record is older than a setting."""
+
+_ROLE_BEFORE = {"reasoning_tokens": 4000, "stop": [], "extra": {}}
+"""The same of a role's keys; of those that are not here, None."""
 
 _SHOWN = 8
 """Differences that an error names."""
@@ -138,7 +143,12 @@ def check_resumable(prepared: Prepared, afresh: str = "--out NEW", *, reuses: bo
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What resuming cannot allow, as `key: was X, now Y`."""
+    """What resuming cannot allow, as `key: was X, now Y`; the templates first, in one line."""
+    old, new = was.get("templates") or {}, now.get("templates") or {}
+    rewritten = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
+    if rewritten:  # nobody can set these as they were
+        more = f" and {len(rewritten) - _SHOWN} more" if len(rewritten) > _SHOWN else ""
+        yield f"templates: {', '.join(rewritten[:_SHOWN])}{more} read otherwise than they did"
     for key in _FIXED:
         yield from _leaves(key, was.get(key), now.get(key))
     if was.get("task_digest") != now.get("task_digest"):
@@ -151,10 +161,6 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         yield _changed("docs_digest", was.get("docs_digest"), now.get("docs_digest"))
     yield from _leaves("", was.get("settings") or {}, now.get("settings") or {})
     yield from _leaves("roles", _comparable(was.get("bindings")), _comparable(now.get("bindings")))
-    old, new = was.get("templates") or {}, now.get("templates") or {}
-    for name in sorted(old.keys() & new.keys()):
-        if old[name] != new[name]:
-            yield _changed(f"template {name}", old[name], new[name])
     if was.get("reuse") is not None and now.get("reuse") is None:
         yield _changed("reuse", was.get("reuse"), None)
     before, after = was.get("limit"), now.get("limit")
@@ -164,9 +170,12 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 
 
 def _comparable(bindings: Any) -> dict[str, list[dict[str, Any]]]:
-    """Bindings without what may change while a run is resumed."""
+    """Bindings without what may change while a run is resumed, and with what an older record did not say."""
     return {
-        family: [{key: value for key, value in member.items() if key not in _FREE_OF_ROLES} for member in members]
+        family: [
+            {key: value for key, value in (_ROLE_BEFORE | member).items() if key not in _FREE_OF_ROLES}
+            for member in members
+        ]
         for family, members in (bindings or {}).items()
     }
 
@@ -191,7 +200,7 @@ def _leaves(key: str, was: Any, now: Any) -> Iterator[str]:
 
 def _models_of(value: Any) -> Any:
     """Members of a role by their models' names, where their number differs; anything else as it is."""
-    if isinstance(value, list) and all(isinstance(member, Mapping) and "model" in member for member in value):
+    if isinstance(value, list) and value and all(isinstance(each, Mapping) and "model" in each for each in value):
         return ", ".join(str(member["model"]) for member in value)
     return value
 

@@ -13,7 +13,14 @@ from moot.actors.models.anthropic_wire import encode_request as encode_for_anthr
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import encode_request
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import fingerprint, held_schema, reply_tokens, sent_decoding
+from moot.actors.sent_request import (
+    earlier_fingerprints,
+    fingerprint,
+    fingerprint_of_role,
+    held_schema,
+    reply_tokens,
+    sent_decoding,
+)
 from moot.protocols.messages import Ask, Decoding, Message
 from moot.protocols.replies import FreeText, Position
 
@@ -115,3 +122,40 @@ def test_local_weights_are_left_free_without_a_profile_as_before_they_could_be_h
         ASK, RoleBinding(model="local/models/m", structured=False, profile=held), "00"
     )
     assert fingerprint(ASK, RoleBinding(model="local/models/m", profile=held), "00") != fingerprint(ASK, free, "00")
+
+
+URL = "http://h/v1#m"
+
+
+@pytest.mark.parametrize(
+    ("model", "profile", "said"),
+    [
+        (URL, ModelProfile(schemas="free"), False),
+        (URL, ModelProfile(schemas="vllm"), True),
+        (URL, None, False),  # as before there were profiles
+        ("openai/m", None, True),
+        ("openai/m", ModelProfile(schemas="openai"), True),
+    ],
+)
+def test_equal_requests_have_equal_fingerprints_whatever_their_roles_say(
+    model: str, profile: ModelProfile | None, said: bool
+) -> None:
+    silent, told = (RoleBinding(model=model, profile=profile, structured=each) for each in (None, said))
+    assert fingerprint(ASK, told, "00") == fingerprint(ASK, silent, "00") == fingerprint_of_role(ASK, silent, "00")
+    # records in which the role's word counted still fit
+    assert fingerprint_of_role(ASK, told, "00") in earlier_fingerprints(ASK, silent, "00")
+    assert fingerprint_of_role(ASK, told, "00") in earlier_fingerprints(ASK, told, "00")
+
+
+@pytest.mark.parametrize(
+    ("model", "profile", "said"),
+    [(URL, ModelProfile(schemas="vllm"), False), (URL, None, True), ("openai/m", None, False)],
+)
+def test_a_free_reply_and_a_held_one_never_fit_each_other(model: str, profile: ModelProfile | None, said: bool) -> None:
+    silent, told = (RoleBinding(model=model, profile=profile, structured=each) for each in (None, said))
+
+    def known(binding: RoleBinding) -> set[str]:
+        found = (fingerprint, fingerprint_of_role)
+        return {each(ASK, binding, "00") for each in found} | {*earlier_fingerprints(ASK, binding, "00")}
+
+    assert not known(silent) & known(told)

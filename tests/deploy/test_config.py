@@ -215,37 +215,6 @@ def test_what_may_change_while_a_run_goes_on() -> None:
     assert list(differences(describe(prepare(first)), describe(prepare(second)))) == []
 
 
-def test_a_record_from_before_a_setting_can_be_gone_on_with_as_it_was(tmp_path: Path) -> None:
-    old = describe(prepare(RunConfig(out=str(tmp_path / "run"))))
-    for part, names in (("gate", {"require_complete"}), ("debate", {"failed_openings", "show_confidence"})):
-        old["settings"][part] = {key: value for key, value in old["settings"][part].items() if key not in names}
-    del old["settings"]["answer_first"]
-    now = RunConfig(out=str(tmp_path / "run"))
-    assert list(differences(old, describe(prepare(now)))) == [
-        "debate.show_confidence: was True, now False",
-        "gate.require_complete: was False, now True",
-    ]
-    before = {"gate.require_complete": False, "debate.show_confidence": True}
-    as_it_was = RunConfig.build(None, {"out": str(tmp_path / "run"), "set": before})
-    assert list(differences(old, describe(prepare(as_it_was)))) == []
-
-
-@pytest.mark.parametrize(
-    ("protocol", "newer"),
-    [
-        ("constructor-auditor", {"answer_first": True, "passages": 0, "sections": "always"}),
-        ("evince", {"answer_first": True}),
-    ],
-)
-def test_a_record_from_before_a_protocols_setting_was_made_with_what_it_did_then(
-    protocol: str, newer: dict[str, Any], tmp_path: Path
-) -> None:
-    config = RunConfig.build(None, {"protocol": protocol, "out": str(tmp_path / "run"), "set": newer})
-    now = describe(prepare(config))
-    old = now | {"settings": {key: value for key, value in now["settings"].items() if key not in newer}}
-    assert list(differences(old, now)) == []
-
-
 def test_an_empty_file_and_a_record_are_read(tmp_path: Path) -> None:
     assert read_yaml(written(tmp_path, "")) == {}
     assert read_yaml(written(tmp_path, "schema_version: 1\nseed: 2\nsessions: []\nmodels: {}")) == {"seed": 2}
@@ -253,36 +222,3 @@ def test_an_empty_file_and_a_record_are_read(tmp_path: Path) -> None:
 
 def test_dotted_and_nested_settings_are_one_tree() -> None:
     assert nested({"a.b.c": 1, "a": {"b.d": 2}, "e": [3]}) == {"a": {"b": {"c": 1, "d": 2}}, "e": [3]}
-
-
-@pytest.mark.parametrize(
-    ("protocol", "task", "group", "change", "said"),
-    [
-        ("evince", "sample", "order", {"order": "seeded"}, "order: was given, now seeded"),
-        ("ceda", "sample-claims", "context", {"context.by": "model"}, "context.by: was rules, now model"),
-    ],
-)
-def test_a_record_older_than_a_setting_goes_on_as_it_was(
-    protocol: str, task: str, group: str, change: dict[str, Any], said: str, tmp_path: Path
-) -> None:
-    def described(**given: Any) -> dict[str, Any]:
-        return describe(
-            prepare(RunConfig.build(None, {"protocol": protocol, "task": task, "out": str(tmp_path), **given}))
-        )
-
-    was = described()
-    del was["settings"][group]
-    assert list(differences(was, described())) == []
-    assert said in list(differences(was, described(set=change)))
-
-
-def test_a_socrasynth_record_older_than_its_steps_goes_on_as_it_was(tmp_path: Path) -> None:
-    def described(**given: Any) -> dict[str, Any]:
-        return describe(prepare(RunConfig.build(None, {"protocol": "socrasynth", "out": str(tmp_path), **given})))
-
-    was = described()
-    for later in ("openings", "crit_scope", "panel"):
-        del was["settings"][later]
-    del was["settings"]["topics"]["ask_balance"]
-    assert list(differences(was, described())) == []
-    assert list(differences(was, described(set={"panel": "whole"}))) == ["panel: was topics, now whole"]

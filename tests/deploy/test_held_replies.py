@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from scripted_server import ScriptedServer
 
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.trial import STEP_KEY
+from moot.actors.sent_request import fingerprint_of_role
 from moot.deploy.running.run import arun
 
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(3)]
@@ -26,9 +29,8 @@ def server() -> Iterator[ScriptedServer]:
 
 
 async def hold(out: Path, server: ScriptedServer, limit: int, **options: Any) -> Any:
-    return await arun(
-        task=CASES, limit=limit, protocol="single-agent", model=server.model, engine="inline", out=out, **options
-    )
+    fields: dict[str, Any] = {"task": CASES, "protocol": "single-agent", "model": server.model, **options}
+    return await arun(limit=limit, engine="inline", out=out, **fields)
 
 
 def asked(server: ScriptedServer) -> dict[str, Any]:
@@ -113,3 +115,61 @@ async def test_all_roles_are_held_or_free_as_the_flag_says(
     assert done.table("turns")["held"].to_pylist() == [structured != "off"]
     (body,) = [json.loads(body) for step, body in server.bodies.items() if step != STEP_KEY]
     assert (body["temperature"], body["max_tokens"]) == (0.7, 77)
+
+
+@pytest.mark.parametrize(("usual", "said"), [("free", "off"), ("held", "on")])
+async def test_a_reply_is_reused_where_a_flag_changes_nothing_that_is_sent(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, usual: str, said: str
+) -> None:
+    if usual == "free":
+        found = ModelProfile(schemas="free")
+        monkeypatch.setattr("moot.deploy.running.checks._probe", lambda *_: asyncio.sleep(0, found))
+    await hold(tmp_path / "usual", server, 2)
+    paid = server.calls.total() - server.calls[STEP_KEY]
+    await hold(tmp_path / "said", server, 2, structured=said, reuse=tmp_path / "usual")
+    await hold(tmp_path / "back", server, 2, reuse=tmp_path / "said")
+    assert server.calls.total() - server.calls[STEP_KEY] == paid == 2
+
+
+@pytest.mark.parametrize("structured", ["on", "off"])
+async def test_a_record_in_which_the_flag_itself_counted_is_resumed_and_reused(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, structured: str
+) -> None:
+    def replies() -> Counter[str]:
+        return Counter({step: calls for step, calls in server.calls.items() if step != STEP_KEY})
+
+    options: dict[str, Any] = {"structured": structured, "protocol": "majority-vote"}
+    with monkeypatch.context() as patched:
+        patched.setattr("moot.actors.house.fingerprint", fingerprint_of_role)
+        stopped = await hold(tmp_path / "run", server, 2, **options, max_tokens=2000)
+    assert stopped.status == "stopped"
+    assert replies().total() % 9, "a debate was under way"
+    await hold(tmp_path / "run", server, 2, **options)
+    assert (replies().total(), set(replies().values())) == (18, {1})
+    with monkeypatch.context() as patched:
+        patched.setattr("moot.actors.house.fingerprint", fingerprint_of_role)
+        await hold(tmp_path / "whole", server, 1, **options, seed=1)
+    paid = replies().total()
+    await hold(tmp_path / "reused", server, 1, **options, reuse=tmp_path / "whole")
+    assert replies().total() == paid
+
+
+async def test_each_verdict_has_its_label_however_the_labels_are_written(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    """Labels that begin alike, hold quotes, or are not in Latin script."""
+    labels = ["No", "Not sure", 'the "big" one', "да", "да, но", "不", "不确定", "l'autre"]
+    cases = [{"id": f"c{n}", "question": "Which?", "labels": labels, "gold": gold} for n, gold in enumerate(labels)]
+
+    def labelled(step: str, _: str) -> dict[str, Any]:
+        number = int(step.partition("/")[0].removeprefix("c"))
+        return {"answer": labels[number], "reasoning": f"Not {labels[number - 1]}.", "confidence": 0.9}
+
+    server.scripts["labelled"] = labelled
+    server.by_key["/opening/"] = "labelled"
+    done = await hold(tmp_path / "run", server, len(cases), task=cases)
+    found = {row["case_id"]: (row["answer"], row["correct"]) for row in done.table("verdicts").to_pylist()}
+    assert found == {case["id"]: (case["gold"], True) for case in cases}
+    wanted = asked(server).values()
+    assert len(wanted) == len(cases)
+    assert all(each["json_schema"]["schema"]["properties"]["answer"]["enum"] == labels for each in wanted)

@@ -8,17 +8,25 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
+from oldest_records import oldest
 
 import moot
 from moot.deploy.reading.summaries.summary import summarise
 
 NEW = ["reasoning_tokens", "reasoning", "reading"]
-OPTIONS: dict[str, Any] = {"task": "sample", "protocol": "majority-vote", "engine": "inline", "limit": 3}
+OPTIONS: dict[str, Any] = {
+    "task": "sample",
+    "protocol": "majority-vote",
+    "engine": "inline",
+    "limit": 3,
+    "set": {"gate.require_complete": False, "debate.show_confidence": True},  # as runs did then
+}
 
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A finished run whose files have not the new columns."""
+    """A finished run whose files have not the new columns and keys."""
     out = tmp_path / "old"
     moot.run(**OPTIONS, out=out)
     _age(out)
@@ -33,6 +41,8 @@ def _age(out: Path) -> None:
     for file in (out / "parts").glob("*.json"):  # without checksums, as they were then
         part = json.loads(file.read_bytes().splitlines()[0])
         file.write_text(json.dumps({"tables": part["tables"], "covers": part["covers"]}))
+    run_yaml = out / "run.yaml"
+    run_yaml.write_text(yaml.safe_dump(oldest(yaml.safe_load(run_yaml.read_text())), sort_keys=False))
 
 
 def test_it_is_counted(old: Path) -> None:
