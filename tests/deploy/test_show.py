@@ -351,7 +351,7 @@ def test_only_selene_gates_are_read_as_such() -> None:
 def test_a_failed_opening_is_not_shown_as_agreement() -> None:
     of_two = GATE | {"unanimous": False, "equal": True, "complete": False, "require_unanimity": True}
     last = gate_signals(of_two | {"require_complete": True})[3:]
-    assert last == [("unanimous", "incomplete", "yes", "pass"), ("every opening valid", "no", "yes", "fail")]
+    assert last == [("unanimous", "incomplete", "yes", "not tested"), ("every opening valid", "no", "yes", "fail")]
     assert gate_signals(of_two | {"require_complete": False})[4] == ("every opening valid", "no", "off", "off")
 
 

@@ -26,6 +26,16 @@ DEEPER = {**POINT, "deeper": {"reasons": [{**POINT, "text": "from below"}], "riv
 READ = {"missing": "", "calls": 2, "depth": 1, "reasons": [DEEPER], "rivals": [RIVAL]}
 
 
+def test_who_opens_is_shown_first(planted: Callable[..., Path], session: Any) -> None:
+    session.case("c1", labels=("HCV", "HBV"), gold="HCV")
+    for turn in ("round/0/agent/0", "round/0/agent/1"):
+        session.reply("c1", turn, 5, data=json.dumps({"distribution": [], "arguments": ["one"]}))
+    session.event("c1", "round", "round/0", {"round": 0, "order": ["agent/1", "agent/0"]})
+    session.verdict("c1", "HBV", "stalled")
+    found = transcript(planted(session), "c1").sections[0]
+    assert [turn.path for turn in found.turns] == ["round/0/agent/1", "round/0/agent/0"]
+
+
 @pytest.fixture
 def debate(planted: Callable[..., Path], session: Any) -> Path:
     session.case("c1", labels=("HCV", "HBV", EVIL), gold="HCV")

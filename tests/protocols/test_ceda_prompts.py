@@ -89,7 +89,7 @@ async def test_role_and_instruction_stand_in_the_system_prompts_of_debaters_and_
 
 async def test_the_system_prompt_names_what_is_at_odds_and_nothing_of_its_text() -> None:
     system, _ = rendered(await debate(passage=ODD), "turn/2")
-    assert "seem to be at odds: E1 and E2 (their numbers differ)." in system
+    assert "at odds, some of which only the other debater sees: E1 and E2 (their numbers differ)." in system
     assert "You are shown a part of the evidence" in system
     assert "193" not in system
     plain, _ = rendered(await debate(passage="It is so."), "turn/2")

@@ -97,7 +97,8 @@ def _unanimity(data: Mapping[str, Any]) -> Signal:
     said = "no" if not equal else "yes" if data.get("complete", True) else "incomplete"
     if not data.get("require_unanimity"):
         return Signal("unanimous", said, "off", "off")
-    return Signal("unanimous", said, "yes", "pass" if equal else "fail")
+    untested = said == "incomplete" and data.get("require_complete")
+    return Signal("unanimous", said, "yes", "not tested" if untested else "pass" if equal else "fail")
 
 
 def _openings(data: Mapping[str, Any]) -> list[Signal]:

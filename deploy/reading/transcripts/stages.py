@@ -32,6 +32,7 @@ _STAGES = (
     (re.compile(r"assessment/"), "Judges under a rubric"),
     (re.compile(r"state/\d+$"), "State, version by version"),
 )
+_AGENT, _AFTER_ALL = re.compile(r"\bagent/(\d+)"), 1000
 _CRIT = re.compile(r"crit/(round/\d+/.*)")
 _ASSESSMENT = re.compile(r"assessment/(opening|challenge)(?:/|$)")
 
@@ -49,7 +50,10 @@ def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: M
     Args:
         began: by path, when it was asked.
     """
-    turns = sorted(turns, key=lambda each: (natural(step_of(each.path)), not each.superseded))
+    events = list(events)
+    orders = [each.data.get("order") for each in events if each.kind == "round"]
+    last_opens = any(isinstance(order, list) and order != sorted(order, key=natural) for order in orders)
+    turns = sorted(turns, key=lambda each: (natural(_by_speaker(step_of(each.path), last_opens)), not each.superseded))
     events = sorted(events, key=lambda each: (_parts_first(each.path), each.kind != "round", each.kind))
     if any(_stage(turn.path)[0][0] == len(_STAGES) for turn in turns):
         return _by_time(turns, events, began)
@@ -59,6 +63,15 @@ def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: M
     for event in events:
         sections.setdefault(_stage(event.path), ([], []))[1].append(event)
     return [_section(stage, found) for stage, found in sorted(sections.items(), key=lambda item: item[0])]
+
+
+def _by_speaker(path: str, last_opens: bool) -> str:
+    """A path that sorts by who speaks first, where the last agent opens each round.
+
+    >>> _by_speaker("round/1/agent/2", True) < _by_speaker("round/1/agent/0", True)
+    True
+    """
+    return _AGENT.sub(lambda found: f"agent/{_AFTER_ALL - int(found[1])}", path) if last_opens else path
 
 
 def _by_time(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
