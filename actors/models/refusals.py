@@ -79,7 +79,7 @@ _WORDS = {
     "reasoning_effort": rf"reasoning[_.]effort|{_as_setting('reasoning')}",  # the Responses API has it in `reasoning`
     "stop": rf"{_as_setting('stop')}|stop sequences?",
     "store": _as_setting("store"),
-    "include": _as_setting("include"),
+    "include": r"(?<=['\"`])include(?=['\"`])",
 }
 
 

@@ -165,12 +165,14 @@ class _Desk:
     async def _ask_history(self, batch: list[tuple[CaseKey, asyncio.Future[History]]]) -> None:
         try:
             await self.rows.drained()
-            raw = await self.writer.call_until_done("history", [key for key, _ in batch])
+            life, raw = await self.writer.call_until_done("history", [key for key, _ in batch])
             found = msgspec.msgpack.decode(raw, type=list[History])
         except Exception as error:  # of those who asked; the next ones are asked for by themselves
             _refuse(batch, error)
             return
-        for (_, answer), history in zip(batch, found, strict=True):
+        for (key, answer), history in zip(batch, found, strict=True):
+            if history.vectors:  # they may only be buffered there, and are noted by nobody again
+                self._noted_in.setdefault(key, life)
             if not answer.done():
                 answer.set_result(history)
 

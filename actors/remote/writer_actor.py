@@ -62,10 +62,10 @@ class WriterActor(RunActor):
         await self._up()
         return await self._recorder.commit(msgspec.msgpack.decode(raw, type=list[Closing]))
 
-    async def history(self, keys: list[tuple[str, int]]) -> bytes:
-        """See `Recorder.history`."""
+    async def history(self, keys: list[tuple[str, int]]) -> tuple[str, bytes]:
+        """The life of the writer, and what `Recorder.history` gives, encoded."""
         await self._up()
-        return msgspec.msgpack.encode(await self._recorder.history(keys))
+        return self._recorder.life, msgspec.msgpack.encode(await self._recorder.history(keys))
 
     async def so_far(self, keys: list[tuple[str, int]]) -> tuple[int, int]:
         """See `Arrivals.so_far`."""

@@ -33,7 +33,7 @@ def warn(prepared: Prepared) -> None:
     if unread := nested(prepared.config.set).keys() & getattr(prepared.protocol, "unread_settings", ()):
         _log.warning(
             "set, but without effect beside the other settings: a solo run reads none of a debate, its gate and judges"
-            if prepared.settings["agents"] == 1
+            if prepared.settings.get("agents") == 1
             else "set, but without effect beside the other settings",
             protocol=prepared.protocol.name,
             settings=sorted(unread),

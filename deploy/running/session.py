@@ -13,6 +13,7 @@ import structlog
 
 from moot.actors.arena import Archive, Arena, Past, Runtime
 from moot.actors.desk import Person
+from moot.actors.limits.gate import BudgetSpent
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.owner import Owner
@@ -195,7 +196,9 @@ class Session:
         config = self._prepared.config
         if self._out_of_time:
             return f"--max-minutes {config.max_minutes:g} is over"
-        rest = None if left is None else rest_of(self._prepared.record, left, self._prepared.prices)
+        rest = None
+        if left is not None and arena.stopped_by.startswith(BudgetSpent.kind):
+            rest = rest_of(self._prepared.record, left, self._prepared.prices)
         return in_words(arena.stopped_by, config, rest)
 
     async def _follow(self, archive: Archive) -> None:

@@ -13,6 +13,7 @@ from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.tables import read_table
 from moot.deploy.running.config import RunConfig
+from moot.protocols.case import is_shared_id
 
 SAYS = ": "
 """Between a bound that allows no more and what the next call wanted of it."""
@@ -49,7 +50,7 @@ def rest_of(folder: RunFolder, left: int, prices: Mapping[str, Price]) -> Rest:
     of_finished, under_way = {"tokens": 0.0, "usd": 0.0}, {"tokens": 0.0, "usd": 0.0}
     turns = read_table(folder, "turns", ["model", "reused_from", "prompt_tokens", "completion_tokens"])
     for row in turns.filter(turns["reused_from"].is_null()).to_pylist():
-        if row["case_id"] in ended and row["case_id"] not in finished:
+        if is_shared_id(row["case_id"]) or (row["case_id"] in ended and row["case_id"] not in finished):
             continue
         counted = of_finished if row["case_id"] in finished else under_way
         prompt, completion = row["prompt_tokens"], row["completion_tokens"]

@@ -40,4 +40,4 @@ def remark(absent: int, cases: int) -> str:
     """One line about the cases that are not scored; empty where that is none of them, or all. Raises nothing."""
     if not 0 < absent < cases:
         return ""
-    return f"{absent:,} of {cases:,} cases have no gold answer (blank, null, N/A, NaN or None): they are not scored"
+    return f"{absent:,} of {cases:,} cases have no gold answer: they are not scored"

@@ -9,7 +9,7 @@ import msgspec
 from moot.protocols.case import Case, Criterion, Domain, Image, JudgedReply, LabelledCase
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import fold
-from moot.protocols.tasks.absent_gold import is_absent
+from moot.protocols.tasks.absent_gold import is_blank
 from moot.protocols.tasks.claim_fields import spelled_out
 from moot.protocols.tasks.essays import scores_of
 from moot.protocols.tasks.label_set import LabelSet
@@ -68,7 +68,7 @@ def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
     if choices and len(choices) != len(labels or ()):
         raise row.error("choices", f"expected one text per label ({len(labels or ())}), found {len(choices)}")
     gold = row.values.get("gold")
-    gold = next(iter(reference.accepted), None) if is_absent(gold, labels or ()) else row.checked("gold", gold)
+    gold = next(iter(reference.accepted), None) if is_blank(gold) else row.checked("gold", gold)
     for field, text in (("gold", gold), *(("accepted", each) for each in reference.accepted)):
         if text is not None and labels is not None and text not in labels:
             raise row.error(field, f"expected one of {', '.join(labels)}, found {shown(text)}")

@@ -8,7 +8,7 @@ from functools import partial
 from moot.protocols.case import Case, Reference
 from moot.protocols.claims import SUPPORTED, answered_claim
 from moot.protocols.errors import ConfigError
-from moot.protocols.tasks.absent_gold import is_absent
+from moot.protocols.tasks.absent_gold import is_absent, is_blank
 from moot.protocols.tasks.claim_rows import Claim, claims_task
 from moot.protocols.tasks.formats import jsonl_rows
 from moot.protocols.tasks.row import Row
@@ -80,7 +80,8 @@ def refer_nq(row: Row) -> Reference:
 
 def _accepted(row: Row) -> tuple[str, ...]:
     value = row.values.get("answer")
-    if is_absent(value):
+    alone = isinstance(value, list) and len(value) == 1 and not is_blank(value[0])
+    if is_absent(value[0] if alone else value):
         return ()
     return (row.text("answer"),) if isinstance(value, str) else row.texts("answer")
 

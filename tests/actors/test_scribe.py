@@ -34,7 +34,7 @@ class _Writer(Peer):
             self.reading.set()
             await self.goes_on.wait()
             raise RecordError("the disk hiccups")
-        return msgspec.msgpack.encode([History() for _ in args[0]])
+        return "life", msgspec.msgpack.encode([History() for _ in args[0]])
 
 
 @leaping
@@ -72,6 +72,8 @@ class _Reborn(Peer):
         self.lived, self.ended_in = "first", list[str]()
 
     async def call(self, method: str, *args: Any) -> Any:
+        if method == "history":
+            return self.lived, msgspec.msgpack.encode([History(vectors={"e/t": b""}) for _ in args[0]])
         if method == "take_rows":
             life, self.lived = self.lived, "second"
             return life
@@ -94,6 +96,17 @@ async def test_a_verdict_says_which_life_of_the_writer_took_its_first_note() -> 
     scribe.put_event("c000", 0, Event("round", "round/1"))
     assert await scribe.commit(ends[0])
     assert writer.ended_in == ["first", "", "second"]
+
+
+@leaping
+async def test_embeddings_that_were_read_from_an_earlier_life_may_be_lost_with_it() -> None:
+    """They were told by it, perhaps not yet written, and a debate that has them does not note them again."""
+    writer = _Reborn()
+    scribe = RemoteScribe([writer], "moderator")
+    await scribe.history("c000", 0)
+    writer.lived = "second"
+    assert not await scribe.commit(Closing(case_id="c000", attempt=0, replies={}, answer="Yes", how="told"))
+    assert writer.ended_in == ["first"]
 
 
 class _Granting(Peer):

@@ -51,8 +51,7 @@ def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: M
         began: by path, when it was asked.
     """
     events = list(events)
-    orders = [each.data.get("order") for each in events if each.kind == "round"]
-    last_opens = any(isinstance(order, list) and order != sorted(order, key=natural) for order in orders)
+    last_opens = any(_is_reversed(each.data.get("order")) for each in events if each.kind == "round")
     turns = sorted(turns, key=lambda each: (natural(_by_speaker(step_of(each.path), last_opens)), not each.superseded))
     events = sorted(events, key=lambda each: (_parts_first(each.path), each.kind != "round", each.kind))
     if any(_stage(turn.path)[0][0] == len(_STAGES) for turn in turns):
@@ -65,11 +64,18 @@ def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: M
     return [_section(stage, found) for stage, found in sorted(sections.items(), key=lambda item: item[0])]
 
 
+def _is_reversed(order: object) -> bool:
+    """Whether a round's `order` is that of the agents from the last to the first."""
+    if not isinstance(order, list) or len(order) < 2 or not all(isinstance(each, str) for each in order):
+        return False
+    return order == sorted(order, key=natural, reverse=True)
+
+
 def _by_speaker(path: str, last_opens: bool) -> str:
     """A path that sorts by who speaks first, where the last agent opens each round.
 
-    >>> _by_speaker("round/1/agent/2", True) < _by_speaker("round/1/agent/0", True)
-    True
+    >>> _by_speaker("round/1/agent/2", True), _by_speaker("round/1/agent/2", False)
+    ('round/1/agent/998', 'round/1/agent/2')
     """
     return _AGENT.sub(lambda found: f"agent/{_AFTER_ALL - int(found[1])}", path) if last_opens else path
 
