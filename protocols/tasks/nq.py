@@ -80,10 +80,11 @@ def refer_nq(row: Row) -> Reference:
 
 def _accepted(row: Row) -> tuple[str, ...]:
     value = row.values.get("answer")
-    alone = isinstance(value, list) and len(value) == 1 and not is_blank(value[0])
-    if is_absent(value[0] if alone else value):
+    if isinstance(value, list) and len(value) == 1 and not is_blank(value[0]):
+        value = value[0]
+    if is_absent(value):
         return ()
-    return (row.text("answer"),) if isinstance(value, str) else row.texts("answer")
+    return (row.text("answer"),) if isinstance(row.values.get("answer"), str) else row.texts("answer")
 
 
 def _claims(row: Row) -> Iterator[Claim]:
