@@ -50,7 +50,6 @@ NOT_RUN = {
     "needs a collector": 1,
     "needs a key and a server of yours": 1,
     "needs machines of a cloud": 1,
-    "needs data that is not ours to pass on": 3,
     "needs the extra sentence-transformers": 2,
     "needs the extra setfit": 1,
     "needs weights of yours": 1,

