@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from houses import hold, same_for_all
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 
 from moot.actors.early_stop import EarlyStop
 from moot.actors.intrinsic import intrinsic_of

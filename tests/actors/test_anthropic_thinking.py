@@ -12,7 +12,7 @@ from anthropic.types import Message as SdkMessage
 from anthropic.types import OutputTokensDetails, TextBlock, ThinkingBlock
 from anthropic.types import Usage as SdkUsage
 from anthropic.types.output_config_param import OutputConfigParam
-from loopback import served
+from openai_server import served
 from pydantic import TypeAdapter
 
 import moot

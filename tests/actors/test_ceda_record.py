@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from houses import Held, assert_equal_records, hold
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 
 from moot.actors.record import read_back
 from moot.actors.record.as_written import Snapshot

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from houses import Held, hold, stable_rows
 from msgspec import structs
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 
 from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding

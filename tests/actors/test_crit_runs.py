@@ -12,8 +12,7 @@ import pytest
 from five_protocols import template
 from houses import Held, hold
 from many_settings import key_of, made_cases
-from scripted_server import ScriptedServer
-from simulate_server import simulated_server
+from openai_server import ScriptedServer, simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.roles import RoleBinding

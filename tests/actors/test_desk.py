@@ -11,7 +11,7 @@ import moderated_debate
 import pytest
 from houses import Held, assert_equal_records, hold
 from moderated_debate import Aside, Moderated, Scripted, Thinking
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 from structlog.testing import capture_logs
 
 from moot.actors.arena import Arena

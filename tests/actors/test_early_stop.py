@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from houses import stable_rows
+from openai_server import simulated_server
 from pydantic import ValidationError
-from simulate_server import simulated_server
 
 import moot
 from moot.actors.agent import Agent

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 from moot.actors.encoders.embeddings_wire import decode_reply, encode_request
 from moot.actors.encoders.endpoint import EmbeddingsEndpoint

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 from houses import Held, hold, make_spec, same_for_all
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 from moot.actors.arena import Arena
 from moot.actors.floor import CaseFloor

@@ -17,7 +17,7 @@ import pytest
 from five_protocols import FIVE, PICTURE, AllFive
 from floor_behaviours import BEHAVIOURS, NO_VERDICTS, AllShared, Behaviours, TwoSteps
 from houses import RUNTIMES, Held, assert_equal_records, hold, hold_elsewhere, make_spec
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 
 from moot.actors.arena import Arena
 from moot.actors.floor import CaseFloor

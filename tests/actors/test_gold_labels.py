@@ -14,7 +14,7 @@ import pytest
 from five_protocols import AllFive
 from houses import Held, hold, same_for_all, stable_rows
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 
 from moot.actors.moderator import Assignment
 from moot.actors.record.recovery import History

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loopback import answers, served
+from openai_server import answers, served
 
 from moot.actors.early_stop import REPETITION, EarlyStop, watched
 from moot.actors.intrinsic import intrinsic_of

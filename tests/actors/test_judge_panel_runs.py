@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from houses import Held, hold
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.roles import RoleBinding

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import unused_port
-from loopback import Handler, answers, served, served_raw
+from openai_server import Handler, answers, served, served_raw
 from structlog.testing import capture_logs
 
 from moot.actors.models.anthropic_sdk import AnthropicModel

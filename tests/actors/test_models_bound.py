@@ -8,8 +8,19 @@ import resource
 
 import pytest
 from aiohttp import web
-from http_backends import BACKENDS, DECODING, KEY, KEY_ENV, MESSAGES, MakeModel, compatible, completion
-from loopback import Handler, answers, served
+from openai_server import (
+    BACKENDS,
+    DECODING,
+    KEY,
+    KEY_ENV,
+    MESSAGES,
+    Handler,
+    MakeModel,
+    answers,
+    compatible,
+    completion,
+    served,
+)
 
 from moot.actors.models import reply_bound
 from moot.actors.models.anthropic_sdk import AnthropicModel

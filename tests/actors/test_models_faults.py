@@ -14,9 +14,22 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 from aiohttp.test_utils import unused_port
-from http_backends import BACKENDS, DECODING, KEY, KEY_ENV, MESSAGES, WITH_LOGPROBS, MakeModel, completion
-from loopback import Handler, answers, deadline_after, served, served_raw
-from simulate_server import simulated_server
+from openai_server import (
+    BACKENDS,
+    DECODING,
+    KEY,
+    KEY_ENV,
+    MESSAGES,
+    WITH_LOGPROBS,
+    Handler,
+    MakeModel,
+    answers,
+    completion,
+    deadline_after,
+    served,
+    served_raw,
+    simulated_server,
+)
 
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.retry import RetryPolicy, call_with_retries

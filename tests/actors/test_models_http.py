@@ -10,8 +10,19 @@ import numpy as np
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import unused_port
-from http_backends import BACKENDS, DECODING, KEY, MESSAGES, WITH_LOGPROBS, MakeModel, compatible, completion
-from loopback import Handler, answers, served
+from openai_server import (
+    BACKENDS,
+    DECODING,
+    KEY,
+    MESSAGES,
+    WITH_LOGPROBS,
+    Handler,
+    MakeModel,
+    answers,
+    compatible,
+    completion,
+    served,
+)
 from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel

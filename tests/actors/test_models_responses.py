@@ -12,10 +12,9 @@ import msgspec
 import numpy as np
 import pytest
 from aiohttp import web
-from http_backends import KEY, KEY_ENV, MESSAGES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loopback import served
+from openai_server import KEY, KEY_ENV, MESSAGES, served
 from test_models_fuzz import KINDS, NASTY, SCRAPS, check_error, check_reply, places
 
 from moot.actors.models.interface import ModelError, ModelReply

@@ -11,11 +11,25 @@ from typing import Any
 import numpy as np
 import pytest
 from aiohttp import web
-from http_backends import BACKENDS, DECODING, KEY, KEY_ENV, MESSAGES, WITH_LOGPROBS, Backend, MakeModel, completion
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Handler, answers, deadline_after, served, served_raw
-from simulate_server import simulated_server
+from openai_server import (
+    BACKENDS,
+    DECODING,
+    KEY,
+    KEY_ENV,
+    MESSAGES,
+    WITH_LOGPROBS,
+    Backend,
+    Handler,
+    MakeModel,
+    answers,
+    completion,
+    deadline_after,
+    served,
+    served_raw,
+    simulated_server,
+)
 
 from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece
 from moot.actors.models.server_sent_events import EventParser

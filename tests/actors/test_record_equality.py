@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from houses import APART, RUNTIMES, Held, assert_equal_records, hold, same_for_all, stable_rows
 from many_settings import OTHERS, SETTINGS, EveryProtocol, ManySettings, key_of, made_cases, other_cases
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.retry import RetryPolicy

@@ -13,8 +13,7 @@ import pytest
 from five_protocols import PICTURE, TEMPLATES
 from houses import QUICK, Held, assert_equal_records, hold, same_for_all
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
-from scripted_server import ScriptedServer
-from simulate_server import simulated_server
+from openai_server import ScriptedServer, simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelError

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
-from http_backends import DECODING, MESSAGES, completion
+from openai_server import DECODING, MESSAGES, completion
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, make_model

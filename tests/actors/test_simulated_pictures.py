@@ -14,9 +14,8 @@ from urllib.request import urlopen
 import pytest
 from anthropic import AsyncAnthropic, BadRequestError
 from claim_prompts import KEY, claim, debating, extraction, looking, ruling
-from http_backends import KEY_ENV, compatible, openai
+from openai_server import KEY_ENV, compatible, openai, simulated_server
 from PIL import Image as Pillow
-from simulate_server import simulated_server
 from simulated_calls import model
 
 from moot.actors.models.anthropic_sdk import AnthropicModel

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 import moot
 from moot.actors.limits.stated_usage import believed, fewest_tokens

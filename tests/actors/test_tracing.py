@@ -15,7 +15,7 @@ import pytest
 from houses import make_spec, same_for_all
 from hypothesis import given
 from hypothesis import strategies as st
-from simulate_server import simulated_server
+from openai_server import simulated_server
 from span_collector import Collected, collector
 
 import moot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from http_backends import completion
+from openai_server import completion
 from trial_server import DECODING, REPLIES, Body, holds, refusal, schema_of, tried
 
 from moot.actors.models.model_profile import ModelProfile

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from http_backends import completion
-from loopback import served
+from openai_server import completion, served
 from structlog.testing import capture_logs
 from trial_server import DECODING, REPLIES, Body, holds, refusal, tried
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import web
-from http_backends import completion
-from loopback import Handler, served
+from openai_server import Handler, completion, served
 from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel

@@ -1,10 +1,8 @@
-"""CEDA's roles on one simulated server, by way of both vendors' SDKs; and what that server says it served."""
+"""CEDA's roles on one simulated server, by way of both vendors' SDKs."""
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
-from urllib.request import urlopen
 
 Vendor = Literal["openai", "anthropic"]
 
@@ -22,10 +20,3 @@ def ceda_roles(port: int, vision: Vendor = "openai") -> dict[str, list[dict[str,
     """A debater on either SDK, a judge on either, and one to look at pictures."""
     one, other = on_vendor("openai", port), on_vendor("anthropic", port)
     return {"debater": [one, other], "judge": [other, one], "vision": [on_vendor(vision, port)]}
-
-
-def served_stats(port: int) -> dict[str, Any]:
-    """The server's counts."""
-    with urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as response:
-        found: dict[str, Any] = json.load(response)
-    return found

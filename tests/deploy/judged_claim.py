@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from scripted_server import Script, ScriptedServer
+from openai_server import Script, ScriptedServer
 
 KEYS = {"/turn/": "debater", "/judge/": "judge", "/vision/prompt": "look", "shared-": "image"}
 """Who is asked, by a part of the step key."""

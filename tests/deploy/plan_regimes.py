@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 from moot.actors.record.schema import ASKED
 from moot.actors.record.tables import read_table

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from houses import stable_rows
-from simulate_server import ANSWERS_ONLY_THE_PROBE, simulated_server, stats_of
+from openai_server import ANSWERS_ONLY_THE_PROBE, simulated_server, stats_of
 
 import moot
 from moot.actors.models.answer_key import AnswerKey

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from houses import stable_rows
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 from moot.actors.record.tables import read_table
 from moot.deploy.ablation.grid import parse_axes

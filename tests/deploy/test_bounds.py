@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from houses import stable_rows
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 from moot.actors.inline import InlineRuntime
 from moot.actors.limits.ledger import Ledger

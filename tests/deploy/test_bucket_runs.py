@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from houses import ENCODER, assert_equal_records, assert_same_but_unpaid
 from object_store import ObjectStore, object_store
-from simulate_server import simulated_server
+from openai_server import simulated_server
 from stored_record import pulled
 
 from moot.actors.inline import InlineRuntime

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from ceda_material import make_classifier, write_claims, write_documents
 from houses import assert_equal_records, assert_same_but_unpaid, sorted_rows, stable_rows
-from simulate_server import simulated_server
-from vendor_roles import served_stats
+from openai_server import simulated_server, stats_of
 
 from moot.actors.models.trial import STEP_KEY as PROBE
 from moot.deploy.running.outcome import Run
@@ -108,9 +107,9 @@ def test_other_gold_labels_groups_and_tags_leave_every_request_alone(
 def test_a_run_that_reuses_another_asks_nothing(
     inline: Run, material: dict[str, Any], port: int, tmp_path: Path
 ) -> None:
-    before = served_stats(port)
+    before = stats_of(port)
     done = check(material, tmp_path / "again", roles=served_roles(port), reuse=inline.path)
-    after = served_stats(port)
+    after = stats_of(port)
     assert after["by_step"] | {PROBE: None} == before["by_step"] | {PROBE: None}
     assert after["picture_bytes"] == before["picture_bytes"] > 0
     assert (done.summary.tokens_paid, done.summary.calls) == (0, 0)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from ceda_material import write_claims
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 from typer.testing import CliRunner
 
 from moot.actors.record.tables import read_table

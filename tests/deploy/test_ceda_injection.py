@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from houses import ENCODER, Held, hold
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 
 import moot
 from moot.actors.roles import RoleBinding

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 from ceda_material import write_claims, write_documents
 from houses import stable_rows
-from simulate_server import simulated_server
-from vendor_roles import served_stats
+from openai_server import simulated_server, stats_of
 
 from moot.actors.models.trial import STEP_KEY as PROBE
 from moot.actors.record.tables import read_table
@@ -62,7 +61,7 @@ def start(folder: Path, material: Path, port: int, **env: str) -> int:
 
 def calls(port: int) -> dict[str, int]:
     """Calls served, by step."""
-    return {step: told["calls"] for step, told in served_stats(port)["by_step"].items() if step != PROBE}
+    return {step: told["calls"] for step, told in stats_of(port)["by_step"].items() if step != PROBE}
 
 
 def durable(folder: Path) -> set[str]:
@@ -83,7 +82,7 @@ def test_what_is_on_disk_is_never_paid_for_again(port: int, tmp_path: Path) -> N
         served = calls(port)
         assert {step: served[step] for step in known} == known
         known = {step: served[step] for step in durable(folder)}
-        embedded.append(served_stats(port)["embedded_texts"])
+        embedded.append(stats_of(port)["embedded_texts"])
         assert len(embedded) <= len(KILLS)
     served = calls(port)
     assert {step: served[step] for step in known} == known

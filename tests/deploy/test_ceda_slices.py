@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from simulate_server import simulated_server
-from vendor_roles import KEY_ENV, Vendor, ceda_roles, served_stats
+from openai_server import simulated_server, stats_of
+from vendor_roles import KEY_ENV, Vendor, ceda_roles
 
 from moot.actors.models.pictures import load_image
 from moot.actors.models.trial import STEP_KEY as PROBE
@@ -107,7 +107,7 @@ def test_a_slice_is_checked_whole(name: str, tmp_path: Path) -> None:
     kind, _, file = part.task.partition(":")
     with simulated_server(None, seed=3) as port:
         done = check(f"{kind}:{DATA / file}", port, tmp_path / "run", limit=part.claims)
-        stats = served_stats(port)
+        stats = stats_of(port)
     verdicts = done.table("verdicts").to_pylist()
     assert (done.done, len(verdicts)) == (part.claims, part.claims)
     assert done.summary.detection is not None
@@ -181,7 +181,7 @@ def test_the_bytes_of_eight_real_pictures_arrive(blind: tuple[str, dict[str, Pat
     task, pictures = blind
     with simulated_server(None, seed=3) as port:
         done = check(task, port, tmp_path / "run")
-        stats = served_stats(port)
+        stats = stats_of(port)
     told = described(done)
     assert told.keys() == pictures.keys()
     assert [case for case, picture in pictures.items() if told_of(picture) not in told[case]] == []
@@ -204,7 +204,7 @@ def test_hallusionbench_with_its_real_picture(tmp_path: Path) -> None:
     """29 questions of the slice can be asked: 25 come without a picture, 4 with the one that is there."""
     with simulated_server(None, seed=3) as port:
         done = check(f"hallusionbench:{BENCH}:pictures=present", port, tmp_path / "run", "anthropic")
-        stats = served_stats(port)
+        stats = stats_of(port)
     told = described(done)
     picture = BENCH / "VD" / "video" / "1_1.png"
     assert len(told) == 4
@@ -254,7 +254,7 @@ def test_an_equal_picture_under_an_equal_prompt_is_sent_once(
             roles=roles,
             set={"vision.prompt": "fixed"},
         )
-        stats = served_stats(port)
+        stats = stats_of(port)
     sizes = {picture: len(sent_of(picture)) for picture in pictures.values()}
     assert (stats["pictures"], stats["picture_bytes"]) == (len(sizes), sum(sizes.values())) == (8, sum(sizes.values()))
     told = described(done)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openai_server import ScriptedServer, simulated_server
 from PIL import Image as Pillow
-from scripted_server import ScriptedServer
-from simulate_server import simulated_server
 
 import moot
 from moot.actors.models.interface import Capabilities, Model

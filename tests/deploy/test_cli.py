@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import structlog
-from simulate_server import ANSWERS_ONLY_THE_PROBE, simulated_server, stats_of
+from openai_server import ANSWERS_ONLY_THE_PROBE, simulated_server, stats_of
 
 from moot.actors.log import configure_json, configure_terminal, safe_to_show
 from moot.actors.record.tables import read_table

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 import ray
 import ray.data
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 import moot
 from moot.actors.models.answer_key import AnswerKey

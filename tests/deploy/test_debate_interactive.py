@@ -18,7 +18,7 @@ from typing import Any
 import moderated_debate
 import pytest
 import ray
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 from terminal_here import converse
 from terminals import Terminal
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from finding import Finding
 from made_pdfs import made_pdf
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 import moot
 from moot.actors.models.retry import RetryPolicy

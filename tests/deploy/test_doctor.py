@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
-from simulate_server import simulated_server
+from openai_server import simulated_server
 from typer.testing import CliRunner
 
 from moot.actors.models.interface import Capabilities, TokenLogprobs

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from simulate_server import simulated_server
+from openai_server import simulated_server
 from structlog.testing import capture_logs
 
 from moot.actors.models.retry import RetryPolicy

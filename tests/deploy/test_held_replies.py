@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.trial import STEP_KEY

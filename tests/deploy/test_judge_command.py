@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 
 import moot
 from moot.actors.record.files import encode_file

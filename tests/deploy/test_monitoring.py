@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 import yaml
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 from moot.actors.meter import METRICS
 from moot.actors.record.tables import read_table

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 import moot
 from moot.actors.inline import InlineRuntime

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from made_pilots import short_plans
+from openai_server import simulated_server
 from plan_regimes import rows_file
-from simulate_server import simulated_server
 from typer.testing import CliRunner
 
 import moot

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from http_backends import completion
+from openai_server import completion
 
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.resolve import ModelBinding

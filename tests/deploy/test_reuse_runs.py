@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.trial import STEP_KEY

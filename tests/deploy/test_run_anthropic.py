@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 import moot
 from moot.deploy.running.outcome import Run

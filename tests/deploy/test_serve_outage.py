@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
+from openai_server import simulated_server
 from served import CASE, INLINE, SLOW, Client, served
-from simulate_server import simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.deploy.running.open_run import OpenRun

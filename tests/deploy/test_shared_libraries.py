@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from simulate_server import simulated_server
+from openai_server import simulated_server
 from summary_debate import card, put
 
 from moot.actors.record.tables import read_table

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
-from simulate_server import simulated_server
+from openai_server import simulated_server
 
 from moot.actors.models import anthropic_limits
 from moot.actors.models.anthropic_sdk import AnthropicModel

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scripted_server import ScriptedServer
+from openai_server import ScriptedServer
 
 from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import RunFolder

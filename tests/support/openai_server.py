@@ -1,0 +1,290 @@
+"""OpenAI's wire on loopback, as the tests need it: small servers for one test, a scripted one, `moot simulate`."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import re
+import threading
+import urllib.request
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import msgspec
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.compatible import CompatibleModel
+from moot.actors.models.interface import Model, StreamingModel
+from moot.actors.models.openai_sdk import OpenAIModel
+from moot.actors.models.simulated.draws import stable_uniform
+from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
+from moot.actors.models.trial import STEP_KEY
+from moot.deploy.simulation.openai_wire import completion as simulated_completion
+from moot.deploy.simulation.openai_wire import read_request
+from moot.deploy.simulation.server import SimulateOptions, serve
+from moot.protocols.messages import Decoding, Message
+
+KEY = "sk-very-secret-0123456789"
+KEY_ENV = "MOOT_TEST_KEY"
+MESSAGES = [Message("system", "Be brief."), Message("user", "Can penguins fly?")]
+DECODING = Decoding(temperature=0.3, top_p=None, max_tokens=9)
+WITH_LOGPROBS = Decoding(top_logprobs=2)
+
+M = TypeVar("M", bound=Model)
+Backend = StreamingModel
+MakeModel = Callable[[str], Backend]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Script = Callable[[str, str], Any]
+"""From the step key and the user text to the reply: a text, or data to be sent as JSON."""
+
+
+def compatible(url: str) -> CompatibleModel:
+    """The lean client."""
+    return CompatibleModel(url, "m", api_key_env=KEY_ENV)
+
+
+def openai(url: str) -> OpenAIModel:
+    """The one on the official SDK."""
+    return OpenAIModel("m", api_key_env=KEY_ENV, base_url=url)
+
+
+BACKENDS: dict[str, MakeModel] = {"compatible": compatible, "openai": openai}
+
+
+def completion(text: str | None = "No.", **choice: Any) -> dict[str, Any]:
+    """A whole reply as the wire has it."""
+    message = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": 7, "completion_tokens": 2}
+    return {"choices": [{"message": message, "finish_reason": "stop", **choice}], "usage": usage}
+
+
+def answers(status: int, body: object, headers: dict[str, str] | None = None) -> Handler:
+    """Always the same answer: bytes as they are, anything else as JSON."""
+
+    async def handler(request: web.Request) -> web.Response:
+        await request.read()
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return web.Response(status=status, body=raw, headers=headers, content_type="application/json")
+
+    return handler
+
+
+@asynccontextmanager
+async def served(make: Callable[[str], M], handler: Handler) -> AsyncIterator[M]:
+    """The model that `make` gives for the URL of a server, up to and with `/v1`; every request goes to `handler`."""
+    app = web.Application()
+    app.router.add_route("*", "/v1/{tail:.*}", handler)
+    server = TestServer(app)
+    await server.start_server()
+    model = make(str(server.make_url("/v1")))
+    try:
+        yield model
+    finally:
+        await model.close()
+        await server.close()
+
+
+@asynccontextmanager
+async def served_raw(
+    make: Callable[[str], M], answer: bytes, gone: asyncio.Event | None = None, asked: asyncio.Event | None = None
+) -> AsyncIterator[M]:
+    """The same in front of one that reads a request's head and writes `answer`, whatever that is.
+
+    Args:
+        gone: then the connection is held open, and this is set when the client closes it.
+        asked: set when the answer has been written.
+    """
+
+    async def answer_raw(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        if asked is not None:
+            asked.set()
+        if gone is not None:
+            while await reader.read(1 << 16):
+                pass
+            gone.set()
+        writer.close()
+
+    server = await asyncio.start_server(answer_raw, "127.0.0.1", 0)
+    model = make(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    try:
+        yield model
+    finally:
+        await model.close()
+        server.close()
+
+
+@asynccontextmanager
+async def deadline_after(event: asyncio.Event) -> AsyncIterator[None]:
+    """A deadline that passes in the block, soon after the event."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(60) as deadline:
+        waiting = asyncio.create_task(event.wait())
+        waiting.add_done_callback(lambda _: deadline.reschedule(loop.time() + 0.02))
+        yield
+
+
+class _Threaded:
+    """A server in the event loop of a thread; `serving` tells the port and is cancelled by `close`."""
+
+    def __init__(self, serving: Callable[[Callable[[int], None]], Coroutine[Any, Any, None]]) -> None:
+        port: Future[int] = Future()
+        self._loop = asyncio.new_event_loop()
+        self._task = self._loop.create_task(serving(port.set_result))
+        self._thread = threading.Thread(target=self._run, name="server of a test", daemon=True)
+        self._thread.start()
+        self.port = port.result(30)
+
+    def _run(self) -> None:
+        with suppress(asyncio.CancelledError):
+            self._loop.run_until_complete(self._task)
+        self._loop.close()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join(30)
+
+
+_HANGS = 0.999
+ANSWERS_ONLY_THE_PROBE: dict[str, Any] = {
+    "hang_rate": _HANGS,
+    "seed": next(seed for seed in itertools.count() if stable_uniform(seed, "hang", STEP_KEY, 0) >= _HANGS),
+}
+"""Options of a simulated server that all other calls wait for."""
+
+
+@contextmanager
+def simulated_server(key: AnswerKey | None, **options: Any) -> Iterator[int]:
+    """`moot simulate` in a thread while inside; gives the port."""
+    server = _Threaded(lambda ready: serve(SimulateOptions(**options), key, ready))
+    try:
+        yield server.port
+    finally:
+        server.close()
+
+
+def stats_of(port: int) -> dict[str, Any]:
+    """What a simulated server has served so far."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
+        found: dict[str, Any] = json.load(reply)
+        return found
+
+
+@dataclass
+class ScriptedServer:
+    """A server whose replies follow from the template's marker and the path; everything it saw is kept.
+
+    A template's system text holds `[[NAME]]`: NAME chooses the script; without a marker a part of the step key may.
+    Words in the ask's path make it misbehave, see `_misbehave` and `_spoilt`. Any other prompt is answered by the
+    simulated model without an answer key.
+
+    Attributes:
+        by_key: the script of prompts without a marker, by a part of their step key.
+        calls: requests by step key, failed and cancelled ones included.
+        bodies: the last request body by step key.
+        cancelled: step keys whose request was closed by the client before it was answered.
+        misbehaving: while False, `hang` does not hang and `status-N` does not fail.
+        gate: requests whose step key matches `gated` wait until it is set.
+        failing: requests whose step key it matches get a 500, always.
+    """
+
+    scripts: dict[str, Script]
+    failing: str = "(?!)"
+    gated: str = "/gate"
+    by_key: dict[str, str] = field(default_factory=dict)
+    calls: Counter[str] = field(default_factory=Counter)
+    bodies: dict[str, bytes] = field(default_factory=dict)
+    cancelled: set[str] = field(default_factory=set)
+    misbehaving: bool = True
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._plain = SimulatedModel(SimulatedSettings(), 5, None)
+        self._server = _Threaded(self._serve)
+        self.url = f"http://127.0.0.1:{self._server.port}/v1"
+        self.model = f"{self.url}#scripted"
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.close()
+
+    async def _serve(self, ready: Callable[[int], None]) -> None:
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.2)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        ready(runner.addresses[0][1])
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+
+    async def _chat(self, request: web.Request) -> web.Response:
+        step = unquote(request.headers["X-Client-Request-Id"])
+        body = await request.read()
+        self.calls[step] += 1
+        self.bodies[step] = body
+        try:
+            return await self._misbehave(step) or self._answer(step, body)
+        except asyncio.CancelledError:
+            self.cancelled.add(step)
+            raise
+
+    def _answer(self, step: str, body: bytes) -> web.Response:
+        messages = msgspec.json.decode(body)["messages"]
+        system = messages[0]["content"]
+        marker = re.search(r"\[\[([\w-]+)\]\]", system) if isinstance(system, str) else None
+        name = marker[1] if marker else next((name for part, name in self.by_key.items() if part in step), None)
+        if name is None:
+            asked = read_request(body)
+            reply = self._plain.reply(asked.messages, asked.decoding, step, asked.schema)
+            whole = simulated_completion(asked, reply, "x", 0)
+        else:
+            content = messages[1]["content"]
+            said = self.scripts[name](step, content if isinstance(content, str) else content[0]["text"])
+            text = _spoilt(step, said if isinstance(said, str) else msgspec.json.encode(said).decode())
+            usage = {"prompt_tokens": 10, "completion_tokens": len(text)}
+            whole = msgspec.json.encode({**completion(text), "usage": usage})
+        return web.Response(body=whole, content_type="application/json")
+
+    async def _misbehave(self, step: str) -> web.Response | None:
+        if "/hang" in step and self.misbehaving:
+            await asyncio.sleep(3600)
+        while re.search(self.gated, step) and not self.gate.is_set():  # noqa: ASYNC110 - set from another thread
+            await asyncio.sleep(0.01)
+        if wait := re.search(r"/wait-(\d+)(?:/|$|~)", step):
+            await asyncio.sleep(int(wait[1]) / 1000)
+        status = re.search(r"/status-(\d+)(?:/|$|~)", step)
+        if status and self.misbehaving:
+            said = "maximum context length exceeded" if status[1] == "413" else "on purpose"
+            return _failure(said, int(status[1]), {"retry-after-ms": "1"})
+        if "/flaky" in step and self.calls[step] == 1:
+            return _failure("once")
+        return _failure("on demand") if re.search(self.failing, step) else None
+
+
+def _failure(said: str, status: int = 500, headers: dict[str, str] | None = None) -> web.Response:
+    return web.json_response({"error": {"message": said}}, status=status, headers=headers)
+
+
+def _spoilt(step: str, text: str) -> str:
+    if "/repair" in step:
+        return f"Here it is:\n```json\n{text}\n```"
+    if "/reask" in step and not step.endswith("~1"):
+        return "I would rather not use JSON."
+    if "/unparsable" in step:
+        return "no JSON here either"
+    if "/surrogate" in step:
+        return '{"word": "half a pair: \\ud800"}'
+    return text
