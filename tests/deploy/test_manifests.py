@@ -1,4 +1,4 @@
-"""The manifests: KubeRay's and Kubernetes' schemas take them, they want no more rights than needed, and fit the code."""
+"""The manifests: KubeRay's and Kubernetes' schemas take them, they want no needless rights, and fit the code."""
 
 from __future__ import annotations
 
