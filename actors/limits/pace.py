@@ -15,7 +15,7 @@ class Pace:
         empty: whether it starts empty, for the second before may have been used.
     """
 
-    def __init__(self, limit: int, window_s: float, now: float, *, empty: bool) -> None:
+    def __init__(self, limit: float, window_s: float, now: float, *, empty: bool) -> None:
         self._per_s = limit / window_s
         self._size = max(1.0, self._per_s)
         self._level, self._at = 0.0 if empty else self._size, now

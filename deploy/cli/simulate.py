@@ -38,12 +38,13 @@ def simulate(
     ] = None,
     token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
 ) -> None:
-    """Serve the simulated model over HTTP with the wires of OpenAI and Anthropic."""
+    """Serve the simulated model over HTTP with OpenAI's wire."""
     from moot.actors.models.answer_key import AnswerKey
     from moot.actors.models.simulated.settings import SimulatedSettings
     from moot.deploy.running.flags import flag_of
     from moot.deploy.running.validated import validated
-    from moot.deploy.simulation.server import SimulateOptions, run_server
+    from moot.deploy.simulation.options import SimulateOptions
+    from moot.deploy.simulation.server import run_server
     from moot.protocols.tasks import open_task
 
     behaviour = {
@@ -58,21 +59,22 @@ def simulate(
         "unclear_rate": unclear_rate,
     }
     given = {key: value for key, value in behaviour.items() if value is not None}
-    options = SimulateOptions(
-        port=port,
-        host=host,
-        token_env=token_env,
-        seed=seed,
-        settings=validated(SimulatedSettings, given, typed={key: flag_of(key) for key in given}),
-        latency_ms=latency_ms,
-        jitter_ms=jitter_ms,
-        fail_rate=fail_rate,
-        rate_limit=rate_limit,
-        garble_rate=garble_rate,
-        busy_rate=busy_rate,
-        cut_rate=cut_rate,
-        hang_rate=hang_rate,
-    )
+    chosen = {
+        "port": port,
+        "host": host,
+        "token_env": token_env,
+        "seed": seed,
+        "latency_ms": latency_ms,
+        "jitter_ms": jitter_ms,
+        "fail_rate": fail_rate,
+        "rate_limit": rate_limit,
+        "garble_rate": garble_rate,
+        "busy_rate": busy_rate,
+        "cut_rate": cut_rate,
+        "hang_rate": hang_rate,
+        "settings": validated(SimulatedSettings, given, typed={key: flag_of(key) for key in given}),
+    }
+    options = validated(SimulateOptions, chosen, typed={key: flag_of(key) for key in chosen})
     key = AnswerKey.from_cases(open_task(task).cases()) if task is not None else None
 
     def ready(number: int) -> None:

@@ -1,25 +1,56 @@
-"""The server's side of the OpenAI chat-completions wire: requests in, completions, chunks and errors out."""
+"""The server's side of OpenAI's wire: requests in; completions, chunks, vectors and errors out."""
 
 from __future__ import annotations
 
-from base64 import b64decode
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from moot.actors.encoders.interface import Rows
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.simulated.model import MAX_ALTERNATIVES
-from moot.deploy.simulation.rate_limit import openai_rate_headers
-from moot.deploy.simulation.wire import TOKENS_PER_EVENT, ChatRequest, Wire, WireError, require
 from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
 
+TOKENS_PER_EVENT = 4
+"""Tokens that one event of a stream carries."""
+MOST_TEXTS = 2048
+"""Texts of one request for embeddings at most, as at OpenAI."""
+
 _UNBOUNDED = 1 << 20
+_LARGEST_DIMENSION = 4096
+_CHARACTERS_PER_TOKEN = 4
 _TYPES = {429: "requests", 500: "server_error"}
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 
 _encode = msgspec.json.Encoder().encode
+
+
+class WireError(Exception):
+    """A request that is answered with an error object.
+
+    Args:
+        status: the HTTP status; the wire's words for the error follow from it.
+        message: what is wrong, fit to be shown.
+        headers: what else the response carries.
+    """
+
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, message, headers)
+        self.status, self.message, self.headers = status, message, headers or {}
+
+
+def require(holds: bool, message: str) -> None:
+    """Refuse a request that does not hold what it must.
+
+    Raises:
+        WireError: 400.
+    """
+    if not holds:
+        raise WireError(400, message)
 
 
 class _ImageUrl(msgspec.Struct):
@@ -67,20 +98,60 @@ class _Body(msgspec.Struct):
     response_format: _ResponseFormat | None = None
 
 
-_decode = msgspec.json.Decoder(_Body).decode
+class _EmbeddingsBody(msgspec.Struct):
+    model: str
+    input: str | list[str]
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = None
 
 
-class OpenAIRequest(ChatRequest, frozen=True, kw_only=True):
-    """A chat-completions request.
+class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that has been checked.
 
     Attributes:
+        model: the model's name as the client wrote it; any name is served.
+        messages: the conversation; text parts of one message are joined by line ends.
+        decoding: `top_logprobs` is 0 when log-probabilities without alternatives were asked for.
+        stream: whether to answer with server-sent events.
+        schema: the JSON schema that the reply is to be held to; None for a free one.
         stream_usage: whether the events end with one that holds the usage.
     """
 
-    stream_usage: bool
+    model: str
+    messages: tuple[Message, ...]
+    decoding: Decoding
+    stream: bool
+    schema: dict[str, Any] | None = None
+    stream_usage: bool = False
 
 
-def read_request(body: bytes) -> OpenAIRequest:
+class EmbeddingsRequest(msgspec.Struct, frozen=True):
+    """A request for vectors that has been checked.
+
+    Attributes:
+        model: the model's name as the client wrote it; any name is served.
+        texts: at least one; none is empty.
+        base64: whether vectors are sent as base64 of little-endian float32, not as numbers.
+        dimension: length of the vectors.
+    """
+
+    model: str
+    texts: tuple[str, ...]
+    base64: bool
+    dimension: int
+
+
+B = TypeVar("B")
+
+
+def _decoded(body: bytes, kind: type[B], name: str) -> B:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError(400, f"the body is not {name} request: {error}") from None
+
+
+def read_request(body: bytes) -> ChatRequest:
     """Check and translate a request; unknown fields are ignored.
 
     What to write is read from the prompt; a schema only counts where that asks for no known form.
@@ -88,10 +159,7 @@ def read_request(body: bytes) -> OpenAIRequest:
     Raises:
         WireError: 400, for what is not a chat-completions request or is not offered here.
     """
-    try:
-        asked = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError(400, f"the body is not a chat-completions request: {error}") from None
+    asked = _decoded(body, _Body, "a chat-completions")
     require(bool(asked.messages), "`messages` is empty")
     require(asked.n in (None, 1), "`n` must be 1")
     require(asked.temperature is None or 0.0 <= asked.temperature <= 2.0, "`temperature` must be in [0, 2]")
@@ -102,7 +170,7 @@ def read_request(body: bytes) -> OpenAIRequest:
     named = wanted is None or wanted.type != "json_schema" or (wanted.json_schema and wanted.json_schema.schema)
     require(bool(named), "`response_format` of type json_schema needs `json_schema` with a `name` and a `schema`")
     options = asked.stream_options
-    return OpenAIRequest(
+    return ChatRequest(
         model=asked.model,
         messages=tuple(_message(message) for message in asked.messages),
         decoding=Decoding(
@@ -150,26 +218,26 @@ def _image(url: str) -> Image:
         raise WireError(400, "`image_url` holds no base64") from None
 
 
-def completion(request: OpenAIRequest, reply: ModelReply, identity: str, created: int) -> bytes:
-    """The body of a reply that is not streamed. `created` is in Unix seconds."""
+def completion(request: ChatRequest, reply: ModelReply, identity: str) -> bytes:
+    """The body of a reply that is not streamed."""
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": reply.text, "refusal": None},
         "logprobs": _logprobs(reply.tokens, 0, None),
         "finish_reason": reply.finish_reason,
     }
-    head = _head("chat.completion", request, identity, created)
+    head = _head("chat.completion", request, identity)
     return _encode({**head, "choices": [choice], "usage": _usage(reply)})
 
 
-def events(request: OpenAIRequest, reply: ModelReply, identity: str, created: int) -> Iterator[bytes]:
+def events(request: ChatRequest, reply: ModelReply, identity: str) -> Iterator[bytes]:
     """The server-sent events of a streamed reply: role, pieces, finish, usage if asked for, and the end mark.
 
     Args:
         reply: must have its tokens; their log-probabilities are sent only when the request asked for them.
     """
     assert reply.tokens is not None
-    head = _head("chat.completion.chunk", request, identity, created)
+    head = _head("chat.completion.chunk", request, identity)
     usage = {"usage": None} if request.stream_usage else {}
     asked = request.decoding.top_logprobs is not None
 
@@ -192,8 +260,8 @@ def _event(data: dict[str, Any]) -> bytes:
     return b"data: " + _encode(data) + b"\n\n"
 
 
-def _head(kind: str, request: OpenAIRequest, identity: str, created: int) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{identity}", "object": kind, "created": created, "model": request.model}
+def _head(kind: str, request: ChatRequest, identity: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{identity}", "object": kind, "created": int(time.time()), "model": request.model}
 
 
 def _usage(reply: ModelReply) -> dict[str, int]:
@@ -227,19 +295,37 @@ def _token(token: str, logprob: float) -> dict[str, Any]:
     return {"token": token, "logprob": round(logprob, 6), "bytes": None}
 
 
-def _models(created: int) -> bytes:
-    model = {"id": "simulated", "object": "model", "created": created, "owned_by": "moot"}
-    return _encode({"object": "list", "data": [model]})
-
-
-def _error(error: WireError) -> bytes:
+def error_body(error: WireError) -> bytes:
+    """The body of an error."""
     kind = _TYPES.get(error.status, "invalid_request_error")
     return _encode({"error": {"message": error.message, "type": kind, "param": None, "code": _CODES.get(error.status)}})
 
 
-def _read(body: bytes, headers: Mapping[str, str]) -> OpenAIRequest:
-    return read_request(body)
+def read_embeddings_request(body: bytes) -> EmbeddingsRequest:
+    """Check and translate a request; unknown fields are ignored. Like OpenAI, it takes no empty text.
+
+    Raises:
+        WireError: 400, for what is no embeddings request or is not offered here.
+    """
+    asked = _decoded(body, _EmbeddingsBody, "an embeddings")
+    texts = (asked.input,) if isinstance(asked.input, str) else tuple(asked.input)
+    require(bool(texts) and all(texts), "`input` is empty or holds an empty text")
+    require(len(texts) <= MOST_TEXTS, f"`input` holds more than {MOST_TEXTS} texts")
+    dimension = 512 if asked.dimensions is None else asked.dimensions
+    require(1 <= dimension <= _LARGEST_DIMENSION, f"`dimensions` must be in [1, {_LARGEST_DIMENSION}]")
+    return EmbeddingsRequest(asked.model, texts, asked.encoding_format == "base64", dimension)
 
 
-OPENAI = Wire("/v1/chat/completions", _read, completion, events, _models, _error, openai_rate_headers)
-"""The chat-completions wire."""
+def embeddings(request: EmbeddingsRequest, rows: Rows) -> bytes:
+    """The body of a reply; `rows` has one vector per text. Prompts count as four characters a token."""
+    data = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": b64encode(row.astype("<f4").tobytes()).decode("ascii") if request.base64 else row.tolist(),
+        }
+        for index, row in enumerate(rows)
+    ]
+    tokens = sum(-(-len(text) // _CHARACTERS_PER_TOKEN) for text in request.texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return _encode({"object": "list", "data": data, "model": request.model, "usage": usage})

@@ -34,7 +34,8 @@ from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import RunOptions, arun, run, stream
 from moot.deploy.running.session import Session
 from moot.deploy.running.single import debate
-from moot.deploy.simulation.server import SimulateOptions, serve
+from moot.deploy.simulation.options import SimulateOptions
+from moot.deploy.simulation.server import SimulatedServer, serve
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, RunFolderBusy, RunMismatch
 from moot.protocols.floor import Floor
@@ -76,7 +77,8 @@ def simulated_server(**options: Any) -> Iterator[str]:
     """A simulated server in a thread of its own."""
     loop = asyncio.new_event_loop()
     port: asyncio.Future[int] = loop.create_future()
-    serving = loop.create_task(serve(SimulateOptions(**options), None, port.set_result))
+    server = SimulatedServer(SimulateOptions(**options), None)
+    serving = loop.create_task(serve(server, "127.0.0.1", 0, port.set_result))
 
     def work() -> None:
         loop.run_until_complete(asyncio.wait([serving]))

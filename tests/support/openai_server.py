@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import msgspec
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from anthropic_wire import messages_route
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.compatible import CompatibleModel
@@ -29,7 +30,8 @@ from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
 from moot.actors.models.trial import STEP_KEY
 from moot.deploy.simulation.openai_wire import completion as simulated_completion
 from moot.deploy.simulation.openai_wire import read_request
-from moot.deploy.simulation.server import SimulateOptions, serve
+from moot.deploy.simulation.options import SimulateOptions
+from moot.deploy.simulation.server import SimulatedServer, serve
 from moot.protocols.messages import Decoding, Message
 
 KEY = "sk-very-secret-0123456789"
@@ -163,10 +165,18 @@ ANSWERS_ONLY_THE_PROBE: dict[str, Any] = {
 """Options of a simulated server that all other calls wait for."""
 
 
+class _WithAnthropic(SimulatedServer):
+    def app(self) -> web.Application:
+        made = super().app()
+        made.add_routes([messages_route(self)])
+        return made
+
+
 @contextmanager
 def simulated_server(key: AnswerKey | None, **options: Any) -> Iterator[int]:
-    """`moot simulate` in a thread while inside; gives the port."""
-    server = _Threaded(lambda ready: serve(SimulateOptions(**options), key, ready))
+    """`moot simulate` in a thread while inside, with a fake of Anthropic's service beside it; gives the port."""
+    made = _WithAnthropic(SimulateOptions(**options), key)
+    server = _Threaded(lambda ready: serve(made, "127.0.0.1", 0, ready))
     try:
         yield server.port
     finally:
@@ -249,7 +259,7 @@ class ScriptedServer:
         if name is None:
             asked = read_request(body)
             reply = self._plain.reply(asked.messages, asked.decoding, step, asked.schema)
-            whole = simulated_completion(asked, reply, "x", 0)
+            whole = simulated_completion(asked, reply, "x")
         else:
             content = messages[1]["content"]
             said = self.scripts[name](step, content if isinstance(content, str) else content[0]["text"])

@@ -1,31 +1,23 @@
-"""The server's side of the Anthropic messages wire: requests in, messages, events and errors out."""
+"""A fake of Anthropic's messages service: the simulated server's model, waits, faults and counts, by another wire."""
 
 from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
+from aiohttp import web
 
 from moot.actors.models.anthropic_sampling import MAX_TEMPERATURE, SAMPLING_VERSION
 from moot.actors.models.interface import ModelReply
-from moot.deploy.simulation.rate_limit import anthropic_rate_headers
-from moot.deploy.simulation.wire import TOKENS_PER_EVENT, ChatRequest, Wire, WireError, require
+from moot.deploy.simulation.openai_wire import TOKENS_PER_EVENT, ChatRequest, WireError, require
+from moot.deploy.simulation.server import SimulatedServer, streamed
 from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
 
 _PICTURES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
-_TYPES = {
-    401: "authentication_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    500: "api_error",
-}
-
 _encode = msgspec.json.Encoder().encode
 
 
@@ -46,15 +38,6 @@ class _Message(msgspec.Struct):
     content: str | list[_Block]
 
 
-class _Tool(msgspec.Struct):
-    name: str
-
-
-class _ToolChoice(msgspec.Struct):
-    type: Literal["auto", "any", "tool", "none"]
-    name: str | None = None
-
-
 class _Format(msgspec.Struct):
     type: str
     schema: dict[str, Any] | None = None
@@ -72,8 +55,6 @@ class _Body(msgspec.Struct):
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
-    tools: list[_Tool] | None = None
-    tool_choice: _ToolChoice | None = None
     stream: bool | None = None
     output_config: _OutputConfig | None = None
 
@@ -81,18 +62,7 @@ class _Body(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Body).decode
 
 
-class AnthropicRequest(ChatRequest, frozen=True, kw_only=True):
-    """A messages request.
-
-    Attributes:
-        tool: the tool that must be called; the reply's JSON is its input. None for a reply as text, which is JSON when
-            the prompt describes an object, as a prompt with an output schema does.
-    """
-
-    tool: str | None
-
-
-def read_request(body: bytes, headers: Mapping[str, str]) -> AnthropicRequest:
+def read_request(body: bytes, headers: Mapping[str, str]) -> ChatRequest:
     """Check and translate a request; unknown fields are ignored.
 
     Sampling settings are refused as the service refuses them: after the API's version 2023-06-01, and both at once.
@@ -108,12 +78,11 @@ def read_request(body: bytes, headers: Mapping[str, str]) -> AnthropicRequest:
     require(asked.max_tokens >= 1, "max_tokens: must be greater than or equal to 1")
     _check_sampling(asked, headers.get("anthropic-version", SAMPLING_VERSION))
     system = (Message("system", _text(asked.system)),) if asked.system else ()
-    return AnthropicRequest(
+    return ChatRequest(
         model=asked.model,
         messages=(*system, *(_message(message) for message in asked.messages)),
         decoding=Decoding(temperature=asked.temperature, top_p=asked.top_p, max_tokens=asked.max_tokens),
         stream=bool(asked.stream),
-        tool=_tool(asked.tools or [], asked.tool_choice),
         schema=asked.output_config.format.schema if asked.output_config and asked.output_config.format else None,
     )
 
@@ -160,34 +129,20 @@ def _text(content: str | list[_Block]) -> str:
     return "\n".join(block.text or "" for block in content)
 
 
-def _tool(tools: list[_Tool], choice: _ToolChoice | None) -> str | None:
-    if choice is None or choice.type in ("auto", "none"):
-        return None
-    names = [tool.name for tool in tools]
-    require(bool(names), "tool_choice: may only be specified while providing tools")
-    if choice.type == "any":
-        return names[0]
-    require(choice.name in names, f"tool_choice: tool {choice.name!r} is not in tools")
-    return choice.name
-
-
-def message(request: AnthropicRequest, reply: ModelReply, identity: str, created: int) -> bytes:
+def message(request: ChatRequest, reply: ModelReply, identity: str) -> bytes:
     """The body of a reply that is not streamed."""
-    block: dict[str, Any] = {"type": "text", "text": reply.text}
-    if request.tool is not None:
-        block = {**_tool_use(request.tool, identity), "input": _object(reply.text)}
     return _encode(
         {
             **_head(request, identity),
-            "content": [block],
-            "stop_reason": _stop_reason(request, reply),
+            "content": [{"type": "text", "text": reply.text}],
+            "stop_reason": _STOP_REASONS[reply.finish_reason],
             "stop_sequence": None,
             "usage": _usage(reply, reply.usage.completion_tokens or 0),
         }
     )
 
 
-def events(request: AnthropicRequest, reply: ModelReply, identity: str, created: int) -> Iterator[bytes]:
+def events(request: ChatRequest, reply: ModelReply, identity: str) -> Iterator[bytes]:
     """The server-sent events of a streamed reply: start, one block in pieces, how it ended with the usage, stop.
 
     Args:
@@ -196,15 +151,13 @@ def events(request: AnthropicRequest, reply: ModelReply, identity: str, created:
     assert reply.tokens is not None
     begun = {**_head(request, identity), "content": [], "stop_reason": None, "stop_sequence": None}
     yield _event("message_start", message={**begun, "usage": _usage(reply, 0)})
-    block = {"type": "text", "text": ""} if request.tool is None else _tool_use(request.tool, identity)
-    yield _event("content_block_start", index=0, content_block=block)
+    yield _event("content_block_start", index=0, content_block={"type": "text", "text": ""})
     yield _event("ping")
-    kind, field = ("text_delta", "text") if request.tool is None else ("input_json_delta", "partial_json")
     for start in range(0, len(reply.tokens.tokens), TOKENS_PER_EVENT):
         piece = "".join(reply.tokens.tokens[start : start + TOKENS_PER_EVENT])
-        yield _event("content_block_delta", index=0, delta={"type": kind, field: piece})
+        yield _event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece})
     yield _event("content_block_stop", index=0)
-    ended = {"stop_reason": _stop_reason(request, reply), "stop_sequence": None}
+    ended = {"stop_reason": _STOP_REASONS[reply.finish_reason], "stop_sequence": None}
     yield _event("message_delta", delta=ended, usage={"output_tokens": reply.usage.completion_tokens or 0})
     yield _event("message_stop")
 
@@ -213,26 +166,8 @@ def _event(kind: str, **data: Any) -> bytes:
     return b"event: " + kind.encode() + b"\ndata: " + _encode({"type": kind, **data}) + b"\n\n"
 
 
-def _head(request: AnthropicRequest, identity: str) -> dict[str, Any]:
+def _head(request: ChatRequest, identity: str) -> dict[str, Any]:
     return {"id": f"msg_{identity}", "type": "message", "role": "assistant", "model": request.model}
-
-
-def _tool_use(name: str, identity: str) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{identity}", "name": name, "input": {}}
-
-
-def _object(text: str) -> dict[str, Any]:
-    """The text as a JSON object; empty when it is none, since a tool's input can be nothing else."""
-    try:
-        found = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _stop_reason(request: AnthropicRequest, reply: ModelReply) -> str:
-    called = request.tool is not None and reply.finish_reason == "stop"
-    return "tool_use" if called else _STOP_REASONS[reply.finish_reason]
 
 
 def _usage(reply: ModelReply, output_tokens: int) -> dict[str, int]:
@@ -244,17 +179,15 @@ def _usage(reply: ModelReply, output_tokens: int) -> dict[str, int]:
     }
 
 
-def _models(created: int) -> bytes:
-    since = datetime.fromtimestamp(created, UTC).isoformat()
-    model = {"type": "model", "id": "simulated", "display_name": "simulated", "created_at": since}
-    listed = [{**model, "lifecycle": "active"}]
-    return _encode({"data": listed, "has_more": False, "first_id": "simulated", "last_id": "simulated"})
+def messages_route(server: SimulatedServer) -> web.RouteDef:
+    """`POST /v1/messages`, answered by the simulated server; errors have OpenAI's bodies and the right status."""
 
+    async def handler(request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        asked = read_request(body, request.headers)
+        reply, identity, _ = await server.answer(request, body, asked)
+        if asked.stream:
+            return await streamed(request, events(asked, reply, identity))
+        return web.Response(body=message(asked, reply, identity), content_type="application/json")
 
-def _error(error: WireError) -> bytes:
-    kind = _TYPES.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
-    return _encode({"type": "error", "error": {"type": kind, "message": error.message}})
-
-
-ANTHROPIC = Wire("/v1/messages", read_request, message, events, _models, _error, anthropic_rate_headers)
-"""The messages wire."""
+    return web.post("/v1/messages", handler)
