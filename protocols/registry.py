@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import get_annotations
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -235,54 +237,43 @@ class NoSettings(BaseModel):
 
 
 class OwnProtocol:
-    """A user's protocol with the attributes that it left out.
+    """A user's protocol, with these defaults for the attributes that it left out; see deploy/docs/own-protocol.md.
 
-    Attributes:
-        name: its `name`, else its import path.
-        roles: its `roles`, else `("agent",)`.
-        needs_logprobs: its `needs_logprobs`, else False.
-        needs_labels: its `needs_labels`, else False: whether it debates over a closed list of labels only.
-        needs_reply: its `needs_reply`, else False: whether its cases are replies to judge, as `replies:PATH` has them.
-        needs_claims: its `needs_claims`, else False: whether it checks claims only.
-        reads_documents: its `reads_documents`, else False: whether it searches the run's documents.
-        judges_apart: its `judges_apart`, else False: whether judges should not be models that debate, too.
-        sample: its `sample`, else `sample`: the task that `moot doctor --protocol` tries it on.
-        replies: its `replies`, else empty: by role family, the reply types that it asks for; a run tries the schemas of
-            these before it begins, that of `Position` for a family that is not named.
-        reply_tokens: its `reply_tokens`, else empty: by role family, the longest reply that it needs in tokens, unless
-            the run says otherwise.
-        temperatures: its `temperatures`, else empty: by role family, the temperature of its replies, or one for each
-            of its members, unless the run says otherwise.
-        top_ps: its `top_ps`, else empty: by role family, the nucleus share of its replies, unless the run says
-            otherwise.
-        most_members: its `most_members`, else empty: by role family, how many members it asks, where not all.
-        speakers: its `speakers`, else None: the families whose log-probabilities it reads and that see pictures.
-        without_logprobs: its `without_logprobs`, else empty: how to go on with a model that gives none.
-        goes_on_without_logprobs: its `goes_on_without_logprobs`, else False: whether it does, where a server gives none
-            of a reply that is held to a schema.
-        classifies: its `classifies`, else False: whether it asks the run's classifier.
+    Args:
+        path: its name, where it has none.
         inner: the user's object.
     """
 
+    name: str
+    roles: tuple[str, ...] = ("agent",)
+    needs_logprobs: bool = False
+    needs_labels: bool = False
+    needs_reply: bool = False
+    """Whether its cases are replies to judge, as `replies:PATH` has them."""
+    needs_claims: bool = False
+    reads_documents: bool = False
+    judges_apart: bool = False
+    judges_see_pictures: bool = False
+    sample: str = "sample"
+    """The task that `moot doctor --protocol` tries it on."""
+    replies: Mapping[str, tuple[type[BaseModel], ...]] = MappingProxyType({})
+    """By role family, the types whose schemas a run tries before it begins; `Position` for a family not named."""
+    reply_tokens: Mapping[str, int] = MappingProxyType({})
+    temperatures: Mapping[str, float | Sequence[float]] = MappingProxyType({})
+    top_ps: Mapping[str, float] = MappingProxyType({})
+    most_members: Mapping[str, int] = MappingProxyType({})
+    speakers: tuple[str, ...] | None = None
+    without_logprobs: str = ""
+    goes_on_without_logprobs: bool = False
+    """Whether it does, where a server gives none of a reply that is held to a schema."""
+    classifies: bool = False
+
     def __init__(self, path: str, inner: Any) -> None:
-        self.name: str = getattr(inner, "name", path)
-        self.roles: tuple[str, ...] = tuple(getattr(inner, "roles", ("agent",)))
-        self.needs_logprobs: bool = bool(getattr(inner, "needs_logprobs", False))
-        self.needs_labels: bool = bool(getattr(inner, "needs_labels", False))
-        self.needs_reply: bool = bool(getattr(inner, "needs_reply", False))
-        self.needs_claims: bool = bool(getattr(inner, "needs_claims", False))
-        self.reads_documents: bool = bool(getattr(inner, "reads_documents", False))
-        self.judges_apart: bool = bool(getattr(inner, "judges_apart", False))
-        self.sample: str = str(getattr(inner, "sample", "sample"))
-        self.replies: dict[str, tuple[type[BaseModel], ...]] = dict(getattr(inner, "replies", {}))
-        self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
-        self.temperatures: dict[str, float | Sequence[float]] = dict(getattr(inner, "temperatures", {}))
-        self.top_ps: dict[str, float] = dict(getattr(inner, "top_ps", {}))
-        self.most_members: dict[str, int] = dict(getattr(inner, "most_members", {}))
-        self.speakers: tuple[str, ...] | None = getattr(inner, "speakers", None)
-        self.without_logprobs: str = str(getattr(inner, "without_logprobs", ""))
-        self.goes_on_without_logprobs: bool = bool(getattr(inner, "goes_on_without_logprobs", False))
-        self.classifies: bool = bool(getattr(inner, "classifies", False))
+        self.name = path
+        for attribute in get_annotations(OwnProtocol):
+            if hasattr(inner, attribute):
+                setattr(self, attribute, getattr(inner, attribute))
+        self.roles = tuple(self.roles)
         self.inner = inner
 
     async def run(self, case: Case, floor: Floor) -> Verdict:

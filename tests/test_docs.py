@@ -25,6 +25,7 @@ from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
 from moot.deploy.reading.rounds.measures import MEASURES
 from moot.deploy.running.declared import forms
+from moot.deploy.running.flags import reference
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.crit.settings import CritSettings
@@ -224,6 +225,11 @@ def _defaults(model: BaseModel) -> dict[str, str]:
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
     found = {_code(row[0]): _code(row[1]) for row in table(DOCS / page, heading)}
     assert found == _defaults(model)
+
+
+def test_the_keys_of_a_run_are_described_as_its_fields_are() -> None:
+    """`moot.deploy.running.flags.reference` has the new rows."""
+    assert [tuple(row) for row in table(DOCS / "running.md", "The keys of a configuration")] == list(reference())
 
 
 def test_links_lead_somewhere() -> None:

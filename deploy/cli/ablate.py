@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,13 @@ from moot.deploy.cli import options
 if TYPE_CHECKING:
     from moot.deploy.ablation.grid import Axis, Cell
     from moot.deploy.ablation.prepare import ReadyCell
+
+
+Command = options.of_a_run(
+    "attended",
+    protocol="A protocol (default: selene), or module:Class.",
+    out="Holds the cells' folders; by default in runs/, from protocol, task and seed.",
+)
 
 
 def ablate(
@@ -32,52 +39,14 @@ def ablate(
     share_replies: Annotated[
         bool, typer.Option("--share-replies", help="Equal asks of later cells take the first cell's replies.")
     ] = False,
-    task: options.TaskSpec = None,
-    protocol: Annotated[str | None, typer.Option(help="A protocol (default: selene), or module:Class.")] = None,
-    preset: options.Preset = None,
-    model: options.Model = None,
-    role: options.Role = None,
-    agents: options.Agents = None,
-    limit: options.Limit = None,
-    seed: options.Seed = None,
-    encoder: options.Encoder = None,
-    docs: options.Docs = None,
-    classifier: options.Classifier = None,
-    out: Annotated[
-        str | None, typer.Option(help="Holds the cells' folders; by default in runs/, from protocol, task and seed.")
-    ] = None,
-    set_: options.Setting = None,
-    prompts: options.Prompts = None,
-    placement: options.PlacementName = None,
-    engine: options.EngineName = None,
-    address: options.Address = None,
-    cluster: options.Cluster = None,
-    save_tokens: options.SaveTokens = None,
-    save_reasoning: options.SaveReasoning = None,
-    reuse: options.Reuse = None,
-    max_open: options.MaxOpen = None,
-    structured: options.Structured = None,
-    temperature: options.Temperature = None,
-    max_reply_tokens: options.MaxReplyTokens = None,
-    concurrency: options.Concurrency = None,
-    requests_per_min: options.RequestsPerMin = None,
-    tokens_per_min: options.TokensPerMin = None,
-    max_cost_usd: options.MaxCostUsd = None,
-    max_tokens: options.MaxTokens = None,
-    max_minutes: options.MaxMinutes = None,
-    prices: options.Prices = None,
-    debate_timeout_s: options.DebateTimeoutS = None,
-    retry_failed: options.RetryFailed = None,
     form: options.Form = "text",
     dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
-    log_level: options.LogLevel = "warning",
 ) -> None:
     """Hold a run for every combination of settings, over the same cases, and show what each setting is worth.
 
     The same command again goes on where it was stopped. A budget holds for all the runs together.
     """
-    from moot.actors.log import configure_terminal
     from moot.deploy.ablation.folder import write_down
     from moot.deploy.ablation.grid import baseline_of, check_keys, parse_axes
     from moot.deploy.ablation.plan import plan_lines
@@ -86,9 +55,8 @@ def ablate(
     from moot.deploy.running.config import RunConfig
     from moot.deploy.running.flags import flag_of
 
-    configure_terminal(log_level)
     check_format(form)
-    flags = options.fields_of(context.params)
+    flags: dict[str, Any] = context.obj
     axes = parse_axes(over or [])
     compared_with = baseline_of(axes, baseline or [])
     base = RunConfig.build(file, flags, flag_of)

@@ -13,56 +13,29 @@ if TYPE_CHECKING:
     from moot.deploy.running.prepare import Prepared
 
 
+Command = options.of_a_run(
+    *options.OF_MANY_CASES,
+    "protocol",
+    "agents",
+    roles="debater=A,B, judge=MODEL or vision=MODEL; repeatable.",
+    out="The record's folder; by default in runs/, from claim, files, seed and model.",
+    engine=options.HERE,
+)
+
+
 def check(
     context: typer.Context,
     claim: Annotated[str, typer.Argument(help="The claim, or - for standard input.", show_default=False)],
-    docs: options.Docs = None,
     image: Annotated[list[str] | None, typer.Option(help="A PNG, JPEG or WebP picture; repeatable.")] = None,
-    classifier: options.Classifier = None,
-    preset: options.Preset = None,
-    model: options.Model = None,
-    role: Annotated[
-        list[str] | None, typer.Option(help="debater=A,B, judge=MODEL or vision=MODEL; repeatable.")
-    ] = None,
-    encoder: options.Encoder = None,
-    seed: options.Seed = None,
-    out: Annotated[
-        str | None, typer.Option(help="The record's folder; by default in runs/, from claim, files, seed and model.")
-    ] = None,
-    set_: options.Setting = None,
-    prompts: options.Prompts = None,
-    placement: options.PlacementName = None,
-    engine: Annotated[
-        str | None, typer.Option(help="inline, in this process (the default), or ray (with --address or --placement).")
-    ] = None,
-    address: options.Address = None,
-    cluster: options.Cluster = None,
-    save_tokens: options.SaveTokens = None,
-    save_reasoning: options.SaveReasoning = None,
-    reuse: options.Reuse = None,
-    structured: options.Structured = None,
-    temperature: options.Temperature = None,
-    max_reply_tokens: options.MaxReplyTokens = None,
-    concurrency: options.Concurrency = None,
-    requests_per_min: options.RequestsPerMin = None,
-    tokens_per_min: options.TokensPerMin = None,
-    max_cost_usd: options.MaxCostUsd = None,
-    max_tokens: options.MaxTokens = None,
-    prices: options.Prices = None,
-    retry_failed: options.RetryFailed = None,
     form: options.Form = "text",
     quiet: options.Quiet = False,
-    log_level: options.LogLevel = "warning",
 ) -> None:
     """Check one claim: label, confidence, evidence with its place, and the debate. Exit codes: 0 supported,
     5 hallucinated, 6 undecided."""
-    from moot.actors.log import configure_terminal
     from moot.deploy.reading.text import check_format
 
-    configure_terminal(log_level)
     check_format(form)
-    flags = options.fields_of(context.params)
-    flags["engine"] = engine or ("ray" if address or placement else "inline")
+    flags = options.here(context.obj)
     said = _from_standard_input() if claim == "-" else claim
     raise typer.Exit(_hold(_prepared(said, image or [], flags), form, quiet=quiet))
 

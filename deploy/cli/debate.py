@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from moot.deploy.running.prepare import Prepared
 
 
+Command = options.of_a_run(
+    *options.OF_MANY_CASES,
+    "docs",
+    "classifier",
+    protocol="A protocol (default: socrasynth), or module:Class.",
+    out="The record's folder; by default in runs/, from protocol, subject and seed.",
+    engine=options.HERE,
+)
+
+
 def debate(
     context: typer.Context,
     subject: Annotated[str, typer.Argument(help="The subject or question.", show_default=False)],
@@ -30,51 +40,19 @@ def debate(
     labels: Annotated[
         str | None, typer.Option(help="The possible answers, with commas (default: a free-text answer).")
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="A protocol (default: socrasynth), or module:Class.")] = None,
-    preset: options.Preset = None,
-    model: options.Model = None,
-    role: options.Role = None,
-    agents: options.Agents = None,
-    seed: options.Seed = None,
-    encoder: options.Encoder = None,
-    out: Annotated[
-        str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, subject and seed.")
-    ] = None,
     new: Annotated[bool, typer.Option("--new", help="Another debate of the subject, beside those there are.")] = False,
-    set_: options.Setting = None,
-    prompts: options.Prompts = None,
-    placement: options.PlacementName = None,
-    engine: Annotated[
-        str | None, typer.Option(help="inline, in this process (the default), or ray (with --address or --placement).")
-    ] = None,
-    address: options.Address = None,
-    cluster: options.Cluster = None,
-    save_tokens: options.SaveTokens = None,
-    save_reasoning: options.SaveReasoning = None,
-    reuse: options.Reuse = None,
-    structured: options.Structured = None,
-    temperature: options.Temperature = None,
-    max_reply_tokens: options.MaxReplyTokens = None,
-    concurrency: options.Concurrency = None,
-    requests_per_min: options.RequestsPerMin = None,
-    tokens_per_min: options.TokensPerMin = None,
-    max_cost_usd: options.MaxCostUsd = None,
-    max_tokens: options.MaxTokens = None,
-    prices: options.Prices = None,
-    retry_failed: options.RetryFailed = None,
     form: options.Form = "text",
     quiet: options.Quiet = False,
-    log_level: options.LogLevel = "warning",
 ) -> None:
     """Debate one subject and show the debate; the same command again goes on with it, or shows it again."""
-    from moot.actors.log import configure_terminal
     from moot.deploy.reading.text import check_format
     from moot.protocols.errors import ConfigError
 
-    configure_terminal(log_level)
     check_format(form)
     from moot.actors.record.store.uri import is_uri
 
+    flags = options.here(context.obj)
+    out = flags["out"]
     if interactive and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError(
             "--interactive needs a terminal to talk with you; without one leave it out, or use "
@@ -84,9 +62,7 @@ def debate(
         raise ConfigError(f"--interactive reads the debate while it goes on: --out {out} must be a folder")
     if new and out is not None:
         raise ConfigError("--new names the folder itself: leave out --out, or name a new folder there")
-    flags = options.fields_of(context.params)
-    flags["protocol"] = protocol or (DEFAULT_PROTOCOL if preset is None else None)
-    flags["engine"] = engine or ("ray" if address or placement else "inline")
+    flags["protocol"] = flags["protocol"] or (DEFAULT_PROTOCOL if flags["preset"] is None else None)
     flags["attended"] = interactive or None
     prepared = _prepared(subject, labels, facts, flags, new=new)
     hold = _moderated if interactive else _by_itself

@@ -14,51 +14,29 @@ if TYPE_CHECKING:
     from moot.deploy.running.prepare import Prepared
 
 
+Command = options.of_a_run(
+    *("protocol", "preset", "task", "agents", "encoder", "docs", "classifier", "set", "attended", "debate_timeout_s"),
+    roles="judge=MODEL[,MODEL...]: the panel.",
+    limit="Only the first so many replies.",
+    max_open="Most replies under judgment at once (default: 200).",
+    out="The record's folder; by default in runs/, from file, rubric, seed and model.",
+)
+
+
 def judge(
     context: typer.Context,
     file: Annotated[str, typer.Argument(help="Replies as JSON Lines or CSV, - for standard input, or sample-replies.")],
     rubric: Annotated[str, typer.Option(help="reasoning, factual, or a YAML file.")] = "reasoning",
     passes: Annotated[int, typer.Option(min=1, max=20, help="How often each judge reads each reply.")] = 1,
-    model: options.Model = None,
-    role: Annotated[list[str] | None, typer.Option(help="judge=MODEL[,MODEL...]: the panel.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many replies.")] = None,
-    seed: options.Seed = None,
-    out: Annotated[
-        str | None, typer.Option(help="The record's folder; by default in runs/, from file, rubric, seed and model.")
-    ] = None,
-    prompts: options.Prompts = None,
-    placement: options.PlacementName = None,
-    engine: options.EngineName = None,
-    address: options.Address = None,
-    cluster: options.Cluster = None,
-    save_tokens: options.SaveTokens = None,
-    save_reasoning: options.SaveReasoning = None,
-    reuse: options.Reuse = None,
-    max_open: Annotated[int | None, typer.Option(help="Most replies under judgment at once (default: 200).")] = None,
-    structured: options.Structured = None,
-    temperature: options.Temperature = None,
-    max_reply_tokens: options.MaxReplyTokens = None,
-    concurrency: options.Concurrency = None,
-    requests_per_min: options.RequestsPerMin = None,
-    tokens_per_min: options.TokensPerMin = None,
-    max_cost_usd: options.MaxCostUsd = None,
-    max_tokens: options.MaxTokens = None,
-    max_minutes: options.MaxMinutes = None,
-    prices: options.Prices = None,
-    retry_failed: options.RetryFailed = None,
     form: options.Form = "text",
     dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
-    log_level: options.LogLevel = "warning",
 ) -> None:
     """Have judges score replies under a rubric, and show how far they agree; the same command again goes on."""
-    from moot.actors.log import configure_terminal
     from moot.deploy.reading.text import check_format
 
-    configure_terminal(log_level)
     check_format(form)
-    flags = options.fields_of({**context.params, "set_": None})
-    prepared = _prepared(file, rubric, passes, flags)
+    prepared = _prepared(file, rubric, passes, context.obj)
     if dry_run:
         _plan(prepared)
         return

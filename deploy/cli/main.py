@@ -107,59 +107,17 @@ def _root(
     """Language-model debates at scale."""
 
 
-@app.command()
+@app.command(cls=options.of_a_run())
 def run(
     context: typer.Context,
     file: options.File = None,
-    task: options.TaskSpec = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="A protocol (default: selene), module:Class, or several with commas to compare.")
-    ] = None,
-    preset: options.Preset = None,
-    model: options.Model = None,
-    role: options.Role = None,
-    agents: options.Agents = None,
-    limit: options.Limit = None,
-    seed: options.Seed = None,
-    encoder: options.Encoder = None,
-    classifier: options.Classifier = None,
-    docs: options.Docs = None,
-    out: Annotated[
-        str | None,
-        typer.Option(help="The record's folder or URI; by default in runs/, from protocol, task, seed and model."),
-    ] = None,
-    set_: options.Setting = None,
-    prompts: options.Prompts = None,
-    placement: options.PlacementName = None,
-    engine: options.EngineName = None,
-    address: options.Address = None,
-    cluster: options.Cluster = None,
-    save_tokens: options.SaveTokens = None,
-    save_reasoning: options.SaveReasoning = None,
-    reuse: options.Reuse = None,
-    max_open: options.MaxOpen = None,
-    structured: options.Structured = None,
-    temperature: options.Temperature = None,
-    max_reply_tokens: options.MaxReplyTokens = None,
-    concurrency: options.Concurrency = None,
-    requests_per_min: options.RequestsPerMin = None,
-    tokens_per_min: options.TokensPerMin = None,
-    max_cost_usd: options.MaxCostUsd = None,
-    max_tokens: options.MaxTokens = None,
-    max_minutes: options.MaxMinutes = None,
-    prices: options.Prices = None,
-    debate_timeout_s: options.DebateTimeoutS = None,
-    attended: Annotated[bool | None, typer.Option("--attended/--unattended", help="A person answers.")] = None,
-    retry_failed: options.RetryFailed = None,
     dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
-    log_level: options.LogLevel = "warning",
 ) -> None:
     """Hold debates, or go on with a run that was stopped: the same command again."""
     from moot.deploy.cli.run import execute
 
-    flags = options.fields_of(context.params)
-    raise typer.Exit(execute(file, flags, dry_run=dry_run, quiet=quiet, log_level=log_level))
+    raise typer.Exit(execute(file, context.obj, dry_run=dry_run, quiet=quiet))
 
 
 @app.command()
@@ -255,36 +213,22 @@ def _columns(rows: Any) -> None:
 
 
 def _add_others() -> None:
-    from moot.deploy.cli.ablate import ablate
+    from moot.deploy.cli import ablate, check, debate, judge, serve
     from moot.deploy.cli.analyze import analyze
-    from moot.deploy.cli.check import check
-    from moot.deploy.cli.debate import debate
     from moot.deploy.cli.decide import decide
-    from moot.deploy.cli.judge import judge
     from moot.deploy.cli.models import doctor, models
     from moot.deploy.cli.plan import plan
-    from moot.deploy.cli.serve import serve
     from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
     from moot.deploy.cli.train_classifier import train_classifier
     from moot.deploy.cli.verify import verify
 
-    for command in (
-        show,
-        verify,
-        analyze,
-        ablate,
-        debate,
-        judge,
-        check,
-        decide,
-        train_classifier,
-        plan,
-        serve,
-        models,
-        doctor,
-        simulate,
-    ):
+    app.command(cls=ablate.Command)(ablate.ablate)
+    app.command(cls=debate.Command)(debate.debate)
+    app.command(cls=judge.Command)(judge.judge)
+    app.command(cls=check.Command)(check.check)
+    app.command(cls=serve.Command)(serve.serve)
+    for command in (show, verify, analyze, decide, train_classifier, plan, models, doctor, simulate):
         app.command()(command)
 
 

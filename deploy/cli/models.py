@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from moot.deploy.cli import options
-
 
 def models() -> None:
     """List the forms of a model's name, and what each declares that it can do."""
@@ -28,8 +26,8 @@ def doctor(
     base_url: Annotated[str | None, typer.Option(help="Another server, for openai/NAME or anthropic/NAME.")] = None,
     prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")] = None,
     protocol: Annotated[str | None, typer.Option(help="Debate a few bundled cases with the model.")] = None,
-    preset: options.Preset = None,
-    set_: options.Setting = None,
+    preset: Annotated[str | None, typer.Option(help="Likewise, a protocol as its paper states it.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of it, KEY=VALUE; repeatable.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many cases of them.")] = 2,
 ) -> None:
     """Say what works: what is installed here, and with --model whether a model can be used.

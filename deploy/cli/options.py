@@ -1,12 +1,18 @@
-"""The options that several commands have: `moot run`, and what holds runs in its way."""
+"""The options that several commands have; those that are fields of a run are made from `RunConfig`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 
 def _record(named: str) -> Path:
@@ -33,72 +39,104 @@ JudgedRuns = Annotated[
 ]
 File = Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")]
 Form = Annotated[str, typer.Option("--format", help="text, json or md.")]
-TaskSpec = Annotated[
-    str | None, typer.Option(help="NAME, NAME:PATH or a FILE of questions (default: sample); see `moot tasks`.")
-]
-Model = Annotated[str | None, typer.Option(help="Serves every role (default: simulated); see `moot models`.")]
-Role = Annotated[list[str] | None, typer.Option(help="NAME=MODEL[,MODEL...]; repeatable.")]
-Agents = Annotated[int | None, typer.Option(help="How many agents answer.")]
-Limit = Annotated[int | None, typer.Option(help="Only the first so many cases.")]
-Seed = Annotated[int | None, typer.Option(help="Everything random hangs on it (default: 0).")]
-Encoder = Annotated[str | None, typer.Option(help="Embeds texts (default: auto); see `moot encoders`.")]
-Classifier = Annotated[str | None, typer.Option(help="A folder made by `moot train-classifier`.")]
-Docs = Annotated[
-    list[str] | None, typer.Option(help="Documents to search: a file, a folder of them, or a library; repeatable.")
-]
-Preset = Annotated[str | None, typer.Option(help="What a paper states of its protocol; see `moot protocols NAME`.")]
-Setting = Annotated[list[str] | None, typer.Option("--set", help="A setting, KEY=VALUE; repeatable.")]
-Prompts = Annotated[str | None, typer.Option(help="A folder of templates that replace ours.")]
-PlacementName = Annotated[str | None, typer.Option(help="actors (the default) or packed.")]
-EngineName = Annotated[str | None, typer.Option(help="ray (the default), or inline for this process alone.")]
-Address = Annotated[str | None, typer.Option(help="A Ray cluster, auto for the running one, local for a new one here.")]
-Cluster = Annotated[
-    list[str] | None, typer.Option(help="Where actors live, KEY=VALUE, such as moderators=8; repeatable.")
-]
-SaveTokens = Annotated[str | None, typer.Option(help="Log-probabilities: none, chosen or all (the default).")]
 KeepTruncated = Annotated[bool, typer.Option("--keep-truncated", help="Count replies cut at their token limit, too.")]
-SaveReasoning = Annotated[bool | None, typer.Option("--save-reasoning", help="Record models' hidden reasoning, too.")]
-Reuse = Annotated[
-    str | None, typer.Option(help="A run's folder: its replies answer equal asks, which then cost nothing.")
-]
-MaxOpen = Annotated[int | None, typer.Option(help="Most debates open at once (default: 200).")]
-Structured = Annotated[
-    str | None, typer.Option(help="Hold replies to JSON schemas: on, off, or auto (the default): where a model can.")
-]
-Temperature = Annotated[float | None, typer.Option(help="Of every role that a configuration gives none.")]
-MaxReplyTokens = Annotated[
-    int | None, typer.Option(help="Longest reply of every role that a configuration gives none.")
-]
-Concurrency = Annotated[int | None, typer.Option(help="Calls under way per model and server; by default it adapts.")]
-RequestsPerMin = Annotated[int | None, typer.Option("--rpm", help="Requests per minute, likewise.")]
-TokensPerMin = Annotated[int | None, typer.Option("--tpm", help="Tokens per minute, likewise.")]
-MaxCostUsd = Annotated[float | None, typer.Option("--max-cost", help="Stop before it costs more (USD).")]
-MaxTokens = Annotated[int | None, typer.Option(help="Stop before the run uses more tokens.")]
-MaxMinutes = Annotated[float | None, typer.Option(help="Stop after so many minutes.")]
-Prices = Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")]
-DebateTimeoutS = Annotated[float | None, typer.Option("--debate-timeout", help="Fail a debate after so many seconds.")]
-RetryFailed = Annotated[
-    bool | None, typer.Option("--retry-failed/--no-retry-failed", help="A new attempt for failed cases.")
-]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show cases, calls and tokens; do nothing.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.")]
+
+HERE = "inline, in this process (the default), or ray (with --address or --placement)."
+OF_MANY_CASES = ("task", "limit", "max_minutes", "max_open", "attended", "debate_timeout_s")
+"""Fields without a meaning, and engine, of a command that holds one debate."""
 
 
-def fields_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a run's configuration among a command's parameters; None where a flag was not given.
+def here(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, with the engine of a command that holds one debate."""
+    clustered = fields["address"] or fields["placement"]
+    return {**fields, "engine": fields["engine"] or ("ray" if clustered else "inline")}
+
+
+def of_a_run(*without: str, **said: str) -> type[TyperCommand]:
+    """The class of a command that takes the fields of `RunConfig` as flags, and finds those given as its `context.obj`.
+
+    They are made when a command is parsed or helped with, so that no other pays for the import.
+
+    Args:
+        without: fields that it does not take.
+        said: by field, what it says of it in place of the field's description.
+    """
+
+    def made() -> list[Any]:
+        return _made(without, tuple(said.items()))
+
+    class OfARun(TyperCommand):
+        def get_params(self, ctx: Any) -> list[Any]:
+            own = len(self.params)
+            return [*self.params, *made(), *super().get_params(ctx)[own:]]
+
+        def invoke(self, ctx: Any) -> Any:
+            from moot.actors.log import configure_terminal
+
+            given = {option.name: ctx.params.pop(option.name) for option in made()}
+            configure_terminal(given.pop("log_level"))
+            ctx.obj = fields_of(given)
+            return super().invoke(ctx)
+
+    return OfARun
+
+
+@cache
+def _made(without: tuple[str, ...], said: tuple[tuple[str, str], ...]) -> list[Any]:
+    """The options of the fields, as Typer makes them of a function's parameters."""
+
+    def options() -> None:
+        """Hold their parameters."""
+
+    made = typer.Typer(add_completion=False)
+    level = Annotated[str, typer.Option(help="debug, info, warning or error.")]
+    shown = dict(said)
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in _annotations(shown)
+        if name not in without
+    ]
+    last = inspect.Parameter("log_level", inspect.Parameter.KEYWORD_ONLY, default="warning", annotation=level)
+    options.__signature__ = inspect.Signature([*parameters, last])  # type: ignore[attr-defined]
+    made.command()(options)
+    return list(typer.main.get_command(made).params)
+
+
+def _annotations(said: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    from moot.deploy.running.config import RunConfig
+    from moot.deploy.running.flags import flags_of, help_of
+
+    for name, info in RunConfig.model_fields.items():
+        if flags := flags_of(name):
+            yield name, Annotated[_typed(info), typer.Option(flags, help=said.get(name) or help_of(name))]
+
+
+def _typed(info: FieldInfo) -> Any:
+    """What the command line reads for a field; None is what was not given."""
+    if not isinstance(info.default, str | int | float | None):
+        return list[str] | None
+    if info.annotation is bool:
+        return bool | None
+    for number in (int, float):
+        if number in (info.annotation, *get_args(info.annotation)):
+            return number | None
+    return str | None
+
+
+def fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a run's configuration as `RunConfig` takes them from flags; None where a flag was not given.
 
     Raises:
         ConfigError: a `--role`, `--set` or `--cluster` has another form, or is given twice.
     """
-    from moot.deploy.running.config import RunConfig
     from moot.deploy.running.flags import parse_roles, parse_settings
 
-    fields = {name: value for name, value in parameters.items() if name in RunConfig.model_fields}
-    roles, settings, cluster = parameters["role"], parameters["set_"], parameters.get("cluster")
+    roles, settings, cluster = given.get("roles"), given.get("set"), given.get("cluster")
     return {
-        **fields,
-        "docs": fields.get("docs") or None,
+        **given,
+        "docs": given.get("docs") or None,
         "roles": parse_roles(roles) if roles else None,
         "set": parse_settings(settings) if settings else None,
         "cluster": parse_settings(cluster, "--cluster", "moderators=8") if cluster else None,

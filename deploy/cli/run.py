@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from moot.actors.log import configure_terminal
 from moot.actors.models.resolve import is_embedded
 from moot.actors.placement import cluster_address
 from moot.actors.record.tables import read_table
@@ -52,14 +51,12 @@ def execute(
     *,
     dry_run: bool = False,
     quiet: bool = False,
-    log_level: str = "warning",
 ) -> int:
     """Do what `moot run` was told; returns the exit code.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
     """
-    configure_terminal(log_level)
     config = RunConfig.build(file, flags, flag_of)
     names = [name.strip() for name in config.protocol.split(",")]
     runs = _prepared(config, names, quiet=quiet)

@@ -13,50 +13,33 @@ if TYPE_CHECKING:
     from moot.deploy.serving.settings import ServeConfig
 
 
+Command = options.of_a_run(
+    *("task", "limit", "classifier", "prompts", "cluster", "save_tokens", "save_reasoning", "reuse"),
+    *("max_minutes", "attended", "retry_failed"),
+    protocol="Of debates (default: selene); see `moot protocols`.",
+    out="The folder of the records (default: runs/serve).",
+)
+
+
 def serve(
     context: typer.Context,
     file: Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")] = None,
     host: Annotated[str, typer.Option(help="Another than this machine needs --token-env.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8000,
-    address: options.Address = None,
     token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
-    out: Annotated[str | None, typer.Option(help="The folder of the records (default: runs/serve).")] = None,
-    max_open: options.MaxOpen = None,
     max_queued: Annotated[int | None, typer.Option(help="Most that wait beyond them (default: 1000).")] = None,
     drain_s: Annotated[float | None, typer.Option(help="Seconds debates may end in at a stop (default: 30).")] = None,
     judge_rubric: Annotated[
         str | None, typer.Option(help="Offer judgments, too, under this rubric: reasoning, factual or a YAML file.")
     ] = None,
     checks: Annotated[bool, typer.Option("--checks", help="Offer checks of claims, too.")] = False,
-    protocol: Annotated[str | None, typer.Option(help="Of debates (default: selene); see `moot protocols`.")] = None,
-    preset: options.Preset = None,
-    model: options.Model = None,
-    role: options.Role = None,
-    agents: options.Agents = None,
-    seed: options.Seed = None,
-    encoder: options.Encoder = None,
-    docs: options.Docs = None,
-    set_: options.Setting = None,
-    placement: options.PlacementName = None,
-    engine: options.EngineName = None,
-    structured: options.Structured = None,
-    temperature: options.Temperature = None,
-    max_reply_tokens: options.MaxReplyTokens = None,
-    concurrency: options.Concurrency = None,
-    requests_per_min: options.RequestsPerMin = None,
-    tokens_per_min: options.TokensPerMin = None,
-    max_cost_usd: options.MaxCostUsd = None,
-    max_tokens: options.MaxTokens = None,
-    prices: options.Prices = None,
-    debate_timeout_s: options.DebateTimeoutS = None,
-    log_level: options.LogLevel = "warning",
 ) -> None:
     """Serve debates over HTTP until Ctrl-C, judgments and checks, too, when asked to; see deploy/docs/serve.md."""
-    from moot.actors.log import configure_terminal
     from moot.deploy.serving.process import Listening, run_server
 
-    configure_terminal(log_level)
-    config = _config(file, context.params)
+    flags: dict[str, Any] = context.obj
+    address = flags.pop("address")
+    config = _config(file, context.params, flags)
     raise typer.Exit(run_server(config, Listening(host, port, address)))
 
 
@@ -68,18 +51,16 @@ _OF_ONE_KIND = ("concurrency", "requests_per_min", "tokens_per_min", "max_cost_u
 """Bounds that every kind of request would have for itself: with several of them, as many times what was said."""
 
 
-def _config(file: Path | None, parameters: dict[str, Any]) -> ServeConfig:
+def _config(file: Path | None, parameters: dict[str, Any], fields: dict[str, Any]) -> ServeConfig:
     """The file's configuration with the flags over it."""
     from moot.deploy.running.flags import flag_of
     from moot.deploy.serving.settings import ServeConfig
     from moot.protocols.errors import ConfigError
 
     base = ServeConfig.build(file)
-    own = ("out", "max_open", "max_queued", "drain_s", "token_env")
-    flags = {name: parameters[name] for name in own}
-    given = {key: value for key, value in options.fields_of(parameters).items() if value is not None}
-    for name in ("out", "max_open", "address"):
-        given.pop(name, None)
+    flags = {name: parameters[name] for name in ("max_queued", "drain_s", "token_env")}
+    flags |= {name: fields.pop(name) for name in ("out", "max_open")}
+    given = {key: value for key, value in fields.items() if value is not None}
     common = {key: value for key, value in given.items() if key not in _OF_DEBATES}
     sections: dict[str, dict[str, Any] | None] = {
         "debates": None if base.debates is None else {**base.debates, **given},

@@ -91,90 +91,76 @@ def _as_choice(value: Any) -> Any:
     return value
 
 
+def _field(default: Any, about: str, flag: str | None = None, **bounds: Any) -> Any:
+    """A field, what it means, and its flag on the command line: None for its name with dashes, empty for none."""
+    return Field(default, description=about, json_schema_extra={"flag": flag}, **bounds)
+
+
 class RunConfig(BaseModel):
     """One run as its user wants it; every field has a default.
 
-    Attributes:
-        task: `NAME`, `NAME:PATH` or a file of questions; `moot tasks` lists the names.
-        protocol: a built-in protocol's name, or `module:Class`.
-        preset: what a paper states of its protocol, below whatever is said here; it also chooses the protocol.
-        model: serves every role that `roles` does not bind.
-        roles: by role family, what differs from the defaults of `RoleBinding`: one mapping or a list of them.
-        agents: how many agents answer; the setting `agents` of the protocol.
-        limit: only the first so many cases; None for all.
-        seed: of the run; everything random hangs on it.
-        encoder: turns texts into vectors; see `moot encoders`. `auto` is found out once, when the run begins.
-        encoder_key_env: environment variable with the key of the encoder's server; None for `OPENAI_API_KEY` with
-            `openai/NAME`, and for no key with a URL.
-        classifier: a folder that `moot train-classifier` has made, for a protocol that asks one; None for none.
-        docs: documents that the debates may search: files, folders of them, or the folder of a library alone.
-        out: the run's folder, or its URI in a store; None for `runs/PROTOCOL-TASK-sSEED`, and `-MODEL` unless that is
-            `simulated`.
-        placement: `actors` or `packed`, for the engine `ray`.
-        engine: `ray`, or `inline` for this process alone.
-        address: the Ray cluster to join; None joins the one that this process is connected to, or that `RAY_ADDRESS`
-            names, as in a job of Ray's, and starts a local one where there is none.
-        cluster: how many processes there are and where they live, with the engine `ray`; nested or with dotted keys.
-        set: settings of the protocol, nested or with dotted keys.
-        prompts: a folder of templates that replace the package's.
-        save_tokens: how much of the token log-probabilities is recorded.
-        save_reasoning: whether models' hidden reasoning is recorded, as far as servers give it.
-        reuse: another run's folder, whose replies answer what is asked in just the same way; None for none.
-        max_open: most debates open at once.
-        attended: whether a person answers where a protocol asks for one; such debates wait for `moot decide`.
-        retry_failed: open a new attempt for every failed case.
-        structured: whether replies are held to JSON schemas, for every role that does not say: `on` refuses a model
-            that cannot, `off` leaves them free, `auto` tries it.
-        temperature, max_reply_tokens: of every role that does not give its own `temperature` or `max_tokens`.
-        requests_per_min, tokens_per_min, concurrency: bounds on every endpoint, over all processes of the run; without
-            them the concurrency adapts to what the server takes.
-        limits: the same by model name, where models differ.
-        max_cost_usd, max_tokens, max_minutes: the run stops by itself before it uses more, over all its sessions (the
-            minutes: in this one); the same command with a larger bound goes on. `max_cost_usd` 0 is for models that
-            cost nothing.
-        prices: a YAML file of prices, over the package's own.
-        debate_timeout_s: seconds after which a debate is failed.
+    What a field says of itself is the help of its flag and its row in deploy/docs/running.md.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    task: str = "sample"
-    protocol: str = "selene"
-    preset: str | None = None
-    model: str = "simulated"
-    roles: Annotated[dict[str, list[dict[str, Any]]], BeforeValidator(_as_members)] = {}
-    agents: int | None = Field(default=None, ge=1)
-    limit: int | None = Field(default=None, ge=1)
-    seed: int = 0
-    encoder: str = AUTO
-    encoder_key_env: EnvName | None = None
-    classifier: str | None = Field(default=None, min_length=1)
-    docs: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_paths)] = ()
-    out: str | None = Field(default=None, min_length=1)
-    placement: Placement = "actors"
-    engine: Engine = "ray"
-    address: str | None = None
-    cluster: GivenPlacing = Placing()
-    set: dict[str, Any] = {}
-    prompts: str | None = None
-    save_tokens: Literal["none", "chosen", "all"] = "all"
-    save_reasoning: bool = False
-    reuse: str | None = Field(default=None, min_length=1)
-    max_open: int = Field(default=200, ge=1)
-    attended: bool = False
-    retry_failed: bool = False
-    structured: Annotated[bool | None, BeforeValidator(_as_choice)] = None
-    temperature: float | None = Field(default=None, ge=0.0, le=2.0, allow_inf_nan=False)
-    max_reply_tokens: int | None = Field(default=None, ge=1)
-    requests_per_min: int | None = Field(default=None, ge=1)
-    tokens_per_min: int | None = Field(default=None, ge=1)
-    concurrency: int | None = Field(default=None, ge=1)
-    limits: dict[str, EndpointLimits] = {}
-    max_cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    max_tokens: int | None = Field(default=None, ge=1)
-    max_minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    prices: str | None = None
-    debate_timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    task: str = _field("sample", "NAME, NAME:PATH or a FILE of questions; see `moot tasks`.")
+    protocol: str = _field("selene", "A protocol, module:Class, or several with commas to compare.")
+    preset: str | None = _field(
+        None, "What a paper states of its protocol, below all that is said here; see `moot protocols NAME`."
+    )
+    model: str = _field("simulated", "Serves every role that names none; see `moot models`.")
+    roles: Annotated[dict[str, list[dict[str, Any]]], BeforeValidator(_as_members)] = _field(
+        {}, "By role family, who speaks: NAME=MODEL[,MODEL...]; repeatable.", "--role"
+    )
+    agents: int | None = _field(None, "How many agents answer.", ge=1)
+    limit: int | None = _field(None, "Only the first so many cases.", ge=1)
+    seed: int = _field(0, "Everything random hangs on it.")
+    encoder: str = _field(AUTO, "Embeds texts; see `moot encoders`.")
+    encoder_key_env: EnvName | None = _field(None, "Environment variable with the key of the encoder's server.", "")
+    classifier: str | None = _field(None, "A folder made by `moot train-classifier`.", min_length=1)
+    docs: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_paths)] = _field(
+        (), "Documents to search: a file, a folder of them, or a library; repeatable."
+    )
+    out: str | None = _field(
+        None, "The record's folder or URI; by default in runs/, from protocol, task, seed and model.", min_length=1
+    )
+    placement: Placement = _field("actors", "Under Ray: actors, or packed: each moderator holds its own agents.")
+    engine: Engine = _field("ray", "ray, or inline for this process alone.")
+    address: str | None = _field(None, "A Ray cluster, auto for the running one, local for a new one here.")
+    cluster: GivenPlacing = _field(Placing(), "Where actors live, KEY=VALUE, such as moderators=8; repeatable.")
+    set: dict[str, Any] = _field({}, "A setting of the protocol, KEY=VALUE; repeatable.")
+    prompts: str | None = _field(None, "A folder of templates that replace ours.")
+    save_tokens: Literal["none", "chosen", "all"] = _field("all", "Log-probabilities: none, chosen or all.")
+    save_reasoning: bool = _field(False, "Record models' hidden reasoning, too.", "--save-reasoning")
+    reuse: str | None = _field(
+        None, "A run's folder: its replies answer equal asks, which then cost nothing.", min_length=1
+    )
+    max_open: int = _field(200, "Most debates open at once.", ge=1)
+    attended: bool = _field(False, "A person answers where the protocol asks for one.", "--attended/--unattended")
+    retry_failed: bool = _field(False, "A new attempt for failed cases.", "--retry-failed/--no-retry-failed")
+    structured: Annotated[bool | None, BeforeValidator(_as_choice)] = _field(
+        None, "Hold replies to JSON schemas: on, off, or auto (the default): where a model can."
+    )
+    temperature: float | None = _field(
+        None, "Of every role that a configuration gives none.", ge=0.0, le=2.0, allow_inf_nan=False
+    )
+    max_reply_tokens: int | None = _field(
+        None, "Longest reply of every role that a configuration gives no `max_tokens`.", ge=1
+    )
+    requests_per_min: int | None = _field(None, "Requests per minute per model and server.", "--rpm", ge=1)
+    tokens_per_min: int | None = _field(None, "Tokens per minute, likewise.", "--tpm", ge=1)
+    concurrency: int | None = _field(None, "Calls under way, likewise; by default it adapts.", ge=1)
+    limits: dict[str, EndpointLimits] = _field({}, "The same three by model name, where models differ.", "")
+    max_cost_usd: float | None = _field(
+        None, "Stop before it costs more (USD), over all sessions.", "--max-cost", ge=0, allow_inf_nan=False
+    )
+    max_tokens: int | None = _field(None, "Stop before the run uses more tokens, likewise.", ge=1)
+    max_minutes: float | None = _field(None, "Stop this session after so many minutes.", gt=0, allow_inf_nan=False)
+    prices: str | None = _field(None, "A YAML file of prices, over our own.")
+    debate_timeout_s: float | None = _field(
+        None, "Fail a debate after so many seconds.", "--debate-timeout", gt=0, allow_inf_nan=False
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from moot.actors.models.api_key import redact
+from moot.deploy.running.config import RunConfig
 from moot.protocols.errors import ConfigError
 from moot.protocols.yaml_file import parsed_yaml
 
-_OF_ANOTHER_NAME = {
-    "roles": "--role",
-    "requests_per_min": "--rpm",
-    "tokens_per_min": "--tpm",
-    "max_cost_usd": "--max-cost",
-    "debate_timeout_s": "--debate-timeout",
-}
+
+def flags_of(key: str) -> str:
+    """How a field of a run is given on the command line, as `--on/--off` where it is switched; empty: it is not.
+
+    >>> flags_of("requests_per_min"), flags_of("max_tokens"), flags_of("limits")
+    ('--rpm', '--max-tokens', '')
+    """
+    info = RunConfig.model_fields.get(key)
+    extra = None if info is None else info.json_schema_extra
+    flags = extra.get("flag") if isinstance(extra, dict) else None
+    return f"--{key.replace('_', '-')}" if flags is None else str(flags)
 
 
 def flag_of(key: str) -> str:
-    """The flag for a key of a configuration.
+    """What an error calls a key that was given as a flag."""
+    return flags_of(key).partition("/")[0]
 
-    >>> flag_of("requests_per_min"), flag_of("max_tokens")
-    ('--rpm', '--max-tokens')
-    """
-    return _OF_ANOTHER_NAME.get(key) or f"--{key.replace('_', '-')}"
+
+def help_of(key: str) -> str:
+    """What a field of a run says of itself, and its default."""
+    info = RunConfig.model_fields[key]
+    about = str(info.description)
+    default = info.default
+    is_told = isinstance(default, str | int) and not isinstance(default, bool)
+    return f"{about.removesuffix('.')} (default: {default})." if is_told else about
+
+
+def reference() -> Iterator[tuple[str, str, str, str]]:
+    """Of every field of a run: key, default, flag and meaning, as deploy/docs/running.md has them."""
+    for key, info in RunConfig.model_fields.items():
+        default = "defaults" if isinstance(info.default, BaseModel) else str(info.default)
+        default = {"None": "none", "False": "false"}.get(default, default)
+        flag = f"`{flag_of(key)}`" if flags_of(key) else ""
+        yield f"`{key}`", f"`{default}`", flag, str(info.description)
 
 
 def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:

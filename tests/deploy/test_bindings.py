@@ -45,9 +45,10 @@ class Long(Silent):
 
 
 class Duet(Silent):
-    """Asks two agents."""
+    """Asks two agents, and shows pictures to judges."""
 
     most_members: ClassVar[dict[str, int]] = {"agent": 2}
+    judges_see_pictures = True
 
 
 LIKE = "http://127.0.0.1:9/v1#like"
@@ -231,8 +232,10 @@ class TestEveryMemberIsAsked:
         for name in ("selene", "evince", "socrasynth", "constructor-auditor", "ceda", "judge-panel"):
             assert len(bind_roles(five, make_protocol(name))["judge"]) == 5
 
-    def test_an_own_protocol_says_how_many_it_asks(self) -> None:
+    def test_an_own_protocol_says_how_many_it_asks_and_whether_its_judges_see_pictures(self) -> None:
         made = OwnProtocol("m:Duet", Duet())
+        assert made.judges_see_pictures
+        assert not OwnProtocol("m:Silent", Silent()).judges_see_pictures
         with pytest.raises(ConfigError, match="asks 2 only"):
             bind_roles(RunConfig.build(None, {"roles": {"agent": ["simulated"] * 3}}), made)
 

@@ -24,10 +24,11 @@ from moot.actors.record.tables import read_table
 from moot.deploy.cli import main as cli
 from moot.deploy.cli.run import tell_interrupted
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.flags import flag_of
+from moot.deploy.running.flags import flags_of
 from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.progress import BarListener, LineListener, Pace, figures
+from moot.deploy.running.run import RunOptions
 from moot.protocols.errors import ConfigError
 
 COMMANDS = [
@@ -303,11 +304,9 @@ def test_bad_input_is_one_line_and_writes_nothing(
     assert sorted(Path.cwd().rglob("*")) == before
 
 
-def test_every_key_that_has_a_flag_is_called_by_it() -> None:
-    command = cli._command().commands["run"]
-    flags = {flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")}
-    without = {"encoder_key_env", "limits"}
-    assert {key for key in RunConfig.model_fields if flag_of(key) not in flags} == without
+def test_every_field_of_a_run_is_a_flag_and_an_option_from_python() -> None:
+    assert {key for key in RunConfig.model_fields if not flags_of(key)} == {"encoder_key_env", "limits"}
+    assert RunOptions.__annotations__.keys() == RunConfig.model_fields.keys()
 
 
 def test_a_bound_of_no_money_is_for_models_that_cost_nothing() -> None:
