@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from moot.actors.models.hidden_reasoning import OPENED, is_thinking, told_apart
 from moot.actors.models.interface import ModelReply, RateHeaders, StreamingModel, StreamPiece, TokenLogprobs
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.token_alignment import without_reasoning
+from moot.actors.models.token_logprobs import without_reasoning
 from moot.actors.record.sampling import may_be_masked, without_forced
 from moot.metrics.token_confidence import Statistic, window_statistic
 from moot.protocols.messages import Decoding, LogprobStage, Message, Usage

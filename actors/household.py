@@ -11,7 +11,7 @@ from moot.actors.encoders.resolve import make_encoder
 from moot.actors.house import House
 from moot.actors.limits.gate import Exchange, Gate
 from moot.actors.limits.ledger import Ledger, LedgeredLimiter
-from moot.actors.limits.purse import Purse
+from moot.actors.limits.limiter import Purse
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model
 from moot.actors.models.resolve import ModelBinding, ModelSpec, is_embedded, make_model

@@ -10,7 +10,7 @@ import numpy as np
 
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.token_alignment import UNALIGNED, text_start
+from moot.actors.models.token_logprobs import UNALIGNED, text_start
 from moot.actors.record.sampling import NO_CHOICE, may_be_masked
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.labels import surface_forms

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from moot.actors.models.interface import Offered
 from moot.actors.models.reply_schema import ReplySchema, reply_schema, slot_sizes
 from moot.actors.models.resolve import held_before_profiles, offered_schemas
-from moot.actors.models.scripts import bytes_per_character, texts_within
+from moot.actors.models.token_bounds import bytes_per_character, texts_within
 from moot.actors.roles import RoleBinding
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding

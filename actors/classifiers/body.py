@@ -6,8 +6,7 @@ from pathlib import Path
 
 from moot.actors.encoders.batching import BatchedEncoder
 from moot.actors.encoders.interface import Encoder
-from moot.actors.encoders.model_folder import check_modules, folder_digest, is_hidden
-from moot.actors.encoders.sentence_model import SentenceModel
+from moot.actors.encoders.sentence_model import SentenceModel, check_modules, folder_digest, is_hidden
 from moot.actors.models.retry import RetryPolicy
 from moot.protocols.errors import ConfigError
 

@@ -66,7 +66,7 @@ class Body(_Part):
     """The fine-tuned encoder of the kind `setfit`.
 
     Attributes:
-        digest: of the folder, see `moot.actors.encoders.model_folder`.
+        digest: of the folder, see `moot.actors.encoders.sentence_model`.
         base: identity of the model that it was made from.
         iterations, epochs: of the fine-tuning, as `moot train-classifier` was told; None for its default.
         recipe: how it was fine-tuned; `short` is not written down, as cards that are older have no such field.

@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Any
 
-from moot.actors.encoders.embeddings_wire import decode_reply, encode_request
-from moot.actors.encoders.interface import Rows
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.encoders.interface import Rows, unit_rows
 from moot.actors.models.interface import ModelError
 from moot.actors.models.lean_http import LeanHttp
+from moot.actors.models.openai_errors import failure_in_reply, plain
 
 MOST_UNDER_WAY = 4
 """Requests open at once: while they are, further texts gather for the next one."""
@@ -76,3 +81,94 @@ class EmbeddingsEndpoint:
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         await self._http.close()
+
+
+_EMPTY_TEXT = " "
+"""What is sent for an empty text, which OpenAI refuses."""
+
+
+class _Request(msgspec.Struct):
+    model: str
+    input: list[str]
+    encoding_format: str = "base64"
+
+
+class _Item(msgspec.Struct):
+    embedding: msgspec.Raw
+    index: int | None = None
+
+
+class _Reply(msgspec.Struct):
+    data: list[_Item] | None = None
+    error: Any = None
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Reply).decode
+_decode_vector = msgspec.json.Decoder(bytes | list[float]).decode
+
+
+def encode_request(model: str, texts: Sequence[str]) -> bytes:
+    """The request's JSON body. It asks for base64, a quarter of the size of digits; a server may ignore that.
+
+    Raises:
+        ModelError: `request`, when a text holds what is not Unicode text (a lone surrogate).
+    """
+    try:
+        return _encode(_Request(model, [text or _EMPTY_TEXT for text in texts]))
+    except UnicodeEncodeError:
+        raise ModelError("request", "a text holds a lone surrogate, which is not Unicode text") from None
+
+
+def decode_reply(body: bytes, count: int, *, key: str | None = None) -> Rows:
+    """The vectors in the body of a 200 response, in the order of the texts, each of length 1.
+
+    Written as numbers, they take a millisecond for 10,000; one vector is read after the other, so that a thread which
+    does it lets others work in between.
+
+    Args:
+        body: as received, decompressed.
+        count: how many texts were sent.
+        key: the API key in use, kept out of error messages.
+
+    Raises:
+        ModelError: `server` for a body that is no list of embeddings, what an error object inside the body says, or
+            `unparsable` for vectors that are not one per text, of one size, finite and not zero.
+    """
+    try:
+        reply = _decode(body)
+        vectors = [_numbers(item) for item in reply.data or ()]
+    except (ValueError, RecursionError) as error:
+        raise ModelError("server", plain(f"the reply is no list of embeddings: {error}", key)) from None
+    if reply.error or reply.data is None:
+        raise failure_in_reply(body, reply.error, "embeddings", key)
+    try:
+        return unit_rows(np.stack([_vector(vectors[place]) for place in _places(reply.data, count)]))
+    except ValueError as error:
+        raise ModelError("unparsable", plain(f"the reply's embeddings cannot be used: {error}", key)) from None
+
+
+def _numbers(item: _Item) -> bytes | npt.NDArray[np.float64]:
+    """The vector as it was sent: bytes, or numbers. Raises ValueError for anything else."""
+    raw = _decode_vector(item.embedding)
+    return raw if isinstance(raw, bytes) else np.array(raw, np.float64)
+
+
+def _places(items: list[_Item], count: int) -> Sequence[int]:
+    """Where each text's vector stands; without numbers they are taken as they come."""
+    if len(items) != count:
+        raise ValueError(f"{len(items)} vectors for {count} texts")
+    if all(item.index is None for item in items):
+        return range(count)
+    place_of = {item.index: place for place, item in enumerate(items)}
+    if place_of.keys() != set(range(count)):
+        raise ValueError("their numbers are not those of the texts")
+    return [place_of[index] for index in range(count)]
+
+
+def _vector(raw: bytes | npt.NDArray[np.float64]) -> npt.NDArray[np.floating]:
+    """Raises ValueError for bytes that are no float32 numbers, or for no numbers at all."""
+    vector = np.frombuffer(raw, "<f4") if isinstance(raw, bytes) else raw
+    if not len(vector):
+        raise ValueError("a vector is empty")
+    return vector

@@ -104,7 +104,7 @@ def identity(name: str) -> str:
         return f"{spec.base_url}#{spec.model}"
     if spec.kind == "openai":
         return f"openai/{spec.model}"
-    from moot.actors.encoders.model_folder import check_modules, find_folder, folder_digest
+    from moot.actors.encoders.sentence_model import check_modules, find_folder, folder_digest
 
     folder = find_folder(spec.model)
     check_modules(folder)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from moot.actors.encoders.interface import Rows, unit_rows
-from moot.actors.encoders.model_folder import check_modules, find_folder, folder_digest
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import plain
 from moot.protocols.errors import CapabilityMissing, ConfigError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
 
 _FORWARD_TEXTS = 32
 
@@ -111,3 +115,99 @@ def _load(place: str, digest: str) -> SentenceTransformer:
     finally:
         if shown:
             logging.enable_progress_bar()
+
+
+_MARK = "modules.json"
+"""The file by which a sentence-transformers model is known."""
+
+_OURS = "sentence_transformers."
+_OF_WEIGHTS = frozenset(
+    {"Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout", "WeightedLayerPooling", "StaticEmbedding"}
+)
+"""Modules that load weights and numbers; others, as `Router` and `WordEmbeddings`, import what their own files name."""
+
+_MOST_MODULES_BYTES = 2**16
+_CHUNK = 2**20
+_NOT_WEIGHTS = frozenset({".md", ".png", ".py", ".pyc"})
+"""Files that can change without changing a vector."""
+
+
+def find_folder(name: str) -> Path:
+    """The absolute folder of the model `name`: a path, or an installed package that carries one.
+
+    The package is found, not imported.
+
+    Raises:
+        ConfigError: neither holds a sentence-transformers model.
+    """
+    folder = Path(name).expanduser()
+    if (folder / _MARK).is_file():
+        return folder.absolute()
+    package = re.sub(r"[-.]+", "_", name)
+    found = importlib.util.find_spec(package) if package.isidentifier() else None
+    for place in (found.submodule_search_locations or ()) if found is not None else ():
+        for mark in (Path(place) / _MARK, *sorted(Path(place).glob(f"*/{_MARK}"))):
+            if mark.is_file():
+                return mark.parent
+    raise ConfigError(
+        f"encoder 'sentence-transformers/{name}': no folder with a {_MARK} is at that path or in an installed package "
+        "of that name; nothing is downloaded"
+    )
+
+
+def check_modules(folder: Path) -> None:
+    """Refuse a sentence-transformers folder that names Python of its own, which would be run when it is loaded, or a
+    module that lies elsewhere.
+
+    Raises:
+        ConfigError: one line that names what is wrong.
+    """
+    file = folder / _MARK
+    if not file.is_file() or file.stat().st_size > _MOST_MODULES_BYTES:
+        raise ConfigError(f"{file}: no sentence encoder is there")
+    try:
+        modules = msgspec.json.decode(file.read_bytes(), type=list[dict[str, object]])
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{file}: expected a JSON list of modules") from None
+    for module in modules:
+        kind = str(module.get("type", ""))
+        if not (kind.startswith(_OURS) and kind.rpartition(".")[2] in _OF_WEIGHTS):
+            raise ConfigError(f"{file}: `type`: expected a module of sentence-transformers that loads weights only")
+        place = module.get("path", "")
+        if not isinstance(place, str) or "\\" in place or not _is_inside(PurePosixPath(place)):
+            raise ConfigError(f"{file}: `path`: expected a folder in the model's own")
+
+
+def _is_inside(place: PurePosixPath) -> bool:
+    return not place.is_absolute() and ".." not in place.parts
+
+
+def folder_digest(folder: Path) -> str:
+    """Twelve hexadecimal digits for all files that the vectors hang on, names and content.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    whole = blake2b(digest_size=6)
+    try:
+        for file in sorted(path for path in folder.rglob("*") if _counts(path, folder)):
+            whole.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
+            with file.open("rb") as content:
+                while chunk := content.read(_CHUNK):
+                    whole.update(chunk)
+    except OSError as error:
+        raise ConfigError(f"{folder}: {(error.strerror or 'cannot be read').lower()}") from None
+    return whole.hexdigest()
+
+
+def _counts(path: Path, folder: Path) -> bool:
+    return path.is_file() and not is_hidden(path.relative_to(folder)) and path.suffix not in _NOT_WEIGHTS
+
+
+def is_hidden(name: Path) -> bool:
+    """Whether a file of a model, by its path in the model's folder, is left out of its digest whatever it holds.
+
+    >>> is_hidden(Path("1_Pooling/config.json")), is_hidden(Path(".cache/config.json")), is_hidden(Path("__x/y.json"))
+    (False, True, True)
+    """
+    return any(part.startswith((".", "__")) for part in name.parts)

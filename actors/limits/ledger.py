@@ -10,8 +10,8 @@ from typing import Protocol
 import msgspec
 
 from moot.actors.limits.envelopes import Grant, Report
-from moot.actors.limits.limiter import Limiter
-from moot.actors.limits.purse import Purse
+from moot.actors.limits.gate import Exchange
+from moot.actors.limits.limiter import Limiter, Purse
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.record.files import decode_file, encode_file
 from moot.protocols.errors import RecordError
@@ -178,3 +178,27 @@ class Ledger:
 
 def _bound(purse: Purse) -> float:
     return purse.spent + purse.reserved
+
+
+class Once:
+    """Takes each report of a holder once, for it tells of changes, and what it is granted counts as used.
+
+    One that comes again gets the same grant; one that was overtaken gets none, for nobody waits for it.
+
+    Args:
+        exchange: the limiter's.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._latest: dict[str, tuple[int, asyncio.Future[Grant]]] = {}
+
+    async def exchange(self, report: Report) -> Grant:
+        """See `Limiter.exchange`."""
+        number, granting = self._latest.get(report.holder, (-1, None))
+        if report.number < number:
+            return Grant()
+        if report.number > number or granting is None:
+            granting = asyncio.ensure_future(self._exchange(report))
+            self._latest[report.holder] = (report.number, granting)
+        return await asyncio.shield(granting)

@@ -1,17 +1,14 @@
-"""The limiter: the one place of a run that grants rates, concurrency and money, to all its processes."""
+"""The limiter: the one place of a run that grants rates, concurrency and money, to all its processes in fair shares."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 
-from moot.actors.limits.breaker import Breaker
-from moot.actors.limits.concurrency import Concurrency
+from moot.actors.limits.concurrency import Breaker, Concurrency
 from moot.actors.limits.envelopes import EndpointGrant, EndpointReport, Grant, Report, Totals
-from moot.actors.limits.pace import Pace
-from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
-from moot.actors.limits.shares import shares
-from moot.actors.limits.window import SlidingWindow
+from moot.actors.limits.window import Pace, SlidingWindow
 
 DEAD_AFTER_S = 15.0
 """Seconds of silence after which a holder's concurrency is given to others. Living holders report twice a second."""
@@ -260,3 +257,92 @@ def _tokens(left: int, first: int, report: EndpointReport, requests: int) -> tup
     each = max(1.0, report.wanted_tokens / max(1, report.wanted))
     requests = max(1, min(requests, int(left // each)))
     return requests, max(first, min(left, int(requests * each)))
+
+
+class Purse:
+    """Keeps `spent + reserved <= cap` at all times.
+
+    Holders report totals, not changes: a report that comes twice, or to a limiter that has lost its memory, does no
+    harm. What a holder has reserved when it dies counts as spent, for its calls may have been billed.
+
+    Args:
+        cap: most that may be used; None for no bound.
+        spent: what earlier sessions of the run used.
+    """
+
+    def __init__(self, cap: float | None, spent: float = 0.0) -> None:
+        self.cap = cap
+        self._before = spent
+        self._spent: dict[str, float] = {}
+        self._reserved: dict[str, float] = {}
+
+    @property
+    def spent(self) -> float:
+        """What is known to be used."""
+        return self._before + math.fsum(self._spent.values())
+
+    @property
+    def reserved(self) -> float:
+        """What is set aside for calls whose cost is not known yet, dead holders' included."""
+        return math.fsum(self._reserved.values())
+
+    @property
+    def free(self) -> float:
+        """What may still be reserved; infinite without a cap."""
+        return math.inf if self.cap is None else max(0.0, self.cap - self.spent - self.reserved)
+
+    @property
+    def used_ratio(self) -> float | None:
+        """Share of the cap that is spent or set aside; None without a cap."""
+        return None if not self.cap else min(1.0, (self.spent + self.reserved) / self.cap)
+
+    def settle(self, holder: str, *, reserved: float, spent: float) -> None:
+        """Take a holder's totals: what it still has reserved, and what its calls have used so far."""
+        self._reserved[holder] = reserved
+        self._spent[holder] = spent
+
+    def reserve(self, holder: str, amount: float) -> bool:
+        """Set `amount` more aside for a holder; False, and nothing done, when it does not fit."""
+        if amount > self.free:
+            return False
+        self._reserved[holder] = self._reserved.get(holder, 0.0) + amount
+        return True
+
+    def left(self, dead: Collection[str]) -> float:
+        """What would be free if all that the living have reserved were given back; infinite without a cap."""
+        if self.cap is None:
+            return math.inf
+        lost = math.fsum(self._reserved.get(holder, 0.0) for holder in dead)
+        return max(0.0, self.cap - self.spent - lost)
+
+    def totals(self) -> dict[str, tuple[float, float]]:
+        """(reserved, spent) by holder, to be written down before a grant leaves."""
+        holders = self._reserved.keys() | self._spent.keys()
+        return {each: (self._reserved.get(each, 0.0), self._spent.get(each, 0.0)) for each in holders}
+
+
+def shares(bound: int, demands: Mapping[str, int], had: Mapping[str, int]) -> dict[str, int]:
+    """Whole shares that add up to at most `bound`.
+
+    Nobody gets less than an equal part while another gets more, except that nobody gets more than it asks for; what is
+    over then is divided among those who ask for anything at all, so that they can grow without asking again. A
+    remainder goes first to those who had least, so that with a bound below their number all have their turn.
+
+    >>> shares(10, {"a": 2, "b": 20, "c": 20}, {})
+    {'a': 2, 'b': 4, 'c': 4}
+    >>> shares(1, {"a": 5, "b": 5}, {"a": 1, "b": 0})
+    {'a': 0, 'b': 1}
+    """
+    given = dict.fromkeys(demands, 0)
+    asking = sorted((name for name in demands if demands[name] > 0), key=lambda name: demands[name])
+    left = bound
+    for place, name in enumerate(asking):
+        given[name] = min(demands[name], left // (len(asking) - place))
+        left -= given[name]
+    for name in sorted(asking, key=lambda name: (given[name], had.get(name, 0))):
+        if left and given[name] < demands[name]:
+            given[name] += 1
+            left -= 1
+    for name in asking:
+        given[name] += left // (2 * len(asking))
+    return given

@@ -1,20 +1,19 @@
-"""The Anthropic messages wire as data: a request's bytes, and a response's bytes as a `ModelReply`."""
+"""The Anthropic messages wire as data: a request's bytes, a response's bytes as a `ModelReply`, and its failures."""
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from moot.actors.models.anthropic_errors import error_from_reply
-from moot.actors.models.anthropic_sampling import sampling
+from moot.actors.models.families import family_of_model
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
-from moot.actors.models.openai_errors import plain, refuse_key
-from moot.actors.models.openai_json import strict_json
-from moot.actors.models.openai_usage import token_count
-from moot.actors.models.openai_wire import with_extra
+from moot.actors.models.openai_errors import VendorError, decode_json, plain, refuse_key, retry_after, status_failure
+from moot.actors.models.openai_wire import token_count, with_extra
+from moot.actors.models.rate_headers import anthropic_rate_headers
 from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -24,6 +23,35 @@ _FINISH_REASONS = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }
+
+
+SAMPLING_VERSION = "2023-06-01"
+"""Last `anthropic-version` with `temperature` and `top_p`; the SDK sends a later one, which answers 400 to both."""
+
+MAX_TEMPERATURE = 1.0
+"""Greatest temperature of the models that take one."""
+
+
+def takes_sampling(model: str) -> bool:
+    """Whether a model takes `temperature` or `top_p`: those up to Claude 4.6 do, all later ones refuse them.
+
+    A name that is not known counts as later, so that a new model is not refused for a setting of ours.
+
+    >>> [takes_sampling(name) for name in ("claude-haiku-4-5-20251001", "claude-opus-4-7", "claude-opus-5-5")]
+    [True, False, False]
+    """
+    family = family_of_model("anthropic", model)
+    return family is not None and family.sampling
+
+
+def sampling(model: str, decoding: Decoding) -> tuple[float | None, float | None]:
+    """The `temperature` and `top_p` to send; None leaves one out.
+
+    Models that take them refuse both at once: the temperature goes before.
+    """
+    if not takes_sampling(model):
+        return None, None
+    return decoding.temperature, (decoding.top_p if decoding.temperature is None else None)
 
 
 class _Request(msgspec.Struct, omit_defaults=True):
@@ -142,14 +170,22 @@ def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | N
         ModelError: `server` for a body that is not a message, `refused` when the model or the service declined to
             answer, or what an error object inside the body says. All of these may have been billed.
     """
-    reply = _decode(body, limits)
+    try:
+        return _reply(body, limits, key)
+    except ModelError as error:
+        error.may_be_billed, error.limits = True, limits
+        raise
+
+
+def _reply(body: bytes, limits: RateHeaders | None, key: str | None) -> ModelReply:
+    reply = decode_json(_decoder, body, "a message")
     if reply.error:
-        raise error_from_reply(reply.error, limits, key)
+        raise _error_in_reply(reply.error, key)
     if reply.content is None:
-        raise ModelError("server", "the reply holds no content", may_be_billed=True, limits=limits)
+        raise ModelError("server", "the reply holds no content")
     if reply.stop_reason == "refusal":
         why = (reply.stop_details and reply.stop_details.explanation) or "the model declined to answer"
-        raise ModelError("refused", plain(why, key), may_be_billed=True, limits=limits)
+        raise ModelError("refused", plain(why, key))
     stopped = reply.stop_reason or ""
     text = "".join(block.text or "" for block in reply.content if block.type == "text")
     thoughts = [block.thinking for block in reply.content if block.type == "thinking"]
@@ -164,18 +200,11 @@ def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | N
     )
 
 
-def _decode(body: bytes, limits: RateHeaders | None) -> _Reply:
-    try:
-        return _decoder.decode(body)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return _decoder.decode(strict_json(body))
-    except msgspec.ValidationError as error:
-        said = f"the reply is not a message: {error}"
-    except (ValueError, RecursionError) as error:
-        said = f"the reply is not JSON ({type(error).__name__}, {len(body)} bytes)"
-    raise ModelError("server", plain(said, None), may_be_billed=True, limits=limits)
+def _error_in_reply(error: object, key: str | None) -> ModelError:
+    found = VendorError.from_data(error)
+    kind = next((_KIND_OF_TYPE[code] for code in found.codes if code in _KIND_OF_TYPE), "server")
+    said = found.message if found.message.strip() else "an error without a message"
+    return ModelError(kind, plain(said, key))
 
 
 def _usage(usage: _Usage | None) -> Usage:
@@ -196,3 +225,55 @@ def _usage(usage: _Usage | None) -> Usage:
     details = usage.output_tokens_details
     thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
     return Usage(prompt, token_count(usage.output_tokens), token_count(thinking))
+
+
+_KIND_OF_STATUS = {
+    401: "refused",
+    402: "refused",
+    403: "refused",
+    408: "server",
+    409: "server",
+    429: "rate_limited",
+}
+_KIND_OF_TYPE = {
+    "authentication_error": "refused",
+    "billing_error": "refused",
+    "permission_error": "refused",
+    "rate_limit_error": "rate_limited",
+    "timeout_error": "server",
+    "overloaded_error": "server",
+    "api_error": "server",
+}
+_SPENT = {"contract_spend_limit_reached", "enforced_spend_limit_reached"}
+_CONTEXT_WORDS = ("prompt is too long", "context limit", "context window", "context length")
+_TIMED_OUT = {408, 504}
+
+
+def error_from_response(
+    status: int, headers: Mapping[str, str], body: bytes, *, key: str | None = None, now: float | None = None
+) -> ModelError:
+    """The failure that a response with an error status means.
+
+    Args:
+        status: HTTP status, 300 and up.
+        headers: with case-insensitive lookup, as HTTP clients give them.
+        body: as received, decompressed.
+        key: the API key in use, kept out of the message.
+        now: seconds since the epoch, to read dated headers; the clock when None.
+    """
+    now = time.time() if now is None else now
+    error = VendorError.from_body(body)
+    failure = status_failure(_kind(status, error), status, error, key, retry_after(headers, now))
+    failure.may_be_billed, failure.limits = status in _TIMED_OUT, anthropic_rate_headers(headers, now)
+    return failure
+
+
+def _kind(status: int, error: VendorError) -> str:
+    if error.codes & _SPENT:
+        return "refused"
+    if status >= 500:
+        return "server"
+    if status in _KIND_OF_STATUS:
+        return _KIND_OF_STATUS[status]
+    said = error.message.lower()
+    return "context_length" if status in (400, 413) and any(word in said for word in _CONTEXT_WORDS) else "request"

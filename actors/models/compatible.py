@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from urllib.parse import urlsplit
+
+import msgspec
 
 from moot.actors.models.api_key import Key
 from moot.actors.models.families import family_of_model
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
 from moot.actors.models.lean_http import LeanHttp
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
-from moot.actors.models.openai_wire import decode_reply, encode_request
+from moot.actors.models.openai_wire import decode_reply, encode_request, step_seed
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.server_kind import dialect_of_server
-from moot.actors.models.step_seed import step_seed
+from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding, Message
 
 _PATH = "/chat/completions"
@@ -109,8 +111,7 @@ class CompatibleModel:
                 yield piece
 
     def _seed_of(self, messages: Sequence[Message], decoding: Decoding, step_key: str) -> int | None:
-        seed = self._seed if decoding.seed is None else decoding.seed
-        return None if seed is None else step_seed(seed, messages, step_key, decoding)
+        return step_seed(self._seed if decoding.seed is None else decoding.seed, messages, step_key, decoding)
 
     async def check(self) -> None:
         """Ask the server for its list of models, which says what kind of server it is; see `LeanHttp.check`."""
@@ -120,3 +121,42 @@ class CompatibleModel:
     async def close(self) -> None:
         """Close the connections of the running event loop; a later call opens new ones."""
         await self._http.close()
+
+
+_OWNERS: Mapping[str, DialectName] = {
+    "llamacpp": "llama.cpp",
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "library": "ollama",
+}
+"""What the servers write into `owned_by`."""
+
+_HOSTS: Mapping[str, DialectName] = {"api.openai.com": "openai"}
+
+
+class _Listed(msgspec.Struct):
+    owned_by: str | None = None
+
+
+class _List(msgspec.Struct):
+    data: list[_Listed] = []
+
+
+def dialect_of_server(base_url: str, models: bytes) -> DialectName:
+    """The dialect of a server's JSON schemas.
+
+    Args:
+        base_url: of the server.
+        models: its list of models as JSON; empty where it has none.
+
+    >>> dialect_of_server("http://127.0.0.1:8000/v1", b'{"data": [{"id": "m", "owned_by": "vllm"}]}')
+    'vllm'
+    """
+    if (host := urlsplit(base_url).hostname or "") in _HOSTS:
+        return _HOSTS[host]
+    try:
+        listed = msgspec.json.decode(models, type=_List)
+    except (ValueError, RecursionError):
+        return "portable"
+    found = {_OWNERS.get(model.owned_by or "", "portable") for model in listed.data}
+    return found.pop() if len(found) == 1 else "portable"

@@ -1,24 +1,25 @@
-"""One HTTP request to an OpenAI-style endpoint: the lean path that chat completions and embeddings share."""
+"""One HTTP request to an OpenAI-style endpoint, on the lean path that chat completions and embeddings share; the most
+bytes that are read of a response; and what an HTTP client raises when there is no whole one."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
+from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from moot.actors.models.api_key import ApiKey, Key
-from moot.actors.models.connection_errors import connection_failure
 from moot.actors.models.interface import ModelError, RateHeaders
+from moot.actors.models.off_loop import PerLoop
 from moot.actors.models.openai_errors import error_from_response, plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
-from moot.actors.models.per_loop import PerLoop
 from moot.actors.models.rate_headers import rate_headers
-from moot.actors.models.reply_bound import bounded, joined
 from moot.protocols.errors import MissingKey, ModelUnavailable
 
 CONNECT_TIMEOUT_S = 10.0
@@ -126,10 +127,7 @@ class LeanHttp:
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
         """
-        try:
-            key = self.key.read()
-        except MissingKey as error:
-            raise ModelError("refused", str(error)) from None
+        key = key_for_call(self.key)
         headers = {**_HEADERS, "Accept": accept, REQUEST_ID_HEADER: request_id(step_key), **_bearer(key)}
         url = URL(f"{self.base_url}{path}")
         try:
@@ -208,5 +206,107 @@ def _sendable(body: bytes) -> bytes | io.BytesIO:
     return body if len(body) < _LARGE_BODY else io.BytesIO(body)
 
 
+def key_for_call(key: Key) -> str | None:
+    """The key to send with a call; None when the server needs none. Raises `ModelError` where it is missing."""
+    try:
+        return key.read()
+    except MissingKey as error:
+        raise ModelError("refused", str(error)) from None
+
+
 def _bearer(key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+_NEVER_SENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+    aiohttp.NonHttpUrlClientError,
+)
+"""What aiohttp raises before any of the request has left this machine."""
+
+
+def connection_failure(
+    url: str, error: BaseException, key: str | None = None, limits: RateHeaders | None = None
+) -> ModelError:
+    """The failure that an exception of aiohttp, or of a client built on it, means.
+
+    It may be billed unless the connection was never opened: a server that had the request may have worked on it.
+
+    Args:
+        url: whom we called.
+        error: as caught; what aiohttp said is looked for among its causes.
+        key: the API key in use, kept out of the message.
+        limits: what the headers said, when it broke after them.
+    """
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ModelError):
+            return cause  # of `bounded`, which the vendor's SDK has wrapped
+        if isinstance(cause, aiohttp.ClientResponseError):
+            message = plain(f"not an HTTP response: {cause.message}", key)
+            return ModelError("server", message, may_be_billed=True, limits=limits)
+    sent = not any(isinstance(cause, _NEVER_SENT) for cause in causes)
+    verb = "lost the connection to" if sent else "cannot reach"
+    return ModelError("connection", plain(f"{verb} {url}: {reason(error)}", key), may_be_billed=sent, limits=limits)
+
+
+def reason(error: BaseException) -> str:
+    """Why there was no whole response, in words; may name the address that was called.
+
+    Args:
+        error: as caught. The last in its chain of causes knows: the vendor's SDK itself says only "Connection error."
+    """
+    causes = list(_causes(error))
+    return next((said for cause in reversed(causes) if (said := _said(cause))), type(causes[-1]).__name__)
+
+
+def _said(cause: BaseException) -> str:
+    """One exception in words; empty when it has none."""
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted ({cause.verify_message})"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS cannot be agreed upon with it ({(cause.reason or str(cause)).replace('_', ' ').lower()})"
+    if isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ConnectionError):
+        return cause.strerror or "it closed the connection while TLS was being agreed upon"
+    if isinstance(cause, HttpProcessingError):
+        return cause.message  # its text begins with the status of an answer that nobody gave
+    return str(cause)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The exception, then each one that it was explicitly raised from."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__
+
+
+MOST_BYTES = 64 * 2**20
+"""Of one response, decompressed. A reply of 100,000 tokens with twenty alternatives each takes half of it."""
+
+
+async def bounded(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The same chunks, as long as they are no more than `MOST_BYTES` together.
+
+    Raises:
+        ModelError: they are more; the kind is `unparsable`, so that nobody asks for them again.
+    """
+    size = 0
+    async with aclosing(chunks) as these:
+        async for chunk in these:
+            size += len(chunk)
+            if size > MOST_BYTES:
+                raise ModelError(
+                    "unparsable", f"the response is larger than {MOST_BYTES / 2**20:g} MiB", may_be_billed=True
+                )
+            yield chunk
+
+
+async def joined(chunks: AsyncIterable[bytes]) -> bytes:
+    """All chunks as one."""
+    whole = bytearray()
+    async for chunk in chunks:
+        whole += chunk
+    return bytes(whole)

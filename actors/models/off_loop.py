@@ -1,18 +1,43 @@
-"""Work on long texts in a thread beside the event loop, a few pieces at a time."""
+"""Work beside the event loop: long texts in a thread, and one resource per loop."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
 
-from moot.actors.models.per_loop import PerLoop
 from moot.protocols.long_texts import is_long
 
 T = TypeVar("T")
 
+
+class PerLoop(Generic[T]):
+    """Holds what `make` gives for each running event loop: HTTP clients may not be shared between loops.
+
+    Args:
+        make: called in the loop that will own the resource.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
+
+    def get(self) -> T:
+        """The running loop's resource. Raises `RuntimeError` outside a loop."""
+        loop = asyncio.get_running_loop()
+        resource = self._made.get(loop)
+        if resource is None:
+            resource = self._made[loop] = self._make()
+        return resource
+
+    def take(self) -> T | None:
+        """Give up the running loop's resource, for the caller to close; None when there is none."""
+        return self._made.pop(asyncio.get_running_loop(), None)
+
+
 _AT_ONCE = 2
-"""Threads that are at it: they take turns with the loop, and hold what they work on in memory."""
+"""Threads that are at long texts: they take turns with the loop, and hold what they work on in memory."""
 
 _PLACES = PerLoop(lambda: asyncio.Semaphore(_AT_ONCE))
 

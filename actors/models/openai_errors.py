@@ -1,12 +1,14 @@
-"""From an OpenAI-style failure to a `ModelError`: the one table of kinds, waits and messages."""
+"""From an OpenAI-style failure to a `ModelError`, the one table of kinds, waits and messages; and JSON as it comes."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -101,7 +103,28 @@ def vendor_failure(
     status: int, error: VendorError, *, key: str | None = None, retry_after_s: float | None = None
 ) -> ModelError:
     """The failure that a vendor's error means under an HTTP status."""
-    kind = _kind(status, error)
+    return status_failure(_kind(status, error), status, error, key, retry_after_s)
+
+
+def failure_in_reply(body: bytes, error: object, missing: str, key: str | None) -> ModelError:
+    """The failure of a 200 that holds an error object, or not what it should.
+
+    Args:
+        body: of the response, which some servers write the error into without saying so.
+        error: the object; None where there is none.
+        missing: what the reply should hold.
+        key: the API key in use, kept out of the message.
+    """
+    said = VendorError.from_data(error) if error else VendorError.from_body(body)
+    if not (said.message or said.codes):
+        return ModelError("server", f"the reply holds no {missing}")
+    return vendor_failure(said.status or 500, said, key=key)
+
+
+def status_failure(
+    kind: str, status: int, error: VendorError, key: str | None, retry_after_s: float | None
+) -> ModelError:
+    """A failure of this kind, in one line; a wait counts only where another attempt can help."""
     waits = retry_after_s if kind in ("rate_limited", "server") else None
     said = f": {error.message}" if error.message.strip() else " without a message"
     note = " (redirects are not followed)" if 300 <= status < 400 else ""
@@ -179,3 +202,48 @@ def _seconds(value: str | None) -> float | None:
     except ValueError:
         return None
     return max(0.0, number) if math.isfinite(number) else None
+
+
+T = TypeVar("T")
+
+_MINUS_INFINITY = -9999.0
+
+
+def decode_json(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
+    """The body as the decoder's type; NaN and Infinity become null, -Infinity and its like -9999.
+
+    Args:
+        what: what the body should be, for the message.
+
+    Raises:
+        ModelError: `server`, for a body that is not JSON or not of that form.
+    """
+    try:
+        return decoder.decode(body)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return decoder.decode(strict_json(body))
+    except msgspec.ValidationError as error:
+        raise ModelError("server", plain(f"the reply is not {what}: {error}")) from None
+    except (ValueError, RecursionError) as error:
+        message = f"the reply is not JSON ({type(error).__name__}, {len(body)} bytes)"
+        raise ModelError("server", plain(message)) from None
+
+
+def strict_json(body: bytes) -> bytes:
+    """The body without what some servers write and JSON has no word for: NaN, Infinity, lone surrogates."""
+    data = json.loads(
+        body.decode("utf-8", "replace"),
+        parse_constant={"-Infinity": _MINUS_INFINITY}.get,
+        parse_float=_finite,
+        parse_int=_finite,
+    )
+    return json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _finite(digits: str) -> float | int | None:
+    number = float(digits)
+    if not math.isfinite(number):
+        return None if number > 0 else _MINUS_INFINITY
+    return int(digits) if digits.lstrip("-").isdigit() and abs(number) < 2**53 else number

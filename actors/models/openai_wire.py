@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal
 from urllib.parse import quote
@@ -12,15 +13,12 @@ import msgspec
 
 from moot.actors.models.hidden_reasoning import told_apart
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
-from moot.actors.models.openai_errors import VendorError, plain, refuse_key, vendor_failure
-from moot.actors.models.openai_json import decode_json
-from moot.actors.models.openai_logprobs import WireLogprobs, reply_tokens
-from moot.actors.models.openai_usage import WireUsage, usage_of
+from moot.actors.models.openai_errors import decode_json, failure_in_reply, plain, refuse_key
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.response_format import response_format
-from moot.actors.models.token_alignment import without_reasoning
+from moot.actors.models.simulated.draws import call_digest
+from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens, without_reasoning
 from moot.protocols.case import Image
-from moot.protocols.messages import Decoding, Message
+from moot.protocols.messages import Decoding, Message, Usage
 
 REQUEST_ID_HEADER = "X-Client-Request-Id"
 """Header that carries the step key, percent-encoded (see `request_id`)."""
@@ -46,6 +44,15 @@ def request_id(step_key: str) -> str:
         return quoted
     digest = blake2b(quoted.encode(), digest_size=16).hexdigest()
     return f"{quoted[: _LONGEST_ID - 33]}~{digest}"
+
+
+def step_seed(seed: int | None, messages: Sequence[Message], step_key: str, decoding: Decoding) -> int | None:
+    """The seed of one request, below 2**31, by what is sent and by the step: repeated samples differ and a repeated run
+    does not. None without a seed of the run."""
+    if seed is None:
+        return None
+    digest = call_digest(seed, messages, step_key, decoding.temperature == 0)
+    return int.from_bytes(digest[:4], "little") >> 1
 
 
 class _Request(msgspec.Struct, omit_defaults=True):
@@ -121,6 +128,13 @@ def with_extra(body: bytes, extra: str) -> bytes:
     return body if not extra else body[:-1] + b"," + extra.encode()[1:]
 
 
+@lru_cache(maxsize=1024)
+def response_format(schema: ReplySchema) -> msgspec.Raw:
+    """The JSON that has a server hold its reply to `schema`: made once for each."""
+    held = {"name": schema.name, "strict": True, "schema": msgspec.Raw(schema.body)}
+    return msgspec.Raw(msgspec.json.encode({"type": "json_schema", "json_schema": held}))
+
+
 def _message(message: Message) -> dict[str, Any]:
     if not message.images:
         return {"role": message.role, "content": message.content}
@@ -133,6 +147,32 @@ def _message(message: Message) -> dict[str, Any]:
 def data_url(image: Image) -> str:
     """A picture as OpenAI's wires take it."""
     return f"data:{image.media_type};base64,{b64encode(image.data).decode('ascii')}"
+
+
+_MOST_TOKENS = 2**31 - 1
+"""What the record's columns hold; a server that says more is not believed."""
+
+
+class WireUsage(msgspec.Struct):
+    """A reply's `usage` as it is sent."""
+
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+    completion_tokens_details: Any = None
+
+
+def usage_of(usage: WireUsage | None) -> Usage:
+    """The counts; None where the server said none, or no number of tokens."""
+    if usage is None:
+        return Usage()
+    details = usage.completion_tokens_details
+    reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
+    return Usage(token_count(usage.prompt_tokens), token_count(usage.completion_tokens), token_count(reasoning))
+
+
+def token_count(value: object) -> int | None:
+    """A number of tokens as a server states it; None for what cannot be one."""
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
 class _Message(msgspec.Struct):
@@ -199,7 +239,7 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
         reply = decode_json(_logprobs_reply, body, "a chat completion")
         logprobs = reply.choices[0].logprobs if reply.choices else None
     if not reply.choices or reply.error:
-        raise _no_reply(body, reply.error, key)
+        raise failure_in_reply(body, reply.error, "choices", key)
     choice = reply.choices[0]
     said = told_apart(choice.message.content or "", choice.message.reasoning, choice.message.reasoning_content)
     if choice.finish_reason == "content_filter":
@@ -222,10 +262,3 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
 def filtered() -> ModelError:
     """The failure of a reply that the server's content filter stopped."""
     return ModelError("content_filter", "the reply was stopped by the server's content filter")
-
-
-def _no_reply(body: bytes, error: Any, key: str | None) -> ModelError:
-    said = VendorError.from_data(error) if error else VendorError.from_body(body)
-    if not (said.message or said.codes):
-        return ModelError("server", "the reply holds no choices")
-    return vendor_failure(said.status or 500, said, key=key)

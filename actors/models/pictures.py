@@ -6,17 +6,20 @@ Addresses are fetched here and now, so that a model is sent, and a fingerprint c
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import aiohttp
 import numpy as np
 from PIL import Image as Pillow
 from PIL import ImageOps, UnidentifiedImageError
+from yarl import URL
 
 from moot.actors.models.api_key import redact
-from moot.actors.models.picture_download import download
+from moot.actors.models.lean_http import reason
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
 
@@ -154,3 +157,61 @@ def _on_white(picture: Pillow.Image) -> Pillow.Image:
         return picture
     white = Pillow.new("RGBA", picture.size, "white")
     return Pillow.alpha_composite(white, picture).convert("RGB")
+
+
+DOWNLOAD_S = 30.0
+"""Seconds that one download may take in all."""
+
+_MOST_REDIRECTS = 5
+_CHUNK_BYTES = 1 << 16
+
+
+def download(url: str, largest_bytes: int) -> bytes:
+    """The body behind an `http(s)` address; may be called inside an event loop, which it blocks.
+
+    A redirect is followed to `http(s)` only, and from `https` to `https` only. Nothing of ours is sent along.
+
+    Raises:
+        ConfigError: naming the address: not reachable, not 200, larger than `largest_bytes`, or not there in
+            `DOWNLOAD_S` seconds.
+    """
+    name = redact(url)
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            return thread.submit(asyncio.run, _fetch(url, name, largest_bytes)).result()
+        except TimeoutError:
+            raise ConfigError(f"{name}: the picture was not there within {DOWNLOAD_S:g} s") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            why = redact(" ".join(reason(error).split()))[:200]
+            raise ConfigError(f"{name}: the picture cannot be fetched: {why}") from None
+
+
+async def _fetch(url: str, name: str, largest_bytes: int) -> bytes:
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with asyncio.timeout(DOWNLOAD_S), aiohttp.ClientSession(timeout=timeout) as session:
+        here = URL(url)
+        for _ in range(_MOST_REDIRECTS + 1):
+            async with session.get(here, allow_redirects=False) as response:
+                if response.status in (301, 302, 303, 307, 308):
+                    here = _next(here, response.headers.get("Location", ""), name)
+                    continue
+                if response.status != 200:
+                    raise ConfigError(f"{name}: the picture cannot be fetched: HTTP {response.status}")
+                return await _body(response, name, largest_bytes)
+    raise ConfigError(f"{name}: more than {_MOST_REDIRECTS} redirects")
+
+
+def _next(here: URL, location: str, name: str) -> URL:
+    there = here.join(URL(location))
+    if not location or there.scheme not in ("https", here.scheme):
+        raise ConfigError(f"{name}: it redirects to {redact(str(there))[:200]!r}, which is not followed")
+    return there
+
+
+async def _body(response: aiohttp.ClientResponse, name: str, largest_bytes: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+        body += chunk
+        if len(body) > largest_bytes:
+            raise ConfigError(f"{name}: the picture is larger than {largest_bytes >> 20} MiB")
+    return bytes(body)

@@ -1,17 +1,21 @@
-"""Trial calls before a run: what no list of models tells, a reply does."""
+"""Trial calls before a run: what no list of models tells, a reply does. How replies can be held to schemas is found for
+each kind for itself, the strictest way first."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+import msgspec
 import numpy as np
 import structlog
 
-from moot.actors.models.held_trial import HeldTrial
 from moot.actors.models.interface import Model, ModelReply
-from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.trial import LogprobsRefused, Trial
-from moot.actors.models.trial_calls import TrialCalls
+from moot.actors.models.model_profile import HeldAs, ModelProfile, ReplyException
+from moot.actors.models.reply_schema import ReplySchema, reply_schema
+from moot.actors.models.token_logprobs import held_stage, text_start
+from moot.actors.models.trial import AskedReply, LogprobsRefused, SchemaRefused, Trial, TrialCalls
 from moot.protocols.errors import CapabilityMissing, ConfigError
-from moot.protocols.replies import reply_name
+from moot.protocols.replies import reply_name, reply_path
 
 _log = structlog.get_logger(__name__)
 
@@ -103,3 +107,184 @@ def _say_what_is_free(profile: ModelProfile, model: Model, held: HeldTrial) -> N
 
 def _has_alternatives(reply: ModelReply | None) -> bool:
     return reply is not None and reply.tokens is not None and bool(np.isfinite(reply.tokens.alt_logprob).any())
+
+
+Way = tuple[HeldAs, bool]
+"""A dialect, and whether labels are listed."""
+
+_FREE: Way = ("free", True)
+
+_Kinds = dict[str, list[AskedReply]]
+"""By its type's path, how a reply is asked for."""
+
+
+class HeldTrial:
+    """Tries the schemas of a run.
+
+    Args:
+        model, trial: see `probe`.
+        calls: make the calls, and keep what is found.
+
+    Attributes:
+        reply: the first one with log-probabilities asked for; None where none came.
+        refused: why a call with both a schema and log-probabilities was refused, and one with the schema alone was not;
+            empty for none.
+        why: why a kind of reply is left free; empty where none is.
+    """
+
+    def __init__(self, model: Model, trial: Trial, calls: TrialCalls) -> None:
+        self._model, self._trial, self._calls = model, trial, calls
+        self._tried: dict[ReplySchema, str] = {}
+        self._ignores = False
+        self.reply: ModelReply | None = None
+        self.refused = self.why = ""
+
+    async def find(self) -> None:
+        """Put into the profile how each kind of reply is held; `free` where it is not.
+
+        Raises:
+            CapabilityMissing: a role insists on schemas, and a kind of reply is not held to its one.
+            UserError: as `TrialCalls.reply`.
+        """
+        kinds: _Kinds = {}
+        for asked in self._trial.replies:
+            kinds.setdefault(reply_path(asked.model), []).append(asked)
+        kinds = {path: several for path, several in kinds.items() if _has_schema(several)}
+        found: dict[str, Way] = {}
+        for path, several in kinds.items():
+            found[path] = await self._way(several)
+            if len(found) == 1 and found[path] == _FREE and not await self._holds_any(list(kinds.values())[1:]):
+                found = dict.fromkeys(kinds, _FREE)
+                break
+        if found:
+            self._note(kinds, found)
+
+    async def _way(self, several: Sequence[AskedReply]) -> Way:
+        """The strictest way in which the schemas of a kind of reply are taken and kept to."""
+        why = ""
+        for way in self._ways(several):
+            why = await self._refusal(several, way)
+            if not why:
+                return way
+        if self._trial.insists:
+            raise CapabilityMissing(
+                f"{self._model.name} cannot hold replies to a schema: say `--structured off`, or leave "
+                f"`structured: true` out of its roles ({why})"
+            )
+        self.why = why
+        return _FREE
+
+    def _ways(self, several: Sequence[AskedReply]) -> Iterator[Way]:
+        for dialect in dict.fromkeys((self._model.capabilities.dialect, "portable")):
+            for listed in (True, False) if any(asked.labels for asked in several) else (True,):
+                yield dialect, listed
+
+    async def _refusal(self, several: Sequence[AskedReply], way: Way) -> str:
+        """Why the model does not hold a kind of reply in a way; empty when it does."""
+        for asked in several:
+            schema = _schema(asked, way)
+            if schema not in self._tried:
+                self._tried[schema] = await self._try(schema, asked)
+            if self._tried[schema]:
+                return self._tried[schema]
+        return ""
+
+    async def _try(self, schema: ReplySchema, asked: AskedReply) -> str:
+        logprobs = asked.logprobs != "no" and self._calls.profile.logprobs_when_held and not self.refused
+        try:
+            reply = await self._held(schema, logprobs=logprobs)
+        except SchemaRefused as refused:
+            return str(refused)
+        if _is_held(reply, schema):
+            if logprobs and not self.refused:
+                self.reply = self.reply or reply
+                self._note_stage(reply)
+            return ""
+        why = f"it takes a schema and replies {reply.text.strip()[:60]!r}"
+        if not self._trial.insists:
+            return why
+        if not self._ignores:
+            _log.warning("replies may not be held to their schemas", model=self._model.name, why=why)
+        self._ignores = True
+        return ""
+
+    async def _held(self, schema: ReplySchema, *, logprobs: bool) -> ModelReply:
+        """The reply; without log-probabilities where the server refuses those."""
+        try:
+            return await self._calls.reply(schema, logprobs=logprobs)
+        except LogprobsRefused as refused:
+            reply = await self._calls.reply(schema, logprobs=False)
+            self.refused = str(refused)
+            return reply
+
+    def _note_stage(self, reply: ModelReply) -> None:
+        """One token that the mask would forbid tells more than others that leave it out.
+
+        Hidden reasoning tells nothing: the mask begins after it.
+        """
+        if reply.tokens is None:
+            return
+        thought = bool(reply.reasoning or reply.usage.reasoning_tokens)
+        if thought and text_start(reply.tokens.tokens, reply.text) != 0:
+            return
+        stage = held_stage(reply.tokens)
+        if stage != "unknown" and self._calls.profile.held_logprobs != "raw":
+            self._calls.learn(held_logprobs=stage)
+
+    async def _holds_any(self, others: Sequence[Sequence[AskedReply]]) -> bool:
+        """Whether another kind of reply is held, going by the smallest schema: then each is worth its own calls."""
+        schemas = {_schema(asked, ("portable", False)): asked for several in others for asked in several}
+        fresh = [schema for schema in schemas if schema not in self._tried]
+        if not fresh:
+            return False
+        smallest = min(fresh, key=lambda schema: len(schema.body))
+        self._tried[smallest] = await self._try(smallest, schemas[smallest])
+        return not self._tried[smallest]
+
+    def _note(self, kinds: _Kinds, found: dict[str, Way]) -> None:
+        """The way that fits most kinds is the model's; the others are exceptions."""
+        held = list(dict.fromkeys(way for way in found.values() if way != _FREE))
+
+        def fitting(way: Way) -> set[str]:
+            return {path for path in found if _fits(kinds[path], way, found[path])}
+
+        usual = max(held, key=lambda way: len(fitting(way)), default=_FREE)
+        others = {path: way for path, way in found.items() if path not in fitting(usual)}
+        self._calls.learn(
+            schemas=usual[0],
+            listed_labels=usual[1],
+            exceptions=tuple(
+                ReplyException(reply=path, schemas=schemas, listed_labels=listed)
+                for path, (schemas, listed) in others.items()
+            ),
+        )
+
+
+def _fits(several: Sequence[AskedReply], way: Way, found: Way) -> bool:
+    """Whether a kind of reply that is held in the way `found` is sent the same in another one."""
+    if way == found or _FREE in (way, found):
+        return way == found
+    return all(_schema(asked, way) == _schema(asked, found) for asked in several)
+
+
+def _has_schema(several: Sequence[AskedReply]) -> bool:
+    """Whether a schema can hold a kind of reply; else it is left free, or its first ask says so."""
+    try:
+        for asked in several:
+            _schema(asked, ("portable", True))
+    except ConfigError:
+        return False
+    return True
+
+
+def _schema(asked: AskedReply, way: Way) -> ReplySchema:
+    dialect, listed = way
+    assert dialect != "free"
+    return reply_schema(asked.model, dialect, asked.labels, asked.max_tokens, listed_labels=listed)
+
+
+def _is_held(reply: ModelReply, schema: ReplySchema) -> bool:
+    """Whether a reply begins as the schema wants it; one that is empty, all hidden reasoning, may have been."""
+    text = reply.text.lstrip()
+    names = msgspec.json.decode(schema.body)["properties"]
+    return not text or (text.startswith("{") and any(f'"{name}"' in text for name in names))

@@ -30,6 +30,23 @@ def is_out_of_tokens(message: str) -> bool:
     return _OUT_OF_TOKENS in message.lower()
 
 
+def refuses_response_format(message: str) -> bool:
+    """Whether a server's 400 is about the `response_format`, going by its words.
+
+    >>> refuses_response_format("Invalid parameter: 'response_format' of type 'json_schema' is not supported")
+    True
+    """
+    said = message.lower()
+    return names_response_format(message) or any(word in said for word in ("schema", "enum", "grammar"))
+
+
+def names_response_format(message: str) -> bool:
+    """Whether a message speaks of the `response_format` by a name of it, whatever else it speaks of."""
+    said = message.lower()
+    words = ("response_format", "response format", "text.format", "json_schema", "structured output")
+    return any(word in said for word in words)
+
+
 def names_logprobs(message: str) -> bool:
     """Whether the error speaks of log-probabilities, or of `include`, by which the Responses API is asked for them."""
     return "logprob" in message.lower() or bool(named_settings(message, ["include"]))

@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel
 
-from moot.actors.models.json_schema import json_schema, limited_schema
-from moot.actors.models.schema_dialects import DIALECTS, DialectName, in_dialect
-from moot.actors.models.scripts import bytes_per_character
+from moot.actors.models.schema_dialects import DIALECTS, DialectName, in_dialect, json_schema, limited_schema
+from moot.actors.models.token_bounds import bytes_per_character
 from moot.protocols.reply_limits import CASE_LABEL, SIZE_SLOT
 
 CHARACTERS_PER_TOKEN = 3

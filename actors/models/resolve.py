@@ -288,8 +288,7 @@ def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None
 
 def _openai(spec: ModelSpec, binding: ModelBinding) -> Model:
     base_url = check_base_url(binding.base_url) if binding.base_url is not None else None
-    from moot.actors.models.openai_sdk import DEFAULT_KEY_ENV, OpenAIModel
-    from moot.actors.models.responses_sdk import ResponsesModel
+    from moot.actors.models.openai_sdk import DEFAULT_KEY_ENV, OpenAIModel, ResponsesModel
 
     family = family_of_model("openai", spec.model)
     api = binding.api or (family.api if family is not None else "chat")

@@ -8,12 +8,10 @@ from typing import Any
 import msgspec
 
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, TokenLogprobs
-from moot.actors.models.openai_errors import VendorError, plain, refuse_key, vendor_failure
-from moot.actors.models.openai_json import decode_json
-from moot.actors.models.openai_logprobs import WireLogprobs, WireToken, reply_tokens
-from moot.actors.models.openai_usage import WireUsage, usage_of
-from moot.actors.models.openai_wire import data_url, filtered
+from moot.actors.models.openai_errors import VendorError, decode_json, plain, refuse_key, vendor_failure
+from moot.actors.models.openai_wire import WireUsage, data_url, filtered, usage_of
 from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.token_logprobs import WireLogprobs, WireToken, reply_tokens
 from moot.protocols.messages import Decoding, Message, Usage
 
 _WITH_LOGPROBS = ["message.output_text.logprobs"]

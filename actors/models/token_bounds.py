@@ -1,12 +1,20 @@
-"""How many tokens a call may use: an estimate for rates, an upper bound for money."""
+"""How many tokens a text or a call may be: an estimate for rates, an upper bound for money, a lower one for belief."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.scripts import estimated_length
-from moot.protocols.messages import Message
+import numpy as np
+
+from moot.protocols.messages import Message, Usage
+
+if TYPE_CHECKING:
+    from moot.actors.models.interface import ModelReply
+    from moot.actors.models.reply_schema import ReplySchema
 
 _PER_MESSAGE = 16
 """Tokens around a message: role, separators. Vendors' formats need 3 to 8."""
@@ -40,3 +48,98 @@ def prompt_bound(messages: Sequence[Message]) -> int:
         len(message.content.encode("utf-8", "replace")) + _PER_MESSAGE + _PER_IMAGE * len(message.images)
         for message in messages
     )
+
+
+_OTHER = re.compile("[^\u0000-\u036f\u1e00-\u1eff\u2000-\u206f]")
+"""A character of another script: neither a Latin letter with its marks nor punctuation that Latin texts have, too."""
+
+_READ = 2_000
+"""Characters of each text that are looked at."""
+
+_FEW = 0.1
+"""Share of other characters below which a text is Latin and quotes something."""
+
+
+def estimated_length(text: str) -> int:
+    """Characters of a Latin text of about as many tokens: one of another script is about a token, which is four.
+
+    >>> estimated_length("So it goes."), estimated_length("今日は晴れ")
+    (11, 20)
+    """
+    return len(text) if text.isascii() else len(text) + 3 * len(_OTHER.findall(text))
+
+
+def bytes_per_character(texts: Iterable[str]) -> int:
+    """At most how many tokens a character is of a text in the script of these: its bytes, for no tokeniser makes more.
+
+    Returns:
+        1 for texts in Latin script, of which a token holds several characters; else 2 to 4.
+
+    >>> [bytes_per_character([text]) for text in ("Où est-il ?", "Где он?", "他在哪里", "😀🎉")]
+    [1, 2, 3, 4]
+    """
+    beginnings = [text[:_READ] for text in texts]
+    found = "".join(chain.from_iterable(_OTHER.findall(text) for text in beginnings if not text.isascii()))
+    if len(found) < _FEW * sum(map(len, beginnings)) or not found:
+        return 1
+    return min(4, max(2, round(len(found.encode("utf-8", "replace")) / len(found))))
+
+
+def texts_within(value: Any) -> Iterable[str]:
+    """Every text in JSON-like data, keys aside."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from chain.from_iterable(map(texts_within, value.values()))
+    elif isinstance(value, list | tuple):
+        yield from chain.from_iterable(map(texts_within, value))
+
+
+_LONGEST_TOKEN = 128
+"""Letters and digits that one token may hold. Vocabularies have tokens of as many blanks, dashes or equal letters,
+which do not count here; of differing letters the longest known have some fifty."""
+
+_COUNTED = 2**17
+"""Characters of a text that are looked at, so that a large reply holds nobody up."""
+
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
+def believed(reply: ModelReply, messages: Sequence[Message]) -> ModelReply:
+    """The reply, with an estimate for each count that is less than its text surely has, and `stated` set then.
+
+    Args:
+        reply: of a server.
+        messages: what it replies to.
+    """
+    usage = reply.usage
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    sent = [message.content for message in messages]
+    if prompt is not None and _is_short(prompt, sent):
+        prompt = max(fewest_tokens(sent), prompt_estimate(messages))
+    listed = 0 if reply.tokens is None else len(reply.tokens.tokens)
+    # The list may hold the token that ends the reply, which not every server counts.
+    if completion is not None and (completion < listed - 1 or _is_short(completion, [reply.text])):
+        completion = listed or max(fewest_tokens([reply.text]), text_estimate(reply.text))
+    found = Usage(prompt, completion, usage.reasoning_tokens)
+    return reply if found == usage else replace(reply, usage=found, stated=usage)
+
+
+def fewest_tokens(texts: Sequence[str]) -> int:
+    """At least how many tokens the texts are, whatever the vocabulary; 0 for texts without a letter or digit.
+
+    >>> fewest_tokens(["So it goes."]), fewest_tokens(["-" * 4_000]), fewest_tokens(["word " * 1_000])
+    (1, 0, 32)
+    """
+    return -(-sum(map(_changes, texts)) // _LONGEST_TOKEN)
+
+
+def _changes(text: str) -> int:
+    """Letters and digits, of several equal ones in a row the first."""
+    letters = np.frombuffer(_NO_LETTER.sub("", text[:_COUNTED]).encode("utf-32-le", "surrogatepass"), np.uint32)
+    return int(np.count_nonzero(letters[1:] != letters[:-1])) + bool(letters.size)
+
+
+def _is_short(stated: int, texts: Sequence[str]) -> bool:
+    """Whether so few tokens cannot be the texts. Letters are counted only where their number may matter."""
+    return stated * _LONGEST_TOKEN < sum(map(len, texts)) and stated < fewest_tokens(texts)

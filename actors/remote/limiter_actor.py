@@ -8,7 +8,7 @@ from moot.actors.household import (
     build_limiter,
 )
 from moot.actors.limits.envelopes import Report
-from moot.actors.limits.once import Once
+from moot.actors.limits.ledger import Once
 from moot.actors.meter import BUDGET_USED
 from moot.actors.remote.run_actor import RunActor
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from moot.actors.encoders.interface import Encoder, Rows
 from moot.actors.failpoints import failpoint
-from moot.actors.retrieval.chunks import LibraryChunk, digest_of, write_chunks
-from moot.actors.retrieval.library import LibraryFolder, LibraryNote
+from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, LibraryNote, digest_of, write_chunks
 from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable, RecordError, RunFolderBusy
 
 _BATCH = 256

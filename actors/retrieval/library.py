@@ -8,16 +8,20 @@ FOLDER/
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from moot.actors.record.folder import write_whole
-from moot.actors.retrieval.chunks import StoredChunks
-from moot.actors.retrieval.searching import Searching
+from moot.actors.retrieval.nearest import Rows, nearest
 from moot.protocols.errors import ConfigError, EncoderFailed, RecordError
 from moot.protocols.lookups import Passage
 
@@ -31,7 +35,7 @@ class LibraryNote(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         encoder: its identity.
-        digest: of the chunks, as `moot.actors.retrieval.chunks.digest_of` gives it.
+        digest: of the chunks, as `moot.actors.retrieval.library.digest_of` gives it.
         chunks: how many there are; at least 1.
         dimension: of the vectors, up to 65,536; None until there are some.
         format: of the folder.
@@ -162,3 +166,148 @@ class StoredLibrary:
             page=chunk.page,
             similarity=min(1.0, max(-1.0, similarity)),
         )
+
+
+_SCHEMA = pa.schema(
+    [
+        ("document", pa.dictionary(pa.int32(), pa.string())),
+        pa.field("chunk", pa.int32(), nullable=False),
+        ("page", pa.int32()),
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+_ROWS = 65_536
+"""Rows of one batch of the file, whose texts together stay far below the 2 GiB of an Arrow column."""
+
+
+class LibraryChunk(msgspec.Struct, frozen=True, kw_only=True):
+    """A chunk of a document; see `moot.protocols.lookups.Passage`, which has the same fields."""
+
+    document: str
+    chunk: int
+    page: int | None
+    text: str
+
+
+def digest_of(chunks: Iterable[LibraryChunk]) -> str:
+    """Thirty-two hexadecimal digits for chunks in their order: their documents' names, numbers, pages and texts."""
+    whole = blake2b(digest_size=16)
+    encode = msgspec.json.Encoder().encode
+    for chunk in chunks:
+        whole.update(encode((chunk.document, chunk.chunk, chunk.page, chunk.text)))
+    return whole.hexdigest()
+
+
+def write_chunks(path: Path, chunks: Sequence[LibraryChunk]) -> None:
+    """Write the file; it is absent or complete.
+
+    Raises:
+        RecordError: it cannot be written.
+    """
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, _SCHEMA) as writer:
+        table = pa.Table.from_pydict(
+            {
+                "document": pa.array([c.document for c in chunks]).dictionary_encode(),
+                "chunk": [chunk.chunk for chunk in chunks],
+                "page": [chunk.page for chunk in chunks],
+                "text": [chunk.text for chunk in chunks],
+            },
+            schema=_SCHEMA,
+        )
+        writer.write_table(table, max_chunksize=_ROWS)
+    write_whole(path, sink.getvalue())
+
+
+class StoredChunks:
+    """The chunks of a file, read as they are asked for: the operating system keeps one copy for all processes.
+
+    Args:
+        path: the file.
+
+    Raises:
+        RecordError: it is missing or holds something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        except (OSError, pa.ArrowInvalid) as error:
+            raise RecordError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
+        if self._table.schema != _SCHEMA:
+            raise RecordError(f"cannot read {path}: it holds no chunks of a library")
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __getitem__(self, place: int) -> LibraryChunk:
+        row = {name: self._table.column(name)[place].as_py() for name in _SCHEMA.names}
+        return LibraryChunk(**row)
+
+
+_MOST_QUERIES = 1024
+"""Queries of one search at most."""
+
+Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
+"""Places and similarities, best first."""
+
+
+class _Query(NamedTuple):
+    vector: npt.NDArray[np.float32]
+    n: int
+    found: asyncio.Future[Found]
+
+
+class Searching:
+    """Finds the rows nearest to queries, in a thread, one batch at a time.
+
+    Args:
+        vectors: unit rows, shape (m, d); may be memory-mapped.
+    """
+
+    def __init__(self, vectors: Rows) -> None:
+        self._vectors: Rows | None = vectors
+        self._waiting: deque[_Query] = deque()
+        self._working: asyncio.Task[None] | None = None
+
+    async def nearest(self, vector: npt.NDArray[np.float32], n: int) -> Found:
+        """The `n` rows nearest to a unit vector of shape (d,); see `moot.actors.retrieval.nearest`."""
+        if self._vectors is None:
+            raise RuntimeError("the library is closed")
+        query = _Query(vector, n, asyncio.get_running_loop().create_future())
+        self._waiting.append(query)
+        if self._working is None:
+            self._working = asyncio.create_task(self._work(self._vectors), name="searches of the library")
+        return await query.found
+
+    async def close(self) -> None:
+        """Let waiting queries go and the vectors, once the search under way is done."""
+        self._vectors = None
+        while self._waiting:
+            self._waiting.popleft().found.cancel()
+        if self._working is not None:
+            await asyncio.wait([self._working])
+
+    async def _work(self, vectors: Rows) -> None:
+        try:
+            while self._waiting:
+                together = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_QUERIES))]
+                await _search(vectors, [query for query in together if not query.found.done()])
+        finally:
+            self._working = None
+
+
+async def _search(vectors: Rows, queries: list[_Query]) -> None:
+    if not queries:
+        return
+    try:
+        rows = np.stack([query.vector for query in queries])
+        places, scores = await asyncio.to_thread(nearest, vectors, rows, max(query.n for query in queries))
+    except Exception as error:
+        for query in queries:
+            if not query.found.done():
+                query.found.set_exception(error)
+        return
+    for query, of_places, of_scores in zip(queries, places, scores, strict=True):
+        if not query.found.done():  # it was cancelled meanwhile
+            query.found.set_result((of_places[: query.n], of_scores[: query.n]))

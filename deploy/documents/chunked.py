@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
 
-from moot.actors.retrieval.chunks import LibraryChunk
+from moot.actors.retrieval.library import LibraryChunk
 from moot.deploy.documents.document import Document
 from moot.protocols.chunking import PAGE_BREAK, located_chunks
 

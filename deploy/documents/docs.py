@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moot.actors.retrieval.chunks import LibraryChunk, digest_of
-from moot.actors.retrieval.library import LibraryFolder
+from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, digest_of
 from moot.deploy.documents.chunked import chunked
 from moot.deploy.documents.document import Document
 from moot.deploy.documents.read import documents_of_texts, read_documents

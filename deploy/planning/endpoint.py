@@ -7,8 +7,8 @@ from operator import itemgetter
 
 from moot.actors.limits.concurrency import MOST, Concurrency
 from moot.actors.limits.gate import HEARTBEAT_S
-from moot.actors.limits.pace import Pace
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S
+from moot.actors.limits.window import Pace
 from moot.deploy.planning.scenario import Scenario
 
 _WAITING_REPORT_S = 0.1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moot.actors.encoders.resolve import is_served
-from moot.actors.models.scripts import estimated_length
+from moot.actors.models.token_bounds import estimated_length
 from moot.actors.retrieval.library import LibraryFolder
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import sent_decoding

@@ -23,7 +23,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
-from moot.actors.limits.pace import Pace
+from moot.actors.limits.window import Pace
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER

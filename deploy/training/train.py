@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from moot.actors.classifiers.body import body_name, check_body
 from moot.actors.classifiers.card import BODY, Body, Card, Recipe
-from moot.actors.encoders.model_folder import find_folder, folder_digest
 from moot.actors.encoders.resolve import EncoderSpec
+from moot.actors.encoders.sentence_model import find_folder, folder_digest
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.running.validated import validated
 from moot.deploy.training.card import make_card

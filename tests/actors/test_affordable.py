@@ -12,7 +12,7 @@ from test_reception import case, until_open
 
 from moot.actors.arena import Arena, Past
 from moot.actors.limits.affordable import UNBOUNDED, Affordable, DebateBound
-from moot.actors.limits.ages import Ages
+from moot.actors.limits.gate import Ages
 from moot.actors.models.prices import Price
 from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.reception import Reception

@@ -14,8 +14,7 @@ from houses import make_spec, same_for_all
 from moot.actors.agent import Agent
 from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.gate import Gate
-from moot.actors.limits.limiter import Limiter
-from moot.actors.limits.purse import Purse
+from moot.actors.limits.limiter import Limiter, Purse
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RetryPolicy

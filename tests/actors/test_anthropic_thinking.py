@@ -16,11 +16,11 @@ from openai_server import served
 from pydantic import TypeAdapter
 
 import moot
-from moot.actors.limits.stated_usage import believed
 from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.families import families
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.reply_schema import reply_schema
+from moot.actors.models.token_bounds import believed
 from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.replies import Position
 

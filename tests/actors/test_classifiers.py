@@ -19,7 +19,7 @@ from moot.actors.classifiers.body import body_encoder, check_body
 from moot.actors.classifiers.card import BODY, CARD, Body, Head, read_card
 from moot.actors.classifiers.opened import find_classifier, open_classifier
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
-from moot.actors.encoders.model_folder import folder_digest
+from moot.actors.encoders.sentence_model import folder_digest
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding

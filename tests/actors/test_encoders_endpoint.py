@@ -15,8 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 from openai_server import simulated_server
 
-from moot.actors.encoders.embeddings_wire import decode_reply, encode_request
-from moot.actors.encoders.endpoint import EmbeddingsEndpoint
+from moot.actors.encoders.endpoint import EmbeddingsEndpoint, decode_reply, encode_request
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Encoder
 from moot.actors.encoders.resolve import make_encoder

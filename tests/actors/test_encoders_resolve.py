@@ -10,8 +10,8 @@ import pytest
 
 from moot.actors.encoders.batching import BatchedEncoder
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
-from moot.actors.encoders.model_folder import find_folder, folder_digest
 from moot.actors.encoders.resolve import ENCODERS, EncoderSpec, identity, make_encoder
+from moot.actors.encoders.sentence_model import find_folder, folder_digest
 from moot.actors.models.retry import RetryPolicy
 from moot.protocols.errors import ConfigError
 

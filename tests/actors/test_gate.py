@@ -9,12 +9,10 @@ from collections.abc import Mapping
 import pytest
 from leaping import leaping
 
-from moot.actors.limits.admission import Need
+from moot.actors.limits.admission import BEGINS, ENDS, Need
 from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, Gate, LimiterGone
-from moot.actors.limits.limiter import Limiter
-from moot.actors.limits.purse import Purse
-from moot.actors.limits.saturation import BEGINS, ENDS
+from moot.actors.limits.limiter import Limiter, Purse
 from moot.actors.limits.settings import EndpointLimits
 
 

@@ -18,7 +18,7 @@ from moot.actors.models.hidden_reasoning import Said, told_apart
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply
-from moot.actors.models.token_alignment import UNALIGNED, text_start
+from moot.actors.models.token_logprobs import UNALIGNED, text_start
 from moot.protocols.messages import Ask, Decoding, Message, Usage
 
 ASKED = Decoding(top_logprobs=2)

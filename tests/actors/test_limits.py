@@ -11,13 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.actors.limits.breaker import TRIPS_AFTER, Breaker
-from moot.actors.limits.concurrency import Concurrency
+from moot.actors.limits.concurrency import TRIPS_AFTER, Breaker, Concurrency
 from moot.actors.limits.envelopes import EndpointReport, Report, Totals
-from moot.actors.limits.limiter import DEAD_AFTER_S, Limiter
-from moot.actors.limits.purse import Purse
+from moot.actors.limits.limiter import DEAD_AFTER_S, Limiter, Purse, shares
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
-from moot.actors.limits.shares import shares
 from moot.actors.limits.window import SlidingWindow
 
 

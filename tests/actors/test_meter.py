@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from moot.actors.limits.call_watch import CallWatch
+from moot.actors.limits.admitted import CallWatch
 from moot.actors.meter import (
     CALL_SECONDS,
     CALLS,

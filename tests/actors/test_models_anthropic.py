@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 
 from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.interface import Model, ModelError, RateHeaders
-from moot.actors.models.json_schema import json_schema
 from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.retry import RetryPolicy, call_with_retries
+from moot.actors.models.schema_dialects import json_schema
 from moot.protocols.case import Image
 from moot.protocols.errors import MissingKey
 from moot.protocols.messages import Decoding, Message

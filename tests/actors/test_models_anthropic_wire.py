@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.actors.models.anthropic_errors import error_from_response
-from moot.actors.models.anthropic_limits import rate_headers
-from moot.actors.models.anthropic_sampling import takes_sampling
-from moot.actors.models.anthropic_wire import decode_reply, encode_request
+from moot.actors.models.anthropic_wire import decode_reply, encode_request, error_from_response, takes_sampling
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
+from moot.actors.models.rate_headers import anthropic_rate_headers
 from moot.protocols.messages import Decoding, Message, Usage
 
 KINDS = {"request", "server", "refused", "rate_limited", "context_length"}
@@ -161,7 +159,7 @@ def headers(**named: str) -> dict[str, str]:
     ],
 )
 def test_rate_limit_headers(given: dict[str, str], expected: RateHeaders | None) -> None:
-    assert rate_headers(given, NOW) == expected
+    assert anthropic_rate_headers(given, NOW) == expected
 
 
 def outcome(raw: bytes) -> None:

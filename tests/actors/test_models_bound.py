@@ -22,7 +22,7 @@ from openai_server import (
     served,
 )
 
-from moot.actors.models import reply_bound
+from moot.actors.models import lean_http
 from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import error_from_response, plain
@@ -36,7 +36,7 @@ LARGE = 8 * 2**20
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_ENV, KEY)
-    monkeypatch.setattr(reply_bound, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(lean_http, "MOST_BYTES", 2**20)
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_CUSTOM_HEADERS"):
         monkeypatch.delenv(name, raising=False)
 

@@ -10,8 +10,8 @@ import anthropic
 import pytest
 from pydantic import BaseModel, Field
 
-from moot.actors.models.json_schema import json_schema
 from moot.actors.models.reply_schema import reply_schema
+from moot.actors.models.schema_dialects import json_schema
 from moot.actors.models.token_bounds import schema_bound
 from moot.protocols.errors import ConfigError
 from moot.protocols.evince.protocol import FollowUps

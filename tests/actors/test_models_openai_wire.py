@@ -16,13 +16,12 @@ from pydantic import BaseModel, Field, create_model
 
 from moot.actors.models.api_key import redact
 from moot.actors.models.interface import RateHeaders
-from moot.actors.models.json_schema import json_schema
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_errors import retry_after
-from moot.actors.models.openai_wire import decode_reply, encode_request, request_id
+from moot.actors.models.openai_wire import decode_reply, encode_request, request_id, response_format
 from moot.actors.models.rate_headers import duration_s, rate_headers
 from moot.actors.models.reply_schema import reply_schema
-from moot.actors.models.response_format import response_format
+from moot.actors.models.schema_dialects import json_schema
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import held_schema
 from moot.protocols.errors import ConfigError

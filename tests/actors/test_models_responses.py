@@ -19,11 +19,10 @@ from test_models_fuzz import KINDS, NASTY, SCRAPS, check_error, check_reply, pla
 
 from moot.actors.models.interface import ModelError, ModelReply
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.openai_sdk import OpenAIModel
+from moot.actors.models.openai_sdk import OpenAIModel, ResponsesModel
 from moot.actors.models.probe import probe
 from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.resolve import ModelBinding, make_model, over_responses
-from moot.actors.models.responses_sdk import ResponsesModel
 from moot.actors.models.responses_wire import decode_response, encode_request
 from moot.actors.models.trial import OnlyOverResponses, Trial
 from moot.actors.roles import RoleBinding

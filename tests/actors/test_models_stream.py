@@ -32,7 +32,7 @@ from openai_server import (
 )
 
 from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece
-from moot.actors.models.server_sent_events import EventParser
+from moot.actors.models.openai_stream import EventParser
 from moot.protocols.messages import Decoding, Message, Usage
 
 pytestmark = pytest.mark.usefixtures("certificates_read_once")

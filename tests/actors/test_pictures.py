@@ -18,7 +18,7 @@ import pytest
 from PIL import Image as Pillow
 from PIL.PngImagePlugin import PngInfo
 
-from moot.actors.models import picture_download, pictures
+from moot.actors.models import pictures
 from moot.actors.models.pictures import LONGEST_SIDE_PIXELS, load_image, load_images
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
@@ -296,7 +296,7 @@ def test_an_address_with_too_much_behind_it(site: str, monkeypatch: pytest.Monke
 
 
 def test_an_address_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture_download, "DOWNLOAD_S", 0.1)
+    monkeypatch.setattr(pictures, "DOWNLOAD_S", 0.1)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)  # takes connections, and serves none
     with pytest.raises(ConfigError, match=r"0\.1 s"):
         load_image(f"http://127.0.0.1:{server.server_address[1]}/cat")

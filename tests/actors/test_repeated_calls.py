@@ -13,9 +13,8 @@ import pytest
 from journal_writer import batch, closing, debate_rows, labelled
 
 from moot.actors.limits.envelopes import EndpointReport, Grant, Report, Totals
-from moot.actors.limits.ledger import Ledger, LedgeredLimiter
-from moot.actors.limits.once import Once
-from moot.actors.limits.purse import Purse
+from moot.actors.limits.ledger import Ledger, LedgeredLimiter, Once
+from moot.actors.limits.limiter import Purse
 from moot.actors.record.as_written import rows_as_written
 from moot.actors.record.claims import Claims
 from moot.actors.record.folder import Ownership, RunFolder

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, ReplySchema, longest_reply, reply_schema, slot_sizes
 from moot.actors.models.schema_dialects import DIALECTS, DialectName
-from moot.actors.models.scripts import bytes_per_character
+from moot.actors.models.token_bounds import bytes_per_character
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import held_schema
 from moot.protocols.crit.replies import Reading

@@ -20,8 +20,7 @@ from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Rows
 from moot.actors.retrieval import build
 from moot.actors.retrieval.build import build_library
-from moot.actors.retrieval.chunks import LibraryChunk, digest_of
-from moot.actors.retrieval.library import StoredLibrary
+from moot.actors.retrieval.library import LibraryChunk, StoredLibrary, digest_of
 from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable, RecordError, RunFolderBusy
 
 NAME = "counting"

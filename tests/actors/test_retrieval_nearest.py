@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from moot.actors.encoders.interface import Rows, unit_rows
-from moot.actors.retrieval import searching
+from moot.actors.retrieval import library as library_file
+from moot.actors.retrieval.library import Searching
 from moot.actors.retrieval.nearest import nearest
-from moot.actors.retrieval.searching import Searching
 
 
 def plainly(vectors: Rows, query: npt.NDArray[np.float32], n: int) -> tuple[list[int], list[float]]:
@@ -88,7 +88,7 @@ async def test_queries_that_come_while_one_is_searched_leave_together(monkeypatc
         sizes.append(len(some))
         return nearest(rows, some, n)
 
-    monkeypatch.setattr(searching, "nearest", counted)
+    monkeypatch.setattr(library_file, "nearest", counted)
     search = Searching(vectors)
     first = asyncio.create_task(search.nearest(queries[0], 3))
     while not sizes:  # noqa: ASYNC110 - until the first one is under way

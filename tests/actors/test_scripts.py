@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.actors.models.scripts import bytes_per_character, estimated_length
-from moot.actors.models.token_bounds import prompt_bound, text_estimate
+from moot.actors.models.token_bounds import bytes_per_character, estimated_length, prompt_bound, text_estimate
 from moot.protocols.messages import Message
 
 LATIN = st.text(st.characters(min_codepoint=32, max_codepoint=0x17F), max_size=300)

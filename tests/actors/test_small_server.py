@@ -107,7 +107,7 @@ async def test_the_loop_goes_on_while_another_process_is_starting_it(model: Smal
 
 
 async def test_who_waits_for_its_start_is_told(model: SmallModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.models.waiting.WAITED_S", 0.0)
+    monkeypatch.setattr("moot.actors.models.trial.WAITED_S", 0.0)
     starting = os.open(folder_of(model) / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(starting, fcntl.LOCK_EX)
     with capture_logs() as logs:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from openai_server import simulated_server
 
 import moot
-from moot.actors.limits.stated_usage import believed, fewest_tokens
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply, TokenLogprobs
+from moot.actors.models.token_bounds import believed, fewest_tokens
 from moot.deploy.reading.show import summary_markdown
 from moot.deploy.simulation import openai_wire
 from moot.protocols.messages import Message, Usage

@@ -87,7 +87,7 @@ async def test_a_server_that_knows_no_stream_options_streams_without_them() -> N
 
 
 async def test_who_waits_for_a_server_is_told_for_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.models.waiting.WAITED_S", 0.0)
+    monkeypatch.setattr("moot.actors.models.trial.WAITED_S", 0.0)
     told = asyncio.Event()
 
     async def handle(request: web.Request) -> web.Response:

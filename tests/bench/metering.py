@@ -14,7 +14,7 @@ from typing import Any
 
 import ray
 
-from moot.actors.limits.call_watch import CallWatch
+from moot.actors.limits.admitted import CallWatch
 from moot.actors.meter import CALLS, SILENT, SURPRISAL, Meter
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.prices import Price

@@ -27,8 +27,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.retrieval.chunks import LibraryChunk, digest_of, write_chunks
-from moot.actors.retrieval.library import LibraryFolder, LibraryNote, StoredLibrary
+from moot.actors.retrieval.library import (
+    LibraryChunk,
+    LibraryFolder,
+    LibraryNote,
+    StoredLibrary,
+    digest_of,
+    write_chunks,
+)
 from moot.actors.retrieval.nearest import nearest
 
 DIMENSION = 384

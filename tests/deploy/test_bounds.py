@@ -16,7 +16,7 @@ from openai_server import simulated_server
 
 from moot.actors.inline import InlineRuntime
 from moot.actors.limits.ledger import Ledger
-from moot.actors.limits.purse import Purse
+from moot.actors.limits.limiter import Purse
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.model_profile import ModelProfile

@@ -67,7 +67,7 @@ async def test_the_probe_sends_what_the_run_sends(
 async def test_a_server_that_cuts_every_reply_is_not_said_to_answer_400(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.actors.models.trial_calls.PROBE_RETRIES", RetryPolicy(max_attempts=2, cap_s=0.01))
+    monkeypatch.setattr("moot.actors.models.trial.PROBE_RETRIES", RetryPolicy(max_attempts=2, cap_s=0.01))
     with simulated_server(None, cut_rate=1.0) as port, pytest.raises(ModelUnavailable) as refused:
         await held(tmp_path / "run", task=[QUESTION], model=f"http://127.0.0.1:{port}/v1#simulated")
     assert "lost the connection to http://127.0.0.1" in str(refused.value)

@@ -25,7 +25,7 @@ IDS = [f"q{number}" for number in range(14)]
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
     monkeypatch.setattr("moot.actors.limits.gate.GIVE_UP_S", 0.3)
-    monkeypatch.setattr("moot.actors.limits.breaker.FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr("moot.actors.limits.concurrency.FIRST_PAUSE_S", 0.05)
     monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 0.1)
     monkeypatch.setattr("moot.deploy.serving.opening.LONGEST_S", 0.2)
 

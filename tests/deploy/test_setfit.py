@@ -18,7 +18,7 @@ from rulings import FACTS, add_claims
 from moot.actors.classifiers.card import BODY, CARD, Body, read_card
 from moot.actors.classifiers.opened import find_classifier, open_classifier
 from moot.actors.encoders.interface import Encoder, Rows
-from moot.actors.encoders.model_folder import find_folder, folder_digest
+from moot.actors.encoders.sentence_model import find_folder, folder_digest
 from moot.actors.models.retry import RetryPolicy
 from moot.deploy.training.card import MASKED, MASKED_HEAD, OWN
 from moot.deploy.training.contrastive import PACKAGES, FineTuning, fine_tune, load, pairs_of

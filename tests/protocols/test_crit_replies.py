@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moot.actors.models.json_schema import json_schema
+from moot.actors.models.schema_dialects import json_schema
 from moot.protocols.crit.appraisal import appraise
 from moot.protocols.crit.document import Document
 from moot.protocols.crit.replies import Argument, Reading

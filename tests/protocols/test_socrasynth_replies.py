@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from moot.actors.models.json_schema import json_schema
+from moot.actors.models.schema_dialects import json_schema
 from moot.protocols.replies import InvalidReply, parse_reply
 from moot.protocols.socrasynth.replies import (
     Agenda,

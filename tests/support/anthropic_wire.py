@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 from aiohttp import web
 
-from moot.actors.models.anthropic_sampling import MAX_TEMPERATURE, SAMPLING_VERSION
+from moot.actors.models.anthropic_wire import MAX_TEMPERATURE, SAMPLING_VERSION
 from moot.actors.models.interface import ModelReply
 from moot.deploy.simulation.openai_wire import TOKENS_PER_EVENT, ChatRequest, WireError, require
 from moot.deploy.simulation.server import SimulatedServer, streamed

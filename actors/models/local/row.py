@@ -13,7 +13,7 @@ from moot.actors.models.hidden_reasoning import told_apart
 from moot.actors.models.interface import ModelError, ModelReply, TokenLogprobs
 from moot.actors.models.local.pieces import Pieces
 from moot.actors.models.local.token_mask import TokenMask
-from moot.actors.models.token_alignment import without_reasoning
+from moot.actors.models.token_logprobs import without_reasoning
 from moot.protocols.messages import Decoding, Message, Usage
 
 IntTable = npt.NDArray[np.int64]

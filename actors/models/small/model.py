@@ -15,7 +15,7 @@ from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.small.name import SmallName
 from moot.actors.models.small.sharing import START_TIMEOUT_S, ServerUse, is_served, runtime_folder, use_server
 from moot.actors.models.small.weights import engine_version, find_weights, with_weights
-from moot.actors.models.waiting import told_when_long
+from moot.actors.models.trial import told_when_long
 from moot.protocols.errors import ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 

@@ -1,0 +1,218 @@
+"""Token log-probabilities of an OpenAI-style reply: from its JSON to arrays, where the text lies among the tokens, and
+whether they were taken before a schema's mask."""
+
+from __future__ import annotations
+
+import codecs
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.models.interface import TokenLogprobs
+
+FLOOR = -1000.0
+"""Log-probabilities at or below this are a server's way to write minus infinity (vLLM sends -9999)."""
+
+_SLACK = 1e-3
+
+
+class WireAlternative(msgspec.Struct, gc=False):
+    """One alternative token as it is sent."""
+
+    token: str
+    logprob: float | None = None
+
+
+class WireToken(msgspec.Struct, gc=False):
+    """One token of the reply as it is sent."""
+
+    token: str
+    logprob: float | None = None
+    top_logprobs: list[WireAlternative] | None = None
+
+
+class WireLogprobs(msgspec.Struct):
+    """A choice's `logprobs`."""
+
+    content: list[WireToken] | None = None
+
+
+def reply_tokens(
+    logprobs: WireLogprobs | None, text: str, alternatives: int | None, body: bytes
+) -> TokenLogprobs | None:
+    """The tokens as sent; None unless the server gave log-probabilities; an empty list beside a text is none given.
+
+    Args:
+        logprobs: the choice's, as decoded from `body`.
+        text: what they should join to.
+        alternatives: how many were asked for; None when no log-probabilities were.
+        body: the JSON, which is read again for the tokens' `bytes` where their texts do not join to `text`.
+    """
+    content = logprobs.content if logprobs is not None else None
+    if alternatives is None or content is None or (text and not content):
+        return None
+    tokens = token_logprobs(content, alternatives)
+    if "".join(tokens.tokens) != text:
+        whole = tokens_from_bytes(body, text)
+        return replace(tokens, tokens=whole) if whole else tokens
+    return tokens
+
+
+def token_logprobs(content: list[WireToken], alternatives: int) -> TokenLogprobs:
+    """Arrays of T tokens by `alternatives`; a server's surplus alternatives are cut, missing ones padded."""
+    rows = [token.top_logprobs or [] for token in content]
+    if set(map(len, rows)) - {alternatives}:
+        rows = [_padded(row, alternatives) for row in rows]
+    flat = list(chain.from_iterable(rows))
+    return TokenLogprobs(
+        tokens=[token.token for token in content],
+        logprob=_array([token.logprob for token in content]),
+        alt_tokens=[alternative.token for alternative in flat],
+        alt_logprob=_array([alternative.logprob for alternative in flat]).reshape(len(content), alternatives),
+    )
+
+
+def _padded(row: list[WireAlternative], alternatives: int) -> list[WireAlternative]:
+    return row[:alternatives] + [WireAlternative("")] * (alternatives - len(row))
+
+
+def _array(values: list[float | None]) -> npt.NDArray[np.float32]:
+    """float32 in [-inf, 0] or NaN: null and positive values are unknown, `FLOOR` and below is -inf."""
+    array = np.array(values, dtype=np.float64)
+    array[array <= FLOOR] = -np.inf
+    array[array > _SLACK] = np.nan
+    return np.minimum(array, 0.0).astype(np.float32)
+
+
+class _Bytes(msgspec.Struct, gc=False):
+    bytes: list[int] | None = None
+
+
+class _BytesLogprobs(msgspec.Struct):
+    content: list[_Bytes] | None = None
+
+
+class _BytesChoice(msgspec.Struct):
+    logprobs: _BytesLogprobs | None = None
+
+
+class _BytesReply(msgspec.Struct):
+    choices: list[_BytesChoice]
+
+
+_bytes_reply = msgspec.json.Decoder(_BytesReply)
+
+
+def tokens_from_bytes(body: bytes, text: str) -> list[str] | None:
+    """The reply's tokens read from their `bytes`, for tokens that split a character.
+
+    The piece that completes a character holds it, the ones before it are empty, so that the tokens joined hold
+    `text`. None when the server sent no bytes, or `text` is not in them either.
+    """
+    try:
+        logprobs = _bytes_reply.decode(body).choices[0].logprobs
+        pieces = [bytes(token.bytes or ()) for token in (logprobs and logprobs.content) or ()]
+        decoder: Any = codecs.getincrementaldecoder("utf-8")()
+        tokens = [decoder.decode(piece) for piece in pieces]
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return None if text_start(tokens, text) is None else tokens
+
+
+UNALIGNED = "the tokens do not join to the reply's text"
+"""Why a probability is unknown whose place among the tokens cannot be found."""
+
+
+def text_start(tokens: Sequence[str], text: str) -> int | None:
+    """Offset of the text in the joined tokens; of several places the last. None when it is not in them.
+
+    >>> text_start(["```json\\n", '{"a"', ": 1}", "\\n```"], '{"a": 1}'), text_start(["{", "}"], "[]")
+    (8, None)
+    """
+    joined = "".join(tokens)
+    if joined == text:
+        return 0
+    if not text:
+        return None
+    behind = joined[::-1].find(text[::-1])  # `rfind` may take the square of the length
+    return None if behind < 0 else len(joined) - behind - len(text)
+
+
+def without_reasoning(tokens: TokenLogprobs | None, text: str, reasoning: str) -> TokenLogprobs | None:
+    """The reply's tokens without those of hidden reasoning; all as sent where there is none, or the text is not found.
+
+    Args:
+        tokens: as sent.
+        text: the reply; the first and the last of its tokens may hold more.
+        reasoning: what was told apart from it. None is left of a reply that was all reasoning.
+    """
+    if tokens is None or not reasoning:
+        return tokens
+    return _covering(tokens, text) if text else None
+
+
+def _covering(tokens: TokenLogprobs, text: str) -> TokenLogprobs:
+    start = text_start(tokens.tokens, text)
+    ends = np.cumsum([len(token) for token in tokens.tokens])
+    if start is None or not len(ends) or int(ends[-1]) == len(text):
+        return tokens
+    first = int(np.searchsorted(ends, start, side="right"))
+    last = int(np.searchsorted(ends, start + len(text), side="left")) + 1
+    width = tokens.alternatives
+    return replace(
+        tokens,
+        tokens=tokens.tokens[first:last],
+        logprob=tokens.logprob[first:last],
+        alt_tokens=tokens.alt_tokens[first * width : last * width],
+        alt_logprob=tokens.alt_logprob[first:last],
+    )
+
+
+HeldStage = Literal["raw", "masked", "unknown"]
+
+_BLANKS = " \n\t\r\u0120\u010a\u2581"
+"""Blanks as servers write them at the start of a token: themselves, or as `Ġ`, `Ċ` and `▁`."""
+
+_UNREADABLE = re.compile(r"token_id:|<|\ufffd")
+"""How tokens begin whose text is not told: by a number in its place, a mark of the chat template, half a character."""
+
+_NO_OTHER = 0.01
+"""Probability that a mask may leave to tokens that are not listed among so few."""
+
+_LEAST = -80.0
+"""Log-probability below which a server means none: a mask leaves minus infinity, which some write as -100 or -9999."""
+
+
+def held_stage(tokens: TokenLogprobs) -> HeldStage:
+    """What a reply's first token, and what it could have been, say of the schema's mask.
+
+    The model was asked to say Yes and held to a JSON object. Where a token that begins no object has a probability, the
+    probabilities are the model's own. Where those that can begin one (`{`, `{"`, a blank) have all of it, a mask has
+    taken it from the others: without one the model would rather say Yes. Raises nothing.
+    """
+    if not tokens.tokens:
+        return "unknown"
+    first = dict(zip(tokens.alt_tokens[: tokens.alternatives], tokens.alt_logprob[0].tolist(), strict=True))
+    first[tokens.tokens[0]] = float(tokens.logprob[0])
+    likely = {token: logprob for token, logprob in first.items() if math.isfinite(logprob) and logprob > _LEAST}
+    if any(_cannot_open(token) for token in likely):
+        return "raw"
+    opens = sum(math.exp(min(logprob, 0.0)) for token, logprob in likely.items() if _opens(token))
+    return "masked" if opens > 1.0 - _NO_OTHER else "unknown"
+
+
+def _opens(token: str) -> bool:
+    """Whether a JSON object can begin with the token: a blank one, or one whose first mark is the bracket."""
+    return bool(token) and token.lstrip(_BLANKS)[:1] in ("", "{")
+
+
+def _cannot_open(token: str) -> bool:
+    """Whether no JSON object begins with the token; not of one whose text is not known."""
+    return bool(token) and not _opens(token) and not _UNREADABLE.match(token)

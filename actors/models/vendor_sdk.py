@@ -1,0 +1,162 @@
+"""What the services of OpenAI and Anthropic share, asked through their official SDKs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import aiohttp
+import httpx2
+
+from moot.actors.models.api_key import ApiKey
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.lean_http import CONNECT_TIMEOUT_S, bounded, connection_failure, joined, key_for_call
+from moot.actors.models.off_loop import PerLoop
+from moot.actors.models.openai_errors import plain
+from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
+from moot.actors.models.reply_schema import ReplySchema
+from moot.protocols.messages import Decoding, Message
+
+BROKEN = (httpx2.HTTPError, aiohttp.ClientError, OSError)
+"""What an SDK's transport raises when a response breaks off: some of it wrapped, some as aiohttp raised it."""
+
+_UNBOUNDED = 0
+"""aiohttp's "no limit"; with None the SDKs' transport would fall back to a limit of its own."""
+
+_OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+class VendorService:
+    """A model of a vendor's service: the SDK does the authentication and the transport, our decoder reads the bytes.
+
+    The SDK's own retries are off (`call_with_retries` is the one policy) and so are its response parsing, which costs
+    several milliseconds per reply with log-probabilities, and its tracing. One instance serves any number of calls at
+    once, in any number of event loops; close it in each of them.
+
+    Args:
+        model: the vendor's name of the model.
+        api_key_env: name of the environment variable with the key.
+        base_url: another endpoint of the same API; None for the SDK's default or its environment variable.
+    """
+
+    vendor: ClassVar[str]
+    path: ClassVar[str]
+    client: ClassVar[Any]
+    http_client: ClassVar[Any]
+    client_options: ClassVar[dict[str, Any]] = {}
+    any_error: ClassVar[type[Exception]]
+    connection_error: ClassVar[type[Exception]]
+    status_error: ClassVar[Any]
+
+    def __init__(self, model: str, *, api_key_env: str, base_url: str | None, capabilities: Capabilities) -> None:
+        self.model, self.base_url, self.capabilities = model, base_url, capabilities
+        self.name = f"{self.vendor}/{model}"
+        self._endpoint = base_url or {"openai": "OpenAI", "anthropic": "Anthropic"}[self.vendor]
+        self._key = ApiKey(api_key_env)
+        self._clients = PerLoop(self._new_client)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r}, api_key_env={self._key.env!r}, base_url={self.base_url!r})"
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: ReplySchema | None = None,
+    ) -> ModelReply:
+        """One HTTP request, never repeated here; cancelling it closes its connection.
+
+        Raises:
+            ModelError: see the vendor's table of errors for the kinds.
+            ConfigError: `schema` cannot be written as a JSON schema.
+        """
+        body = self._encoded(messages, decoding, step_key, schema)
+        key = key_for_call(self._key)
+        return self._decoded(await self._posted(body, self._headers(step_key), key), decoding, key)
+
+    async def _posted(self, body: bytes, headers: dict[str, str], key: str | None, **options: Any) -> httpx2.Response:
+        """A 200 response; a failure is a `ModelError`."""
+        try:
+            response: httpx2.Response = await self._clients.get().post(
+                self.path, cast_to=httpx2.Response, content=body, options={"headers": headers}, **options
+            )
+        except self.status_error as error:
+            raise self._refused(error.response, key) from None
+        except (self.connection_error, *BROKEN) as error:
+            raise connection_failure(self._endpoint, error, key) from None
+        except self.any_error as error:
+            raise ModelError("request", plain(str(error), key)) from None
+        return response
+
+    def _headers(self, step_key: str, accept: str = "application/json") -> dict[str, str]:
+        return {"Content-Type": "application/json", "Accept": accept, REQUEST_ID_HEADER: request_id(step_key)}
+
+    def _encoded(
+        self, messages: Sequence[Message], decoding: Decoding, step_key: str, schema: ReplySchema | None
+    ) -> bytes:
+        raise NotImplementedError
+
+    def _decoded(self, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
+        raise NotImplementedError
+
+    def _refused(self, response: httpx2.Response, key: str | None) -> ModelError:
+        raise NotImplementedError
+
+    async def check(self) -> None:
+        """Look whether the key is set; the network is not touched.
+
+        Raises:
+            MissingKey: naming the environment variable and how to set it.
+        """
+        self._key.read()
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop; a later call opens new ones."""
+        client = self._clients.take()
+        if client is not None:
+            await client.close()
+
+    def _new_client(self) -> Any:
+        http_client = _bounded_client(
+            self.http_client,
+            limits=httpx2.Limits(max_connections=_UNBOUNDED),
+            timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+            follow_redirects=False,
+        )
+        return self.client(
+            api_key=self._key.read(),
+            base_url=self.base_url,
+            max_retries=0,
+            http_client=http_client,
+            **self.client_options,
+        )
+
+
+def _bounded_client(client: type[httpx2.AsyncClient], **options: Any) -> httpx2.AsyncClient:
+    """A client of a vendor's SDK whose responses are bounded; what is streamed is read through `bounded` by its reader.
+
+    Args:
+        client: the SDK's class.
+        options: its arguments.
+    """
+
+    class Bounded(client):  # type: ignore[misc, valid-type]
+        """The client, bounded."""
+
+        async def send(self, request: httpx2.Request, *, stream: bool = False, **more: Any) -> httpx2.Response:
+            """The response, read to its end unless it is a stream that began well."""
+            response = await super().send(request, stream=True, **more)
+            if stream and response.is_success:
+                return response  # type: ignore[no-any-return]
+            try:
+                body = await joined(bounded(response.aiter_bytes()))
+            finally:
+                await response.aclose()
+            headers = [
+                (name, value) for name, value in response.headers.raw if name.decode().lower() not in _OF_THE_WIRE
+            ]
+            return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
+
+    return Bounded(**options)
