@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from moot.protocols.errors import ConfigError, unknown_name
 
-_NUMBER = re.compile(r"(\d+)(?:\s+(.*))?", re.DOTALL)
-_WORD = re.compile(r"\s*(\S+)")
 _SHOWN = 40
 """Characters of what was typed that an error repeats."""
 
@@ -19,14 +17,6 @@ class Choice(NamedTuple):
 
     action: str
     text: str
-
-
-class _Fit(NamedTuple):
-    """How well a line begins with an action: all of its words in full, or so many beginnings of words."""
-
-    whole: bool
-    words: int
-    rest: str
 
 
 def choose(line: str, actions: Sequence[str]) -> Choice:
@@ -40,33 +30,30 @@ def choose(line: str, actions: Sequence[str]) -> Choice:
     Raises:
         ConfigError: it begins with none of them, or with several alike.
     """
-    line = line.strip()
-    numbered = _NUMBER.fullmatch(line)
-    if numbered:
-        number = int(numbered[1])
+    first = line.split(maxsplit=1)[:1]
+    if first and first[0].isdecimal():
+        number = int(first[0])
         if not 1 <= number <= len(actions):
-            raise ConfigError(f"there is no action {numbered[1][:_SHOWN]}: expected a number from 1 to {len(actions)}")
-        return Choice(actions[number - 1], (numbered[2] or "").strip())
-    fits = {action: fit for action in actions if (fit := _fit(line, action)) is not None}
+            raise ConfigError(f"there is no action {number}: expected a number from 1 to {len(actions)}")
+        return Choice(actions[number - 1], _after(line, 1))
+    fits = {action: fit for action in actions if (fit := _fit(line, action))[1]}
     if not fits:
-        raise unknown_name("action", line[:_SHOWN], actions)
-    best = max((fit.whole, fit.words) for fit in fits.values())
-    found = [action for action, fit in fits.items() if (fit.whole, fit.words) == best]
+        raise unknown_name("action", line.strip()[:_SHOWN], actions)
+    best = max(fits.values())
+    found = [action for action, fit in fits.items() if fit == best]
     if len(found) > 1:
-        raise ConfigError(f"{line[:_SHOWN]!r} may be any of {', '.join(found)}: type more of it, or a number")
-    return Choice(found[0], fits[found[0]].rest)
+        raise ConfigError(f"{line.strip()[:_SHOWN]!r} may be any of {', '.join(found)}: type more of it, or a number")
+    return Choice(found[0], _after(line, best[1]))
 
 
-def _fit(line: str, action: str) -> _Fit | None:
-    """How a line begins with an action; None when it does not."""
-    place, matched, whole = 0, 0, True
+def _fit(line: str, action: str) -> tuple[bool, int]:
+    """Whether a line begins with all words of an action in full, and how many it begins with."""
     words = action.casefold().split()
-    for word in words:
-        typed = _WORD.match(line, place)
-        if typed is None or not word.startswith(typed[1].casefold()):
-            break
-        whole = whole and typed[1].casefold() == word
-        place, matched = typed.end(), matched + 1
-    if not matched:
-        return None
-    return _Fit(whole and matched == len(words), matched, line[place:].strip())
+    pairs = list(zip(line.casefold().split(), words, strict=False))
+    begun = list(takewhile(lambda pair: pair[1].startswith(pair[0]), pairs))
+    return len(begun) == len(words) and all(typed == word for typed, word in begun), len(begun)
+
+
+def _after(line: str, words: int) -> str:
+    """What follows so many words."""
+    return "".join(line.split(maxsplit=words)[words:]).strip()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import sys
 import termios
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
@@ -15,7 +18,6 @@ from rich.text import Text
 
 from moot.actors.desk import Consultation
 from moot.deploy.moderation.choosing import choose
-from moot.deploy.moderation.editor import edited, editor_command, typed_lines
 from moot.deploy.moderation.story import Story
 from moot.deploy.reading.text import visible, visible_line
 from moot.protocols.errors import ConfigError, MootError
@@ -140,15 +142,35 @@ def ask_text(action: str, form: Form, console: Console, read: Callable[[str], st
         with contextlib.suppress(EOFError):
             return read(f"{visible_line(action)}: ").strip()
         return ""
-    command = editor_command()
-    if not command:
+    if not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         told = "type the whole text anew; an empty line or a dot alone ends it (at once: nothing changes). Now it is:"
         console.print(Group(Text(told), Padding(Text(visible(draft)), (0, 0, 0, 4), expand=False)))
-        return typed_lines(read)
-    text = edited(command, draft)
+        return _typed_lines(read)
+    text = _edited(draft)
     if text == visible(draft).strip():
         raise ConfigError("the text is what it was, so nothing is decided")
     return text
+
+
+def _edited(draft: str) -> str:
+    """The draft as it stands after the editor was closed; Ctrl-C means the editor's own, while it has the terminal."""
+    old = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        return (click.edit(visible(draft).rstrip(), require_save=False) or "").strip()
+    except (click.ClickException, ValueError) as error:
+        said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        raise ConfigError(f"{said}; the text stays as it was") from None
+    finally:
+        signal.signal(signal.SIGINT, old)
+
+
+def _typed_lines(read: Callable[[str], str]) -> str:
+    """Lines up to an empty one, a dot alone or the end of the input."""
+    lines: list[str] = []
+    with contextlib.suppress(EOFError):
+        while (line := read("  | ").rstrip()).strip() not in ("", "."):
+            lines.append(line)
+    return "\n".join(lines).strip()
 
 
 def form_text(form: Form) -> RenderableType:

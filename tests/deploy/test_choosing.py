@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.deploy.moderation.choosing import Choice, choose
-from moot.deploy.moderation.editor import typed_lines
 from moot.protocols.errors import ConfigError
 
 ACTIONS = ("go on", "set kappa", "set temperature", "ask", "edit topics", "end")
@@ -75,16 +74,3 @@ def test_a_line_is_an_action_of_the_form_or_an_error(actions: list[str], line: s
         return
     assert choice.action in actions
     assert line.strip().endswith(choice.text)
-
-
-def test_lines_end_with_an_empty_one_a_dot_or_the_input() -> None:
-    for last in ("", " . ", None):
-        typed = iter(["Cost: who pays ", "  - inner", last, "more"])
-
-        def read(prompt: str, typed: object = typed) -> str:
-            line = next(typed)  # type: ignore[call-overload]
-            if line is None:
-                raise EOFError
-            return str(line)
-
-        assert typed_lines(read) == "Cost: who pays\n  - inner"

@@ -254,7 +254,7 @@ def test_an_editor_is_given_the_draft(server: ScriptedServer, tmp_path: Path) ->
     """With one that changes nothing, fails, or is not there, nothing is decided."""
 
     def person(terminal: Terminal) -> None:
-        for editor, said in (("true", "nothing is decided"), ("false", "failed (exit 1)"), (missing, missing)):
+        for editor, said in (("true", "nothing is decided"), ("false", "Editing failed"), (missing, missing)):
             os.environ["EDITOR"] = editor  # a command of this process sees it at once
             terminal.types("edit")
             assert said in terminal.types("help")
