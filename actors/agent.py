@@ -32,9 +32,8 @@ from moot.actors.record.schema import ABANDONED
 from moot.actors.reply_row import reply_row
 from moot.actors.roles import Roles, family_of
 from moot.actors.sent_request import held_schema, reply_tokens
-from moot.actors.tracing import Span
+from moot.actors.tracing import UNWATCHED, Span, Watch
 from moot.actors.unreadable import unreadable
-from moot.actors.watch import UNWATCHED, Watch
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Answered, Ask, Event, LogprobStage, Unreadable, Usage
 from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply

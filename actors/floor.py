@@ -95,7 +95,7 @@ class CaseFloor:
         self.attempt = attempt
         self.seed = int.from_bytes(blake2b(f"{house.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big")
         self._house = house
-        self._traceparent = house.watch.tracer.context(case.id, attempt).traceparent
+        self._traceparent = house.watch.tracer.traceparent(case.id, attempt)
         history = history or History()
         self._history = history
         self._decided = decided or {}

@@ -13,7 +13,7 @@ from moot.actors.ports import Classifier, Crew, Library, Scribe
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import Roles
 from moot.actors.sent_request import earlier_fingerprints, fingerprint, fingerprint_of_role
-from moot.actors.watch import UNWATCHED, Watch
+from moot.actors.tracing import UNWATCHED, Watch
 from moot.protocols.messages import Answered, Ask
 from moot.protocols.templates import Templates
 

@@ -22,7 +22,7 @@ from moot.actors.retrieval.library import StoredLibrary
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import RoleBinding, Roles, family_of
 from moot.actors.spec import RunSpec
-from moot.actors.watch import UNWATCHED, Watch
+from moot.actors.tracing import UNWATCHED, Watch
 from moot.protocols.messages import Answered, Ask
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates

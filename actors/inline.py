@@ -17,8 +17,7 @@ from moot.actors.record.signals import Signals
 from moot.actors.record.store.store import Store
 from moot.actors.scribe import LocalScribe
 from moot.actors.spec import RunSpec
-from moot.actors.tracing_choice import make_tracer
-from moot.actors.watch import Watch
+from moot.actors.tracing import Tracing, Watch
 from moot.protocols.case import LabelledCase
 from moot.protocols.floor import DebateProtocol
 
@@ -99,7 +98,7 @@ class InlineRuntime:
         """See `arena.Runtime.start`."""
         await self._recorder.load()
         self._scribe = LocalScribe(self._recorder)
-        watch = Watch(tracer=make_tracer(self._spec))
+        watch = Watch(tracer=Tracing(self._spec.store or self._spec.folder))
         self._tracer = watch.tracer
         limited = needs_limiter(self._spec)
         self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None

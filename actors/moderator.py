@@ -183,7 +183,7 @@ class Moderator:
             for _ in range(_MAX_REPLAYS):
                 try:
                     async with self._places:
-                        span = span or tracer.debate(tracer.context(*key))
+                        span = span or tracer.debate(*key)
                         with self._counted_as_open():
                             ended = await self._debate(assignment, history, paid)
                 except Unpaid as stop:

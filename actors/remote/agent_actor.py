@@ -18,8 +18,7 @@ from moot.actors.remote.run_actor import RunActor
 from moot.actors.remote.scribe import RemoteScribe
 from moot.actors.remote.station import Station
 from moot.actors.roles import Roles
-from moot.actors.tracing_choice import make_tracer
-from moot.actors.watch import Watch
+from moot.actors.tracing import Tracing, Watch
 
 
 class AgentActor(RunActor):
@@ -33,7 +32,7 @@ class AgentActor(RunActor):
         self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), self._family)
         binding = services(Roles(self._spec.roles))[service]
         self._gate = self._new_gate()
-        watch = Watch(self._meter, make_tracer(self._spec))
+        watch = Watch(self._meter, Tracing(self._spec.store or self._spec.folder))
         self._tracer = watch.tracer
         self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe, self._gate, watch)
         self._station = Station(self._agent.answer)

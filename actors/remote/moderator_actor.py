@@ -18,8 +18,7 @@ from moot.actors.remote.handover import Handover, Tray
 from moot.actors.remote.run_actor import RunActor
 from moot.actors.remote.scribe import RemoteScribe
 from moot.actors.roles import Roles
-from moot.actors.tracing_choice import make_tracer
-from moot.actors.watch import Watch
+from moot.actors.tracing import Tracing, Watch
 
 _ROWS_WITHIN_S = 10.0
 """Seconds that the last rows of a drain may need; a writer that lives takes them at once."""
@@ -37,7 +36,7 @@ class ModeratorActor(RunActor):
         self._remote: RemoteCrew | None = None
         self._local: LocalCrew | None = None
         self._gate = self._new_gate() if placement == "packed" else None
-        watch = Watch(self._meter, make_tracer(self._spec))
+        watch = Watch(self._meter, Tracing(self._spec.store or self._spec.folder))
         self._tracer = watch.tracer
         if placement == "packed":
             self._local = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate, watch)

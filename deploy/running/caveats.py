@@ -7,7 +7,7 @@ from pathlib import PurePath
 import structlog
 
 from moot.actors.encoders.resolve import is_served
-from moot.actors.tracing_choice import untraceable
+from moot.actors.tracing import untraceable
 from moot.deploy.running.bindings import judging_themselves
 from moot.deploy.running.config import nested
 from moot.deploy.running.documents import gone

@@ -19,7 +19,7 @@ from moot.actors.meter import CALLS, SILENT, SURPRISAL, Meter
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.remote.ray_meter import RayMeter
-from moot.actors.tracing import NO_SPAN, Untraced
+from moot.actors.tracing import NO_SPAN, Tracing
 from moot.protocols.messages import Usage
 
 _REPEATS, _TIMES = 15, 2_000
@@ -50,13 +50,13 @@ def _call(meter: Meter) -> Callable[[], None]:
 
 def rows() -> list[dict[str, Any]]:
     """What is measured, inside an actor's kind of process: one that has joined Ray."""
-    meter, untraced = RayMeter("selene"), Untraced("run")
+    meter, untraced = RayMeter("selene"), Tracing("run", {})
     return [
         {"what": "add to a counter", "us": _best_us(lambda: meter.add(CALLS, 1.0, "m", "answered"))},
         {"what": "observe a value", "us": _best_us(lambda: meter.observe(SURPRISAL, 0.4, "m", "agent"))},
         {"what": "all numbers of a call", "us": _best_us(_call(meter))},
         {"what": "the same, silent", "us": _best_us(_call(SILENT))},
-        {"what": "a debate's traceparent", "us": _best_us(lambda: untraced.context("case-1", 0).traceparent)},
+        {"what": "a debate's traceparent", "us": _best_us(lambda: untraced.traceparent("case-1", 0))},
     ]
 
 
