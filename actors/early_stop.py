@@ -19,7 +19,7 @@ from moot.actors.models.interface import ModelReply, RateHeaders, StreamingModel
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.token_logprobs import without_reasoning
 from moot.actors.record.sampling import may_be_masked, without_forced
-from moot.metrics.token_confidence import Statistic, window_statistic
+from moot.metrics.confidence_features import Statistic, window_statistic
 from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 from moot.protocols.repetition import SEEN_AT_ONCE, is_repetitive
 

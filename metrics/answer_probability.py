@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from moot.metrics.misalignment import sigmoid_of_log_probability
+from moot.metrics.disagreement import sigmoid_of_log_probability
 
 MAX_BOUND_SHIFT: Final = 0.05
 """Above this `bound_shift` (a difference of probabilities) the normalised probability is None."""

@@ -94,63 +94,16 @@ def resampled_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, resamples: in
     return found
 
 
-def bootstrap_spearman(
-    x: npt.ArrayLike, y: npt.ArrayLike, clusters: npt.ArrayLike, resamples: int = 1000, seed: int = 0
-) -> Floats:
-    """Spearman's rho of each feature and target in each resample of the clusters.
-
-    Args:
-        x: `(n, F)`, NaN where unknown (a vector is one column).
-        y: `(n, T)`, the same.
-        clusters, resamples, seed: as for `cluster_weights`.
-
-    Returns:
-        `(resamples, F, T)`, each exactly the rho of the drawn rows; NaN where it is undefined in a resample.
-
-    Raises:
-        ValueError: for shapes that do not fit, no rows, or `resamples` below 1.
-
-    >>> bootstrap_spearman([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0], [0, 1, 2, 3], resamples=2).shape
-    (2, 1, 1)
-    """
-    features, targets = as_pair(x, y)
-    as_codes(clusters, len(features))
-    return resampled_spearman(features, targets, cluster_weights(clusters, resamples, seed))
-
-
-def bootstrap_auroc(
-    x: npt.ArrayLike, flags: npt.ArrayLike, clusters: npt.ArrayLike, resamples: int = 1000, seed: int = 0
-) -> Floats:
-    """The directed AUROC of each feature and flag in each resample of the clusters.
-
-    Args:
-        x: `(n, F)`, NaN where unknown (a vector is one column).
-        flags: `(n, T)`, 0, 1 or NaN.
-        clusters, resamples, seed: as for `cluster_weights`.
-
-    Returns:
-        `(resamples, F, T)`, in [0, 1]; NaN where a resample lacks one of the classes.
-
-    Raises:
-        ValueError: for shapes that do not fit, another flag, no rows, or `resamples` below 1.
-
-    >>> bootstrap_auroc([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 1], [7, 7, 7, 7], resamples=2).tolist()  # one cluster
-    [[[0.75]], [[0.75]]]
-    """
-    features, targets = as_pair(x, flags)
-    as_codes(clusters, len(features))
-    return resampled_auroc(features, targets, cluster_weights(clusters, resamples, seed))
-
-
 def resampled_spearman(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> Floats:
     """Spearman's rho of rows that count several times.
 
     Args:
-        x, y: as for `bootstrap_spearman`.
+        x: `(n, F)`, NaN where unknown (a vector is one column).
+        y: `(n, T)`, the same.
         weights: `(resamples, n)`, whole numbers from 0.
 
     Returns:
-        `(resamples, F, T)`.
+        `(resamples, F, T)`, each exactly the rho of the drawn rows; NaN where it is undefined in a resample.
 
     Raises:
         ValueError: for shapes that do not fit.
@@ -176,11 +129,12 @@ def resampled_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, weights: Weights) ->
     """The directed AUROC of rows that count several times.
 
     Args:
-        x, flags: as for `bootstrap_auroc`.
+        x: as for `resampled_spearman`.
+        flags: `(n, T)`, 0, 1 or NaN.
         weights: `(resamples, n)`, whole numbers from 0.
 
     Returns:
-        `(resamples, F, T)`.
+        `(resamples, F, T)`, in [0, 1]; NaN where a resample lacks one of the classes.
 
     Raises:
         ValueError: for shapes that do not fit, or a flag that is neither 0, 1 nor NaN.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from moot.metrics.class_separation import auroc_matrix, checked_flags
 from moot.metrics.cluster_permutation import Statistic
 from moot.metrics.distribution import Floats
-from moot.metrics.grouped_folds import grouped_folds
+from moot.metrics.logistic_regression import grouped_folds
 from moot.metrics.pairwise_complete import Numbers, as_pair
 from moot.metrics.rank_correlation import spearman_matrix
 

@@ -13,8 +13,7 @@ import scipy
 from moot.metrics.class_separation import within_groups_auroc
 from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.distribution import Floats
-from moot.metrics.grouped_folds import grouped_folds
-from moot.metrics.logistic_regression import fit_logistic
+from moot.metrics.logistic_regression import fit_logistic, grouped_folds
 from moot.metrics.pairwise_complete import Numbers, as_codes, as_columns
 
 _RESAMPLES = 1000

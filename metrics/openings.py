@@ -84,20 +84,6 @@ def content_start(tokens: Sequence[str]) -> int:
     return next((number for number, stop in enumerate(ends) if stop > end), len(tokens)) if end else 0
 
 
-def opening(tokens: Sequence[str]) -> str:
-    r"""The text before the content, without spaces around it; "" when there is no opening.
-
-    It says in which group of like openings a reply belongs, however the opening was cut into tokens.
-
-    Args:
-        tokens: as for `content_start`.
-
-    >>> opening(["**Claim", ":**", "\n", "The", " essay"])
-    '**Claim:**'
-    """
-    return _opening(tokens).strip()
-
-
 def shared_starts(replies: Sequence[Sequence[str]]) -> list[int]:
     """How many of its first tokens each reply has in common with nearly all others, whatever they say.
 

@@ -4,12 +4,107 @@ Throughout, x is `(n, F)` and y is `(n, T)` (a vector is one column), NaN where 
 [-1, 1], and NaN where nothing can be said: fewer than three rows have both, or one of the two does not vary on them.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from moot.metrics.concordance import concordance
-from moot.metrics.distribution import Floats
-from moot.metrics.pairwise_complete import Block, Numbers, as_codes, as_pair, complete_blocks
+from moot.metrics.distribution import Floats, Values
+from moot.metrics.pairwise_complete import Block, Numbers, as_codes, as_columns, as_pair, complete_blocks
+
+_MOST_LEVELS = 64
+"""Up to which pairs are counted per level, in time proportional to their number; beyond, scipy's sorting is faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concordance:
+    """Counts of unordered pairs of rows, each `(F, T)`; whole numbers, exact up to 2^53.
+
+    Attributes:
+        balance: concordant pairs less discordant ones.
+        pairs: `n (n - 1) / 2`.
+        tied_x: pairs with equal x.
+        tied_y: pairs with equal y.
+    """
+
+    balance: Floats
+    pairs: Floats
+    tied_x: Floats
+    tied_y: Floats
+
+
+def concordance(x: npt.ArrayLike, y: npt.ArrayLike) -> Concordance:
+    """The counts for each column of x and each of y, on the rows that have both.
+
+    With y of few levels (scores) one sort of x counts them all: how many rows of each level stand below each row.
+
+    Args:
+        x: `(n, F)`, NaN where unknown.
+        y: `(n, T)`, the same.
+
+    Raises:
+        ValueError: if they have different numbers of rows.
+
+    Source: Kendall, "Rank Correlation Methods", 1948; Knight, JASA 1966, for many levels (scipy).
+
+    >>> found = concordance([1.0, 2.0, 3.0, 3.0], [1.0, 1.0, 2.0, 0.0])
+    >>> found.balance.item(), found.pairs.item(), found.tied_x.item(), found.tied_y.item()
+    (0.0, 6.0, 1.0, 1.0)
+    """
+    features, targets = as_pair(x, y)
+    shape = features.shape[1], targets.shape[1]
+    found = Concordance(*(np.zeros(shape) for _ in range(4)))
+    for block in complete_blocks(features, targets):
+        where = np.ix_(block.features, block.targets)
+        levels = [np.unique(column, return_inverse=True)[1] for column in block.y.T]
+        found.balance[where] = _balances(block.x, levels)
+        found.pairs[where] = len(block.rows) * (len(block.rows) - 1) / 2
+        found.tied_x[where] = np.array([_tied_pairs(column) for column in block.x.T])[:, np.newaxis]
+        found.tied_y[where] = np.array([_tied_pairs(column) for column in levels])
+    return found
+
+
+def _balances(x: Floats, levels: list[npt.NDArray[np.intp]]) -> Floats:
+    """Concordant less discordant pairs, `(f, t)`, of x `(m, f)` with the levels of each target, numbered from 0."""
+    balances = np.zeros((x.shape[1], len(levels)))
+    if not len(x):
+        return balances
+    for feature, column in enumerate(x.T):
+        order = np.argsort(column, kind="stable")
+        in_order = column[order]
+        first_of_ties = np.maximum.accumulate(np.where(np.r_[True, in_order[1:] != in_order[:-1]], range(len(x)), 0))
+        for target, level in enumerate(levels):
+            few = level.max() < _MOST_LEVELS
+            balances[feature, target] = (
+                _balance_of_levels(level[order], first_of_ties) if few else _balance_by_sorting(column, level)
+            )
+    return balances
+
+
+def _balance_of_levels(level: npt.NDArray[np.intp], first_of_ties: npt.NDArray[np.intp]) -> float:
+    """Of rows in the order of x: their level of y, and the place of the first row with the same x."""
+    at_level = np.zeros((len(level) + 1, int(level.max()) + 1))
+    at_level[np.arange(1, len(level) + 1), level] = 1.0
+    below = np.cumsum(at_level, axis=0)[first_of_ties]  # rows of each level with a smaller x
+    number = np.arange(at_level.shape[1])
+    return float((np.sign(number[:, np.newaxis] - number) * (at_level[1:].T @ below)).sum())
+
+
+def _balance_by_sorting(x: Floats, level: npt.NDArray[np.intp]) -> float:
+    """scipy's tau-b with its denominators taken back: a whole number but for rounding."""
+    from scipy.stats import kendalltau
+
+    tau = float(kendalltau(x, level, method="asymptotic").statistic)
+    pairs = len(x) * (len(x) - 1) / 2
+    untied = np.sqrt(pairs - _tied_pairs(x)) * np.sqrt(pairs - _tied_pairs(level))
+    return float(np.rint(tau * untied)) if untied else 0.0
+
+
+def _tied_pairs(values: npt.NDArray[np.float64] | npt.NDArray[np.intp]) -> float:
+    """Pairs of equal values."""
+    counts = np.unique(values, return_counts=True)[1].astype(np.float64)
+    return float((counts * (counts - 1.0)).sum() / 2)
+
 
 LEAST_ROWS = 3
 """With two rows every correlation is -1 or 1."""
@@ -193,3 +288,62 @@ def _within(block: Block, codes: Numbers) -> Floats:
     both = (squares_x.T @ varies_y) * (varies_x.T @ squares_y)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.clip(np.where(both > 0.0, (x.T @ y) / np.sqrt(both), np.nan), -1.0, 1.0)
+
+
+def somers_d(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
+    """Somers' D of a feature about a score: concordant less discordant pairs, over the pairs with different scores.
+
+    y is the independent variable of Somers' naming: `scipy.stats.somersd(y, x)`. It is `2 c - 1` of Harrell's
+    concordance index c, and for a flag `2 AUROC - 1`. Pairs with equal x count in the denominator.
+
+    Args:
+        x: `(n, F)`, NaN where unknown (a vector is one column).
+        y: `(n, T)`, the same; its pairs with equal values are left out.
+
+    Returns:
+        `(F, T)`, in [-1, 1]: 1 when every pair with different scores is ordered alike. NaN where no two rows that have
+        both have different scores.
+
+    Raises:
+        ValueError: if they have different numbers of rows.
+
+    Source: Somers, "A new asymmetric measure of association for ordinal variables", 1962.
+
+    >>> somers_d([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 3.0, 3.0]).tolist()
+    [[1.0]]
+    """
+    counts = concordance(x, y)
+    differing = counts.pairs - counts.tied_y
+    found: Floats = np.divide(counts.balance, differing, out=np.full(differing.shape, np.nan), where=differing > 0.0)
+    return found
+
+
+def spearman_ceiling(y: npt.ArrayLike) -> Values:
+    """The largest |rho| that a feature without ties can have with scores tied as these.
+
+    `sqrt(1 - sum over levels of (t^3 - t) / (n^3 - n))`: of a feature that orders all replies by score, which is the
+    share of its ranks' spread that the scores have. A feature with ties at the same places could have more.
+
+    Args:
+        y: `(n, T)`, or `(n,)`; NaN is left out.
+
+    Returns:
+        `(T,)`, or a float for a vector; in [0, 1], NaN for fewer than two known scores or a single level.
+
+    Source: Kendall, "Rank Correlation Methods", 1948, the correction of rho for ties.
+
+    >>> round(spearman_ceiling([3.0] * 930 + [2.0] * 70), 3)  # every score of the minority tied, too
+    0.442
+    """
+    scores = as_columns(y)
+    ceilings = np.array([_ceiling(column[~np.isnan(column)]) for column in scores.T])
+    return ceilings if np.ndim(y) == 2 else float(ceilings[0])
+
+
+def _ceiling(scores: Floats) -> float:
+    """Of the known scores of one target."""
+    n = float(len(scores))
+    counts = np.unique(scores, return_counts=True)[1].astype(np.float64)
+    if len(counts) < 2:
+        return float("nan")
+    return float(np.sqrt(1.0 - (counts**3 - counts).sum() / (n**3 - n)))

@@ -1,8 +1,63 @@
-"""Whether two systems measured on the same cases differ."""
+"""Intervals of shares, and whether two systems measured on the same cases differ."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.distribution import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An interval of a share: `low <= high`, both in [0, 1], or both NaN when nothing was observed."""
+
+    low: float
+    high: float
+
+
+def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
+    """Wilson's score interval of a binomial proportion (without continuity correction).
+
+    With z the normal quantile of `(1 + level) / 2` and `q = successes / n`:
+    `(q + z^2 / 2n +- z sqrt(q (1 - q) / n + z^2 / 4n^2)) / (1 + z^2 / n)`.
+    Unlike the interval around the plain share it stays in [0, 1] and has a width at 0 of n and n of n.
+
+    Args:
+        successes: how many of the n succeeded, 0 to n.
+        n: how many were observed, and independent of each other.
+        level: coverage, in (0, 1).
+
+    Returns:
+        The interval; NaN at both ends for n = 0.
+
+    Raises:
+        ValueError: if `successes` is not between 0 and n, n is negative, or `level` is not in (0, 1).
+
+    Source: Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927.
+
+    >>> wilson = wilson_interval(8, 10)
+    >>> round(wilson.low, 4), round(wilson.high, 4)
+    (0.4902, 0.9433)
+    """
+    if not 0 <= successes <= n:
+        raise ValueError(f"{successes} successes of {n}")
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be in (0, 1), not {level!r}")
+    if n == 0:
+        return Interval(math.nan, math.nan)
+    z = NormalDist().inv_cdf((1.0 + level) / 2.0)
+    share = successes / n
+    scale = 1.0 + z * z / n
+    centre = (share + z * z / (2 * n)) / scale
+    half = z * math.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n)) / scale
+    # At the ends the exact bound is the end itself; rounding must not move it.
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == n else min(1.0, centre + half)
+    return Interval(low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +167,134 @@ def _outcome(value: float | None) -> bool | None:
     if value not in (0, 1):
         raise ValueError(f"an outcome is true, false or unknown, not {value!r}")
     return bool(value)
+
+
+Scores = npt.ArrayLike | Sequence[float | None]
+
+ROUNDING = 1e-12
+"""Relative difference up to which two numbers are the same: some thousand units in the last place."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """A two-sided test on pairs.
+
+    Attributes:
+        statistic: which, the function says; NaN for n = 0.
+        p_value: in (0, 1]; NaN for n = 0.
+        n: pairs that both have a known score.
+        n_zero: those of them without a difference, but for rounding.
+        left_out: pairs with an unknown score.
+    """
+
+    statistic: float
+    p_value: float
+    n: int
+    n_zero: int
+    left_out: int
+
+
+def wilcoxon_signed_rank(a: Scores, b: Scores) -> PairedTest:
+    """Wilcoxon's signed-rank test: are the differences a - b symmetric around 0?
+
+    Pairs without a difference are left out of the ranking (Wilcoxon's own way) and counted in `n_zero`; tied
+    differences share their average rank. For up to 50 differences without ties (13 with) the p-value is exact, beyond
+    it is from the normal distribution.
+
+    Args:
+        a, b: `(n,)`, scores of the same cases in the same order; NaN (or None) when unknown.
+
+    Returns:
+        The test; its statistic is the smaller of the two signed rank sums. The p-value is 1 when no pair differs.
+
+    Raises:
+        ValueError: if the inputs are not two vectors of one length.
+
+    Source: Wilcoxon, "Individual comparisons by ranking methods", 1945.
+
+    >>> wilcoxon_signed_rank([1, 2, 3, 4, 5, 6, None], [0, 0, 0, 0, 0, 0, 0]).p_value
+    0.03125
+    """
+    first, second, left_out = _pairs(a, b)
+    differences = first - second
+    nonzero = differences[differences != 0.0]
+    n, n_zero = len(differences), len(differences) - len(nonzero)
+    if not len(nonzero):
+        return PairedTest(0.0 if n else float("nan"), 1.0 if n else float("nan"), n, n_zero, left_out)
+    from scipy.stats import wilcoxon
+
+    found = wilcoxon(nonzero)
+    return PairedTest(float(found.statistic), float(found.pvalue), n, n_zero, left_out)
+
+
+def cliffs_delta_per_case(a: Scores, b: Scores) -> float:
+    """Cliff's delta within cases, the mean of `sign(a_i - b_i)`: how much oftener a has the higher score.
+
+    Args:
+        a, b: `(n,)`, scores of the same cases in the same order; pairs with NaN (or None) are left out.
+
+    Returns:
+        A number in [-1, 1]; for outcomes of 0 and 1 it is the difference in accuracy. NaN when no pair is known.
+
+    Raises:
+        ValueError: if the inputs are not two vectors of one length.
+
+    Source: Cliff, 1993, the "within" dominance d_w.
+
+    >>> cliffs_delta_per_case([1, 1, 0, 1], [0, 1, 0, 0])
+    0.5
+    """
+    first, second, _ = _pairs(a, b)
+    return float(np.sign(first - second).mean()) if len(first) else float("nan")
+
+
+def _vector(scores: Scores) -> Floats:
+    """The scores as a vector, NaN when unknown."""
+    found = np.asarray(scores, dtype=np.float64)
+    if found.ndim != 1:
+        raise ValueError(f"a vector of scores expected, not {found.shape}")
+    return found
+
+
+def _pairs(a: Scores, b: Scores) -> tuple[Floats, Floats, int]:
+    """The pairs that both have a score, B's being A's where only rounding tells them apart, and how many have not."""
+    first, second = _vector(a), _vector(b)
+    if first.shape != second.shape:
+        raise ValueError(f"{len(first)} scores of A but {len(second)} of B")
+    known = ~(np.isnan(first) | np.isnan(second))
+    first, second = first[known], second[known]
+    same = np.abs(first - second) < ROUNDING * np.maximum(np.abs(first), np.abs(second))  # not where one is infinite
+    return first, np.where(same, first, second), int((~known).sum())
+
+
+def benjamini_hochberg(p_values: npt.ArrayLike | Sequence[float | None]) -> Floats:
+    """Benjamini and Hochberg's adjusted p-values, `min over j with p_j >= p_i of m p_j / rank_j`, at most 1.
+
+    To call all with an adjusted value of at most q a finding keeps the expected share of false ones at q, for tests
+    that are independent or positively dependent.
+
+    Args:
+        p_values: `(m,)`, in [0, 1]; NaN (or None) is a test that gave none, and does not count among the m.
+
+    Returns:
+        `(m,)`, in the order given, each at least its p-value; NaN where that is NaN.
+
+    Raises:
+        ValueError: if they are no vector, or one is outside [0, 1].
+
+    Source: Benjamini and Hochberg, JRSS B 1995.
+
+    >>> benjamini_hochberg([0.01, None, 0.04, 0.02]).round(4).tolist()
+    [0.03, nan, 0.04, 0.03]
+    """
+    found = np.array(p_values, dtype=np.float64)
+    if found.ndim != 1:
+        raise ValueError(f"a vector of p-values expected, not {found.shape}")
+    known = ~np.isnan(found)
+    if ((found[known] < 0.0) | (found[known] > 1.0)).any():
+        raise ValueError("a p-value is outside [0, 1]")
+    if known.any():
+        from scipy.stats import false_discovery_control
+
+        found[known] = false_discovery_control(found[known], method="bh")
+    return found

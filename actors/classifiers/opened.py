@@ -13,7 +13,7 @@ from moot.actors.classifiers.body import body_encoder, check_body
 from moot.actors.classifiers.card import BODY, CARD, Card, Head, read_card
 from moot.actors.encoders.interface import Encoder
 from moot.actors.models.retry import RetryPolicy
-from moot.metrics.succession import bounded
+from moot.metrics.logistic_regression import bounded
 from moot.protocols.claims import text_hash
 from moot.protocols.errors import ConfigError, EncoderFailed
 

@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from moot.actors.record.sampling import Sampling, without_forced
 from moot.metrics.confidence_features import features, window_features
-from moot.metrics.online.co_moments import CoMoments
-from moot.metrics.online.histogram import JointCounts
-from moot.metrics.online.moments import Moments
+from moot.metrics.online.divergence_counts import JointCounts
+from moot.metrics.online.moments import CoMoments, Moments
 from moot.metrics.online.quantile_bands import QuantileBands
 from moot.metrics.ragged import Ragged
 from moot.metrics.signal_divergences import FLAGGED

@@ -16,7 +16,7 @@ from moot.deploy.ablation.inference import adjusted, bca, known
 from moot.deploy.reading.record import decoded
 from moot.deploy.reading.summaries.held import Held, hold_against
 from moot.deploy.reading.text import Interval
-from moot.metrics.paired_tests import cliffs_delta_per_case, wilcoxon_signed_rank
+from moot.metrics.significance import cliffs_delta_per_case, wilcoxon_signed_rank
 
 VOTES = "shares of votes"
 """Why a verdict's distribution has no Brier score: nobody stated it."""

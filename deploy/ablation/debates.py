@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from moot.deploy.ablation.inference import adjusted, bca, known
 from moot.deploy.reading.record import Noted, read_events
 from moot.deploy.reading.text import Interval
-from moot.metrics.paired_tests import wilcoxon_signed_rank
+from moot.metrics.significance import wilcoxon_signed_rank
 
 MEASURES = {
     "agreement_words": "agreement language of the rounds, 0 to 1",

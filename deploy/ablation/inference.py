@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from moot.deploy.reading.text import Interval
 from moot.metrics.bootstrap import bca_interval
-from moot.metrics.multiple_testing import benjamini_hochberg
+from moot.metrics.significance import benjamini_hochberg
 
 
 def bca(values: Sequence[float]) -> Interval | None:

@@ -10,8 +10,7 @@ from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.sweep import Sweep
 from moot.deploy.analysis.table import Column, Table, Value
 from moot.deploy.analysis.top_features import may_rank
-from moot.metrics.confidence_features import WINDOWS
-from moot.metrics.token_confidence import STATISTICS
+from moot.metrics.confidence_features import STATISTICS, WINDOWS
 
 SHOWN = (
     Column("stratum", "stratum"),

@@ -12,8 +12,8 @@ from moot.deploy.analysis.replies import Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.table import Column, Table, Value
 from moot.metrics.cluster_bootstrap import resampled_sums
-from moot.metrics.proportion import wilson_interval
 from moot.metrics.signal_divergences import CONFIDENT_BUT_WEAK, Conditions, conditions, confidence_ends
+from moot.metrics.significance import wilson_interval
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]

@@ -18,10 +18,18 @@ from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.text import Interval
+from moot.metrics.agreement import (
+    Level,
+    Weights,
+    ac2_interval,
+    alpha_interval,
+    gwet_ac2,
+    krippendorff_alpha,
+    rater_interval,
+    raw_agreement,
+    raw_agreement_interval,
+)
 from moot.metrics.bootstrap import BootstrapInterval
-from moot.metrics.gwet import Weights, gwet_ac2, raw_agreement
-from moot.metrics.krippendorff import Level, krippendorff_alpha
-from moot.metrics.rater_intervals import ac2_interval, alpha_interval, rater_interval, raw_agreement_interval
 from moot.metrics.weighted_kappa import cohen_kappa, quadratic_weighted_kappa
 from moot.protocols.errors import ConfigError, unknown_name
 

@@ -15,7 +15,7 @@ from moot.deploy.analysis.strata_table import FIXED
 from moot.deploy.analysis.sweep import Sweep
 from moot.deploy.analysis.table import Column, Table, Value
 from moot.metrics.confidence_features import Feature
-from moot.metrics.ordinal_association import somers_d
+from moot.metrics.rank_correlation import somers_d
 from moot.metrics.role_asymmetry import RoleResamples, association_difference, ratio_of_maxima
 
 Floats = npt.NDArray[np.float64]

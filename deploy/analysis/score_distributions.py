@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from moot.deploy.analysis.replies import FLAG, QUALITY, Replies, Stratum, numbers
 from moot.deploy.analysis.table import Column, Table, Value
-from moot.metrics.ordinal_association import spearman_ceiling
+from moot.metrics.rank_correlation import spearman_ceiling
 from moot.protocols.rubrics.mark_sheet import FLAG as FLAG_KEY
 
 Floats = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ from moot.deploy.analysis.replies import Replies, Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.table import Column, Table, Value
 from moot.metrics.bootstrap import cluster_bootstrap
-from moot.metrics.brier import brier_stated
+from moot.metrics.calibration_error import brier_stated
 
 FEWEST_GROUPS = 5
 """Independent groups of replies below which no interval is given."""

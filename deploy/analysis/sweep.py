@@ -16,7 +16,6 @@ from moot.metrics.class_separation import auroc_matrix, point_biserial_matrix, w
 from moot.metrics.cluster_bootstrap import Weights, cluster_weights, interval_from, resampled_auroc, resampled_spearman
 from moot.metrics.cluster_permutation import Statistic, permutation_test
 from moot.metrics.confidence_features import Feature
-from moot.metrics.multiple_testing import benjamini_hochberg
 from moot.metrics.rank_correlation import (
     kendall_matrix,
     pairwise_n,
@@ -24,6 +23,7 @@ from moot.metrics.rank_correlation import (
     spearman_matrix,
     within_groups_spearman,
 )
+from moot.metrics.significance import benjamini_hochberg
 
 Floats = npt.NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from moot.deploy.reading.summaries.accuracy import share
 from moot.deploy.reading.summaries.paired import Paired, paired
 from moot.deploy.reading.text import Interval
 from moot.metrics.detection import auroc
-from moot.metrics.proportion import wilson_interval
+from moot.metrics.significance import wilson_interval
 from moot.protocols.errors import ConfigError
 
 SMALL = 100

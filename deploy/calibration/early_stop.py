@@ -19,8 +19,8 @@ from moot.deploy.calibration.labelled_replies import Bools, Floats, LabelledRepl
 from moot.deploy.reading.record import read_facts, read_replies
 from moot.deploy.reading.text import Interval
 from moot.metrics.bootstrap import BootstrapInterval, cluster_bootstrap
+from moot.metrics.confidence_features import STATISTICS
 from moot.metrics.detection import auroc
-from moot.metrics.token_confidence import STATISTICS
 from moot.protocols.errors import ConfigError
 
 WINDOWS = (3, 5, 10, 20, 30, 50)

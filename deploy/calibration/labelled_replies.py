@@ -18,7 +18,7 @@ from moot.actors.roles import family_of
 from moot.actors.unreadable import LENGTH
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.model_replies import USABLE
-from moot.metrics.token_confidence import Statistic, window_statistic
+from moot.metrics.confidence_features import Statistic, window_statistic
 from moot.protocols.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]

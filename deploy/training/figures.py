@@ -11,7 +11,7 @@ from moot.deploy.reading.detection.estimates import RESAMPLES, estimate
 from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
 from moot.metrics.class_separation import within_groups_auroc
 from moot.metrics.cluster_bootstrap import cluster_weights, resampled_auroc
-from moot.metrics.two_class_detection import detection_figures, detection_outcomes, resampled_figures
+from moot.metrics.detection import detection_figures, detection_outcomes, resampled_figures
 from moot.protocols.claims import HALLUCINATED, classified_label
 
 Floats = npt.NDArray[np.float64]

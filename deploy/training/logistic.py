@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from moot.actors.classifiers.card import Head
 from moot.deploy.training.learned import Learned, Material
-from moot.metrics.ridge_choice import fit_chosen, held_out_probabilities
+from moot.metrics.logistic_regression import fit_chosen, held_out_probabilities
 
 
 def learn_logistic(vectors: npt.NDArray[np.float32], masked: npt.NDArray[np.float32], material: Material) -> Learned:

@@ -17,10 +17,16 @@ from moot.actors.classifiers.card import Head
 from moot.actors.encoders.interface import Rows, unit_rows
 from moot.deploy.training.contrastive import FineTuning, fine_tune, pairs_of
 from moot.deploy.training.learned import Floats, Learned, Material
-from moot.metrics.log_odds_scaling import Scaling, fit_scaling
-from moot.metrics.logistic_regression import RIDGE, LogisticModel, fit_logistic
+from moot.metrics.logistic_regression import (
+    RIDGE,
+    LogisticModel,
+    Scaling,
+    bounded,
+    fit_logistic,
+    fit_scaling,
+    least_probability,
+)
 from moot.metrics.pairwise_complete import Known
-from moot.metrics.succession import bounded, least_probability
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -21,7 +21,7 @@ from moot.deploy.training.logistic import learn_logistic
 from moot.deploy.training.setfit import learn_setfit
 from moot.deploy.training.settings import TrainingSettings
 from moot.deploy.training.vectors import base_of, chosen_encoder, embedded
-from moot.metrics.grouped_folds import balanced_folds
+from moot.metrics.logistic_regression import balanced_folds
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError
 from moot.protocols.verdict_words import mask_verdict_words

@@ -1,4 +1,4 @@
-"""Count, mean and spread of many quantities at once, mergeable."""
+"""Moments of many quantities at once, alone and together, mergeable."""
 
 from __future__ import annotations
 
@@ -65,3 +65,92 @@ class Moments:
 def _over(total: Floats, n: Floats) -> Floats:
     """`total / n`, 0 where n is 0."""
     return np.divide(total, n, out=np.zeros_like(n), where=n > 0)
+
+
+Floats = npt.NDArray[np.float64]
+
+_FEWEST = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoMoments:
+    """Joint moments of every pair of feature and target, each over the observations in which both are known.
+
+    Every array is `(F, T)`: which observations count differs from pair to pair.
+
+    Attributes:
+        n: observations in which both are known.
+        mean_x: mean of the feature, 0 where n is 0.
+        mean_y: mean of the target, 0 where n is 0.
+        m2_x: the feature's sum of squared deviations.
+        m2_y: the target's sum of squared deviations.
+        c: sum of products of both deviations.
+
+    Source: Chan, Golub, LeVeque (1983); Pebay (2008) eq. 3.11 for the product.
+
+    >>> x, y = np.array([[0.0], [1.0], [2.0], [np.nan]]), np.array([[1.0], [3.0], [5.0], [9.0]])
+    >>> seen = CoMoments.of(x[:2], y[:2]).merge(CoMoments.of(x[2:], y[2:]))
+    >>> seen.n.tolist(), seen.correlation().round(12).tolist()
+    ([[3.0]], [[1.0]])
+    """
+
+    n: Floats
+    mean_x: Floats
+    mean_y: Floats
+    m2_x: Floats
+    m2_y: Floats
+    c: Floats
+
+    @classmethod
+    def empty(cls, features: int, targets: int) -> CoMoments:
+        """Of no observation."""
+        return cls(*(np.zeros((features, targets)) for _ in range(6)))
+
+    @classmethod
+    def of(cls, x: Floats, y: Floats) -> CoMoments:
+        """Of observations of features `(R, F)` and targets `(R, T)`; NaN is unknown."""
+        origin_x, x, known_x = _centred(x)
+        origin_y, y, known_y = _centred(y)
+        n = known_x.T @ known_y
+        per_n = np.divide(1.0, n, out=np.zeros_like(n), where=n > 0)
+        sum_x, sum_y = x.T @ known_y, known_x.T @ y
+        m2_x = np.maximum((x**2).T @ known_y - sum_x**2 * per_n, 0.0)
+        m2_y = np.maximum(known_x.T @ y**2 - sum_y**2 * per_n, 0.0)
+        mean_x = np.where(n > 0, origin_x[:, np.newaxis] + sum_x * per_n, 0.0)
+        mean_y = np.where(n > 0, origin_y + sum_y * per_n, 0.0)
+        return cls(n, mean_x, mean_y, m2_x, m2_y, x.T @ y - sum_x * sum_y * per_n)
+
+    def merge(self, other: CoMoments) -> CoMoments:
+        """Of both together."""
+        n = self.n + other.n
+        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        apart_x, apart_y = other.mean_x - self.mean_x, other.mean_y - self.mean_y
+        weight = self.n * share
+        return CoMoments(
+            n,
+            np.where(self.n > 0, self.mean_x + apart_x * share, other.mean_x),
+            np.where(self.n > 0, self.mean_y + apart_y * share, other.mean_y),
+            self.m2_x + other.m2_x + apart_x**2 * weight,
+            self.m2_y + other.m2_y + apart_y**2 * weight,
+            self.c + other.c + apart_x * apart_y * weight,
+        )
+
+    def correlation(self) -> Floats:
+        """Pearson's r `(F, T)` in [-1, 1]; NaN where one of the two is constant or n is below 3."""
+        product = np.sqrt(self.m2_x) * np.sqrt(self.m2_y)
+        defined = (self.n >= _FEWEST) & (product > 0)
+        r: Floats = np.divide(self.c, product, out=np.full_like(self.c, np.nan), where=defined)
+        return r.clip(-1.0, 1.0)
+
+
+def _centred(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """A column's mean `(K,)`; the values less that, 0 where unknown; and 1 where known. A constant column becomes
+    exactly 0: from its first value there is nothing to round."""
+    known = ~np.isnan(values)
+    rows = np.argmax(known, axis=0) if len(values) else np.zeros(values.shape[1], np.int64)
+    first = values[rows, np.arange(values.shape[1])] if len(values) else np.zeros(values.shape[1])
+    first = np.where(np.isnan(first), 0.0, first)
+    shifted = np.where(known, values - first, 0.0)
+    n = known.sum(axis=0)
+    mean = np.divide(shifted.sum(axis=0), n, out=np.zeros(values.shape[1]), where=n > 0)
+    return first + mean, np.where(known, shifted - mean, 0.0), known.astype(np.float64)

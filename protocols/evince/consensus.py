@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from moot.metrics.divergence import entropy
-from moot.metrics.mixture import mixture
+from moot.metrics.divergence import entropy, mixture
 from moot.protocols.distribution import OTHER, Cleaned
 from moot.protocols.evince.standing import Standing
 from moot.protocols.seeds import seeded

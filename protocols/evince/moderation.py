@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from moot.metrics.mixture import information_gain
+from moot.metrics.divergence import information_gain
 from moot.protocols.agreement_language import agreement_share
 from moot.protocols.convergence import Shift, at_rest, printed_rest, shift
 from moot.protocols.evince.round_numbers import RoundNumbers, measure

@@ -19,10 +19,12 @@ from moot.metrics.divergence import (
     generalised_jensen_shannon,
     jensen_shannon_divergence,
     kl_divergence,
+    mixture,
+    mutual_information,
+    normalised_mutual_information,
+    reliability_weights,
     total_variation,
 )
-from moot.metrics.maximal_coupling import mutual_information, normalised_mutual_information
-from moot.metrics.mixture import mixture, reliability_weights
 from moot.metrics.transport import wasserstein
 from moot.protocols.evince.schedule import RoundSignals
 

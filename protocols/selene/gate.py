@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from moot.metrics.disagreement import semantic_disagreement
-from moot.metrics.misalignment import confidence_misalignment
+from moot.metrics.disagreement import confidence_misalignment, semantic_disagreement
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.selene.settings import GateSettings
 from moot.protocols.selene.stand import Stand, all_equal, comparable, comparable_intrinsic, mean_known

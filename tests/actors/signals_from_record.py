@@ -13,9 +13,8 @@ import pytest
 
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
-from moot.metrics.online.divergence_counts import divergences
-from moot.metrics.online.histogram import JointCounts
-from moot.metrics.token_confidence import window_statistic
+from moot.metrics.confidence_features import window_statistic
+from moot.metrics.online.divergence_counts import JointCounts, divergences
 
 Floats = npt.NDArray[np.float64]
 

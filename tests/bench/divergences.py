@@ -33,9 +33,11 @@ from moot.metrics.divergence import (
     entropy,
     jensen_shannon_divergence,
     kl_divergence,
+    maximal_coupling,
+    mutual_information,
+    normalised_mutual_information,
     total_variation,
 )
-from moot.metrics.maximal_coupling import maximal_coupling, mutual_information, normalised_mutual_information
 from moot.metrics.transport import embedding_distance, wasserstein
 
 Rows = npt.NDArray[np.float64]

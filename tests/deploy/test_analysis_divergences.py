@@ -12,7 +12,7 @@ import pytest
 
 import moot
 from moot.metrics.cluster_bootstrap import cluster_weights
-from moot.metrics.proportion import wilson_interval
+from moot.metrics.significance import wilson_interval
 
 SETTINGS = moot.AnalysisSettings(resamples=50, permutations=100)
 NAME = "good reasoning, wrong answer"

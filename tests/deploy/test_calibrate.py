@@ -20,7 +20,7 @@ from moot.deploy.calibration.report import show_calibration
 from moot.deploy.reading.record import read_events, read_replies
 from moot.deploy.reading.summaries.paired import paired
 from moot.metrics.detection import auroc
-from moot.metrics.proportion import wilson_interval
+from moot.metrics.significance import wilson_interval
 from moot.protocols.case import Reference
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol

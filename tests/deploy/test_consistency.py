@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from moot.deploy.reading.summaries.consistency import Agreement, judge_consistency
-from moot.metrics.gwet import gwet_ac2, raw_agreement
-from moot.metrics.krippendorff import krippendorff_alpha
+from moot.metrics.agreement import gwet_ac2, krippendorff_alpha, raw_agreement
 from moot.protocols.rubrics.assessed import AssessmentData, read_assessment
 
 Sheet = tuple[int, int] | None

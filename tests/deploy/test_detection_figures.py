@@ -17,7 +17,7 @@ from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, claim_s
 from moot.deploy.reading.detection.show import detection_rows
 from moot.deploy.training.figures import HeldOutCases
 from moot.metrics.calibration_error import expected_calibration_error
-from moot.metrics.proportion import wilson_interval
+from moot.metrics.significance import wilson_interval
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 OTHER = {SUPPORTED: HALLUCINATED, HALLUCINATED: SUPPORTED}

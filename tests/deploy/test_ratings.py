@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from moot.deploy.analysis.ratings import RatingAgreement, rating_agreement
 from moot.deploy.cli.main import app
-from moot.metrics.krippendorff import krippendorff_alpha
+from moot.metrics.agreement import krippendorff_alpha
 from moot.metrics.weighted_kappa import cohen_kappa, quadratic_weighted_kappa
 from moot.protocols.errors import ConfigError
 

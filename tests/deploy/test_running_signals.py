@@ -17,8 +17,7 @@ from moot.deploy.analysis.measured import Measured, measure
 from moot.deploy.analysis.recorded import replies_of_runs
 from moot.deploy.analysis.replies import FLAG
 from moot.metrics.linear_correlation import pearson_matrix
-from moot.metrics.online.divergence_counts import divergences
-from moot.metrics.online.histogram import JointCounts
+from moot.metrics.online.divergence_counts import JointCounts, divergences
 from moot.metrics.trajectory import percent_grid
 
 CASES = 40

@@ -15,7 +15,7 @@ from moot.deploy.reading.summaries.costs import measurement_only
 from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows
-from moot.metrics.proportion import wilson_interval
+from moot.metrics.significance import wilson_interval
 from moot.protocols.errors import RecordError
 
 GATE = {"skip": True, "reasons": []}

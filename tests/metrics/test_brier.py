@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss
 
-from moot.metrics.brier import brier_multiclass, brier_stated, brier_top_label
+from moot.metrics.calibration_error import brier_multiclass, brier_stated, brier_top_label
 
 RANDOM = np.random.default_rng(11)
 

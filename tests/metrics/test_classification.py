@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from moot.metrics.classification import macro_f1
+from moot.metrics.detection import macro_f1
 
 LABELS = ["flu", "cold", "dengue", "measles"]
 

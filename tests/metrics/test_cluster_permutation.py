@@ -11,8 +11,8 @@ from scipy.stats import binom, spearmanr
 
 from moot.metrics.class_separation import auroc_matrix
 from moot.metrics.cluster_permutation import Statistic, permutation_test
-from moot.metrics.multiple_testing import benjamini_hochberg
 from moot.metrics.rank_correlation import spearman_matrix
+from moot.metrics.significance import benjamini_hochberg
 
 
 def _scores(columns: Floats) -> Floats:

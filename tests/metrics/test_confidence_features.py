@@ -13,9 +13,16 @@ from hypothesis import strategies as st
 from scipy.stats import linregress
 
 from moot.metrics import confidence_features
-from moot.metrics.confidence_features import LEAST_LOGPROB, WINDOWS, Feature, features, window_features
+from moot.metrics.confidence_features import (
+    LEAST_LOGPROB,
+    STATISTICS,
+    WINDOWS,
+    Feature,
+    features,
+    window_features,
+    window_statistic,
+)
 from moot.metrics.ragged import Ragged
-from moot.metrics.token_confidence import STATISTICS, window_statistic
 
 NAMES = [feature.name.removeprefix("logprob.") for feature in features("logprob")]
 

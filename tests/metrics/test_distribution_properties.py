@@ -16,12 +16,16 @@ from moot.metrics.divergence import (
     cross_entropy,
     entropy,
     generalised_jensen_shannon,
+    information_gain,
     jensen_shannon_divergence,
     kl_divergence,
+    maximal_coupling,
+    mixture,
+    mutual_information,
+    normalised_mutual_information,
+    reliability_weights,
     total_variation,
 )
-from moot.metrics.maximal_coupling import maximal_coupling, mutual_information, normalised_mutual_information
-from moot.metrics.mixture import information_gain, mixture, reliability_weights
 from moot.metrics.transport import embedding_distance, wasserstein
 
 Rows = npt.NDArray[np.float64]

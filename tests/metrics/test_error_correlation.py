@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_sums
-from moot.metrics.error_correlation import effective_raters, error_correlation, error_pairs
+from moot.metrics.detection import effective_raters, error_correlation, error_pairs
 
 ERRORS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=50)
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import cohen_kappa_score
 
-from moot.metrics.gwet import (
+from moot.metrics.agreement import (
     Weights,
     agreement_weights,
     bootstrap_ac2,
     bootstrap_raw_agreement,
     gwet_ac2,
+    krippendorff_alpha,
     raw_agreement,
 )
-from moot.metrics.krippendorff import krippendorff_alpha
 
 Ratings = npt.NDArray[np.float64]
 
@@ -192,7 +192,7 @@ def test_bad_input_is_refused() -> None:
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_a_resample_is_that_of_the_units_drawn(weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = np.random.default_rng(3).integers(0, 3, size=(30, 12))
-    module = importlib.import_module("moot.metrics.gwet")
+    module = importlib.import_module("moot.metrics.agreement")
     monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn.astype(float))
     categories = [1, 2, 3, 4, 5]
     repeated = [np.repeat(FOUR_RATERS, times, axis=1) for times in drawn]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.metrics.class_separation import auroc_matrix
-from moot.metrics.grouped_folds import grouped_folds
 from moot.metrics.held_out import held_out_selection
+from moot.metrics.logistic_regression import grouped_folds
 from moot.metrics.rank_correlation import spearman_matrix
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from moot.metrics.krippendorff import Level, bootstrap_alpha, krippendorff_alpha
+from moot.metrics.agreement import Level, bootstrap_alpha, krippendorff_alpha
 
 Ratings = npt.NDArray[np.float64]
 
@@ -148,7 +148,7 @@ def test_bad_input_is_refused() -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_resample_is_alpha_of_the_units_drawn(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
     """Multiplicities give what repeating the units would, ranks made anew; whether in one block or in many."""
-    module = importlib.import_module("moot.metrics.krippendorff")
+    module = importlib.import_module("moot.metrics.agreement")
     drawn = np.random.default_rng(3).integers(0, 4, size=(40, FOUR_OBSERVERS.shape[1]))
     monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn.astype(float))
     expected = [krippendorff_alpha(np.repeat(FOUR_OBSERVERS, times, axis=1), level) for times in drawn]

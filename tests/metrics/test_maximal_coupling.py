@@ -7,8 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from moot.metrics.divergence import entropy, total_variation
-from moot.metrics.maximal_coupling import maximal_coupling, mutual_information, normalised_mutual_information
+from moot.metrics.divergence import (
+    entropy,
+    maximal_coupling,
+    mutual_information,
+    normalised_mutual_information,
+    total_variation,
+)
 
 
 def test_by_hand() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from moot.metrics.misalignment import confidence_misalignment, sigmoid_of_log_probability
+from moot.metrics.disagreement import confidence_misalignment, sigmoid_of_log_probability
 
 maybe = st.one_of(st.none(), st.just(math.nan), st.floats(0.0, 1.0))
 

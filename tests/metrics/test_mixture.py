@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from moot.metrics.mixture import information_gain, mixture, reliability_weights
+from moot.metrics.divergence import information_gain, mixture, reliability_weights
 
 
 def test_weights_are_one_less_the_share_of_the_largest_entropy() -> None:

@@ -9,8 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from moot.metrics.grouped_folds import grouped_folds
-from moot.metrics.logistic_regression import RIDGE, fit_logistic
+from moot.metrics.logistic_regression import RIDGE, fit_logistic, grouped_folds
 from moot.metrics.nested_models import nested_comparison
 
 

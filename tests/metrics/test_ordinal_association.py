@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import somersd, spearmanr
 
 from moot.metrics.class_separation import auroc_matrix
-from moot.metrics.ordinal_association import somers_d, spearman_ceiling
+from moot.metrics.rank_correlation import somers_d, spearman_ceiling
 
 
 def test_somers_d_is_scipys_with_the_score_as_the_independent_variable() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test, wilcoxon
 
-from moot.metrics.multiple_testing import benjamini_hochberg
-from moot.metrics.paired_tests import (
+from moot.metrics.significance import (
     PairedTest,
+    benjamini_hochberg,
     cliffs_delta,
     cliffs_delta_per_case,
     paired_permutation,

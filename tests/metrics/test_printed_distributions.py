@@ -25,9 +25,10 @@ from moot.metrics.divergence import (
     entropy,
     jensen_shannon_divergence,
     kl_divergence,
+    mutual_information,
+    normalised_mutual_information,
     total_variation,
 )
-from moot.metrics.maximal_coupling import mutual_information, normalised_mutual_information
 from moot.metrics.transport import wasserstein
 
 Row = npt.NDArray[np.float64]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from moot.metrics.proportion import wilson_interval
+from moot.metrics.significance import wilson_interval
 
 counts_of_n = st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ConstantInputWarning, kendalltau, pearsonr, rankdata, spearmanr
 
-from moot.metrics.concordance import concordance
 from moot.metrics.rank_correlation import (
+    concordance,
     kendall_matrix,
     pairwise_n,
     partial_spearman,

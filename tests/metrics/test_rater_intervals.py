@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from moot.metrics.gwet import bootstrap_ac2, gwet_ac2, raw_agreement
-from moot.metrics.krippendorff import bootstrap_alpha, krippendorff_alpha
-from moot.metrics.rater_intervals import (
+from moot.metrics.agreement import (
     ac2_interval,
     alpha_interval,
+    bootstrap_ac2,
+    bootstrap_alpha,
+    gwet_ac2,
+    krippendorff_alpha,
     percentile_interval,
     rater_interval,
+    raw_agreement,
     raw_agreement_interval,
 )
 

@@ -7,11 +7,16 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from moot.metrics.grouped_folds import balanced_folds
-from moot.metrics.log_odds_scaling import fit_scaling
-from moot.metrics.logistic_regression import fit_logistic
-from moot.metrics.ridge_choice import RIDGES, fit_chosen, held_out_probabilities
-from moot.metrics.succession import bounded, least_probability
+from moot.metrics.logistic_regression import (
+    RIDGES,
+    balanced_folds,
+    bounded,
+    fit_chosen,
+    fit_logistic,
+    fit_scaling,
+    held_out_probabilities,
+    least_probability,
+)
 
 
 def directions(n: int, k: int, signal: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

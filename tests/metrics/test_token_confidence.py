@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import linregress
 
-from moot.metrics.token_confidence import STATISTICS, window_statistic
+from moot.metrics.confidence_features import STATISTICS, window_statistic
 
 logprobs = st.lists(st.floats(-30.0, 0.0), min_size=2, max_size=60)
 

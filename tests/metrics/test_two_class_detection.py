@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
-from moot.metrics.classification import macro_f1
 from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_sums
-from moot.metrics.two_class_detection import OUTCOMES, detection_figures, detection_outcomes
+from moot.metrics.detection import OUTCOMES, detection_figures, detection_outcomes, macro_f1
 
 CASES = st.lists(st.tuples(st.sampled_from([0, 1]), st.sampled_from([0, 1, None])), min_size=1, max_size=60)
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
 from moot.metrics.cluster_bootstrap import cluster_weights
-from moot.metrics.two_class_detection import detection_figures, detection_outcomes, resampled_figures
+from moot.metrics.detection import detection_figures, detection_outcomes, resampled_figures
 
 
 def test_every_resample_has_scikit_learns_scores() -> None:

@@ -10,8 +10,7 @@ import numpy as np
 from moot.deploy.analysis.replies import QUALITY
 from moot.deploy.analysis.sweep import Sweep
 from moot.deploy.reading.plotting import plot_label
-from moot.metrics.confidence_features import WINDOWS
-from moot.metrics.token_confidence import STATISTICS
+from moot.metrics.confidence_features import STATISTICS, WINDOWS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
 from moot.metrics.cluster_bootstrap import resampled_sums
-from moot.metrics.error_correlation import effective_raters, error_correlation, error_pairs
+from moot.metrics.detection import effective_raters, error_correlation, error_pairs
 from moot.protocols.claims import SUPPORTED
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.text import Interval
 from moot.metrics.cluster_bootstrap import interval_from
-from moot.metrics.proportion import wilson_interval
+from moot.metrics.significance import wilson_interval
 
 RESAMPLES = 1000
 """Of the groups, behind every interval."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from moot.deploy.reading.detection.claims import Claim, class_of
 from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
 from moot.metrics.cluster_bootstrap import resampled_sums
-from moot.metrics.two_class_detection import (
+from moot.metrics.detection import (
     OUTCOMES,
     DetectionFigures,
     detection_figures,

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from moot.deploy.reading.rounds.over_cases import Measured, mean_over_cases
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict
 from moot.deploy.reading.summaries.held import Held, hold_against
-from moot.metrics.brier import brier_multiclass
+from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
 from moot.protocols.evince.round_numbers import reliable_mixture
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from moot.deploy.reading.record import VerdictRow
 from moot.deploy.reading.references import References
 from moot.deploy.reading.text import Interval
-from moot.metrics.proportion import wilson_interval
+from moot.metrics.significance import wilson_interval
 
 
 class PartAccuracy(BaseModel):

@@ -16,8 +16,7 @@ from moot.deploy.reading.calibration_null import calibration_null, in_words
 from moot.deploy.reading.record import VerdictRow, decoded
 from moot.deploy.reading.summaries.evaluation import BINS
 from moot.deploy.reading.text import Interval, number
-from moot.metrics.brier import brier_stated
-from moot.metrics.calibration_error import expected_calibration_error
+from moot.metrics.calibration_error import brier_stated, expected_calibration_error
 
 
 class ConfidenceFigures(BaseModel):

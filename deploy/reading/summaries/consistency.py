@@ -16,10 +16,17 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.natural import natural
+from moot.metrics.agreement import (
+    Level,
+    Weights,
+    ac2_interval,
+    alpha_interval,
+    gwet_ac2,
+    krippendorff_alpha,
+    raw_agreement,
+    raw_agreement_interval,
+)
 from moot.metrics.bootstrap import BootstrapInterval
-from moot.metrics.gwet import Weights, gwet_ac2, raw_agreement
-from moot.metrics.krippendorff import Level, krippendorff_alpha
-from moot.metrics.rater_intervals import ac2_interval, alpha_interval, raw_agreement_interval
 from moot.protocols.rubrics.assessed import AssessmentData, MarkData
 from moot.protocols.rubrics.mark_sheet import FLAG
 

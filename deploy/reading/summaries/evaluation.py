@@ -16,9 +16,8 @@ from moot.deploy.reading.calibration_null import calibration_null, in_words
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict
 from moot.deploy.reading.summaries.held import Held, hold_against
 from moot.deploy.reading.text import Interval, number, percent
-from moot.metrics.brier import brier_top_label
-from moot.metrics.calibration_error import expected_calibration_error
-from moot.metrics.classification import macro_f1
+from moot.metrics.calibration_error import brier_top_label, expected_calibration_error
+from moot.metrics.detection import macro_f1
 from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_truth
 
 BINS = 15

@@ -7,7 +7,7 @@ from math import isnan, nan
 from typing import Literal, NamedTuple
 
 from moot.deploy.reading.distributions import Distribution
-from moot.metrics.brier import brier_multiclass
+from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
 
 Unheld = Literal["no distribution", "no gold label", "gold outside the labels", "no distribution over the labels"]

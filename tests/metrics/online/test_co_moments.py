@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import pearsonr
 
-from moot.metrics.online.co_moments import CoMoments
+from moot.metrics.online.moments import CoMoments
 
 Floats = npt.NDArray[np.float64]
 

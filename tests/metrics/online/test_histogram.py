@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.metrics.online.divergence_counts import Divergence, divergences
-from moot.metrics.online.histogram import BINS, JointCounts
+from moot.metrics.online.divergence_counts import BINS, Divergence, JointCounts, divergences
 from moot.metrics.signal_divergences import conditions, confidence_ends
 
 Floats = npt.NDArray[np.float64]
