@@ -38,7 +38,7 @@ class EarlyStop(BaseModel):
 
     Attributes:
         window: the first so many tokens are looked at; a shorter reply is never stopped.
-        statistic: of their log-probabilities, see `metrics.token_confidence`.
+        statistic: of their log-probabilities, see `metrics.confidence_features`.
         keep: whether replies `above` or `below` the bound are kept; those at the bound are.
         bound: in the statistic's unit.
         resamples: how many replies to one call may be stopped; the one after them is kept whatever it is.

@@ -210,6 +210,20 @@ def rater_interval(
     *,
     resamples: int = 1000,
     seed: int = 0,
+) -> BootstrapInterval:
+    """The interval of any other statistic of a rating matrix, say a weighted kappa of two of its rows.
+
+    Args:
+        statistic: of `(raters, drawn units)` ratings; NaN for none. It is called once per resample.
+
+    >>> same = rater_interval(lambda pair: float((pair[0] == pair[1]).mean()), [[1, 2] * 20, [1, 1] * 20], range(40))
+    >>> 0.3 < same.low < 0.5 < same.high < 0.7
+    True
+    """
+    given = np.asarray(ratings, dtype=np.float64)
+    if given.ndim != 2 or np.shape(clusters) != given.shape[1:]:
+        raise ValueError(f"raters x units and a cluster per unit expected, not {given.shape} and {np.shape(clusters)}")
+    return cluster_bootstrap(lambda units: statistic(given[:, units]), clusters, resamples=resamples, seed=seed)
 
 
 def _alphas(counted: _Counts, level: Level, weights: Floats) -> Floats:
@@ -267,9 +281,7 @@ def _scores(level: Level, levels: Floats, totals: Floats) -> Floats | None:
     return np.asarray(levels - levels.mean())[np.newaxis, :]
 
 
-def _weighted(
-    ratings: npt.ArrayLike, categories: Sequence[float] | None, weights: Weights
-) -> tuple[_Counts, Floats]:
+def _weighted(ratings: npt.ArrayLike, categories: Sequence[float] | None, weights: Weights) -> tuple[_Counts, Floats]:
     """The counts, and the weights of their levels."""
     if categories is None and weights != "identity":
         raise ValueError(f"{weights} weights need the categories that could have been given")

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.distribution import Floats
-from moot.metrics.linear_correlation import pearson_matrix
 from moot.metrics.pairwise_complete import as_codes, as_pair, complete_blocks
-from moot.metrics.rank_correlation import centred_ranks, ranks_within
+from moot.metrics.rank_correlation import centred_ranks, pearson_matrix, ranks_within
 
 
 def auroc_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:

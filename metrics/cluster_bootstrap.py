@@ -156,6 +156,37 @@ def resampled_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, weights: Weights) ->
     return found
 
 
+def resampled_pearson(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> Floats:
+    """Pearson's correlation of two vectors whose rows count several times.
+
+    Args:
+        x, y: `(n,)`, without unknown values.
+        weights: `(resamples, n)`, as `metrics.cluster_bootstrap.cluster_weights` gives them.
+
+    Returns:
+        `(resamples,)`, in [-1, 1]; NaN where one of the two does not vary in a resample.
+
+    Raises:
+        ValueError: for shapes that do not fit, or an unknown value.
+
+    >>> drawn = np.array([[1, 1, 1], [0, 2, 1]], np.int32)
+    >>> resampled_pearson([1.0, 2.0, 4.0], [2.0, 4.0, 8.0], drawn).round(9).tolist()
+    [1.0, 1.0]
+    """
+    a, b = (np.asarray(values, dtype=np.float64) for values in (x, y))
+    if a.ndim != 1 or a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError(f"two vectors of one length and of known values expected, not {a.shape} and {b.shape}")
+    if weights.ndim != 2 or weights.shape[1] != len(a):
+        raise ValueError(f"weights of (resamples, {len(a)}) expected, not {weights.shape}")
+    share = weights / weights.sum(axis=1, keepdims=True)
+    a, b = a - a.mean(), b - b.mean()  # as near to 0 as can be, so that little is lost in the differences below
+    mean_a, mean_b, ab, aa, bb = (share @ np.column_stack([a, b, a * b, a * a, b * b])).T
+    spread = (aa - mean_a**2) * (bb - mean_b**2)
+    least = 1e-12 * (a * a).mean() * (b * b).mean()
+    found: Floats = np.clip((ab - mean_a * mean_b) / np.sqrt(np.where(spread > least, spread, np.nan)), -1.0, 1.0)
+    return found
+
+
 def interval_from(
     resamples: npt.ArrayLike, observed: npt.ArrayLike, *, lowest: float = -1.0, level: float = 0.95
 ) -> tuple[Floats, Floats]:

@@ -7,9 +7,8 @@ from typing import Final, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from moot.metrics.distribution import Floats
 from moot.metrics.ragged import Ragged
-
-Floats = npt.NDArray[np.float64]
 
 Statistic = Literal["mean", "median", "min", "max", "range", "variance", "std", "slope"]
 """Names of the statistics."""
@@ -66,7 +65,6 @@ def window_statistic(logprobs: npt.ArrayLike, statistic: Statistic) -> Floats:
     return np.where(known, found, np.nan)
 
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 Signal = Literal["logprob", "entropy"]
@@ -115,7 +113,7 @@ class Feature:
         signal: whose values.
         origin: where the reply's tokens are counted from.
         window: which of its tokens.
-        statistic: of their values, see `metrics.token_confidence`.
+        statistic: of their values, see `metrics.confidence_features`.
 
     >>> Feature("logprob", "content", "first-3", "range").name
     'logprob.content.first-3.range'

@@ -105,7 +105,7 @@ class DetectionFigures:
         recall: `(..., 2)`, by class: found ones among those that are so. NaN when none is so.
         f1: `(..., 2)`, by class: `2 hits / (2 hits + false alarms + misses)`; an abstention is a miss and no false
             alarm. NaN when none is so and none is called so.
-        macro_f1: `(...)`, mean over the classes that have an F1, as in `metrics.classification.macro_f1`.
+        macro_f1: `(...)`, mean over the classes that have an F1, as in `metrics.detection.macro_f1`.
         accuracy: `(...)`, right ones among all: an abstention is not right.
     """
 

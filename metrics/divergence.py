@@ -207,36 +207,6 @@ def _smoothed(q: Floats, epsilon: float | None) -> Floats:
     return smoothed
 
 
-def maximal_coupling(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
-    """The joint distribution in which both are equal as often as possible.
-
-    With `m = min(p, q)` and `T = TV(p, q)` it is `diag(m) + (p - m)(q - m)' / T`: mass stays where both agree, the
-    rest is independent.
-
-    Args:
-        p, q: `(..., k)`, distributions.
-
-    Returns:
-        `(..., k, k)`, with p as the sums over the last axis and q over the one before; the diagonal sums to `1 - T`.
-        NaN where p or q is no distribution.
-
-    Raises:
-        ValueError: for shapes that do not fit.
-
-    Source: Lindvall, Lectures on the Coupling Method, 1992, section I.5.
-
-    >>> maximal_coupling([0.75, 0.25], [0.25, 0.75]).tolist()
-    [[0.25, 0.5], [0.0, 0.25]]
-    """
-    first, second = known_pairs(p, q)
-    common, rest_p, rest_q = _split(first, second)
-    moved = rest_p.sum(axis=-1)[..., None, None]
-    product = rest_p[..., :, None] * rest_q[..., None, :]
-    apart = np.divide(product, moved, out=np.zeros_like(product), where=moved != 0.0)
-    joint: Floats = apart + common[..., :, None] * np.eye(first.shape[-1])
-    return joint
-
-
 def mutual_information(p: npt.ArrayLike, q: npt.ArrayLike, *, unit: Unit = "nat") -> Values:
     """Mutual information under the maximal coupling, `sum J log(J / (p q'))`.
 

@@ -9,31 +9,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
-from moot.metrics.cluster_bootstrap import cluster_weights, resampled_auroc, resampled_spearman
-from moot.metrics.cluster_permutation import Statistic
 from moot.metrics.distribution import Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
-    """The replies of one role.
-
-    Attributes:
-        x: `(n, F)`, features, NaN where unknown; the same features in the same order for both roles.
-        y: `(n, T)`, scores, or flags of 0 and 1.
-        clusters: `(n,)`, the case of each reply; equal names are the same case in both roles.
-    """
-
-    x: npt.ArrayLike
-    y: npt.ArrayLike
-    clusters: npt.ArrayLike
-
-
-@dataclass(frozen=True, slots=True)
 class RoleResamples:
-    """Associations of two roles in the same resamples of their cases.
+    """Associations of two roles in the same resamples of the cases that either has.
 
     Attributes:
         first, second: `(resamples, F, T)`, rho or `AUROC - 1/2`; 0 for none.
@@ -59,30 +41,6 @@ class Contrast:
     high: Floats
 
 
-def role_resamples(
-    first: Role, second: Role, resamples: int = 1000, seed: int = 0, statistic: Statistic = "spearman"
-) -> RoleResamples:
-    """Associations of both roles in each resample of the cases that either has.
-
-    Args:
-        first, second: their replies.
-        resamples, seed: as for `cluster_weights`.
-        statistic: "spearman", or "auroc" for flags.
-
-    Raises:
-        ValueError: for shapes that do not fit, a flag that is none, or `resamples` below 1.
-    """
-    clusters = np.concatenate([np.asarray(first.clusters), np.asarray(second.clusters)])
-    size = len(np.asarray(first.clusters))
-    drawn = np.concatenate([np.ones((1, len(clusters)), np.int32), cluster_weights(clusters, resamples, seed)])
-    measure, none = (resampled_spearman, 0.0) if statistic == "spearman" else (resampled_auroc, 0.5)
-    a = measure(first.x, first.y, drawn[:, :size]) - none
-    b = measure(second.x, second.y, drawn[:, size:]) - none
-    if a.shape != b.shape:
-        raise ValueError(f"features and targets {a.shape[1:]} in one role but {b.shape[1:]} in the other")
-    return RoleResamples(a[1:], b[1:], a[0], b[0])
-
-
 def association_difference(roles: RoleResamples, level: float = 0.95) -> Contrast:
     """`|association|` in the first role less that in the second, for each feature and target.
 
@@ -91,7 +49,6 @@ def association_difference(roles: RoleResamples, level: float = 0.95) -> Contras
     the difference itself is a fold and its interval too sure of no difference.
 
     Args:
-        roles: of `role_resamples`.
         level: nominal coverage, in (0, 1).
 
     Returns:
@@ -110,7 +67,6 @@ def ratio_of_maxima(roles: RoleResamples, level: float = 0.95) -> Contrast:
     ratio towards 1: `association_difference` of a fixed feature is the test.
 
     Args:
-        roles: of `role_resamples`.
         level: nominal coverage, in (0, 1).
 
     Returns:

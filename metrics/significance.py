@@ -1,7 +1,7 @@
 """Intervals of shares, and whether two systems measured on the same cases differ."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -61,21 +61,6 @@ def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class McNemar:
-    """McNemar's exact test.
-
-    Attributes:
-        statistic: `min(b, c)`, the smaller count of discordant pairs.
-        n_discordant: `b + c`.
-        p_value: two-sided, in (0, 1].
-    """
-
-    statistic: int
-    n_discordant: int
-    p_value: float
-
-
-@dataclass(frozen=True, slots=True)
 class PairedDifference:
     """Two systems' accuracy on the same cases.
 
@@ -94,38 +79,11 @@ class PairedDifference:
     n: int
 
 
-def mcnemar_exact(b: int, c: int) -> McNemar:
-    """McNemar's test of equal accuracy in pairs, exact at every sample size.
-
-    If both systems are equally good, b of the `b + c` discordant pairs follow a binomial
-    distribution with probability 1/2; the p-value is two-sided, `min(1, 2 P(X <= min(b, c)))`.
-
-    Args:
-        b: pairs that only the first got right.
-        c: pairs that only the second got right.
-
-    Returns:
-        The test; without discordant pairs its p-value is 1.
-
-    Raises:
-        ValueError: if a count is negative.
-
-    Source: McNemar, Psychometrika 1947, in its exact (binomial) form.
-
-    >>> round(mcnemar_exact(1, 9).p_value, 4)
-    0.0215
-    """
-    if b < 0 or c < 0:
-        raise ValueError(f"counts cannot be negative: b = {b}, c = {c}")
-    n = b + c
-    from scipy.stats import binomtest
-
-    p_value = float(binomtest(b, n, 0.5).pvalue) if n else 1.0
-    return McNemar(statistic=min(b, c), n_discordant=n, p_value=p_value)
-
-
 def paired_difference(correct_a: Sequence[float | None], correct_b: Sequence[float | None]) -> PairedDifference:
     """Accuracy of A minus accuracy of B over the same cases, with McNemar's exact test.
+
+    If both are equally good, b of the `b + c` discordant pairs follow a binomial distribution with probability 1/2; the
+    p-value is two-sided, `min(1, 2 P(X <= min(b, c)))`, and 1 without discordant pairs.
 
     Args:
         correct_a: `(n,)`, per case whether A was right: True or False (1 or 0), None or NaN if unknown.
@@ -136,6 +94,8 @@ def paired_difference(correct_a: Sequence[float | None], correct_b: Sequence[flo
 
     Raises:
         ValueError: if the lengths differ, or an outcome is neither true, false nor unknown.
+
+    Source: McNemar, Psychometrika 1947, in its exact (binomial) form.
 
     >>> found = paired_difference([True, True, False, True], [True, False, False, None])
     >>> found.b, found.c, found.n, round(found.difference, 3)
@@ -155,9 +115,16 @@ def paired_difference(correct_a: Sequence[float | None], correct_b: Sequence[flo
         b=only_a,
         c=only_b,
         difference=(only_a - only_b) / n if n else math.nan,
-        p_value=mcnemar_exact(only_a, only_b).p_value if n else math.nan,
+        p_value=_sign_test(only_a, only_b) if n else math.nan,
         n=n,
     )
+
+
+def _sign_test(b: int, c: int) -> float:
+    """The exact two-sided p-value of b and c being equally likely."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(b, b + c, 0.5).pvalue) if b + c else 1.0
 
 
 def _outcome(value: float | None) -> bool | None:

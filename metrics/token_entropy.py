@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.confidence_features import LEAST_LOGPROB
+from moot.metrics.distribution import Floats
 from moot.metrics.ragged import Ragged
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 MOST_TOKENS: Final = 10_000_000

@@ -11,10 +11,15 @@ from moot.deploy.analysis.measured import Measured
 from moot.deploy.analysis.replies import Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.table import Column, Table, Value
-from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, p_value_from, resampled_spearman
+from moot.metrics.cluster_bootstrap import (
+    cluster_weights,
+    interval_from,
+    p_value_from,
+    resampled_pearson,
+    resampled_spearman,
+)
 from moot.metrics.cluster_permutation import permutation_test
-from moot.metrics.linear_correlation import pearson_matrix, resampled_pearson
-from moot.metrics.rank_correlation import spearman_matrix
+from moot.metrics.rank_correlation import pearson_matrix, spearman_matrix
 from moot.metrics.significance import benjamini_hochberg
 
 Floats = npt.NDArray[np.float64]

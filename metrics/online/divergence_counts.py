@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from moot.metrics.distribution import Floats
 from moot.metrics.online.quantile_bands import LogprobBins
 from moot.metrics.signal_divergences import (
     FLAGGED,
@@ -19,7 +20,6 @@ from moot.metrics.signal_divergences import (
     confidence_ends,
 )
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 BINS = LogprobBins(0.01, 1e-12)

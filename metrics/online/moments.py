@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from moot.metrics.distribution import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +65,6 @@ def _over(total: Floats, n: Floats) -> Floats:
     """`total / n`, 0 where n is 0."""
     return np.divide(total, n, out=np.zeros_like(n), where=n > 0)
 
-
-Floats = npt.NDArray[np.float64]
 
 _FEWEST = 3
 

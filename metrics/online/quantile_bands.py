@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from moot.metrics.distribution import Floats
+
 Ints = npt.NDArray[np.int64]
 
 _LEAST_SURE = 100.0
@@ -54,8 +55,6 @@ class LogprobBins:
         found: Floats = -self.surest * np.exp(self._log_ratio * (self.count - 0.5 - index))
         return found
 
-
-Floats = npt.NDArray[np.float64]
 
 BINS = LogprobBins(0.05, 1e-4)
 """The bins of each place: a quantile is at most 2.5 % off, or 0.0002 next to 0."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from rig import machine
 
 from moot.metrics.class_separation import auroc_matrix
-from moot.metrics.cluster_bootstrap import bootstrap_auroc, bootstrap_spearman
+from moot.metrics.cluster_bootstrap import cluster_weights, resampled_auroc, resampled_spearman
 from moot.metrics.cluster_permutation import permutation_test
 from moot.metrics.held_out import held_out_selection
 from moot.metrics.rank_correlation import kendall_matrix, partial_spearman, spearman_matrix
@@ -68,6 +68,7 @@ def main() -> None:
     given = parser.parse_args()
     x, y, clusters = made_up(given.rows, given.features, given.targets)
     flags = (y < 2).astype(np.float64)
+    drawn = cluster_weights(clusters, RESAMPLES)
     rows = [
         measured("Spearman", lambda: spearman_matrix(x, y)),
         measured("Kendall", lambda: kendall_matrix(x, y)),
@@ -75,8 +76,8 @@ def main() -> None:
         measured("partial Spearman", lambda: partial_spearman(x, y, x[:, 1])),
         measured("held-out selection", lambda: held_out_selection(x, y, clusters)),
         measured(f"{PERMUTATIONS} permutations", lambda: permutation_test(x, y, clusters, PERMUTATIONS)),
-        measured(f"{RESAMPLES} resamples, Spearman", lambda: bootstrap_spearman(x, y, clusters, RESAMPLES)),
-        measured(f"{RESAMPLES} resamples, AUROC", lambda: bootstrap_auroc(x, flags, clusters, RESAMPLES)),
+        measured(f"{RESAMPLES} resamples, Spearman", lambda: resampled_spearman(x, y, drawn)),
+        measured(f"{RESAMPLES} resamples, AUROC", lambda: resampled_auroc(x, flags, drawn)),
     ]
     if given.json:
         given.json.write_text(

@@ -16,8 +16,8 @@ import moot
 from moot.deploy.analysis.measured import Measured, measure
 from moot.deploy.analysis.recorded import replies_of_runs
 from moot.deploy.analysis.replies import FLAG
-from moot.metrics.linear_correlation import pearson_matrix
 from moot.metrics.online.divergence_counts import JointCounts, divergences
+from moot.metrics.rank_correlation import pearson_matrix
 from moot.metrics.trajectory import percent_grid
 
 CASES = 40

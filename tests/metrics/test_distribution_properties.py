@@ -19,7 +19,6 @@ from moot.metrics.divergence import (
     information_gain,
     jensen_shannon_divergence,
     kl_divergence,
-    maximal_coupling,
     mixture,
     mutual_information,
     normalised_mutual_information,
@@ -103,18 +102,6 @@ def test_a_batch_gives_what_a_loop_gives(measure: Measure, rows: Rows) -> None:
             alone = measure(p, q)
             assert type(alone) is float
             assert whole[i, j] == pytest.approx(alone, rel=1e-12, abs=TINY)
-
-
-@given(several(2))
-def test_information_is_that_of_the_joint(pair: Rows) -> None:
-    p, q = pair
-    joint = maximal_coupling(p, q)
-    assert joint.sum(axis=1) == pytest.approx(p, abs=TINY)
-    assert joint.sum(axis=0) == pytest.approx(q, abs=TINY)
-    assert np.trace(joint) == pytest.approx(1.0 - total_variation(p, q), abs=TINY)
-    assert (joint >= 0.0).all()
-    by_entropies = entropy(p) + entropy(q) - entropy(joint.ravel())
-    assert mutual_information(p, q) == pytest.approx(by_entropies, abs=1e-9)
 
 
 @given(several(3), st.integers(1, 1000))

@@ -7,7 +7,7 @@ import pytest
 from association_data import holed, known
 from scipy.stats import pearsonr
 
-from moot.metrics.linear_correlation import pearson_matrix
+from moot.metrics.rank_correlation import pearson_matrix
 
 
 @pytest.mark.parametrize("seed", range(3))

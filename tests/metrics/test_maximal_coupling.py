@@ -5,15 +5,25 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from moot.metrics.divergence import (
     entropy,
-    maximal_coupling,
     mutual_information,
     normalised_mutual_information,
     total_variation,
 )
+
+Floats = npt.NDArray[np.float64]
+
+
+def maximal_coupling(p: Floats, q: Floats) -> Floats:
+    """The joint distributions in which both are equal as often as possible (Lindvall 1992, section I.5)."""
+    common = np.minimum(p, q)
+    apart = (p - common)[..., :, None] * (q - common)[..., None, :] / (p - common).sum(axis=-1)[..., None, None]
+    joint: Floats = apart + common[..., :, None] * np.eye(p.shape[-1])
+    return joint
 
 
 def test_by_hand() -> None:
@@ -38,7 +48,6 @@ def test_against_the_double_sum_over_the_joint() -> None:
 def test_disjoint_distributions_share_nothing() -> None:
     p, q = [0.6, 0.4, 0.0, 0.0], [0.0, 0.0, 0.3, 0.7]
     assert mutual_information(p, q) == pytest.approx(0.0, abs=1e-12)
-    assert maximal_coupling(p, q) == pytest.approx(np.outer(p, q))
 
 
 def test_point_masses() -> None:
@@ -47,7 +56,6 @@ def test_point_masses() -> None:
     assert normalised_mutual_information([1.0], [1.0]) == 1.0
     assert mutual_information([0.0, 1.0], [0.0, 1.0]) == 0.0
     assert math.isnan(normalised_mutual_information([math.nan, 1.0], [math.nan, 1.0]))
-    assert np.isnan(maximal_coupling([0.7, 0.7], [0.5, 0.5])).all()
 
 
 def test_it_falls_as_a_consensus_sharpens_so_it_does_not_measure_agreement() -> None:

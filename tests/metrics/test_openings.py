@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.metrics.openings import content_start, opening, shared_starts
+from moot.metrics.openings import content_start, shared_starts
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "truthfulqa_gpt3_logprobs"
 
@@ -87,26 +87,23 @@ def test_content_starts_after_an_opening(text: str, content: str) -> None:
     tokens = words(f"{text}{space}{content}")
     start = content_start(tokens)
     assert "".join(tokens[start:]).strip() == content
-    assert "".join(tokens[:start]).strip() == opening(tokens) == text.strip()
+    assert "".join(tokens[:start]).strip() == text.strip()
 
 
 @pytest.mark.parametrize("text", OPENINGS)
 def test_a_reply_of_an_opening_only_has_no_content(text: str) -> None:
     tokens = words(text)
     assert content_start(tokens) == len(tokens)
-    assert opening(tokens) == text.strip()
 
 
 @pytest.mark.parametrize("text", CONTENT_ONLY)
 def test_a_reply_without_an_opening_is_content_from_its_first_token(text: str) -> None:
     assert content_start(words(text)) == 0
-    assert opening(words(text)) == ""
 
 
 @pytest.mark.parametrize("tokens", [[], [""], ["", ""], [" "], ["\n", "\n"]])
 def test_a_reply_that_says_nothing_has_no_opening(tokens: list[str]) -> None:
     assert content_start(tokens) == 0
-    assert opening(tokens) == ""
 
 
 @given(st.sampled_from(OPENINGS), st.data())
@@ -114,7 +111,6 @@ def test_the_opening_is_the_same_however_it_is_cut_into_tokens(text: str, data: 
     whole = f"{text} The essay shows patience."
     cuts = sorted(data.draw(st.sets(st.integers(1, len(whole) - 1))))
     tokens = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    assert opening(tokens) == text.strip()
     start = content_start(tokens)
     assert len("".join(tokens[:start])) <= whole.index("The essay") < len("".join(tokens[: start + 1]))
 
@@ -122,7 +118,6 @@ def test_the_opening_is_the_same_however_it_is_cut_into_tokens(text: str, data: 
 def test_a_token_that_ends_the_opening_and_begins_the_content_is_content() -> None:
     assert content_start(["Claim", ": The", " essay"]) == 1
     assert content_start(["Claim: The", " essay"]) == 0
-    assert opening(["Claim: The", " essay"]) == "Claim:"
 
 
 def test_empty_tokens_are_counted() -> None:
@@ -133,7 +128,6 @@ def test_empty_tokens_are_counted() -> None:
 def test_any_text_has_a_start_within_it(tokens: list[str]) -> None:
     start = content_start(tokens)
     assert 0 <= start <= len(tokens)
-    assert (start == 0) or opening(tokens)
 
 
 @pytest.mark.parametrize("run", ["#*", "[*", " \n", '{"a":', "Claim\n", '{"a":[ [ ', "Claim:**"])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moot.metrics.cluster_bootstrap import cluster_weights
-from moot.metrics.linear_correlation import resampled_pearson
+from moot.metrics.cluster_bootstrap import cluster_weights, resampled_pearson
 
 
 def test_each_is_the_correlation_of_the_drawn_rows() -> None:
