@@ -94,63 +94,6 @@ async def test_calls_of_one_moment_leave_together_and_each_gets_its_own() -> Non
     assert made.dimension == 16
 
 
-async def test_while_a_batch_is_under_way_the_next_ones_gather() -> None:
-    gate = asyncio.Event()
-    backend = Backend(until(gate))
-    made = encoder(backend, most_texts=4)
-    calls = [asyncio.create_task(made.encode([f"{i}"])) for i in range(2)]
-    await turns()
-    for i in range(2, 12):
-        calls.append(asyncio.create_task(made.encode([f"{i}"])))
-        await turns()
-    assert backend.batches == [["0", "1"]]
-    gate.set()
-    for i, rows in enumerate(await asyncio.gather(*calls)):
-        np.testing.assert_array_equal(rows, HASHED.rows([f"{i}"]))
-    assert backend.batches == [["0", "1"], ["2", "3", "4", "5"], ["6", "7", "8", "9"], ["10", "11"]]
-    assert backend.most_seen == 1
-
-
-async def test_no_more_batches_are_under_way_than_the_backend_takes() -> None:
-    backend = Backend(lambda texts: asyncio.sleep(0.001), most_under_way=3)
-    made = encoder(backend, most_texts=2)
-    rows = await made.encode([str(i) for i in range(20)])
-    np.testing.assert_array_equal(rows, HASHED.rows([str(i) for i in range(20)]))
-    assert (backend.most_seen, len(backend.batches)) == (3, 10)
-
-
-async def test_a_text_under_way_is_not_sent_again() -> None:
-    gate = asyncio.Event()
-    backend = Backend(until(gate), most_under_way=2)
-    made = encoder(backend)
-    first = asyncio.create_task(made.encode(["a", "b"]))
-    await turns()
-    second = asyncio.create_task(made.encode(["b", "c"]))
-    await turns()
-    gate.set()
-    await asyncio.gather(first, second)
-    assert backend.batches == [["a", "b"], ["c"]]
-    await made.encode(["a"])
-    assert backend.batches[2:] == [["a"]], "vectors are kept by the record, not by the encoder"
-
-
-async def test_a_cancelled_call_does_not_end_the_batch_of_others() -> None:
-    gate = asyncio.Event()
-    backend = Backend(until(gate))
-    made = encoder(backend)
-    leaving = asyncio.create_task(made.encode(["a", "shared"]))
-    staying = asyncio.create_task(made.encode(["shared", "b"]))
-    await turns()
-    leaving.cancel()
-    await turns()
-    assert leaving.cancelled()
-    assert backend.cancelled == []
-    again = asyncio.create_task(made.encode(["a"]))
-    gate.set()
-    np.testing.assert_array_equal(await staying, HASHED.rows(["shared", "b"]))
-    np.testing.assert_array_equal(await again, HASHED.rows(["a"]))
-
-
 async def test_a_batch_that_nobody_waits_for_is_cancelled_and_its_place_is_free() -> None:
     never = asyncio.Event()
 
@@ -170,19 +113,6 @@ async def test_a_batch_that_nobody_waits_for_is_cancelled_and_its_place_is_free(
     np.testing.assert_array_equal(await queued, HASHED.rows(["c"]))
     assert backend.cancelled == [["a", "b"]]
     assert backend.batches == [["a", "b"], ["c"]]
-
-
-async def test_cancelling_before_the_batch_began_leaves_nothing_behind() -> None:
-    backend = Backend()
-    made = encoder(backend)
-    for _ in range(3):  # at every moment between asking and leaving
-        for number in range(4):
-            call = asyncio.create_task(made.encode(["a"]))
-            await turns(number)
-            call.cancel()
-            await asyncio.gather(call, return_exceptions=True)
-    np.testing.assert_array_equal(await made.encode(["z"]), HASHED.rows(["z"]))
-    assert backend.under_way == 0
 
 
 async def test_what_may_pass_is_tried_again_and_then_fails_with_its_kind() -> None:
@@ -228,15 +158,6 @@ async def test_a_text_that_is_refused_fails_alone(kind: str) -> None:
         assert isinstance(rows, np.ndarray)
         np.testing.assert_array_equal(rows, HASHED.rows([f"{i}", f"{i}'"]))
     assert len(backend.batches) <= 1 + 2 * 5, "halves, not one request per text"
-
-
-async def test_a_server_that_takes_few_texts_at_once_still_gives_all_vectors() -> None:
-    async def at_most_five(texts: Sequence[str]) -> None:
-        if len(texts) > 5:
-            raise ModelError("request", "batch size > maximum allowed batch size 5")
-
-    texts = [str(i) for i in range(40)]
-    np.testing.assert_array_equal(await encoder(Backend(at_most_five)).encode(texts), HASHED.rows(texts))
 
 
 async def test_a_refused_key_is_not_tried_text_by_text() -> None:

@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 from openai_server import simulated_server
 
-from moot.actors.encoders.endpoint import EmbeddingsEndpoint, decode_reply, encode_request
+from moot.actors.encoders.endpoint import decode_reply
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Encoder
 from moot.actors.encoders.resolve import make_encoder
@@ -82,13 +82,6 @@ def test_vectors_are_read_in_the_order_of_the_texts_and_made_unit_long(base64: b
     for item in body["data"]:
         del item["index"]
     np.testing.assert_allclose(read(body), UNIT[::-1], atol=1e-7)
-
-
-def test_the_request_asks_for_base64_and_sends_no_empty_text() -> None:
-    sent = json.loads(encode_request("m", ["a", "", "é"]))
-    assert sent == {"model": "m", "input": ["a", " ", "é"], "encoding_format": "base64"}
-    with pytest.raises(ModelError, match="surrogate"):
-        encode_request("m", ["\ud800"])
 
 
 @pytest.mark.parametrize(
@@ -163,20 +156,6 @@ async def test_an_error_status_has_its_kind_and_is_tried_again_where_that_helps(
             await made.check()
 
 
-async def test_a_large_reply_in_digits_is_read_like_a_small_one() -> None:
-    rows = np.random.default_rng(0).normal(size=(60, 1536))
-
-    async def handler(request: web.Request) -> web.Response:
-        sent = (await request.json())["input"]
-        return web.json_response(body_of(rows[[int(text) for text in sent]], base64=False))
-
-    async with served(handler) as made:
-        found = await made.encode([str(i) for i in range(60)])
-        alone = await made.encode(["7"])
-    np.testing.assert_allclose(found, rows / np.linalg.norm(rows, axis=1, keepdims=True), atol=1e-6)
-    np.testing.assert_array_equal(found[7:8], alone)
-
-
 async def test_a_server_that_gives_vectors_of_another_size_is_not_believed() -> None:
     sizes = iter([4, 4, 5])
 
@@ -249,17 +228,3 @@ async def test_openai_by_name_goes_where_its_variable_says(monkeypatch: pytest.M
     made = make_encoder("openai/text-embedding-3-small", QUICK)
     with pytest.raises(MissingKey, match="OPENAI_API_KEY"):
         await made.check()
-
-
-async def test_a_failing_simulated_server_gives_the_vectors_of_the_hashed_encoder() -> None:
-    texts = [f"text number {number % 90}" for number in range(400)]
-    with simulated_server(None, fail_rate=0.3, jitter_ms=3.0) as port:
-        made = make_encoder(f"http://127.0.0.1:{port}/v1#simulated", RetryPolicy(max_attempts=20, base_s=0.001))
-        found = await asyncio.gather(*(made.encode(texts[i : i + 3]) for i in range(0, 400, 3)))
-        await made.close()
-    np.testing.assert_allclose(np.vstack(found), HashedNgramEncoder().rows(texts), atol=1e-6)
-
-
-def test_no_key_in_a_repr() -> None:
-    made = EmbeddingsEndpoint("http://h/v1#m", "http://h/v1", "m", api_key_env="MOOT_TEST_KEY")
-    assert repr(made) == "EmbeddingsEndpoint('http://h/v1#m', api_key_env='MOOT_TEST_KEY')"

@@ -10,7 +10,7 @@ import pytest
 
 from moot.actors.encoders.batching import BatchedEncoder
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
-from moot.actors.encoders.resolve import ENCODERS, EncoderSpec, identity, make_encoder
+from moot.actors.encoders.resolve import EncoderSpec, identity, make_encoder
 from moot.actors.encoders.sentence_model import find_folder, folder_digest
 from moot.actors.models.retry import RetryPolicy
 from moot.protocols.errors import ConfigError
@@ -76,12 +76,6 @@ def test_a_key_goes_with_a_server_only() -> None:
         with pytest.raises(ConfigError, match="`encoder_key_env`"):
             make_encoder(name, RETRY, api_key_env="SOME_KEY")
     make_encoder("http://h:1/v1#m", RETRY, api_key_env="SOME_KEY")
-
-
-def test_the_forms_that_are_listed_are_those_that_are_read() -> None:
-    kinds = {EncoderSpec.parse(form).kind for form in ENCODERS if not form.startswith("http")}
-    assert kinds == {"hashed-ngrams", "minilm", "openai", "sentence-transformers"}
-    assert EncoderSpec.parse("http://HOST:80/v1#NAME").kind == "url"
 
 
 def test_a_local_model_is_known_by_its_path_and_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

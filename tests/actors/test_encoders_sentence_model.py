@@ -58,15 +58,6 @@ async def test_unit_vectors_of_one_size_the_same_each_time_and_in_any_batch(enco
 
 @pytest.mark.extras
 @needs_model
-async def test_a_second_instance_gives_the_same(encoder: Encoder) -> None:
-    other = make_encoder(encoder.name, RetryPolicy())
-    await other.check()
-    np.testing.assert_array_equal(await other.encode(TEXTS), await encoder.encode(TEXTS))
-    await other.close()
-
-
-@pytest.mark.extras
-@needs_model
 async def test_nothing_is_looked_up_on_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up: list[object] = []
 

@@ -79,22 +79,6 @@ async def test_no_more_than_the_fixed_concurrency_are_under_way_over_two_process
 
 
 @leaping
-async def test_calls_start_in_the_order_in_which_they_came() -> None:
-    desk = Desk(EndpointLimits(concurrency=1))
-    gate = desk.gate()
-    order: list[int] = []
-
-    async def call(number: int) -> None:
-        admission = await gate.admit("m", Need())
-        order.append(number)
-        admission.end("answered")
-
-    await asyncio.gather(*(call(number) for number in range(30)))
-    await gate.close()
-    assert order == list(range(30))
-
-
-@leaping
 async def test_calls_of_older_debates_start_first() -> None:
     """Else a run that is stopped early has begun every debate and finished none."""
     desk = Desk(EndpointLimits(concurrency=1))
@@ -308,20 +292,6 @@ async def test_a_server_that_is_full_is_left_alone_for_as_long_as_it_says() -> N
     (await gate.admit("m", Need())).end("limited", retry_after_s=30.0)
     (await asyncio.wait_for(gate.admit("m", Need()), 5.0)).end("answered")
     await gate.close()
-
-
-@leaping
-async def test_a_server_that_is_full_and_says_nothing_of_use_is_left_alone_a_little() -> None:
-    for said in (None, 0.0):
-        desk = Desk(EndpointLimits())
-        gate = desk.gate()
-        for _ in range(BEGINS):
-            (await gate.admit("m", Need())).end("limited", retry_after_s=said)
-        waiting = asyncio.create_task(gate.admit("m", Need()))
-        await asyncio.sleep(0.1)
-        assert not waiting.done()
-        (await asyncio.wait_for(waiting, 5.0)).end("answered")
-        await gate.close()
 
 
 @leaping

@@ -12,10 +12,9 @@ from openai_server import answers, served
 
 from moot.actors.early_stop import REPETITION, EarlyStop, watched
 from moot.actors.intrinsic import intrinsic_of
-from moot.actors.models.anthropic_wire import decode_reply as decode_anthropic
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.hidden_reasoning import Said, told_apart
-from moot.actors.models.interface import ModelReply, TokenLogprobs
+from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply
 from moot.actors.models.token_logprobs import UNALIGNED, text_start
@@ -73,12 +72,6 @@ def test_reply_and_reasoning_are_told_apart(content: str | None, fields: dict[st
 def test_reasoning_tokens_are_counted(details: Any, expected: int | None) -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 9, "completion_tokens_details": details}
     assert decode_reply(body({"content": "a"}, usage=usage), Decoding()).usage.reasoning_tokens == expected
-
-
-def test_thinking_of_anthropic_is_apart() -> None:
-    blocks = [{"type": "thinking", "thinking": "It rained."}, {"type": "text", "text": "Yes"}]
-    reply = decode_anthropic(json.dumps({"content": blocks, "stop_reason": "end_turn"}).encode())
-    assert (reply.text, reply.reasoning) == ("Yes", "It rained.")
 
 
 def test_tokens_of_reasoning_are_none_of_the_reply() -> None:
@@ -205,8 +198,3 @@ async def test_a_server_without_a_parser_for_reasoning() -> None:
     async with served(lambda url: CompatibleModel(url, "m"), answers(200, reply)) as model:
         found = await model.complete((Message("user", "?"),), Decoding(), step_key="s")
     assert (found.text, found.from_reasoning, found.reasoning) == (JSON, True, "")
-
-
-def test_tokens_of_no_width_are_sliced_too() -> None:
-    bare = TokenLogprobs(["a", "b"], np.zeros(2, np.float32), [], np.empty((2, 0), np.float32))
-    assert text_start(bare.tokens, "b") == 1

@@ -39,18 +39,6 @@ def test_no_window_of_uses_is_overfull(limit: int, steps: list[tuple[float, int,
         assert sum(start <= use < start + WINDOW_S for use in uses) <= limit
 
 
-def test_what_was_not_used_can_be_granted_again() -> None:
-    window = SlidingWindow(10, 60.0, 1.0)
-    window.grant(0.0, 1, 10)
-    assert window.left(1.0) == 0
-    window.correct(1, -4)
-    assert window.left(1.0) == 4
-    window.correct(1, +2)
-    assert window.left(1.0) == 2
-    assert window.free_in(1.0, 3) == pytest.approx(60.0)
-    assert window.left(61.0) == 10
-
-
 @given(
     bound=st.integers(0, 40),
     demands=st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 30), min_size=1),
@@ -279,12 +267,6 @@ def test_concurrency_doubles_then_is_cut_once_per_round_trip_above_a_fifth_of_42
     assert before * 0.8 < bound.bound < before
     bound.report(6.0, fine=1000, limited=0, round_trip_s=0.5, demand=10_000, drained=False)
     assert before * 0.8 < bound.bound <= before, "after a cut it grows slowly"
-
-
-def test_a_fixed_concurrency_is_never_changed() -> None:
-    bound = Concurrency(7)
-    bound.report(1.0, fine=0, limited=50, round_trip_s=None, demand=50, drained=True)
-    assert bound.bound == 7
 
 
 def test_a_broken_endpoint_is_tried_with_single_calls_until_it_answers() -> None:

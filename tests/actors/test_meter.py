@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import pytest_asyncio
 
@@ -26,7 +25,7 @@ from moot.actors.meter import (
     UNKNOWN_COST,
     Metric,
 )
-from moot.actors.models.interface import ModelReply, Replayed
+from moot.actors.models.interface import ModelReply
 from moot.actors.models.prices import FREE, Price
 from moot.actors.record.closing import Closing
 from moot.actors.record.folder import Ownership, RunFolder
@@ -189,12 +188,6 @@ def test_a_call_without_a_reply_may_have_cost_something() -> None:
     assert not _call(price, None).values
 
 
-def test_a_reply_from_a_record_is_no_call() -> None:
-    meter = _call(None, ModelReply("x", "stop", Usage(5, 5), replayed=Replayed("run:c/0/p")))
-    assert sum(meter.totals.values()) == 0.0
-    assert not meter.values
-
-
 def _marks(**scores: tuple[int, ...]) -> dict[str, Any]:
     judges = [{"judge": judge, "scores": {"depth": score}} for judge, own in scores.items() for score in own]
     return {"reply": "p", "role": "agent", "scales": [["depth", 1, 5]], "scores": {"depth": 3.0}, "judges": judges}
@@ -221,15 +214,6 @@ def _judged(**scores: tuple[float | None, ...]) -> dict[str, Any]:
 )
 def test_judges_disagree_by_what_lies_between_them(kind: str, data: dict[str, Any], expected: list[float]) -> None:
     assert judge_disagreements(Event(kind, "p", data)) == pytest.approx(expected)
-
-
-async def test_a_round_without_a_number_is_not_measured(folder: tuple[Path, int]) -> None:
-    meter = Noted()
-    recorder = await _open(folder, meter)
-    for number, jsd in enumerate((None, "much", float("nan"), float(np.float32(0.5)))):
-        recorder.add_events([("c", 0, Event("round", f"round/{number}", {"jsd": jsd}), 1.0)])
-    assert meter.values[ROUND_JSD.name,] == [0.5]
-    await recorder.close()
 
 
 def test_the_documentation_lists_every_metric() -> None:

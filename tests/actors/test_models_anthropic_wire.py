@@ -7,11 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from moot.actors.models.anthropic_wire import decode_reply, encode_request, error_from_response, takes_sampling
-from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
+from moot.actors.models.anthropic_wire import decode_reply, encode_request, takes_sampling
+from moot.actors.models.interface import RateHeaders
 from moot.actors.models.rate_headers import anthropic_rate_headers
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -160,63 +158,3 @@ def headers(**named: str) -> dict[str, str]:
 )
 def test_rate_limit_headers(given: dict[str, str], expected: RateHeaders | None) -> None:
     assert anthropic_rate_headers(given, NOW) == expected
-
-
-def outcome(raw: bytes) -> None:
-    try:
-        reply = decode_reply(raw)
-    except ModelError as error:
-        check_error(error)
-        return
-    assert isinstance(reply, ModelReply)
-    reply.text.encode()
-
-
-def check_error(error: ModelError) -> None:
-    assert error.kind in KINDS
-    assert len(error.message) <= 300
-    assert error.message.isprintable()
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-content = st.fixed_dictionaries(
-    {"type": st.sampled_from(["text", "thinking", "tool_use"]) | json_values},
-    optional={"text": st.none() | st.text(max_size=9) | json_values},
-)
-replies = st.fixed_dictionaries(
-    {"content": st.lists(content, max_size=3) | json_values},
-    optional={
-        "stop_reason": st.sampled_from(["end_turn", "refusal", "max_tokens"]) | json_values,
-        "stop_details": json_values,
-        "usage": json_values,
-        "error": json_values,
-    },
-)
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_give_a_reply_or_a_model_error(raw: bytes) -> None:
-    outcome(raw)
-
-
-@given(replies, st.integers(0, 40), st.booleans())
-def test_any_json_whole_or_cut_gives_a_reply_or_a_model_error(reply: Any, cut: int, ascii_only: bool) -> None:
-    raw = json.dumps(reply, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
-    outcome(raw)
-    outcome(raw[: len(raw) - cut])
-
-
-@given(
-    st.integers(300, 599),
-    st.binary(max_size=100) | json_values.map(lambda value: json.dumps({"error": value}).encode()),
-    st.text(max_size=30),
-)
-def test_any_error_response_gives_a_model_error(status: int, raw: bytes, header: str) -> None:
-    stated = {
-        f"anthropic-ratelimit-{name}": header for name in ("requests-reset", "tokens-remaining", "requests-limit")
-    }
-    check_error(error_from_response(status, {"retry-after": header, "date": header, **stated}, raw))

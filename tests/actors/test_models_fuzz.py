@@ -1,4 +1,4 @@
-"""The decoder of replies against thousands of spoilt bodies: a `ModelReply` or a `ModelError`, and nothing else."""
+"""The decoders of all wires against thousands of spoilt bodies: a `ModelReply` or a `ModelError`, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moot.actors.models import anthropic_wire
 from moot.actors.models.interface import ModelError, ModelReply, StreamPiece
 from moot.actors.models.openai_errors import error_from_response
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply
+from moot.actors.models.responses_wire import decode_response
 from moot.protocols.messages import Decoding
 
 K = 2
@@ -27,6 +29,8 @@ KINDS = {"request", "server", "refused", "rate_limited", "content_filter", "cont
 
 NASTY: list[Any] = [None, True, 0, -1, 2**63, 10**40, 0.5, -9999.0, float("nan"), float("inf"), float("-inf")]
 NASTY += ["", "x", "\ud800", "é", "\x00", [], {}, [[]], [None], {"content": None}, {"error": {"code": "429"}}]
+Whole = Callable[[random.Random], dict[str, Any]]
+
 SCRAPS = [
     b"NaN",
     b"-Infinity",
@@ -45,24 +49,50 @@ SCRAPS = [
 SCRAPS += [b"9" * 400, b"[" * 3000, b'{"a":' * 500, b",", b":", b"\r\n", b"\n\n", b"data: ", b"[DONE]", b": comment\n"]
 
 
-def whole(rng: random.Random) -> dict[str, Any]:
-    """A reply that is as it should be, with some of its fields left out."""
-    tokens: list[dict[str, Any]] = []
-    for _ in range(rng.randrange(4)):
-        text = rng.choice(["a", " b", "é", "\ufffd", ""])
-        top = [{"token": rng.choice("abc"), "logprob": -rng.random()} for _ in range(rng.randrange(4))]
-        tokens.append({"token": text, "logprob": -rng.random(), "bytes": list(text.encode()), "top_logprobs": top})
+def chat(rng: random.Random) -> dict[str, Any]:
+    """A chat completion, or a piece of one, as it should be."""
+    tokens = [_token(rng) for _ in range(rng.randrange(4))]
     message = {"role": "assistant", "content": "".join(token["token"] for token in tokens), "refusal": None}
-    choice = {"index": 0, "message": message, "delta": message, "finish_reason": "stop"}
-    body = {
-        "choices": [choice | {"logprobs": {"content": tokens}}],
-        "usage": {"prompt_tokens": 3, "completion_tokens": 4},
+    choice = {"message": message, "delta": message, "finish_reason": "stop", "logprobs": {"content": tokens}}
+    return {"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
+
+
+def response(rng: random.Random) -> dict[str, Any]:
+    """A response of the Responses API."""
+    tokens = [_token(rng) for _ in range(rng.randrange(4))]
+    part = {"type": "output_text", "text": "".join(token["token"] for token in tokens), "logprobs": tokens}
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}]}
+    return {
+        "status": rng.choice(["completed", "completed", "incomplete"]),
+        "output": [thought, {"type": "message", "content": [part]}][rng.randrange(2) :],
+        "incomplete_details": {"reason": "max_output_tokens"},
+        "usage": {"input_tokens": 3, "output_tokens": 4},
     }
-    for holder in (body, choice, message):
-        for name in list(holder):
-            if rng.random() < 0.03:
-                del holder[name]
-    return body
+
+
+def message(rng: random.Random) -> dict[str, Any]:
+    """A message of Anthropic's."""
+    blocks = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": rng.choice(["No.", "é", ""])}]
+    return {
+        "content": blocks[rng.randrange(2) :],
+        "stop_reason": rng.choice(["end_turn", "end_turn", "max_tokens", "refusal"]),
+        "stop_details": {"explanation": "I will not."},
+        "usage": {"input_tokens": 3, "output_tokens": 4, "output_tokens_details": {"thinking_tokens": 1}},
+    }
+
+
+def _token(rng: random.Random) -> dict[str, Any]:
+    text = rng.choice(["a", " b", "é", "\ufffd", ""])
+    top = [{"token": rng.choice("abc"), "logprob": -rng.random()} for _ in range(rng.randrange(4))]
+    return {"token": text, "logprob": -rng.random(), "bytes": list(text.encode()), "top_logprobs": top}
+
+
+WIRES: dict[str, tuple[Whole, Callable[[bytes], ModelReply]]] = {
+    "chat": (chat, lambda raw: decode_reply(raw, Decoding(top_logprobs=K))),
+    "chat without tokens": (chat, lambda raw: decode_reply(raw, Decoding())),
+    "responses": (response, lambda raw: decode_response(raw, Decoding(top_logprobs=K), key="k" * 20)),
+    "anthropic": (message, anthropic_wire.decode_reply),
+}
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -72,9 +102,12 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from places(value[key])
 
 
-def spoilt(rng: random.Random) -> bytes:
-    """A reply's bytes with up to two values replaced and up to two places of the text damaged."""
+def spoilt(whole: Whole, rng: random.Random) -> bytes:
+    """A reply's bytes with fields left out, up to two values replaced and up to two places of the text damaged."""
     body = whole(rng)
+    for holder, name in [*places(body)]:
+        if isinstance(holder, dict) and rng.random() < 0.01:
+            holder.pop(name, None)
     for _ in range(rng.randrange(3)):
         if found := [*places(body)]:
             holder, key = rng.choice(found)
@@ -115,20 +148,15 @@ def check_error(error: ModelError) -> None:
     assert error.may_be_billed
 
 
-def test_any_body_gives_a_reply_or_a_model_error() -> None:
+@pytest.mark.parametrize("wire", WIRES)
+def test_any_body_gives_a_reply_or_a_model_error(wire: str) -> None:
     rng = random.Random(20261)
     seen: Counter[str] = Counter()
+    whole, decode = WIRES[wire]
     for _ in range(BODIES):
-        decoding = Decoding(top_logprobs=K if rng.random() < 0.8 else None)
-        try:
-            reply = decode_reply(spoilt(rng), decoding)
-        except ModelError as error:
-            check_error(error)
-            seen[error.kind] += 1
-        else:
-            check_reply(reply)
-            seen["tokens" if reply.tokens is not None else "reply"] += 1
-    assert min(seen["tokens"], seen["reply"], seen["server"]) > BODIES / 50, seen
+        seen[outcome(decode, spoilt(whole, rng))] += 1
+    assert seen.keys() <= KINDS | {"reply"}
+    assert min(seen["reply"], seen["server"]) > BODIES / 50, seen
 
 
 async def test_any_stream_gives_pieces_or_a_model_error() -> None:
@@ -136,7 +164,7 @@ async def test_any_stream_gives_pieces_or_a_model_error() -> None:
     seen: Counter[str] = Counter()
     for _ in range(STREAMS):
         events = [
-            b"data: " + spoilt(rng) + rng.choice([b"\n\n", b"\r\n\r\n", b"\r\r"]) for _ in range(rng.randrange(3))
+            b"data: " + spoilt(chat, rng) + rng.choice([b"\n\n", b"\r\n\r\n", b"\r\r"]) for _ in range(rng.randrange(3))
         ]
         raw = b"".join(events) + rng.choice([b"", b"data: [DONE]\n\n"])
         try:
@@ -158,29 +186,39 @@ async def split(raw: bytes, rng: random.Random) -> AsyncIterator[bytes]:
         at = end
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_give_a_reply_or_a_model_error(raw: bytes) -> None:
-    outcome(raw)
-
-
-def outcome(raw: bytes) -> None:
-    """Decode and check."""
+def outcome(decode: Callable[[bytes], ModelReply], raw: bytes) -> str:
+    """The kind of its failure, or `reply`; both are checked."""
     try:
-        check_reply(decode_reply(raw, Decoding(top_logprobs=K)))
+        reply = decode(raw)
     except ModelError as error:
         check_error(error)
+        return error.kind
+    check_reply(reply)
+    reply.reasoning.encode()
+    return "reply"
 
 
-@given(st.integers(300, 599), st.binary(max_size=100), st.sampled_from([{}, {"error": None}, *NASTY]))
-def test_any_error_body_gives_a_model_error(status: int, raw: bytes, data: Any) -> None:
+@pytest.mark.parametrize("wire", WIRES)
+@given(raw=st.binary(max_size=200))
+def test_any_bytes_give_a_reply_or_a_model_error(wire: str, raw: bytes) -> None:
+    for body in (raw, b'{"output":[{"type":"message","content":' + raw + b"}]}"):
+        outcome(WIRES[wire][1], body)
+
+
+@given(st.integers(300, 599), st.binary(max_size=100), st.sampled_from([{}, {"error": None}, *NASTY]), st.text())
+def test_any_error_body_gives_a_model_error(status: int, raw: bytes, data: Any, header: str) -> None:
+    names = ("requests-reset", "tokens-remaining", "requests-limit")
+    headers = {"retry-after": header, "date": header} | {f"anthropic-ratelimit-{name}": header for name in names}
     for body in (raw, json.dumps(data).encode(), json.dumps({"error": data}).encode()):
-        error = error_from_response(status, {}, body)
-        assert error.kind in KINDS
-        assert error.message.isprintable()
-        assert not error.may_be_billed
+        ours = error_from_response(status, headers, body)
+        assert not ours.may_be_billed
+        for error in (ours, anthropic_wire.error_from_response(status, headers, body)):
+            assert error.kind in KINDS
+            assert error.message.isprintable()
 
 
-@pytest.mark.parametrize("raw", [b"[" * 200_000, b'{"choices":' * 50_000, b'{"choices":[{"message":' + b"9" * 9999])
+@pytest.mark.parametrize("raw", [b"[" * 200_000, b'{"choices":' * 50_000, b'{"output":[' + b"[" * 99_999, b"9" * 9999])
 def test_bodies_that_exhaust_a_parser(raw: bytes) -> None:
-    outcome(raw)
+    for _, decode in WIRES.values():
+        assert outcome(decode, raw) != "reply"
     assert error_from_response(400, {}, raw).kind == "request"

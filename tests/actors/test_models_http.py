@@ -219,12 +219,6 @@ async def test_probe(make: MakeModel, handler: Handler, expected: bool) -> None:
     assert (profile.schemas, given) == ("free", expected)
 
 
-async def test_probe_of_an_unknown_model(make: MakeModel) -> None:
-    async with served(make, answers(404, {"error": {"message": "no model 'm'"}})) as model:
-        with pytest.raises(ModelUnavailable, match="no model 'm'"):
-            await probe(model, Trial(DECODING, 5.0))
-
-
 @pytest.mark.parametrize(("status", "said"), [(401, "HTTP 401"), (404, "HTTP 404"), (400, "HTTP 400")])
 async def test_probe_refuses_what_every_call_would_meet(make: MakeModel, status: int, said: str) -> None:
     async with served(make, answers(status, {"error": {"message": f"no {KEY}"}})) as model:

@@ -23,8 +23,6 @@ from openai_server import (
     Backend,
     Handler,
     MakeModel,
-    answers,
-    completion,
     deadline_after,
     served,
     served_raw,
@@ -145,11 +143,6 @@ async def test_as_much_as_a_whole_reply(make: MakeModel) -> None:
     np.testing.assert_array_equal(np.concatenate([part.alt_logprob for part in parts]), whole.tokens.alt_logprob)
 
 
-async def test_a_server_that_does_not_stream(make: MakeModel) -> None:
-    async with served(make, answers(200, completion())) as model:
-        assert await read(model) == [StreamPiece("No.", None, "stop", Usage(7, 2))]
-
-
 async def test_closing_early_closes_the_response(make: MakeModel) -> None:
     gone = asyncio.Event()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -210,24 +203,6 @@ async def test_a_connection_that_breaks_in_the_stream(make: MakeModel) -> None:
             await read(model, into=pieces)
     assert (caught.value.kind, caught.value.may_be_billed) == ("connection", True)
     assert [piece.text for piece in pieces] == ["No"]
-
-
-async def test_a_stream_that_is_refused(make: MakeModel) -> None:
-    refused = answers(429, {"error": {"message": "wait"}}, {"retry-after-ms": "20", "x-ratelimit-limit-tokens": "9"})
-    async with served(make, refused) as model:
-        with pytest.raises(ModelError) as caught:
-            await read(model)
-    failed = caught.value
-    assert (failed.kind, failed.retry_after_s, failed.may_be_billed) == ("rate_limited", 0.02, False)
-    assert failed.limits == RateHeaders(tokens_limit=9)
-
-
-async def test_a_stream_from_nobody(make: MakeModel) -> None:
-    model = make("http://127.0.0.1:9/v1")
-    with pytest.raises(ModelError, match="cannot reach") as caught:
-        await read(model)
-    assert not caught.value.may_be_billed
-    await model.close()
 
 
 # The events themselves

@@ -20,7 +20,7 @@ from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Rows
 from moot.actors.retrieval import build
 from moot.actors.retrieval.build import build_library
-from moot.actors.retrieval.library import LibraryChunk, StoredLibrary, digest_of
+from moot.actors.retrieval.library import LibraryChunk, StoredLibrary
 from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable, RecordError, RunFolderBusy
 
 NAME = "counting"
@@ -161,18 +161,6 @@ async def test_one_process_builds(tmp_path: Path) -> None:
             await build_library(tmp_path, chunks_of_texts(TEXTS), Counting())
 
 
-def test_the_digest_is_that_of_names_places_and_texts() -> None:
-    chunks = chunks_of_texts(TEXTS)
-    others = [
-        chunks_of_texts(TEXTS, "other.txt"),
-        chunks_of_texts(TEXTS[::-1]),
-        chunks[:-1],
-        [*chunks[:-1], LibraryChunk(document="facts.txt", chunk=22, page=None, text=TEXTS[22])],
-    ]
-    assert len({digest_of(each) for each in [chunks, *others]}) == 5
-    assert digest_of(chunks) == digest_of(chunks_of_texts(list(TEXTS)))
-
-
 READ = """
 import json, sys, asyncio
 import numpy as np
@@ -241,10 +229,3 @@ def test_a_note_that_does_not_fit_is_refused_in_one_line(tmp_path: Path, changed
     with pytest.raises(ConfigError, match=why) as found:
         StoredLibrary(tmp_path, NAME)
     assert "\n" not in str(found.value)
-
-
-def test_a_library_without_its_chunks_is_refused(tmp_path: Path) -> None:
-    asyncio.run(build_library(tmp_path, chunks_of_texts(TEXTS), Counting()))
-    (tmp_path / "chunks.arrow").unlink()
-    with pytest.raises(ConfigError, match=r"has no chunks\.arrow"):
-        StoredLibrary(tmp_path, NAME)

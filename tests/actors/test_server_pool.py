@@ -89,14 +89,6 @@ async def test_a_server_that_fails_is_left_out_and_tried_again() -> None:
         assert servers.calls == {0: 2, 1: 4}
 
 
-async def test_calls_one_after_the_other_take_turns() -> None:
-    servers = Servers()
-    async with pool(servers) as model:
-        for number in range(6):
-            await model.complete(MESSAGES, DECODING, step_key=f"c/{number}")
-    assert servers.calls == {0: 3, 1: 3}
-
-
 async def test_a_server_that_was_left_out_is_tried_with_one_call_while_others_work() -> None:
     servers = Servers()
     servers.failing = {0}

@@ -66,11 +66,6 @@ def test_a_count_below_what_the_texts_have_is_estimated_and_marked(
     assert (found.usage, found.stated) == ((stated, None) if counted is None else (counted, stated))
 
 
-def test_an_empty_reply_may_have_no_tokens() -> None:
-    reply = ModelReply("", "stop", Usage(450, 0))
-    assert believed(reply, ASKED) is reply
-
-
 def test_a_large_reply_is_not_read_to_its_end() -> None:
     assert fewest_tokens(["so it goes " * 10**6]) <= 1024
 

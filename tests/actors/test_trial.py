@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
-from openai_server import completion
-from trial_server import DECODING, REPLIES, Body, holds, refusal, schema_of, tried
+from aiohttp import web
+from openai_server import completion, served
+from structlog.testing import capture_logs
+from trial_server import DECODING, REPLIES, Body, holds, refusal, refusing, schema_of, tried
 
-from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.compatible import CompatibleModel
+from moot.actors.models.model_profile import ModelProfile, ReplyException
 from moot.actors.models.openai_wire import encode_request
-from moot.actors.models.trial import Trial
+from moot.actors.models.probe import probe
+from moot.actors.models.trial import AskedReply, Trial
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import sent_decoding
+from moot.actors.sent_request import fingerprint, held_schema, sent_decoding
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
+from moot.protocols.messages import Ask, Decoding
+from moot.protocols.replies import Position, Score, reply_path
 
 
 @pytest.mark.parametrize(
@@ -30,9 +38,7 @@ async def test_every_schema_is_tried_in_the_dialect_of_the_server(owner: str, di
 
 
 async def test_a_server_that_knows_no_schema_is_read_freely_and_that_is_said() -> None:
-    def answer(body: Body) -> tuple[int, Any]:
-        return refusal("'response_format' of type 'json_schema' is not supported") if schema_of(body) else holds(body)
-
+    answer = refusing(lambda body: schema_of(body), "'response_format' of type 'json_schema' is not supported")
     profile, _, seen, logs = await tried(answer, Trial(DECODING, 5.0, REPLIES))
     assert profile == ModelProfile(schemas="free")
     assert schema_of(seen[-1]) is None
@@ -56,11 +62,8 @@ async def test_a_server_that_takes_a_schema_and_ignores_it_is_found_out() -> Non
 
 async def test_a_setting_that_nobody_wrote_down_is_left_out_once() -> None:
     def answer(body: Body) -> tuple[int, Any]:
-        if "temperature" in body:
-            return refusal("Unsupported value: 'temperature' does not support 0.3 with this model.")
-        if "top_p" in body:
-            return refusal("Unsupported parameter: 'top_p' is not supported with this model.")
-        return holds(body)
+        named = next((name for name in ("temperature", "top_p") if name in body), None)
+        return refusal(f"Unsupported value: '{named}' does not support that with this model.") if named else holds(body)
 
     profile, _, seen, logs = await tried(answer, Trial(DECODING, 5.0, REPLIES))
     assert profile.omitted == ("temperature", "top_p")
@@ -81,11 +84,10 @@ async def test_a_model_that_only_reasons_is_found_to_and_its_replies_are_held() 
 
 
 async def test_a_server_that_wants_the_bound_by_its_newer_name() -> None:
-    def answer(body: Body) -> tuple[int, Any]:
-        if "max_tokens" in body:
-            return refusal("Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.")
-        return holds(body)
-
+    answer = refusing(
+        lambda body: "max_tokens" in body,
+        "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.",
+    )
     profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES))
     assert (profile.bounds_completion, profile.schemas) == (True, "portable")
     assert [body.get("max_completion_tokens") for body in seen] == [None, 300, 64]
@@ -95,10 +97,11 @@ async def test_a_server_that_wants_the_bound_by_its_newer_name() -> None:
 
 @pytest.mark.parametrize("status", [400, 500])
 async def test_a_chat_template_without_a_system_role(status: int) -> None:
-    def answer(body: Body) -> tuple[int, Any]:
-        system = any(message["role"] == "system" for message in body["messages"])
-        return (status, refusal("System role not supported")[1]) if system else holds(body)
-
+    answer = refusing(
+        lambda body: any(message["role"] == "system" for message in body["messages"]),
+        "System role not supported",
+        status,
+    )
     profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES))
     assert (profile.folds_system, profile.schemas) == (True, "portable")
     (message,) = seen[-1]["messages"]
@@ -117,22 +120,20 @@ async def test_what_is_no_matter_of_schemas_ends_the_trial() -> None:
 
 
 async def test_of_two_settings_that_exclude_each_other_the_written_one_stays() -> None:
-    def answer(body: Body) -> tuple[int, Any]:
-        if "temperature" in body and "top_p" in body:
-            return refusal("`temperature` and `top_p` cannot both be specified for this model.")
-        return holds(body)
-
+    answer = refusing(
+        lambda body: "temperature" in body and "top_p" in body,
+        "`temperature` and `top_p` cannot both be specified for this model.",
+    )
     for written in ({"temperature"}, {"top_p"}, set[str]()):
         profile, _, _, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES, written=frozenset(written)))
         assert profile.omitted == (("temperature",) if written == {"top_p"} else ("top_p",))
 
 
 async def test_a_refused_schema_is_no_matter_of_the_settings_that_the_error_names_beside_it() -> None:
-    def answer(body: Body) -> tuple[int, Any]:
-        if schema_of(body):
-            return refusal("response_format is not supported by this system; supported: temperature, top_p")
-        return holds(body)
-
+    answer = refusing(
+        lambda body: schema_of(body),
+        "response_format is not supported by this system; supported: temperature, top_p",
+    )
     written = frozenset({"temperature", "top_p"})
     profile, _, _, logs = await tried(answer, Trial(DECODING, 5.0, REPLIES, written=written))
     assert profile == ModelProfile(schemas="free")
@@ -142,11 +143,161 @@ async def test_a_refused_schema_is_no_matter_of_the_settings_that_the_error_name
 async def test_a_model_that_is_still_thinking_at_the_end_of_its_tokens_gets_more() -> None:
     """OpenAI answers 400 then, and no empty reply."""
 
-    def answer(body: Body) -> tuple[int, Any]:
-        if body["max_tokens"] < 1000:
-            return refusal("Could not finish the message because max_tokens or model output limit was reached.")
-        return holds(body)
-
+    answer = refusing(
+        lambda body: body["max_tokens"] < 1000,
+        "Could not finish the message because max_tokens or model output limit was reached.",
+    )
     profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES, reasoning_tokens=4000))
     assert (profile.schemas, profile.reasons) == ("portable", True)
     assert [body["max_tokens"] for body in seen] == [300, 4300, 4064]
+
+
+POSITION, SCORE = reply_path(Position), reply_path(Score)
+LABELS = tuple(f"label {number}" for number in range(90))
+
+
+def refuses(word: str) -> Any:
+    """A server that takes no schema with a property of that name."""
+
+    def answer(body: Body) -> tuple[int, Any]:
+        properties = (schema_of(body) or {"properties": {}})["properties"]
+        return refusal(f"invalid schema for response_format: {word}") if word in properties else holds(body)
+
+    return answer
+
+
+@pytest.mark.parametrize(("word", "free"), [("confidence", POSITION), ("rationale", SCORE)])
+async def test_a_schema_that_is_refused_leaves_that_reply_free_and_no_other(word: str, free: str) -> None:
+    profile, _, _, logs = await tried(refuses(word), Trial(DECODING, 5.0, REPLIES), "vllm")
+    assert profile == ModelProfile(
+        schemas="vllm", server="vllm", exceptions=(ReplyException(reply=free, schemas="free"),)
+    )
+    assert len(logs) == 1
+    assert free.partition(":")[2] in logs[0]
+    binding = RoleBinding(model="http://h/v1#m", profile=profile)
+    held = [held_schema(binding, "on request", model, ("Yes", "No"), 300, {}) is None for model in (Position, Score)]
+    assert held == [free == POSITION, free == SCORE]
+    with pytest.raises(CapabilityMissing, match="--structured off"):
+        await tried(refuses(word), Trial(DECODING, 5.0, REPLIES, insists=True))
+
+
+async def test_a_free_reply_is_not_taken_for_a_held_one() -> None:
+    ask = Ask(case_id="c", attempt=1, path="p", role="agent", template="t", slots={}, reply=POSITION)
+    profiles = [
+        ModelProfile(schemas="vllm", exceptions=exceptions)
+        for exceptions in (
+            (),
+            (ReplyException(reply=POSITION, schemas="free"),),
+            (ReplyException(reply=SCORE, schemas="free"),),
+        )
+    ]
+    held, free, other = (fingerprint(ask, RoleBinding(model="http://h/v1#m", profile=each), "00") for each in profiles)
+    assert held == other != free
+    assert free == fingerprint(ask, RoleBinding(model="http://h/v1#m", profile=ModelProfile(schemas="free")), "00")
+
+
+async def test_a_server_that_refuses_every_schema_is_not_asked_for_each_kind_in_each_way() -> None:
+    answer = refusing(lambda body: schema_of(body), "response_format is unknown here")
+    profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES), "vllm")
+    assert (profile.schemas, profile.exceptions) == ("free", ())
+    assert len(seen) == 6  # four ways of the first kind, the smallest other schema, and one free reply
+
+
+async def test_a_server_that_takes_few_values_of_an_enum_is_sent_no_labels() -> None:
+    def answer(body: Body) -> tuple[int, Any]:
+        schema = schema_of(body)
+        values = schema["properties"].get("answer", {}).get("enum", ()) if schema else ()
+        return refusal("schema: takes at most 50 enum values") if len(values) > 50 else holds(body)
+
+    asked = (AskedReply(Position, LABELS, 300), AskedReply(Score, None, 300))
+    profile, _, _, logs = await tried(answer, Trial(DECODING, 5.0, asked), "vllm")
+    assert profile == ModelProfile(schemas="vllm", server="vllm", listed_labels=False)
+    assert not logs
+
+
+async def test_a_server_that_takes_no_enum_at_all_holds_what_has_none() -> None:
+    answer = refusing(lambda body: "enum" in str(schema_of(body)), "schema: enum is not supported")
+    asked = (AskedReply(Position, LABELS, 300), AskedReply(Score, None, 300))
+    profile, _, _, _ = await tried(answer, Trial(DECODING, 5.0, asked), "vllm")
+    assert profile.way(POSITION) == ("vllm", False)
+    assert profile.way(SCORE)[0] == "free"  # its support is one of three words
+
+
+ALL: dict[str, Any] = {"seed": 7, "stop": ("END",), "repetition_penalty": 1.1, "reasoning_effort": "low"}
+SENT = Decoding(temperature=0.3, top_p=0.9, max_tokens=300, seed=7, stop=("END",), reasoning_effort="low")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("seed", "Unrecognized request argument supplied: seed"),
+        ("stop", "Unsupported parameter: 'stop' is not supported with this model."),
+        ("reasoning_effort", "unknown field `reasoning.effort`"),
+    ],
+)
+async def test_any_setting_that_is_named_is_left_out_once_unless_it_was_written_down(name: str, message: str) -> None:
+    answer = refusing(lambda body: name in body, message)
+    profile, _, seen, logs = await tried(answer, Trial(SENT, 5.0, REPLIES))
+    assert profile == ModelProfile(schemas="portable", omitted=(name,))  # type: ignore[arg-type]
+    assert [name in body for body in seen] == [True, False, False]
+    assert len(logs) == 1
+    assert name in logs[0]
+    with pytest.raises(ConfigError, match=f"`{name}`"):
+        await tried(answer, Trial(SENT, 5.0, REPLIES, written=frozenset({name})))
+
+
+def test_what_is_left_out_is_not_sent_and_changes_the_fingerprint() -> None:
+    ask = Ask(
+        case_id="c", attempt=1, path="p", role="agent", template="t", slots={}, reply="moot.protocols.replies:Score"
+    )
+    usual = fingerprint(ask, RoleBinding(**ALL, profile=ModelProfile(schemas="free")), "00")
+    for name in (*ALL, "stream_options"):
+        binding = RoleBinding(**ALL, profile=ModelProfile(schemas="free", omitted=(name,)))  # type: ignore[arg-type]
+        body = json.loads(encode_request("m", [], sent_decoding(binding), stream=True))
+        assert name not in body
+        assert fingerprint(ask, binding, "00") != usual
+
+
+async def test_a_key_of_ones_own_that_is_named_is_an_error() -> None:
+    answer = refusing(lambda body: "top_k" in body, "Unknown parameter: 'top_k'.")
+    with pytest.raises(ConfigError, match=r"`top_k`.*`extra`"):
+        await tried(answer, Trial(Decoding(extra='{"top_k": 5}'), 5.0, REPLIES))
+
+
+async def test_a_server_that_knows_no_stream_options_streams_without_them() -> None:
+    streamed: list[Body] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        body = json.loads(await request.read())
+        if not body.get("stream"):
+            status, said = holds(body)
+            return web.json_response(said, status=status)
+        streamed.append(body)
+        if "stream_options" in body:
+            return web.json_response({"error": {"message": "stream_options is not permitted"}}, status=400)
+        return web.json_response(completion("Yes"))
+
+    async with served(lambda url: CompatibleModel(url, "m"), handle) as model:
+        profile, _ = await probe(model, Trial(DECODING, 5.0, REPLIES, streams=True))
+    assert profile.omitted == ("stream_options",)
+    assert len(streamed) == 2
+
+
+async def test_who_waits_for_a_server_is_told_for_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.actors.models.trial.WAITED_S", 0.0)
+    told = asyncio.Event()
+
+    async def handle(request: web.Request) -> web.Response:
+        body = json.loads(await request.read())
+        await told.wait()
+        return web.json_response(holds(body)[1])
+
+    async with served(lambda url: CompatibleModel(url, "m"), handle) as model:
+        with capture_logs() as logs:
+            trying = asyncio.create_task(probe(model, Trial(DECODING, 60.0)))
+            while not logs:  # noqa: ASYNC110 - nothing else tells of a line in the log
+                await asyncio.sleep(0)
+            told.set()
+            await trying
+    assert logs[0]["model"] == model.name
+    assert "timeout_s" in logs[0]["event"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from openai_server import completion
-from trial_server import LOGPROBS, REPLIES, Body, holds, refusal, schema_of, tried
+from trial_server import LOGPROBS, REPLIES, Body, holds, refusal, refusing, schema_of, tried
 
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.trial import AskedReply, Trial
@@ -80,9 +80,7 @@ async def test_log_probabilities_of_free_replies_are_asked_for_beside_held_ones_
 
 
 async def test_a_server_that_gives_none_is_asked_for_none_and_keeps_the_schema() -> None:
-    def answer(body: Body) -> tuple[int, Any]:
-        return refusal("logprobs are not supported") if body.get("logprobs") else holds(body)
-
+    answer = refusing(lambda body: body.get("logprobs"), "logprobs are not supported")
     profile, given, _, _ = await tried(answer, WANTED)
     assert (profile.schemas, profile.alternatives, given) == ("portable", 0, False)
     assert sent_decoding(RoleBinding(top_logprobs=5, profile=profile)).top_logprobs is None

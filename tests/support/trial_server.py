@@ -19,10 +19,10 @@ from moot.protocols.replies import Position, Score
 
 DECODING = Decoding(temperature=0.3, top_p=0.9, max_tokens=300)
 REPLIES = (AskedReply(Position, ("Yes", "No"), 300), AskedReply(Score, None, 300))
-HELD = '{"answer": "Yes", "support": "supported", "reasoning": "r"'
 LOGPROBS = {"content": [{"token": "{", "logprob": -1, "top_logprobs": [{"token": "{", "logprob": -1}]}]}
 
 Body = Mapping[str, Any]
+Answer = Callable[[Body], tuple[int, Any]]
 
 
 def schema_of(body: Body) -> dict[str, Any] | None:
@@ -34,7 +34,12 @@ def refusal(message: str) -> tuple[int, Any]:
     return 400, {"error": {"message": message}}
 
 
-def server(answer: Callable[[Body], tuple[int, Any]], seen: list[Body], owner: str = "somebody") -> Handler:
+def refusing(when: Callable[[Body], object], message: str, status: int = 400) -> Answer:
+    """A server that refuses some calls and holds the replies of all others."""
+    return lambda body: (status, refusal(message)[1]) if when(body) else holds(body)
+
+
+def server(answer: Answer, seen: list[Body], owner: str = "somebody") -> Handler:
     """A server whose list of models names its owner, and that answers every call by its body."""
 
     async def handle(request: web.Request) -> web.Response:
@@ -49,7 +54,7 @@ def server(answer: Callable[[Body], tuple[int, Any]], seen: list[Body], owner: s
 
 
 async def tried(
-    answer: Callable[[Body], tuple[int, Any]], trial: Trial, owner: str = "somebody"
+    answer: Answer, trial: Trial, owner: str = "somebody"
 ) -> tuple[ModelProfile, bool, list[Body], list[str]]:
     """The profile, whether log-probabilities came, what was sent, and what was logged."""
     seen: list[Body] = []
