@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 
 from moot.protocols.errors import ConfigError
-from moot.protocols.windows_text import windows_text
+from moot.protocols.tasks.formats import windows_text
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 

@@ -11,7 +11,32 @@ from moot.protocols.claims import is_claim
 from moot.protocols.errors import ConfigError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.tasks import Task, open_task
-from moot.protocols.tasks.claim_specs import as_claims, claim_forms
+from moot.protocols.tasks.registry import TASKS
+from moot.protocols.tasks.spec import TaskSpec
+
+
+def as_claims(spec: str) -> str:
+    """The spec of the same task's cases as claims, where it has another kind of them, too; else as it is.
+
+    Raises:
+        ConfigError: an option is unknown.
+
+    >>> as_claims("nq:NQ-open.dev.jsonl"), as_claims("fever:dev.jsonl")
+    ('nq:NQ-open.dev.jsonl:as=claims', 'fever:dev.jsonl')
+    """
+    found = TaskSpec.parse(spec)
+    kind = TASKS.get(found.name)
+    if kind is None or not found.path or "as" not in kind.options:
+        return spec
+    found = found.with_options(kind.options)
+    return str(replace(found, options={**found.options, "as": "claims"}))
+
+
+def claim_forms() -> list[str]:
+    """How the tasks are written whose cases are claims. Raises nothing."""
+    forms = (kind.form for kind in TASKS.values() if kind.claims)
+    return [form.replace("[", "").replace("]", "") if "as=claims" in form else form.split("[")[0] for form in forms]
+
 
 Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
 """Cases that are brought as Python objects."""

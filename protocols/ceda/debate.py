@@ -11,10 +11,36 @@ from moot.protocols.ceda.dealing import DEBATERS
 from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.ceda.slots import debater_slots
 from moot.protocols.ceda.stance import Said, about_what, is_consensus, relation_of, stance_of
-from moot.protocols.ceda.state import Content
-from moot.protocols.ceda.versions import Versions
+from moot.protocols.ceda.state import Content, Stage, State, next_state, state_event
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Event
+
+
+class Versions:
+    """Keeps the last version of the state; notes an event `state` for each.
+
+    Args:
+        floor: of the debate.
+        first: what the first version, which is the user's, holds.
+    """
+
+    def __init__(self, floor: Floor, first: Content) -> None:
+        self._floor = floor
+        self._last = self._noted(next_state(None, "initial", "user", first), first)
+
+    @property
+    def content(self) -> Content:
+        """All that is known by now."""
+        return self._last.content
+
+    def add(self, stage: Stage, by: str, added: Content) -> None:
+        """Go on to the next version."""
+        self._last = self._noted(next_state(self._last, stage, by, added), added)
+
+    def _noted(self, state: State, added: Content) -> State:
+        self._floor.note(state_event(state, added))
+        return state
+
 
 DEBATER = "ceda/debater"
 

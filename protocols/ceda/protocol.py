@@ -13,7 +13,7 @@ from moot.protocols.case import Case
 from moot.protocols.ceda.calls import calls_for
 from moot.protocols.ceda.context import context_of, evidence_record, synthesised
 from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
-from moot.protocols.ceda.debate import debate
+from moot.protocols.ceda.debate import Versions, debate
 from moot.protocols.ceda.judging import rule, ruling_record
 from moot.protocols.ceda.outcome import output_of, verdict_of
 from moot.protocols.ceda.pictures import look
@@ -22,7 +22,6 @@ from moot.protocols.ceda.retrieval import retrieve
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.ceda.slots import conflicts_in_words
 from moot.protocols.ceda.state import Content, Material, SystemPrompt
-from moot.protocols.ceda.versions import Versions
 from moot.protocols.claims import CLAIM_LABELS, is_claim
 from moot.protocols.errors import CaseUnfit
 from moot.protocols.floor import Floor

@@ -6,10 +6,47 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moot.protocols.ceda.antonyms import antonym_pairs
-from moot.protocols.ceda.irregular import IRREGULAR
 from moot.protocols.ceda.quantities import MONTHS, NUMBER, NUMERALS, SCALES, TOKEN, Interval, marked, quantities_of
 from moot.protocols.unicode_form import nfkc
+
+_VERBS = """
+begin began begun/break broke broken/bring brought/build built/buy bought/catch caught/choose chose chosen/come came/
+draw drew drawn/drink drank drunk/drive drove driven/eat ate eaten/fall fell fallen/fly flew flown/freeze froze frozen/
+give gave given/go went gone/grow grew grown/hold held/keep kept/know knew known/lead led/lose lost/make made/meet met/
+pay paid/ride rode ridden/rise rose risen/run ran/sell sold/send sent/sing sang sung/sink sank sunk/sleep slept/
+speak spoke spoken/spend spent/steal stole stolen/swim swam swum/take took taken/teach taught/throw threw thrown/
+win won/write wrote written
+"""
+
+IRREGULAR: Mapping[str, str] = {
+    form: verb for verb, *forms in (verbs.split() for verbs in _VERBS.split("/")) for form in forms
+}
+"""By form the infinitive."""
+
+
+_PAIRS = """
+above/below accept/reject agree/disagree alive/dead allow/ban allow/forbid approve/reject begin/end
+big/small black/white born/died boy/girl buy/sell cold/hot cool/warm dark/light dangerous/safe dangerous/harmless
+decline/grow decrease/increase different/identical different/same down/up early/late earlier/later earliest/latest
+east/west eastern/western empty/full enemy/friend equal/unequal export/import fail/succeed failure/success fall/rise
+false/true fell/rose few/many fewer/more first/last fewest/most forward/backward gain/lose grew/shrank grow/shrink
+guilty/innocent harmful/harmless heavy/light high/low higher/lower highest/lowest husband/wife illegal/legal
+impossible/possible include/exclude inside/outside large/small larger/smaller largest/smallest least/most left/right
+less/more long/short longer/shorter longest/shortest lose/win lost/won loss/profit man/woman male/female
+maximum/minimum men/women natural/artificial new/old north/south northern/southern open/close older/younger
+oldest/youngest present/absent private/public poor/rich safe/unsafe slow/fast slower/faster start/finish start/stop
+strong/weak stronger/weaker tall/short unable/able unknown/known young/old
+"""
+
+
+def antonym_pairs() -> tuple[tuple[str, str], ...]:
+    """The pairs, as words.
+
+    >>> ("left", "right") in antonym_pairs()
+    True
+    """
+    pairs = (pair.partition("/") for pair in _PAIRS.split())
+    return tuple((one, other) for one, _, other in pairs)
 
 
 def _words(text: str) -> frozenset[str]:

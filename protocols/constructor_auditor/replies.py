@@ -11,9 +11,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from moot.protocols.case import Case, Domain
 from moot.protocols.replies import Reply, reply_factory
 from moot.protocols.reply_limits import case_label, longest
+from moot.protocols.rubrics.rubric import whole_number
 from moot.protocols.tasks.essays import scores_of
 from moot.protocols.tasks.numbers import stated_number
-from moot.protocols.whole_number import whole_number
 
 
 def _text(value: Any) -> Any:

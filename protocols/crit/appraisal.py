@@ -6,10 +6,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moot.protocols.crit.document import Document
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.crit.scoring import Rivals, Weighed, gamma_of
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text that argues for a claim.
+
+    Attributes:
+        claim: what it argues for; empty to let each judge find it.
+        text: what is read; a blank text is never put before a judge, and has no score.
+        facts: what is given and not in dispute, e.g. a patient's symptoms; arguments are checked against it.
+        opposing: what the other side says; rival reasons are looked for in it, too.
+        sources: texts in which a reason that is itself a claim is looked up; without any, the text itself serves.
+    """
+
+    claim: str
+    text: str
+    facts: str = ""
+    opposing: str = ""
+    sources: tuple[str, ...] = ()
+
 
 RIVALS_CAPPED = "rivals-capped"
 """Note: a rival that would have raised the score was kept from it."""

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from moot.protocols.crit.appraisal import NO_BUDGET, TOO_DEEP, Appraisal, appraise, claims_to_read
-from moot.protocols.crit.document import Document
+from moot.protocols.crit.appraisal import NO_BUDGET, TOO_DEEP, Appraisal, Document, appraise, claims_to_read
 from moot.protocols.crit.replies import Reading
 from moot.protocols.crit.result import CritResult, Heard, combine, unread
 from moot.protocols.crit.settings import CritSettings

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from moot.metrics.divergence import entropy
 from moot.metrics.transport import embedding_distance
 from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case, case_slots, label_in_words
 from moot.protocols.crit.replies import Reading
 from moot.protocols.distribution import OTHER
 from moot.protocols.errors import CaseUnfit
-from moot.protocols.evince.alone import say_alone
 from moot.protocols.evince.calls import calls_for
 from moot.protocols.evince.consensus import Consensus, consensus_of
 from moot.protocols.evince.moderation import Held, Reason, Rounds
@@ -31,6 +31,44 @@ from moot.protocols.messages import Event, Failure, Verdict
 from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
+
+
+async def say_alone(talk: Talk) -> Verdict:
+    """The distribution of the only side as the verdict.
+
+    Notes a `round` with what is known of one side: there is nothing to be apart from, and nobody judges.
+
+    Raises:
+        QuorumFailed: no distribution came.
+    """
+    await talk.open_together()
+    (standing,) = talk.standings()
+    alone = consensus_of([standing], top_k=talk.settings.top_k, seed=talk.floor.seed)
+    data: dict[str, Any] = {
+        "round": 0,
+        "order": talk.order,
+        "distributions": {standing.name: standing.cleaned.named()},
+        "entropy": {standing.name: float(entropy(standing.cleaned.probabilities))},
+    }
+    talk.floor.note(Event("round", "round/0", data))
+    payload: dict[str, Any] = {
+        "distribution_from": "consensus",
+        "entropy": alone.entropy,
+        "uncertainty": alone.uncertainty,
+        "distributions": {standing.name: standing.cleaned.named()},
+        "arguments": {standing.name: list(standing.arguments)},
+    }
+    found = {"distribution-mended": bool(standing.cleaned.changes), "other-leads": alone.answer is None}
+    return Verdict(
+        answer=alone.answer,
+        how="alone",
+        confidence=alone.confidence,
+        distribution=alone.distribution(),
+        rounds=0,
+        flags=tuple(name for name, holds in found.items() if holds),
+        payload=payload,
+    )
+
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pydantic import Field, field_validator
 
 from moot.protocols.case import Case, label_in_words
-from moot.protocols.crit.document import Document
+from moot.protocols.crit.appraisal import Document
 from moot.protocols.distribution import Cleaned, Predicted, clean
 from moot.protocols.messages import Turn
 from moot.protocols.replies import Reply

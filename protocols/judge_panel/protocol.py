@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from moot.protocols.calls import CallPlan, Calls
 from moot.protocols.case import Case
 from moot.protocols.errors import CaseUnfit, QuorumFailed
 from moot.protocols.floor import Floor
-from moot.protocols.judge_panel.result import in_words, panel_result
 from moot.protocols.judge_panel.settings import JudgePanelSettings
 from moot.protocols.messages import Message, Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.rubrics.assessed import AssessmentData
 from moot.protocols.rubrics.panel import TEMPLATE, Shown, assess, rubric_slots, shown_slots
 from moot.protocols.rubrics.sheet import sheet_for
+
+
+def panel_result(found: AssessmentData) -> dict[str, Any]:
+    """The panel's verdict as plain data; a missing mark is in no figure but the counts.
+
+    `flag` is the share of the marks that flag the reply, `quality` their mean Q. `spread` is a dimension's highest
+    less its lowest score; None with fewer than two marks.
+    """
+    medians, marks = found.medians, found.marks
+    given = {name: [scores[name] for scores in marks if name in scores] for name in found.scores}
+    spread = {name: max(scores) - min(scores) if len(scores) > 1 else None for name, scores in given.items()}
+    return {
+        "rubric": found.rubric,
+        "dimensions": {
+            name: {"mean": mean, "median": medians[name], "spread": spread[name]} for name, mean in found.scores.items()
+        },
+        "quality": found.quality,
+        "flag": found.flag,
+        "flagged": found.flagged,
+        "judgments": len(found.marks),
+        "missing": found.missing,
+        "abstentions": found.abstentions,
+    }
+
+
+def in_words(counts: dict[str, int]) -> str:
+    """Counts by kind in words.
+
+    >>> in_words({"refused": 2, "timeout": 1})
+    'refused 2, timeout 1'
+    """
+    return ", ".join(f"{kind} {count}" for kind, count in counts.items())
+
 
 _PATH = "reply"
 _REPLY_TOKENS = 500

@@ -12,8 +12,7 @@ from pydantic import BeforeValidator, Field, create_model
 from moot.protocols.replies import reply_factory
 from moot.protocols.reply_limits import longest
 from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, MarkSheet
-from moot.protocols.rubrics.rubric import Rubric
-from moot.protocols.whole_number import whole_number
+from moot.protocols.rubrics.rubric import Rubric, whole_number
 
 _TRUTH = {"true": 1, "yes": 1, "false": 0, "no": 0}
 

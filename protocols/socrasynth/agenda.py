@@ -11,8 +11,8 @@ from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
 from moot.protocols.messages import Event, Failure
+from moot.protocols.socrasynth.debater_slots import ANSWER_TOPIC
 from moot.protocols.socrasynth.moderation import edit_topics
-from moot.protocols.socrasynth.positions import ANSWER_TOPIC
 from moot.protocols.socrasynth.replies import Agenda, AgendaItem, Balance, Theme, Themes
 from moot.protocols.socrasynth.settings import TopicSettings
 from moot.protocols.socrasynth.sides import SIDES, Side, Topic, open_answers, other, subject_slots

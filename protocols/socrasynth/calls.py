@@ -6,8 +6,7 @@ from moot.protocols.calls import CallPlan, Calls
 from moot.protocols.case import Case
 from moot.protocols.crit.calls import most_readings
 from moot.protocols.socrasynth.agenda import THEMES
-from moot.protocols.socrasynth.debater_slots import debater_slots
-from moot.protocols.socrasynth.positions import ANSWER_TOPIC, Positions
+from moot.protocols.socrasynth.debater_slots import ANSWER_TOPIC, Positions, debater_slots
 from moot.protocols.socrasynth.rounds import OPENING
 from moot.protocols.socrasynth.schedule import all_levels
 from moot.protocols.socrasynth.settings import SocraSynthSettings

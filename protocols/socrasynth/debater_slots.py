@@ -2,13 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.contentiousness import dial
-from moot.protocols.socrasynth.positions import Positions
-from moot.protocols.socrasynth.sides import Said, Side, Topic, other, subject_slots
+from moot.protocols.socrasynth.sides import SIDES, Said, Side, Topic, other, subject_slots
+
+ANSWER_TOPIC = Topic("The answer", "Which of the possible answers is the right one, and why.")
+"""The one topic of a debate on a closed list: the source's study has no other."""
+
+
+@dataclass(slots=True)
+class Positions:
+    """The answers of both sides; all empty on a subject without a closed list.
+
+    Attributes:
+        named: by side, the label that it named before it had heard the other.
+        held: by side, the label that it stands for now.
+    """
+
+    named: dict[Side, str] = field(default_factory=dict)
+    held: dict[Side, str] = field(default_factory=dict)
+
+    def name(self, side: Side, label: str) -> None:
+        """A side's own answer, in its opening."""
+        self.named[side] = self.held[side] = label
+
+    def concede(self, conceding: Collection[Side]) -> None:
+        """Each of these sides takes over what the other held. Two at once swap, and agree on nothing."""
+        before = dict(self.held)
+        self.held |= {side: before[other(side)] for side in conceding if other(side) in before}
+
+    @property
+    def agreed(self) -> str | None:
+        """The label that both sides hold; None while they differ, and where there are no labels."""
+        labels = set(self.held.values())
+        return labels.pop() if len(self.held) == len(SIDES) and len(labels) == 1 else None
+
+    @property
+    def swapped(self) -> bool:
+        """Whether both conceded at once: each holds what the other had named, and neither stands for its own."""
+        return self.agreed is None and self.held != self.named
+
+    def in_words(self, case: Case) -> dict[Side, str]:
+        """What each side argues for, as prompts say it: its answer, or its stance on a subject."""
+        return {side: self.word(case, side) for side in SIDES}
+
+    def word(self, case: Case, side: Side) -> str:
+        """What a side argues for: `for` or `against`, or the answer that it named."""
+        return label_in_words(case, self.named[side]) if side in self.named else side.stance
+
+    def record(self) -> dict[str, dict[str, str]]:
+        """As events hold it: labels by role."""
+        return {"named": _by_role(self.named), "held": _by_role(self.held)}
+
+
+def _by_role(labels: Mapping[Side, str]) -> dict[str, str]:
+    """Labels by the sides' role names."""
+    return {side.name: labels[side] for side in SIDES if side in labels}
 
 
 def debater_slots(

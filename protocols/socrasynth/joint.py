@@ -6,16 +6,135 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Event, Failure
-from moot.protocols.socrasynth.closing import Statements
+from moot.protocols.messages import Event, Failure, Turn
 from moot.protocols.socrasynth.debater_slots import debater_slots
-from moot.protocols.socrasynth.replies import Amendment, Consent, Draft, LabelledAmendment, LabelledDraft
-from moot.protocols.socrasynth.rounds import Rounds, decoding_at
-from moot.protocols.socrasynth.schedule import CONCILIATION
+from moot.protocols.socrasynth.quality import appraise, appraise_topics
+from moot.protocols.socrasynth.replies import (
+    Amendment,
+    Closing,
+    Consent,
+    Draft,
+    LabelledAmendment,
+    LabelledDraft,
+    LastWord,
+    TopicAddition,
+)
+from moot.protocols.socrasynth.rounds import Rounds, decoding_at, note_concession
+from moot.protocols.socrasynth.schedule import CONCILIATION, closing_level
 from moot.protocols.socrasynth.settings import SocraSynthSettings
-from moot.protocols.socrasynth.sides import AGAINST, FOR, SIDES, Side
+from moot.protocols.socrasynth.sides import AGAINST, FOR, SIDES, Said, Side, by_title, last_words
+
+CONFIRM = "socrasynth/confirm"
+
+UNCONFIRMED = frozenset({"plateau", "max_rounds", "schedule-ended"})
+"""Ends of the rounds that nobody has agreed to: both sides saying all, a refusal and a person need no confirmation."""
+
+
+async def confirm(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings) -> None:
+    """Ask both sides at once whether that was all, where the rounds ended without their saying so.
+
+    Paths `confirm/agent/I`. What a side adds stands in the transcript as a last argument; no round follows, and CRIT
+    does not read it. What it adds although it has presented all is passed over: a weak model that is held to the schema
+    fills the list with what it has said before, and later prompts would outgrow its context. Notes the event `confirm`:
+    who confirmed, added what, conceded, or failed why, and how many additions were passed over; a concession is an
+    event of its own, too.
+    """
+    if rounds.stop not in UNCONFIRMED:
+        return
+    turns = await floor.ask_all([_request(case, rounds, side, settings) for side in SIDES])
+    failed = {turn.role: turn.kind for turn in turns if isinstance(turn, Failure)}
+    heard = [(side, turn) for side, turn in zip(SIDES, turns, strict=True) if not isinstance(turn, Failure)]
+    added = [_last_word(rounds, side, turn) for side, turn in heard]
+    for side, turn in heard:
+        if turn.reply.conceded:
+            note_concession(floor, rounds, side, turn.path)
+    rounds.positions.concede([side for side, turn in heard if turn.reply.conceded])
+    rounds.said += [word for word in added if word.by_topic or word.conceded]
+    presented: dict[str, bool | None] = {side.name: None for side in SIDES}
+    data: dict[str, Any] = {
+        "round": rounds.number,
+        "topics": [topic.title for topic in rounds.topics],
+        "presented_all": presented | {side.name: turn.reply.presented_all for side, turn in heard},
+        "added": {word.side.name: list(word.by_topic) for word in added if word.by_topic},
+        "passed_over": {side.name: len(over) for side, turn in heard if (over := _passed_over(turn))},
+        "conceded": [word.side.name for word in added if word.conceded],
+        "failed": failed,
+    }
+    floor.note(Event("confirm", "confirm", data))
+
+
+def _request(case: Case, rounds: Rounds, side: Side, settings: SocraSynthSettings) -> Request[LastWord]:
+    slots = debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said, rounds.positions)
+    decoding = decoding_at(rounds.kappa, settings)
+    return Request(side.name, CONFIRM, slots, LastWord, f"confirm/{side.name}", decoding=decoding)
+
+
+def _passed_over(turn: Turn[LastWord]) -> list[TopicAddition]:
+    """What a side adds although it says that nothing is missing."""
+    return turn.reply.additions if turn.reply.presented_all else []
+
+
+def _last_word(rounds: Rounds, side: Side, turn: Turn[LastWord]) -> Said:
+    counted = [] if turn.reply.presented_all else turn.reply.additions
+    said = by_title([(one.topic, one.addition) for one in counted], rounds.topics)
+    return Said(side, rounds.number, said, (), turn.reply.presented_all, turn.reply.conceded)
+
+
+CLOSING = "socrasynth/closing"
+
+Statements = Mapping[Side, Mapping[str, str]]
+"""Closing statements by side and title of their topic."""
+
+
+async def close(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings) -> tuple[Statements, list[str]]:
+    """The closing statements of both sides, and the roles whose last arguments stand in for them.
+
+    Paths `closing/agent/I`; a side that fails or declines is judged by its last argument on each topic. Notes the event
+    `closing`: contentiousness, CRIT of each side, of each topic where configured, and who failed why.
+    """
+    kappa = closing_level(settings.schedule, rounds.kappa)
+    turns = await floor.ask_all([_closing_request(case, rounds, side, kappa, settings) for side in SIDES])
+    statements: dict[Side, dict[str, str]] = {}
+    failed: dict[str, str] = {}
+    for side, turn in zip(SIDES, turns, strict=True):
+        if isinstance(turn, Failure):
+            failed[side.name] = turn.kind
+        elif said := by_title([(one.topic, one.statement) for one in turn.reply.statements], rounds.topics):
+            statements[side] = said
+        else:
+            failed[side.name] = "declined" if turn.reply.declined else "off-topic"
+        statements.setdefault(side, last_words(rounds.said, side, rounds.topics))
+    texts = {side: "\n\n".join(f"{title}: {text}" for title, text in said.items()) for side, said in statements.items()}
+    texts = {side: text for side, text in texts.items() if text}
+    quality = await appraise(case, floor, texts, settings.crit, "crit/closing", rounds.positions)
+    by_topic: dict[str, list[float | None]] = {}
+    if settings.crit_topics:
+        by_topic = await appraise_topics(
+            case, floor, statements, rounds.topics, settings.crit, "crit/closing", rounds.positions
+        )
+    data: dict[str, Any] = {
+        "kappa": kappa,
+        "topics": [topic.title for topic in rounds.topics],
+        "crit": quality.scores(),
+        "crit_by_topic": by_topic,
+        "gamma": quality.gamma,
+        "agreement_words": agreement_share(texts.values()),
+        "failed": failed,
+    }
+    floor.note(Event("closing", "closing", data))
+    return statements, list(failed)
+
+
+def _closing_request(
+    case: Case, rounds: Rounds, side: Side, kappa: float, settings: SocraSynthSettings
+) -> Request[Closing]:
+    slots = debater_slots(case, rounds.topics, side, kappa, rounds.said, rounds.positions)
+    decoding = decoding_at(kappa, settings)
+    return Request(side.name, CLOSING, slots, Closing, f"closing/{side.name}", decoding=decoding)
+
 
 PROPOSAL, CONSENT = "socrasynth/proposal", "socrasynth/consent"
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
-from moot.protocols.socrasynth.positions import Positions
+from moot.protocols.socrasynth.debater_slots import Positions
 from moot.protocols.socrasynth.replies import Comparison, WholeComparison
 from moot.protocols.socrasynth.scoring import Marks, Outcome, Sheet, outcome_of
 from moot.protocols.socrasynth.sides import SIDES, Side, Topic, subject_slots

@@ -14,9 +14,7 @@ from moot.protocols.messages import Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
 from moot.protocols.socrasynth.calls import calls_for
-from moot.protocols.socrasynth.closing import Statements, close
-from moot.protocols.socrasynth.confirm import confirm
-from moot.protocols.socrasynth.joint import Joint, propose_jointly
+from moot.protocols.socrasynth.joint import Joint, Statements, close, confirm, propose_jointly
 from moot.protocols.socrasynth.panel import Ruling, judge_closings
 from moot.protocols.socrasynth.replies import (
     Agenda,

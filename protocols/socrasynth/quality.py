@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from moot.protocols.case import Case
-from moot.protocols.crit.document import Document
+from moot.protocols.crit.appraisal import Document
 from moot.protocols.crit.evaluate import crit_all
 from moot.protocols.crit.result import CritResult
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.floor import Floor
-from moot.protocols.socrasynth.positions import Positions
+from moot.protocols.socrasynth.debater_slots import Positions
 from moot.protocols.socrasynth.sides import SIDES, Side, Topic, open_answers, other
 
 Texts = Mapping[Side, str]

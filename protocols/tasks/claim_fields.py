@@ -5,8 +5,7 @@ from __future__ import annotations
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import canonical_label
-from moot.protocols.tasks.absent_gold import is_absent
-from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.row import Row, is_absent, shown
 
 SHORTHAND = ("claim", "label", "category")
 """What a claim in memory may have instead of `SPELLED_OUT`."""

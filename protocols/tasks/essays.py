@@ -6,8 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from moot.protocols.case import Case, Criterion, Reference
-from moot.protocols.tasks.ratings import rated
 from moot.protocols.tasks.row import Row
+
+
+def rated(ratings: Sequence[float | None], group: str, part: str = "") -> tuple[str | None, Reference]:
+    """The gold label and the reference of a text that raters scored.
+
+    Every whole score that a rater gave is accepted, and the first of them is the gold label: where raters differ,
+    none of them is wrong. Without any there is no gold label. Raises nothing.
+
+    Args:
+        ratings: by rater, None where one is missing.
+        group, part: see `Reference`.
+
+    >>> rated((None, 2.0, 3.0), "essay-1")[0]
+    '2'
+    """
+    accepted = tuple(dict.fromkeys(f"{score:.0f}" for score in ratings if score is not None and score.is_integer()))
+    reference = Reference(scoring="score", accepted=accepted, ratings=tuple(ratings), group=group, part=part)
+    return (accepted[0] if accepted else None), reference
+
 
 _MARKS = (
     "Words such as @PERSON1 or @CAPS1 stand where a name or another word was taken out of the essay. Ignore them: they "

@@ -5,6 +5,7 @@ A JSON list is the exception: it is in memory as a whole.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 from collections.abc import Callable, Iterator
@@ -13,7 +14,32 @@ from pathlib import PurePath
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.row import Row, shown
 from moot.protocols.tasks.source import MAX_LINE, Lines, Source
-from moot.protocols.windows_text import windows_text
+
+
+def windows_text(raw: bytes) -> str:
+    """A text, or a line of one: UTF-8 wherever its bytes are, else Windows-1252.
+
+    The five bytes that Windows-1252 leaves open become the control characters of the same number, as browsers read
+    them, so that nothing is lost. Raises nothing.
+
+    >>> windows_text(b"I didn\\x92t"), windows_text("“so”".encode()) == "“so”", windows_text(b"\\x9d")
+    ('I didn’t', True, '\\x9d')
+    """
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("cp1252", _CONTROLS)
+
+
+def _as_control(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+_CONTROLS = "moot.controls"
+codecs.register_error(_CONTROLS, _as_control)
+
 
 NOT_UTF8 = "expected UTF-8 text, found other bytes"
 

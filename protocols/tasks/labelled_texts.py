@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from moot.protocols.case import Case
 from moot.protocols.errors import TaskFileError
-from moot.protocols.tasks.absent_gold import is_absent
 from moot.protocols.tasks.formats import csv_or_jsonl_rows
 from moot.protocols.tasks.label_set import LabelSet
-from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.row import Row, is_absent, shown
 from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import Task
 

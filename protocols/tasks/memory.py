@@ -9,13 +9,12 @@ import msgspec
 from moot.protocols.case import Case, Criterion, Domain, Image, JudgedReply, LabelledCase
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import fold
-from moot.protocols.tasks.absent_gold import is_blank
 from moot.protocols.tasks.claim_fields import spelled_out
 from moot.protocols.tasks.essays import scores_of
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.memory_reference import KEYS as REFERENCE_KEYS
 from moot.protocols.tasks.memory_reference import check_gold, criterion_of, named, refer_memory
-from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.row import Row, is_blank, shown
 
 _OF_CASE = (
     *("id", "question", "passage", "title", "labels", "choices", "aliases"),

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import msgspec
 
 from moot.protocols.case import Criterion, Reference, Scoring
+from moot.protocols.tasks.essays import rated
 from moot.protocols.tasks.numbers import stated_number
-from moot.protocols.tasks.ratings import rated
 from moot.protocols.tasks.row import Row, shown
 
 KEYS = ("scoring", "accepted", "ratings", "group", "part", "tags")

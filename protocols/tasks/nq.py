@@ -8,10 +8,9 @@ from functools import partial
 from moot.protocols.case import Case, Reference
 from moot.protocols.claims import SUPPORTED, answered_claim
 from moot.protocols.errors import ConfigError
-from moot.protocols.tasks.absent_gold import is_absent, is_blank
 from moot.protocols.tasks.claim_rows import Claim, claims_task
 from moot.protocols.tasks.formats import jsonl_rows
-from moot.protocols.tasks.row import Row
+from moot.protocols.tasks.row import Row, is_absent, is_blank
 from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import Task
 

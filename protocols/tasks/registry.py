@@ -10,19 +10,15 @@ from types import MappingProxyType
 
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.tasks.asap import DEFAULT_SETS, asap_task
-from moot.protocols.tasks.boolq import boolq_task
-from moot.protocols.tasks.cosmosqa import cosmosqa_task
-from moot.protocols.tasks.fever import fever_task
-from moot.protocols.tasks.gsm8k import gsm8k_task
 from moot.protocols.tasks.hallusionbench import hallusionbench_task
-from moot.protocols.tasks.halueval import halueval_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
 from moot.protocols.tasks.nq import nq_task
 from moot.protocols.tasks.own_cases.columns import FIELDS, SPLIT
 from moot.protocols.tasks.own_cases.fitting import fitting_spec, is_there
 from moot.protocols.tasks.own_cases.task import own_cases_task
 from moot.protocols.tasks.own_claims import own_claims_task
-from moot.protocols.tasks.qags import qags_task
+from moot.protocols.tasks.public_claims import fever_task, halueval_task, qags_task, truthfulqa_task
+from moot.protocols.tasks.public_questions import boolq_task, cosmosqa_task, gsm8k_task
 from moot.protocols.tasks.replies import replies_task
 from moot.protocols.tasks.sample import (
     sample_claims_task,
@@ -38,7 +34,6 @@ from moot.protocols.tasks.spec import TaskSpec
 from moot.protocols.tasks.subjects import subjects_task
 from moot.protocols.tasks.symptoms import symptoms_task
 from moot.protocols.tasks.task import LoadPicture, Task
-from moot.protocols.tasks.truthfulqa import truthfulqa_task
 
 _LIKE_A_FILE = re.compile(r"[./\\]")
 

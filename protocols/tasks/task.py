@@ -12,11 +12,10 @@ import msgspec
 
 from moot.protocols.case import Case, Image, LabelledCase, Reference
 from moot.protocols.errors import ConfigError, TaskFileError
-from moot.protocols.tasks import absent_gold
 from moot.protocols.tasks.contradictions import Contradictions
 from moot.protocols.tasks.memory import case_rows, parse_memory
 from moot.protocols.tasks.memory_reference import refer_memory
-from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.row import Row, absent_gold_remark, shown
 
 Parse = Callable[[Row, str], tuple[Case, str | None]]
 """From a row and the id to use when it has none to a case and its gold label; raises TaskFileError."""
@@ -160,7 +159,7 @@ class Task:
                 contradictions.add(item, row.line)
         if not count:
             raise TaskFileError(self.path, 0, "", "expected at least one case, found none")
-        absent = absent_gold.remark(unlabelled, count)
+        absent = absent_gold_remark(unlabelled, count)
         remarks = tuple(filter(None, (*self.remarks(), absent, contradictions.remark())))
         return TaskSummary(self.spec, self.name, count, digest.hexdigest(), gold, unlabelled, pictured, remarks)
 

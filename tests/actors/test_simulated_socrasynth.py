@@ -14,8 +14,7 @@ from moot.actors.models.simulated.register import REGISTERS
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import parse_reply
-from moot.protocols.socrasynth.debater_slots import debater_slots
-from moot.protocols.socrasynth.positions import Positions
+from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
 from moot.protocols.socrasynth.replies import (
     Agenda,
     Amendment,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moot.protocols.case import Case, case_slots
-from moot.protocols.crit.document import Document
+from moot.protocols.crit.appraisal import Document
 from moot.protocols.crit.evaluate import crit_all
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.errors import QuorumFailed

@@ -9,7 +9,7 @@ import pytest
 from scripted_floor import Script, ScriptedFloor
 
 from moot.protocols.case import Case
-from moot.protocols.crit.document import Document
+from moot.protocols.crit.appraisal import Document
 from moot.protocols.crit.evaluate import crit, crit_all
 from moot.protocols.crit.result import CritResult
 from moot.protocols.crit.settings import CritSettings

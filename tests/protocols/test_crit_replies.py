@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from moot.actors.models.schema_dialects import json_schema
-from moot.protocols.crit.appraisal import appraise
-from moot.protocols.crit.document import Document
+from moot.protocols.crit.appraisal import Document, appraise
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.replies import InvalidReply, parse_reply
 from moot.protocols.templates import Templates

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.crit.appraisal import appraise
-from moot.protocols.crit.document import Document
+from moot.protocols.crit.appraisal import Document, appraise
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.crit.scoring import EQUAL_WEIGHTS, NO_REASONS, Gamma, Weighed, gamma_of, out_of_ten

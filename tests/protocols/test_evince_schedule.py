@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.evince.quality_gate import gate_of
 from moot.protocols.evince.schedule import RoundSignals, first_level, next_level
 from moot.protocols.evince.settings import EvinceSettings, GateSettings, KappaSettings, Schedule
+from moot.protocols.evince.talk import gate_of
 
 KAPPA = KappaSettings()
 NEAR = RoundSignals(0.05, 0.01, 0.1, 0.9, 0.3)

@@ -20,12 +20,12 @@ from moot.protocols.chunking import chunks_of
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.labels import canonical_label, leading_label
 from moot.protocols.replies import InvalidReply, Position, Reply, parse_reply
+from moot.protocols.rubrics.rubric import whole_number
 from moot.protocols.selene.sentences import split_sentences
 from moot.protocols.socrasynth.moderation import read_kappa, read_topics
 from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.templates import fenced
 from moot.protocols.verdict_words import mask_verdict_words
-from moot.protocols.whole_number import whole_number
 
 for _found in pkgutil.walk_packages(moot.protocols.__path__, "moot.protocols."):
     importlib.import_module(_found.name)  # so that every model of a reply is known

@@ -13,7 +13,7 @@ from moot.protocols.case import Case
 from moot.protocols.messages import Decision, Slots
 from moot.protocols.registry import read_settings
 from moot.protocols.socrasynth.calls import calls_for
-from moot.protocols.socrasynth.positions import Positions
+from moot.protocols.socrasynth.debater_slots import Positions
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import AGAINST, FOR
 from moot.protocols.templates import Templates

@@ -10,8 +10,7 @@ from socrasynth_script import SUBJECT, agenda, hold, themes
 
 from moot.protocols.case import Case
 from moot.protocols.contentiousness import MANNERS
-from moot.protocols.socrasynth.debater_slots import debater_slots
-from moot.protocols.socrasynth.positions import Positions
+from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
 from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Topic
 from moot.protocols.templates import Templates
 

@@ -29,8 +29,8 @@ from moot.protocols.floor import Request
 from moot.protocols.messages import Decision, Failure, Slots, Turn
 from moot.protocols.registry import read_settings
 from moot.protocols.socrasynth.calls import calls_for
+from moot.protocols.socrasynth.debater_slots import Positions
 from moot.protocols.socrasynth.panel import judge_closings
-from moot.protocols.socrasynth.positions import Positions
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Topic
 

@@ -19,7 +19,7 @@ import pytest
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.tasks import TASKS, TaskSummary, open_task
-from moot.protocols.tasks.cosmosqa import COLUMNS as NEEDED
+from moot.protocols.tasks.public_questions import COLUMNS as NEEDED
 
 COLUMNS = (NEEDED[0], "context", *NEEDED[1:])
 DATA = Path(__file__).parents[2].parent / "shared" / "data"

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from moot.deploy.running.task import as_claims, claim_forms
 from moot.protocols.case import LabelledCase
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, HALLUCINATED, SUPPORTED, is_claim
 from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.tasks import open_task
 from moot.protocols.tasks.claim_rows import source_name
-from moot.protocols.tasks.claim_specs import as_claims, claim_forms
 from moot.protocols.tasks.registry import absolute_spec
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"

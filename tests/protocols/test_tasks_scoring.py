@@ -15,7 +15,7 @@ from moot.protocols.labels import fold
 from moot.protocols.replies import Position, parse_reply
 from moot.protocols.tasks import is_correct
 from moot.protocols.tasks.numbers import same_number, stated_number
-from moot.protocols.tasks.short_answers import exact_match, normalised, token_f1
+from moot.protocols.tasks.scoring import exact_match, normalised, token_f1
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from moot.deploy.reading.document.views import (
 )
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.views import VerdictView
-from moot.protocols.socrasynth.report import stop_words
+from moot.protocols.socrasynth.rounds import stop_words
 from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.sides import SIDES
 

@@ -12,8 +12,7 @@ from moot.deploy.reading.references import References
 from moot.deploy.reading.text import Interval, number, percent
 from moot.metrics.bootstrap import bca_interval
 from moot.metrics.significance import wilson_interval
-from moot.protocols.tasks.scoring import accepted_answers
-from moot.protocols.tasks.short_answers import token_f1
+from moot.protocols.tasks.scoring import accepted_answers, token_f1
 
 
 class ShortAnswers(BaseModel):

@@ -7,9 +7,9 @@ from pathlib import Path, PurePath
 
 from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.tasks.formats import is_plain_table
-from moot.protocols.tasks.gsm8k import MARK
 from moot.protocols.tasks.own_cases.columns import FIELDS, SPLIT, ColumnFinder, listed
 from moot.protocols.tasks.own_cases.task import NAME, TextTable, open_table
+from moot.protocols.tasks.public_questions import MARK
 from moot.protocols.tasks.source import locate
 from moot.protocols.tasks.spec import TaskSpec
 

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from moot.protocols.case import Case, Reference, Scoring
 from moot.protocols.errors import TaskFileError
-from moot.protocols.tasks.absent_gold import is_blank
 from moot.protocols.tasks.formats import table_header, table_rows
 from moot.protocols.tasks.own_cases.arrow_tables import ArrowTable
 from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, read_choices, value_of
@@ -17,7 +16,7 @@ from moot.protocols.tasks.own_cases.folders import data_files
 from moot.protocols.tasks.own_cases.gold import GoldSurvey, closed_gold, free_gold, is_yes_no
 from moot.protocols.tasks.own_cases.odd_gold import Kind, OddGold
 from moot.protocols.tasks.picture_files import pictures_beside
-from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.row import Row, is_blank, shown
 from moot.protocols.tasks.source import Source, locate
 from moot.protocols.tasks.task import Task
 
