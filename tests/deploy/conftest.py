@@ -52,6 +52,31 @@ def _nobody_waits_longer_than_he_works() -> Iterator[None]:
         yield
 
 
+Command = Callable[..., tuple[int, str, str]]
+"""Runs `moot` with some arguments and given standard input: exit code, standard output, standard error."""
+
+
+@pytest.fixture
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Commands of this process, in an empty folder."""
+
+    def run(*arguments: str, given: str = "") -> tuple[int, str, str]:
+        from moot.deploy.cli import main as cli
+
+        monkeypatch.setattr(sys, "argv", ["moot", *arguments])
+        if given:
+            monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return run
+
+
 @dataclass
 class Session:
     """What one owner of a folder writes."""

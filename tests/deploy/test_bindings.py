@@ -107,13 +107,6 @@ class TestReplyTokens:
         bound = bind_roles(config, OwnProtocol("m:Long", Long()))
         assert [member.max_tokens for member in bound["judge"]] == [70, 1500]
 
-    def test_a_replay_keeps_the_recorded_length(self, tmp_path: Path) -> None:
-        roles = {"judge": [{"max_tokens": 70}]}
-        done = run(protocol=Long(), task="sample", limit=1, engine="inline", roles=roles, out=tmp_path / "first")
-        config = RunConfig.build(None, {"model": f"replay/{done.path}", "out": str(tmp_path / "again")})
-        bound = bind_roles(config, OwnProtocol("m:Long", Long()))
-        assert bound["judge"][0].max_tokens == 70
-
 
 class TestOneAgent:
     @pytest.mark.parametrize(
@@ -177,12 +170,6 @@ class TestMembersAtTheirOwnTemperatures:
             ("openai/a", 0.2),
             ("simulated", 0.9),
         ]
-
-    @pytest.mark.parametrize(("family", "asked"), [("debater", 2), ("vision", 1)])
-    def test_a_member_whom_nobody_would_ask_is_refused(self, family: str, asked: int) -> None:
-        config = RunConfig.build(None, {"roles": {family: ["simulated"] * (asked + 1)}})
-        with pytest.raises(ConfigError, match=f"'{family}'.* {asked} only"):
-            bind_roles(config, make_protocol("ceda"))
 
 
 class TestTheProtocolsNucleusShare:

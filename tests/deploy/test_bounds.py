@@ -25,7 +25,6 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
-from moot.deploy.cli.run import execute
 from moot.deploy.running.affordable import affordable
 from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_before
 from moot.deploy.running.config import RunConfig
@@ -85,16 +84,6 @@ def test_a_budget_finishes_the_debates_that_it_covers(tmp_path: Path, engine: di
     assert stopped.done in (4, 5, 6)
     assert 1 <= stopped.under_way <= 2
     assert stopped.left == 40 - stopped.done
-
-
-def test_the_last_lines_of_a_stopped_run_say_how_many_are_under_way(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = {"engine": "inline", "protocol": "always-debate", "limit": 40, "max_tokens": 9_000}
-    flags["out"] = str(tmp_path / "run")
-    assert execute(None, flags, quiet=True) == 4
-    told = capsys.readouterr().err
-    assert re.search(r"^stopped: --max-tokens 9000 .* [01] of 40 cases done, [12] under way in", told, re.MULTILINE)
 
 
 @pytest.mark.parametrize("concurrency", [2, 5])

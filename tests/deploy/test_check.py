@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -87,15 +86,6 @@ def test_pictures_by_path_and_as_bytes_arrive_as_they_are() -> None:
     assert "JPEG of 30 x 10 pixels" in found.evidence[1].text
 
 
-def test_the_bytes_of_a_picture_reach_the_model(debate: Debate) -> None:
-    data = picture()
-    found = served(debate, images=[data])
-    ((_, user),) = debate.messages("image")
-    (sent,) = [part["image_url"]["url"] for part in user if "image_url" in part]
-    assert sent == f"data:image/png;base64,{base64.b64encode(data).decode()}"
-    assert [item.text for item in found.evidence] == ["A plate says 1932."]
-
-
 def test_what_comes_back_says_all(debate: Debate) -> None:
     debate.debater = lambda step, user: "DENY. E1 says otherwise." if "/turn/1" in step else "AGREE. So it does."
     debate.judge = lambda step, user: ruling(0, 0.9, "It opened later.")
@@ -120,15 +110,6 @@ def test_a_check_that_fails_says_why_and_raises_nothing(debate: Debate) -> None:
     assert (found.failure, found.judges) == ("quorum_failed", [])
     assert "no judge replied" in found.error
     assert len(found.messages) == 2
-
-
-def test_a_record_that_is_kept_is_gone_on_with() -> None:
-    first = checked(docs="notes.txt", out="kept")
-    assert first.record is not None
-    assert Path(first.record).name == "kept"
-    assert checked(docs="notes.txt", out="kept") == first
-    with pytest.raises(moot.UserError, match="seed"):
-        checked(docs="notes.txt", out="kept", seed=1)
 
 
 def test_a_classifier_has_the_last_word(printed: Callable[..., str]) -> None:
@@ -161,21 +142,6 @@ def test_bad_input_raises_a_line(given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(moot.UserError, match=complaint) as raised:
         checked(**given)
     assert "\n" not in str(raised.value)
-
-
-async def verified(answer: str, sources: dict[str, str], **given: Any) -> str:
-    """Another system's answer, sentence by sentence: what its own sources do not carry is marked."""
-    sentences = [f"{part.strip()}." for part in answer.split(".") if part.strip()]
-    async with await moot.index(sources) as library:
-        found = await asyncio.gather(*(moot.check(each, docs=library, **given) for each in sentences))
-    return " ".join(each.claim if each.label == "supported" else f"[unverified: {each.claim}]" for each in found)
-
-
-def test_it_verifies_what_another_system_says(debate: Debate) -> None:
-    debate.judge = lambda step, user: ruling(0 if "<claim>\nIt is painted red.\n" in user else 1)
-    answer = "The bridge opened in 1932. It is painted red. It is made of steel."
-    marked = asyncio.run(verified(answer, {"plan": TEXT}, model=debate.server.model))
-    assert marked == "The bridge opened in 1932. [unverified: It is painted red.] It is made of steel."
 
 
 @pytest.mark.slow

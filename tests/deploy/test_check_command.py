@@ -29,24 +29,8 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.chdir(tmp_path)
     Path("notes.txt").write_text("The bridge opened in 1932. It is made of steel.")
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs `moot check` in this process; exit code, standard output and standard error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["moot", "check", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return run
 
 
 @pytest.fixture
@@ -64,8 +48,8 @@ def packed(text: str) -> str:
     return "".join(text.split())
 
 
-def gif(frames: int) -> bytes:
-    shown = [Pillow.new("P", (8, 8), number) for number in range(frames)]
+def gif() -> bytes:
+    shown = [Pillow.new("P", (8, 8), number) for number in range(3)]
     file = io.BytesIO()
     shown[0].save(file, "GIF", save_all=True, append_images=shown[1:])
     return file.getvalue()
@@ -89,9 +73,9 @@ def test_the_exit_code_is_the_label(
     command: Command, debate: Debate, verdict: int | None, code: int, label: str | None, confidence: float, head: str
 ) -> None:
     debate.judge = lambda step, user: ruling(verdict)
-    said, out, _ = command(CLAIM, "--docs", "notes.txt", *debate.flags)
+    said, out, _ = command("check", CLAIM, "--docs", "notes.txt", *debate.flags)
     assert (said, out.splitlines()[0]) == (code, head)
-    again, out, _ = command(CLAIM, "--docs", "notes.txt", *debate.flags, "--format", "json")
+    again, out, _ = command("check", CLAIM, "--docs", "notes.txt", *debate.flags, "--format", "json")
     found = json.loads(out)
     assert (again, found["label"]) == (code, label)
     assert found["confidence"] == (confidence if confidence is None else pytest.approx(confidence))
@@ -101,15 +85,15 @@ def test_the_exit_code_is_the_label(
 
 def test_a_preset_is_taken_as_a_run_takes_it(command: Command, debate: Debate) -> None:
     debate.judge = lambda step, user: ruling(1)
-    assert command(CLAIM, "--docs", "notes.txt", *debate.flags, "--preset", "ceda", "--out", "kept")[0] == 0
+    assert command("check", CLAIM, "--docs", "notes.txt", *debate.flags, "--preset", "ceda", "--out", "kept")[0] == 0
     assert read_facts("kept").preset == "ceda"
-    code, _, err = command(CLAIM, *debate.flags, "--preset", "selene")
+    code, _, err = command("check", CLAIM, *debate.flags, "--preset", "selene")
     assert (code, "selene" in err) == (2, True)
 
 
 def test_a_judge_that_states_no_confidence_leaves_it_unknown(command: Command, debate: Debate) -> None:
     debate.judge = lambda step, user: ruling(0, None)
-    code, out, _ = command(CLAIM, "--docs", "notes.txt", *debate.flags, "--out", "kept")
+    code, out, _ = command("check", CLAIM, "--docs", "notes.txt", *debate.flags, "--out", "kept")
     assert (code, out.splitlines()[0]) == (5, "hallucinated, confidence unknown")
     found = read_checked("kept")
     assert found is not None
@@ -124,7 +108,7 @@ def test_it_fits_a_terminal_and_names_every_place(
     Path("plan.pdf").write_bytes(made_pdf(["Of the river.", "The bridge opened in 1934."]))
     files = ("--docs", "notes.txt", "--docs", "plan.pdf", "--image", "picture.png")
     judges = ("--role", f"judge={debate.server.model},{debate.server.model}")
-    assert command(CLAIM, *files, *debate.flags, *judges, "--out", "kept")[0] == 0
+    assert command("check", CLAIM, *files, *debate.flags, *judges, "--out", "kept")[0] == 0
     text = printed(show_checked, read_checked("kept"), width=width)
     assert max(map(len, text.splitlines())) <= width
     for words in (
@@ -141,9 +125,9 @@ def test_it_fits_a_terminal_and_names_every_place(
 
 def test_every_form_says_the_same(command: Command, debate: Debate) -> None:
     arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
-    text = command(*arguments)[1]
-    page = command(*arguments, "--format", "md")[1]
-    found = Checked.model_validate(json.loads(command(*arguments, "--format", "json")[1]))
+    text = command("check", *arguments)[1]
+    page = command("check", *arguments, "--format", "md")[1]
+    found = Checked.model_validate(json.loads(command("check", *arguments, "--format", "json")[1]))
     assert page.startswith("# supported, confidence 0.8")
     assert "## Evidence\n\n**E1: notes.txt, chunk 1" in page
     assert found.evidence[0].place == "notes.txt, chunk 1"
@@ -161,7 +145,9 @@ def test_whatever_is_hostile_stays_text(
     debate.debater = lambda step, user: f"DENY. {EVIL}"
     debate.judge = lambda step, user: ruling(0, summary=EVIL)
     files = ("--docs", "a[bold]|`#.txt")
-    code, out, _ = command(f"The bridge opened. {EVIL}", *files, *debate.flags, "--out", "kept", "--format", "json")
+    code, out, _ = command(
+        "check", f"The bridge opened. {EVIL}", *files, *debate.flags, "--out", "kept", "--format", "json"
+    )
     found = json.loads(out)
     assert code == 5
     assert not CONTROL.search(out.replace("\n", ""))
@@ -182,55 +168,40 @@ def test_whatever_is_hostile_stays_text(
 
 def test_the_same_command_again_shows_the_same_and_pays_nothing(command: Command, debate: Debate) -> None:
     arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
-    first = command(*arguments)
+    first = command("check", *arguments)
     paid = sum(debate.server.calls.values())
-    assert command(*arguments) == first
+    assert command("check", *arguments) == first
     assert sum(debate.server.calls.values()) == paid
-    assert "nothing left to do" in command(*arguments[:-1])[2]
+    assert "nothing left to do" in command("check", *arguments[:-1])[2]
 
 
 def test_a_document_that_changed_makes_it_another_check(command: Command, debate: Debate) -> None:
     arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
-    command(*arguments)
+    command("check", *arguments)
     Path("notes.txt").write_text("The bridge opened in 1934.")
-    found = json.loads(command(*arguments, "--format", "json")[1])
+    found = json.loads(command("check", *arguments, "--format", "json")[1])
     assert [item["text"] for item in found["evidence"]] == ["The bridge opened in 1934."]
     assert len(list(Path("runs").iterdir())) == 2
 
 
 def test_the_records_beside_the_documents_of_a_folder_change_nothing(command: Command, debate: Debate) -> None:
     arguments = (CLAIM, "--docs", ".", *debate.flags)
-    assert command(*arguments)[1] == command(*arguments)[1]
+    assert command("check", *arguments)[1] == command("check", *arguments)[1]
     assert len(list(Path("runs").iterdir())) == 1
 
 
 def test_other_judges_make_it_another_check(command: Command, debate: Debate) -> None:
     arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
-    assert command(*arguments)[0] == 0
-    assert command(*arguments, "--role", f"judge={debate.server.model},{debate.server.model}")[0] == 0
-    assert command(*arguments, "--set", "max_turns=2")[0] == 0
+    assert command("check", *arguments)[0] == 0
+    assert command("check", *arguments, "--role", f"judge={debate.server.model},{debate.server.model}")[0] == 0
+    assert command("check", *arguments, "--set", "max_turns=2")[0] == 0
     assert len(list(Path("runs").iterdir())) == 3
-
-
-@pytest.mark.parametrize("name", ["~nobody-of-this-name/a.txt", f"{'n' * 300}.txt"])
-def test_odd_names_of_documents_are_bad_input(name: str, command: Command, debate: Debate) -> None:
-    code, out, err = command(CLAIM, *debate.flags, "--docs", name)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("error: ")
-
-
-def test_another_judge_in_the_same_folder_is_refused(command: Command, debate: Debate) -> None:
-    arguments = (CLAIM, *debate.flags, "--out", "kept")
-    command(*arguments)
-    code, out, err = command(*arguments, "--role", f"judge={debate.server.model},{debate.server.model}")
-    assert (code, out) == (2, "")
-    assert "--reuse kept" in err
 
 
 def test_the_claim_from_standard_input(command: Command, debate: Debate, monkeypatch: pytest.MonkeyPatch) -> None:
     def piped(raw: bytes) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
-        return command("-", *debate.flags, "--format", "json")
+        return command("check", "-", *debate.flags, "--format", "json")
 
     code, out, _ = piped("Une br\u00fccke\nopened.\n".encode())
     assert (code, json.loads(out)["claim"]) == (0, "Une br\u00fccke\nopened.")
@@ -238,16 +209,8 @@ def test_the_claim_from_standard_input(command: Command, debate: Debate, monkeyp
     assert piped(b" \n")[2] == "error: the claim is empty: say what is to be checked\n"
 
 
-def test_a_budget_stops_it_and_a_larger_one_goes_on(command: Command, debate: Debate) -> None:
-    arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
-    code, out, err = command(*arguments, "--max-tokens", "10")
-    assert (code, out) == (4, "")
-    assert "stopped: --max-tokens 10" in err
-    assert command(*arguments, "--max-tokens", "100000")[0] == 0
-
-
 def test_without_any_evidence_the_verdict_says_so(command: Command, debate: Debate) -> None:
-    code, out, _ = command(CLAIM, *debate.flags, "--out", "kept")
+    code, out, _ = command("check", CLAIM, *debate.flags, "--out", "kept")
     assert (code, out.splitlines()[0]) == (0, "supported, confidence 0.8 (the judge's own word), no evidence")
     assert "no-evidence" in out
     assert "Evidence ──" not in out
@@ -260,41 +223,22 @@ def test_without_any_evidence_the_verdict_says_so(command: Command, debate: Deba
     assert found.confidence == pytest.approx(0.8)
 
 
-def test_a_debater_that_never_says_agree_or_deny(command: Command, debate: Debate) -> None:
-    debate.debater = lambda step, user: "It depends on what opening means."
-    code, out, _ = command(CLAIM, "--docs", "notes.txt", *debate.flags)
-    said = plain(out)
-    assert code == 0, "the judges decide"
-    assert "max turns after 5 messages" in said
-    assert "flags stance-unknown" in said
-    assert said.count("says neither AGREE nor DENY to the claim: stance unknown") == 5
-
-
 @pytest.mark.parametrize("role", ["judge", "debater"])
 def test_a_check_without_a_verdict_fails_and_can_be_tried_again(command: Command, debate: Debate, role: str) -> None:
     arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
     usual = getattr(debate, role)
     setattr(debate, role, lambda step, user: "")
-    code, out, err = command(*arguments)
+    code, out, err = command("check", *arguments)
     assert (code, out.splitlines()[0][:13]) == (3, "not checked: ")
     assert "--retry-failed gives a new attempt" in err
     setattr(debate, role, usual)
-    assert command(*arguments)[0] == 3, "a failure lasts"
-    assert command(*arguments, "--retry-failed")[0] == 0
-
-
-def test_a_judge_whose_reply_cannot_be_read_is_missing(command: Command, debate: Debate) -> None:
-    debate.judge = lambda step, user: "I would rather not judge." if "/judge/1" in step else ruling(0)
-    judges = ("--role", f"judge={debate.server.model},{debate.server.model}")
-    code, out, _ = command(CLAIM, "--docs", "notes.txt", *debate.flags, *judges)
-    assert code == 5
-    assert "judges-missing" in out
-    assert "judge/1: missing: unparsable" in plain(out)
+    assert command("check", *arguments)[0] == 3, "a failure lasts"
+    assert command("check", *arguments, "--retry-failed")[0] == 0
 
 
 def test_instructions_in_a_document_stay_evidence(command: Command, debate: Debate) -> None:
     Path("planted.txt").write_text(f"The bridge opened in 1932. {PLANTED}")
-    assert command(CLAIM, "--docs", "planted.txt", *debate.flags, "--set", "evidence.shown=shared")[0] == 0
+    assert command("check", CLAIM, "--docs", "planted.txt", *debate.flags, "--set", "evidence.shown=shared")[0] == 0
     for mark in ("debater", "judge"):
         for system, user in debate.messages(mark):
             assert "IGNORE" not in system
@@ -305,25 +249,11 @@ def test_instructions_in_a_document_stay_evidence(command: Command, debate: Deba
             assert user.startswith(f"<claim>\n{CLAIM}\n</claim>")
 
 
-def test_a_document_of_a_hundred_pages(command: Command) -> None:
-    Path("long.pdf").write_bytes(made_pdf([f"Item {number} weighs {3 * number} grams." for number in range(1, 101)]))
-    _, out, _ = command("Item 50 weighs 150 grams.", "--docs", "long.pdf", "-q", "--format", "json")
-    nearest = json.loads(out)["evidence"][0]
-    assert (nearest["document"], nearest["page"], nearest["text"]) == ("long.pdf", 50, "Item 50 weighs 150 grams.")
-
-
 BAD = {
     "empty.txt": b"",
-    "blank.md": b" \n",
-    "bytes.txt": b"\0\1",
-    "sheet.docx": b"PK",
-    "broken.pdf": b"%PDF-1.7 and no more",
     "locked.pdf": made_pdf(["The bridge."], password="secret"),
-    "scan.pdf": made_pdf(["", ""]),
-    "moving.gif": gif(3),
-    "still.gif": gif(1),
+    "moving.gif": gif(),
     "cut.png": png((200, 200))[:-40],
-    "text.png": b"hello",
     "empty.png": b"",
     "huge.png": png((8000, 8000)),
 }
@@ -333,17 +263,12 @@ BAD = {
     ("arguments", "complaint"),
     [
         (("--docs", "empty.txt"), "'empty.txt'"),
-        (("--docs", "blank.md"), "'blank.md'"),
-        (("--docs", "bytes.txt"), "'bytes.txt'"),
-        (("--docs", "sheet.docx"), "--docs sheet.docx: "),
+        (("--docs", "~nobody-of-this-name/a.txt"), "~nobody"),
+        (("--docs", f"{'n' * 300}.txt"), "nnn"),
         (("--docs", "none.txt"), "--docs none.txt: "),
-        (("--docs", "broken.pdf"), "'broken.pdf': the PDF is broken"),
         (("--docs", "locked.pdf"), "'locked.pdf': the PDF is encrypted"),
-        (("--docs", "scan.pdf"), "'scan.pdf' has no text"),
         (("--image", "moving.gif"), "moving.gif: "),
-        (("--image", "still.gif"), "still.gif: "),
         (("--image", "cut.png"), "cut.png: "),
-        (("--image", "text.png"), "text.png: "),
         (("--image", "empty.png"), "empty.png: "),
         (("--image", "huge.png"), "huge.png: 8000 x 8000 pixels"),
         (("--image", "none.png"), "none.png: "),
@@ -360,7 +285,7 @@ def test_bad_input_is_said_in_a_line_and_nothing_is_written(
 ) -> None:
     for name, data in BAD.items():
         Path(name).write_bytes(data)
-    code, out, err = command(CLAIM, *arguments, "-q")
+    code, out, err = command("check", CLAIM, *arguments, "-q")
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
     assert complaint in err

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +21,6 @@ from openai_server import ANSWERS_ONLY_THE_PROBE, simulated_server, stats_of
 
 from moot.actors.log import configure_json, configure_terminal, safe_to_show
 from moot.actors.record.tables import read_table
-from moot.deploy.cli import main as cli
 from moot.deploy.cli.run import tell_interrupted
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import flags_of
@@ -31,88 +30,45 @@ from moot.deploy.running.progress import BarListener, LineListener, Pace, figure
 from moot.deploy.running.run import RunOptions
 from moot.protocols.errors import ConfigError
 
-COMMANDS = [
-    "run",
-    "ablate",
-    "debate",
-    "judge",
-    "show",
-    "calibrate",
-    "compare",
-    "decide",
-    "models",
-    "encoders",
-    "tasks",
-    "protocols",
-    "simulate",
-]
 INLINE = ["run", "--engine", "inline", "--quiet"]
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+Command = Callable[..., tuple[int, str, str]]
 
 
-def moot(*arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of a command, in this process."""
-    monkeypatch.setattr(sys, "argv", ["moot", *arguments])
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
-
-
-def test_every_command_has_help(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for command in COMMANDS:
-        code, out, _ = moot(command, "--help", capsys=capsys, monkeypatch=monkeypatch)
-        assert (code, f"moot {command} [OPTIONS]" in out) == (0, True), command
-
-
-def test_the_command_is_installed() -> None:
-    done = subprocess.run([sys.executable, "-m", "moot", "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("moot ")
-
-
-def test_lists(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for command, name in (
+def test_lists(command: Command) -> None:
+    for listed, name in (
         ("models", "simulated"),
         ("encoders", "hashed-ngrams"),
         ("tasks", "boolq:PATH"),
         ("protocols", "majority-vote"),
     ):
-        code, out, _ = moot(command, capsys=capsys, monkeypatch=monkeypatch)
+        code, out, _ = command(listed)
         assert code == 0
         assert name in out
 
 
-def test_the_main_job_and_what_is_shown_of_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, out, err = moot("run", "--engine", "inline", capsys=capsys, monkeypatch=monkeypatch)
+def test_the_main_job_and_what_is_shown_of_it(command: Command) -> None:
+    code, out, err = command("run", "--engine", "inline")
     assert code == 0
     assert "simulated" in out
     assert "runs/selene-sample-s0" in out
     assert "moot show runs/selene-sample-s0" in out
     assert "72 cases" in err
-    code, out, err = moot("run", "--engine", "inline", capsys=capsys, monkeypatch=monkeypatch)
+    code, out, err = command("run", "--engine", "inline")
     assert (code, "nothing left to do" in err) == (0, True)
-    code, out, _ = moot("show", "runs/selene-sample-s0", "--format", "json", capsys=capsys, monkeypatch=monkeypatch)
+    code, out, _ = command("show", "runs/selene-sample-s0", "--format", "json")
     assert (code, json.loads(out)["cases"], json.loads(out)["simulated"]) == (0, 72, True)
-    code, out, _ = moot("show", "runs/selene-sample-s0", "sample-001", capsys=capsys, monkeypatch=monkeypatch)
+    code, out, _ = command("show", "runs/selene-sample-s0", "sample-001")
     assert code == 0
     assert "sample-001" in out
 
 
-def test_protocols_are_compared_in_one_command(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_protocols_are_compared_in_one_command(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["selene", "always-debate", "single-agent", "majority-vote"]
     monkeypatch.setenv("COLUMNS", "80")
     more = ["--agents", "3", "--limit", "10", "--role", "judge=simulated", "--out", "all"]
-    code, out, _ = moot(*INLINE, "--protocol", ",".join(names), *more, capsys=capsys, monkeypatch=monkeypatch)
+    code, out, _ = command(*INLINE, "--protocol", ",".join(names), *more)
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
     for name in names:
@@ -147,9 +103,9 @@ def test_the_bare_command_finds_a_protocol_in_the_current_folder(engine: str, tm
     assert "skipped" not in done.stderr
 
 
-def test_the_help_says_the_defaults(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_says_the_defaults(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    _, shown, _ = moot("run", "--help", capsys=capsys, monkeypatch=monkeypatch)
+    _, shown, _ = command("run", "--help")
     assert "(simulated)]" not in shown
     assert "…" not in shown
     said = {line.split()[1].removeprefix("--"): line for line in shown.splitlines() if line.startswith("│ --")}
@@ -159,43 +115,24 @@ def test_the_help_says_the_defaults(capsys: pytest.CaptureFixture[str], monkeypa
         assert f"(default: {default})" in line or f"{default} (the default)" in line, name
 
 
-def test_nobody_waits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    moot(*INLINE, "--limit", "1", "--out", "run", capsys=capsys, monkeypatch=monkeypatch)
-    code, out, err = moot("decide", "run", capsys=capsys, monkeypatch=monkeypatch)
+def test_nobody_waits(command: Command) -> None:
+    command(*INLINE, "--limit", "1", "--out", "run")
+    code, out, err = command("decide", "run")
     assert (code, out, err) == (0, "", "no debate waits for a person\n")
 
 
-def test_another_model_is_another_run_and_its_key_is_asked_for(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    moot(*INLINE, "--limit", "1", capsys=capsys, monkeypatch=monkeypatch)
-    more = ("--limit", "1", "--model", "openai/gpt-4o-mini")
-    code, _, err = moot(*INLINE, *more, capsys=capsys, monkeypatch=monkeypatch)
-    assert code == 2
-    assert "OPENAI_API_KEY" in err
-
-
-def test_calibrate_and_compare(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    moot(*INLINE, "--set", "both_branches=true", "--out", "both", capsys=capsys, monkeypatch=monkeypatch)
-    code, out, _ = moot("calibrate", "both", capsys=capsys, monkeypatch=monkeypatch)
-    assert (code, "tau_d" in out) == (0, True)
-    code, out, _ = moot("compare", "both", "both", "--format", "json", capsys=capsys, monkeypatch=monkeypatch)
-    assert (code, len(json.loads(out)["rows"])) == (0, 2)
-
-
-def test_yaml_and_flags(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yaml_and_flags(command: Command) -> None:
     Path("mine.yaml").write_text("engine: inline\nlimit: 5\nseed: 3\nset: {debate.max_rounds: 1}\n")
-    code, _, _ = moot("run", "mine.yaml", "--seed", "4", "-q", "--out", "x", capsys=capsys, monkeypatch=monkeypatch)
+    code, _, _ = command("run", "mine.yaml", "--seed", "4", "-q", "--out", "x")
     assert code == 0
-    code, _, err = moot("run", "x/run.yaml", capsys=capsys, monkeypatch=monkeypatch)
+    code, _, err = command("run", "x/run.yaml")
     assert (code, "nothing left to do" in err) == (0, True)
-    code, _, err = moot("run", "x/run.yaml", "--seed", "5", capsys=capsys, monkeypatch=monkeypatch)
+    code, _, err = command("run", "x/run.yaml", "--seed", "5")
     assert (code, "seed: was 4, now 5" in err) == (2, True)
 
 
-def test_dry_run_writes_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    code, out, _ = moot("run", "--dry-run", "--limit", "10", capsys=capsys, monkeypatch=monkeypatch)
+def test_dry_run_writes_nothing(command: Command) -> None:
+    code, out, _ = command("run", "--dry-run", "--limit", "10")
     assert code == 0
     assert "cases     10" in out
     assert "40 to 180" in out
@@ -287,16 +224,14 @@ def test_the_time_left_is_that_of_the_pace_and_unknown_without_one() -> None:
         (["--protocol", "single-agent", "--agents", "3"], "`agents`"),
     ],
 )
-def test_bad_input_is_one_line_and_writes_nothing(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_one_line_and_writes_nothing(arguments: list[str], message: str, command: Command) -> None:
     good = '{"question": "q", "answer": true, "passage": "p"}'
     Path("bad.jsonl").write_text(f"{good}\n{good.replace('true', '3')}\n")
     Path("limits.yaml").write_text("requests_per_min: 0\n")
     Path("full").mkdir()
     Path("full/notes.txt").touch()
     before = sorted(Path.cwd().rglob("*"))
-    code, out, err = moot(*INLINE, *arguments, capsys=capsys, monkeypatch=monkeypatch)
+    code, out, err = command(*INLINE, *arguments)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
     assert err.count("\n") == 1
@@ -313,9 +248,7 @@ def test_a_bound_of_no_money_is_for_models_that_cost_nothing() -> None:
     assert prepare(RunConfig(max_cost_usd=0)).config.max_cost_usd == 0
 
 
-def test_other_commands_refuse_bad_input_alike(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_commands_refuse_bad_input_alike(command: Command) -> None:
     for arguments in (
         ["show", "nowhere"],
         ["calibrate", "nowhere"],
@@ -325,10 +258,10 @@ def test_other_commands_refuse_bad_input_alike(
         ["simulate", "--competence", "7"],
         ["simulate", "--task", "boolq:absent"],
     ):
-        code, _, err = moot(*arguments, capsys=capsys, monkeypatch=monkeypatch)
+        code, _, err = command(*arguments)
         assert (arguments, code, err.count("\n")) == (arguments, 2, 1)
-    assert moot("run", "--no-such-flag", capsys=capsys, monkeypatch=monkeypatch)[0] == 2
-    assert moot("fly", capsys=capsys, monkeypatch=monkeypatch)[0] == 2
+    assert command("run", "--no-such-flag")[0] == 2
+    assert command("fly")[0] == 2
 
 
 CASES = 12
@@ -396,12 +329,7 @@ def test_an_interrupted_run_that_has_not_begun_says_so(tmp_path: Path, capsys: p
     ],
 )
 def test_a_run_that_is_stopped_goes_on_with_the_same_command(
-    slow: Slow,
-    tmp_path: Path,
-    number: int,
-    engine: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    slow: Slow, tmp_path: Path, number: int, engine: str, command: Command
 ) -> None:
     """Ray takes SIGTERM for itself when it starts, and ends a process at it with a stack of its own."""
     first = slow.start(engine)
@@ -416,7 +344,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_command(
     assert 0 < done_before < CASES
     paid = set(read_table(tmp_path / "run", "turns", ["reply_id"])["reply_id"].to_pylist())
     slow.waits_no_more()
-    code, _, err = moot(*slow.command(), capsys=capsys, monkeypatch=monkeypatch)
+    code, _, err = command(*slow.command())
     assert code == 0, err
     verdicts = Counter(read_table(tmp_path / "run", "verdicts")["case_id"].to_pylist())
     assert len(verdicts) == CASES
@@ -448,7 +376,7 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
+    "words",
     [
         [*INLINE, "--task", "boolq:{}"],
         [*INLINE, "--model", "{}#m"],
@@ -459,11 +387,9 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
         ["{}"],
     ],
 )
-def test_no_secret_of_an_address_is_printed(
-    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_secret_of_an_address_is_printed(words: list[str], command: Command) -> None:
     address = "https://jane:hunter2000@127.0.0.1:9/cases.csv?sig=canary2000"
-    code, out, err = moot(*(each.format(address) for each in command), capsys=capsys, monkeypatch=monkeypatch)
+    code, out, err = command(*(each.format(address) for each in words))
     assert (code, err[:7]) == (2, "error: ")
     assert "2000" not in out + err
 

@@ -10,7 +10,7 @@ import yaml
 
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.bindings import bind_roles
-from moot.deploy.running.config import RunConfig, nested, read_yaml
+from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_roles, parse_settings
 from moot.deploy.running.places import default_out, run_folder
 from moot.deploy.running.prepare import prepare
@@ -150,11 +150,6 @@ def test_agents_ask_for_alternatives_where_the_protocol_needs_them() -> None:
     assert without["agent"][0].top_logprobs is None
 
 
-def test_a_role_that_the_protocol_does_not_ask_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'juge'"):
-        prepare(RunConfig(roles={"juge": [{}]}))
-
-
 def test_the_default_folder_is_the_same_for_the_same_command() -> None:
     assert prepare(RunConfig(seed=4)).config.out == "runs/selene-sample-s4"
     assert default_out("my.module:Class", "mine", 0) == "runs/my.module-Class-mine-s0"
@@ -213,12 +208,3 @@ def test_what_may_change_while_a_run_goes_on() -> None:
     judge = {"timeout_s": 5, "api_key_env": "MINE"}
     second = RunConfig.build(first, {**other, "retry_failed": True, "roles": {"judge": judge}})
     assert list(differences(describe(prepare(first)), describe(prepare(second)))) == []
-
-
-def test_an_empty_file_and_a_record_are_read(tmp_path: Path) -> None:
-    assert read_yaml(written(tmp_path, "")) == {}
-    assert read_yaml(written(tmp_path, "schema_version: 1\nseed: 2\nsessions: []\nmodels: {}")) == {"seed": 2}
-
-
-def test_dotted_and_nested_settings_are_one_tree() -> None:
-    assert nested({"a.b.c": 1, "a": {"b.d": 2}, "e": [3]}) == {"a": {"b": {"c": 1, "d": 2}}, "e": [3]}

@@ -20,7 +20,7 @@ from ray.exceptions import RayTaskError
 
 import moot
 from moot.actors.record.tables import read_table
-from moot.protocols.errors import ConfigError, RunMismatch
+from moot.protocols.errors import ConfigError
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.filterwarnings("ignore:::ray.data.context")]
 
@@ -140,18 +140,6 @@ def test_columns_are_refused_before_anything_is_paid_for(tmp_path: Path) -> None
     with pytest.raises(Exception, match="`answer`"):
         ds.map_batches(moot.DebateStage(out=tmp_path / "run")).take_all()
     assert not (tmp_path / "run").exists()
-
-
-def test_what_is_wrong_is_told_where_the_stage_is_made(tmp_path: Path) -> None:
-    moot.run(task="sample", limit=1, engine="inline", out=tmp_path / "other")
-    with pytest.raises(RunMismatch, match="another configuration"):
-        moot.DebateStage(seed=5, out=tmp_path / "other")
-    rows: Any = CASES
-    with moot.DebateStage(out=tmp_path / "rows") as stage, pytest.raises(ConfigError, match="not a list"):
-        moot.debate_dataset(rows, stage)
-    many: Any = 5
-    with pytest.raises(ConfigError, match="not 5"):
-        moot.debate_dataset(ray.data.from_items(CASES), many)
 
 
 def test_copies_have_ids_of_their_own_and_a_second_execution_has_the_same(tmp_path: Path) -> None:

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from moot.actors.record.tables import read_table
-from moot.deploy.cli import main as cli
 from moot.deploy.running.decide import waiting
 from moot.deploy.running.subject import Subject, debate_out
 
 SUBJECT = "Should cities ban cars?"
 
 
-class Moot:
-    """Runs commands in this process, in an empty folder."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        self._capsys, self._monkeypatch = capsys, monkeypatch
-
-    def __call__(self, *arguments: str, given: str = "") -> tuple[int, str, str]:
-        """Exit code, standard output and standard error."""
-        self._monkeypatch.setattr(sys, "argv", ["moot", *arguments])
-        self._monkeypatch.setattr(sys, "stdin", io.StringIO(given))
-        self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = self._capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-
-@pytest.fixture
-def moot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Moot:
-    """Commands in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    return Moot(capsys, monkeypatch)
+Command = Callable[..., tuple[int, str, str]]
 
 
 def _runs() -> list[str]:
@@ -47,14 +23,14 @@ def _runs() -> list[str]:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "md"])
-def test_it_prints_what_show_prints(form: str, moot: Moot) -> None:
+def test_it_prints_what_show_prints(form: str, command: Command) -> None:
     asked = ("debate", SUBJECT, "--labels", "Yes, No", "--set", "max_rounds=1", "--quiet", "--format", form)
-    code, out, err = moot(*asked)
+    code, out, err = command(*asked)
     assert (code, err) == (0, "")
     (name,) = _runs()
     assert name.startswith("socrasynth-should-cities-ban-cars-")
-    assert moot("show", f"runs/{name}", "question", "--format", form)[1] == out
-    assert moot(*asked) == (0, out, "")
+    assert command("show", f"runs/{name}", "question", "--format", form)[1] == out
+    assert command(*asked) == (0, out, "")
     (case,) = read_table(Path("runs") / name, "cases").to_pylist()
     assert (case["question"], case["labels"], case["gold"]) == (SUBJECT, ["Yes", "No"], None)
     assert len(yaml_sessions(name)) == 1, "the second command had nothing to do"
@@ -68,41 +44,41 @@ def yaml_sessions(name: str) -> list[object]:
     return sessions
 
 
-def test_given_facts_are_the_passage(moot: Moot) -> None:
+def test_given_facts_are_the_passage(command: Command) -> None:
     Path("facts.txt").write_text("Trams carry 300 people.\n")
     quick = ("--protocol", "single-agent", "--quiet", "--out", "d")
-    code, out, _ = moot("debate", SUBJECT, "--facts", "facts.txt", *quick, "--format", "json")
+    code, out, _ = command("debate", SUBJECT, "--facts", "facts.txt", *quick, "--format", "json")
     assert code == 0
     assert json.loads(out)["passage"] == "Trams carry 300 people."
-    assert "Trams carry 300 people." in moot("debate", SUBJECT, "--passage", "facts.txt", *quick)[1]
+    assert "Trams carry 300 people." in command("debate", SUBJECT, "--passage", "facts.txt", *quick)[1]
 
 
-def test_another_debate_of_the_same_subject(moot: Moot) -> None:
+def test_another_debate_of_the_same_subject(command: Command) -> None:
     """The same command comes back to the latest one; other facts, labels and seeds have folders of their own."""
     asked = ("debate", SUBJECT, "--quiet", "--protocol", "single-agent")
     for more, count in (((), 1), ((), 1), (("--new",), 2), ((), 2), (("--new",), 3), (("--seed", "1"), 4)):
-        assert moot(*asked, *more)[0] == 0
+        assert command(*asked, *more)[0] == 0
         assert len(_runs()) == count
     first = _runs()[0]
     assert _runs()[:3] == [first, f"{first}-2", f"{first}-3"]
     assert len(yaml_sessions(f"{first}-2")) == 1
     Path("facts.txt").write_text("Trams carry 300 people.")
-    assert moot(*asked, "--facts", "facts.txt")[0] == 0
-    assert moot(*asked, "--labels", "Yes,No")[0] == 0
+    assert command(*asked, "--facts", "facts.txt")[0] == 0
+    assert command(*asked, "--labels", "Yes,No")[0] == 0
     assert len(_runs()) == 6
 
 
-def test_another_configuration_is_told_the_flag_that_begins_another_debate(moot: Moot) -> None:
+def test_another_configuration_is_told_the_flag_that_begins_another_debate(command: Command) -> None:
     asked = ("debate", SUBJECT, "--quiet", "--protocol", "single-agent")
-    assert moot(*asked)[0] == 0
+    assert command(*asked)[0] == 0
     changed = (*asked, "--save-tokens", "none")
-    code, _, err = moot(*changed)
+    code, _, err = command(*changed)
     assert (code, err.count("\n")) == (2, 1)
     (run,) = _runs()
     assert f"Start a new one with --new --reuse runs/{run}: it pays only for what differs" in err
-    assert moot(*changed, "--new", "--reuse", f"runs/{run}")[0] == 0
+    assert command(*changed, "--new", "--reuse", f"runs/{run}")[0] == 0
     assert len(_runs()) == 2
-    code, _, err = moot(*changed, "--out", f"runs/{run}")
+    code, _, err = command(*changed, "--out", f"runs/{run}")
     assert code == 2
     assert "Start a new one with --out NEW --reuse" in err
 
@@ -135,9 +111,9 @@ def test_names_of_folders(tmp_path: Path) -> None:
         ((SUBJECT, "--agents", "0"), "--agents"),
     ],
 )
-def test_what_is_refused(arguments: tuple[str, ...], said: str, moot: Moot) -> None:
+def test_what_is_refused(arguments: tuple[str, ...], said: str, command: Command) -> None:
     Path("bytes.txt").write_bytes(b"\xff\xfe\x00")
-    code, out, err = moot("debate", *arguments)
+    code, out, err = command("debate", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
     assert said in err
@@ -145,7 +121,7 @@ def test_what_is_refused(arguments: tuple[str, ...], said: str, moot: Moot) -> N
     assert not Path("runs").exists()
 
 
-def test_decisions_by_the_beginnings_of_actions(moot: Moot) -> None:
+def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
     """A parked run is moderated with `moot decide` alone: forms are listed, shown, and answered with their texts."""
     run: tuple[str, ...] = (
         "run",
@@ -157,31 +133,31 @@ def test_decisions_by_the_beginnings_of_actions(moot: Moot) -> None:
         "--quiet",
     )
     run += ("--limit", "1", "--out", "run")
-    assert "moot decide run sample-001 go on | edit topics" in moot(*run)[2]
-    assert moot("decide", "run")[1] == "sample-001: Topics [go on|edit topics]\n"
-    out = moot("decide", "run", "sample-001")[1]
+    assert "moot decide run sample-001 go on | edit topics" in command(*run)[2]
+    assert command("decide", "run")[1] == "sample-001: Topics [go on|edit topics]\n"
+    out = command("decide", "run", "sample-001")[1]
     assert "2  edit topics (edits the text)" in out
     assert "\n  kappa 0.9" in out, "the body keeps its lines"
-    assert moot("decide", "run", "sample-001", "edit", "--text", "-", given="Cost\nPeace\n")[0] == 0
-    assert moot(*run)[0] == 0
-    assert moot("decide", "run", "sample-001", "go", "on")[0] == 0
-    assert moot(*run)[0] == 0
+    assert command("decide", "run", "sample-001", "edit", "--text", "-", given="Cost\nPeace\n")[0] == 0
+    assert command(*run)[0] == 0
+    assert command("decide", "run", "sample-001", "go", "on")[0] == 0
+    assert command(*run)[0] == 0
     for answer, why in (
         (("set",), "the action 'set kappa' needs a text"),
         (("e",), "may be any of edit topics, end"),
         (("shrug",), "unknown action 'shrug'"),
         (("set", "0.3", "--text", "0.4"), "the text is given twice"),
     ):
-        code, _, err = moot("decide", "run", "sample-001", *answer)
+        code, _, err = command("decide", "run", "sample-001", *answer)
         assert (code, why in err) == (2, True), err
     assert len(waiting("run")) == 1
-    assert "set kappa: 0.3 is recorded" in moot("decide", "run", "sample-001", "set", "kappa", "0.3")[1]
-    assert moot(*run)[0] == 0
-    assert "ask: and the trees? is recorded" in moot("decide", "run", "sample-001", "3", "and the trees?")[1]
-    assert moot(*run)[0] == 0
-    assert moot("decide", "run", "sample-001", "end")[0] == 0
-    assert moot(*run)[0] == 0
+    assert "set kappa: 0.3 is recorded" in command("decide", "run", "sample-001", "set", "kappa", "0.3")[1]
+    assert command(*run)[0] == 0
+    assert "ask: and the trees? is recorded" in command("decide", "run", "sample-001", "3", "and the trees?")[1]
+    assert command(*run)[0] == 0
+    assert command("decide", "run", "sample-001", "end")[0] == 0
+    assert command(*run)[0] == 0
     (verdict,) = read_table("run", "verdicts").to_pylist()
     assert json.loads(verdict["payload"]) == {"kappa": 0.3, "topics": "Cost\nPeace", "ended": True}
-    code, _, err = moot("decide", "run", "sample-001", "end")
+    code, _, err = command("decide", "run", "sample-001", "end")
     assert (code, "no debate waits for a person" in err) == (2, True)

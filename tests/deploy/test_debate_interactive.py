@@ -175,21 +175,6 @@ def test_ctrl_c_while_models_are_at_work_waits_for_them(server: ScriptedServer, 
 
 
 @pytest.mark.slow
-def test_a_second_ctrl_c_ends_it_at_once(server: ScriptedServer, tmp_path: Path) -> None:
-    server.gated = "/round/1/"
-    with Terminal(tmp_path, *_command(server)) as terminal:
-        terminal.types("go")
-        _until(lambda: len(_paid(server)) == 3)
-        terminal.child.sendcontrol("c")
-        terminal.sees("stopping: finishing calls under way")
-        terminal.child.sendcontrol("c")
-        assert terminal.ends()[0] == 130
-    server.gate.set()
-    converse(_ends_after_a_round, tmp_path, *_command(server))
-    assert _paid(server)["topics"] == 1
-
-
-@pytest.mark.slow
 def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedServer, tmp_path: Path) -> None:
     server.gated = "/round/1/"
     with Terminal(tmp_path, *_command(server)) as terminal:
@@ -203,18 +188,6 @@ def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedSe
         assert terminal.ends()[0] == 0
     assert _verdict(tmp_path)["payload"]["kappa"] == 0.5
     assert _paid(server) == _once(1)
-
-
-@pytest.mark.slow
-def test_a_second_terminal_is_refused(server: ScriptedServer, tmp_path: Path) -> None:
-    with Terminal(tmp_path, *_command(server)) as first:
-        first.sees("\n> ")
-        with Terminal(tmp_path, *_command(server)) as second:
-            code, shown = second.ends()
-        assert code == 2
-        assert "error: " in shown
-        first.child.sendline("quit")
-        assert first.ends()[0] == 0
 
 
 def test_without_a_terminal_nothing_begins(
@@ -267,29 +240,6 @@ def test_an_editor_is_given_the_draft(server: ScriptedServer, tmp_path: Path) ->
     missing = "no-such-editor"
     converse(person, tmp_path, *_command(server), EDITOR="true")
     assert _verdict(tmp_path)["payload"]["topics"].splitlines()[-2:] == ["Peace", "Trees"]
-
-
-def test_socrasynth_is_moderated(tmp_path: Path) -> None:
-    """The protocol that is debated unless another is named; its topics are a text to edit as it stands."""
-
-    def person(terminal: Terminal) -> None:
-        terminal.types("edit")
-        assert "6. Trees: who plants them" in terminal.types("go")
-        assert "Quality of the arguments" in terminal.types("set much")
-        assert "Not used: `set kappa` needs a number" in terminal.types("set 0.3")
-        terminal.types("ask Who pays?")
-        terminal.types("go on")
-        terminal.types("end")
-        code, shown = terminal.ends()
-        assert code == 0
-        assert "after the opening: ask (Who pays?)" in shown
-
-    editor = "sed -i '$aTrees: who plants them'"
-    converse(person, tmp_path, "debate", SUBJECT, "-i", "--out", "run", EDITOR=editor)
-    verdict = _verdict(tmp_path)
-    assert (verdict["how"], verdict["rounds"]) == ("ended-by-person", 1)
-    turns = {row["path"]: row for row in read_table(tmp_path / "run", "turns", ["template", "messages"]).to_pylist()}
-    assert "Who pays?" in str(turns["round/1/agent/0"])
 
 
 def test_socrasynth_without_an_editor(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,10 @@ from openai_server import simulated_server
 from typer.testing import CliRunner
 
 from moot.actors.models.interface import Capabilities, TokenLogprobs
-from moot.actors.models.resolve import MODELS, ModelBinding
+from moot.actors.models.resolve import ModelBinding
 from moot.deploy.cli.main import app
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.declared import NOTES, declared, in_one_line
+from moot.deploy.running.declared import declared, in_one_line
 from moot.deploy.running.doctor import Finding, examine, logprobs_finding
 from moot.deploy.running.doctor_protocol import ProtocolTrial, try_protocol
 from moot.protocols.errors import ConfigError
@@ -154,14 +153,6 @@ async def test_what_a_server_gives_of_log_probabilities_is_said() -> None:
     assert found["log-probabilities"].said.startswith("real: 2 alternatives")
 
 
-def test_the_limits_of_a_simulated_server_are_shown() -> None:
-    with simulated_server(None, rate_limit=60.0) as port:
-        result = CliRunner().invoke(app, ["doctor", "--model", f"http://127.0.0.1:{port}/v1#simulated"])
-    assert result.exit_code == 0, result.output
-    (line,) = (line for line in result.output.splitlines() if "limits seen" in line)
-    assert re.fullmatch(r"ok +limits seen +requests: \d+ of \d+ left", line)
-
-
 def test_what_cannot_be_used_is_exit_code_2_and_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOOT_TEST_KEY", "sk-very-secret-0123456789")
     dead = f"http://127.0.0.1:{unused_port()}/v1#m"
@@ -198,15 +189,6 @@ async def test_what_a_preset_says_reaches_the_debates() -> None:
         await try_protocol(model, RunConfig.build({"preset": "evince", "set": {"top_k": "many"}}), 1)
     alone = RunConfig.build({"preset": "evince", "set": {"agents": 1}})
     assert (await try_protocol(model, alone, 1)).finished == 1
-
-
-def test_models_lists_what_each_form_declares() -> None:
-    result = CliRunner().invoke(app, ["models"])
-    assert result.exit_code == 0
-    assert "anthropic/NAME" in result.output
-    assert "log-probabilities: no; pictures: yes" in result.output
-    assert result.output.count("    log-probabilities: ") == len(MODELS)
-    assert set(NOTES) < set(MODELS)
 
 
 def test_what_a_backend_declares_is_said_in_full() -> None:

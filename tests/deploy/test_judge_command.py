@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,11 +16,9 @@ from openai_server import ScriptedServer
 import moot
 from moot.actors.record.files import encode_file
 from moot.actors.record.tables import read_table
-from moot.deploy.cli import main as cli
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.judged import judging
 from moot.deploy.reading.summaries.judged_show import show_judging
-from moot.deploy.reading.summaries.summary import summarise
 
 FOLDER = "runs/judge-sample-replies-reasoning-s0"
 QUICK = ("judge", "sample-replies", "--engine", "inline", "--quiet")
@@ -40,21 +33,6 @@ Command = Callable[..., tuple[int, str, str]]
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command in this process; exit code, standard output and standard error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["moot", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return run
 
 
 def test_the_main_job_and_what_is_shown_of_it(command: Command) -> None:
@@ -119,13 +97,6 @@ def test_verdicts_without_an_assessment_are_no_success(command: Command) -> None
     code, out, err = command(*QUICK)
     assert (code, out) == (3, "")
     assert "12 verdicts" in err
-
-
-def test_another_rubric_in_the_same_folder_is_refused(command: Command) -> None:
-    assert command(*QUICK, "--out", "one")[0] == 0
-    code, _, err = command(*QUICK, "--out", "one", "--rubric", "factual")
-    assert code == 2
-    assert "rubric.dimensions" in err
 
 
 @pytest.mark.parametrize(
@@ -206,25 +177,6 @@ def test_a_judge_that_abstains_is_missing_and_never_0(
     assert "judge/0, pass 1, is missing: unparsable" in transcript
     verdicts = {row["case_id"]: row for row in read_table(Path("two"), "verdicts").to_pylist()}
     assert [verdicts[case]["failed"] for case in "ab"] == [False, True]
-
-
-def test_ctrl_c_and_the_same_command_again(command: Command, tmp_path: Path) -> None:
-    arguments = ["judge", "sample-replies", "--engine", "inline", "--out", "cut", "--passes", "2"]
-    arguments += ["--model", "simulated?latency_ms=200", "--max-open"]
-    begun = [sys.executable, "-m", "moot", *arguments, "2"]
-    started = subprocess.Popen(begun, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if (tmp_path / "cut" / "run.yaml").exists() and read_table(tmp_path / "cut", "verdicts").num_rows:
-            break
-        time.sleep(0.02)
-    os.kill(started.pid, signal.SIGINT)
-    _, err = started.communicate(timeout=60)
-    assert started.returncode == 130, err
-    assert "the same command goes on from here" in err
-    code, _, err = command(*arguments, "50")
-    assert code == 0, err
-    assert summarise(tmp_path / "cut").calls == 24, "nothing was paid for twice"
 
 
 def test_from_python_with_rows_a_rubric_as_data_and_nothing_kept() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -325,18 +324,3 @@ async def test_wrong_cases_and_configurations_are_refused(tmp_path: Path) -> Non
             await run.hold({"question": "why"})
     with pytest.raises(RunMismatch, match="seed"):
         await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=4)).open()
-
-
-async def test_a_served_simulated_model_has_the_answer_key_that_the_embedded_one_cannot_have(tmp_path: Path) -> None:
-    """As the page on Ray Data says: cases that come one by one bring no key to the processes that are up already."""
-    cases = list(islice(open_task("sample").cases(), 40))
-    options: dict[str, Any] = {"protocol": "single-agent", "set": {"gate.intrinsic": "none"}}
-
-    async def right(model: str) -> int:
-        async with opened(tmp_path / model[:4], model=model, **options) as run:
-            ends = await asyncio.gather(*(run.hold(labelled) for labelled in cases))
-        return sum(end.answer == labelled.gold for end, labelled in zip(ends, cases, strict=True))
-
-    with simulated_server(AnswerKey.from_cases(cases), seed=0) as port:
-        served = await right(f"http://127.0.0.1:{port}/v1#simulated?competence=0.95")
-    assert served >= 28 > 24 >= await right("simulated?competence=0.95")

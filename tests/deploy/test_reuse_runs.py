@@ -17,13 +17,11 @@ from openai_server import simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.trial import STEP_KEY
-from moot.actors.record.progress import Counts
 from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.plan_calls import plan
-from moot.deploy.running.progress import figures
 from moot.deploy.running.run import prepared_from, run
 from moot.protocols.errors import CapabilityMissing, ConfigError, RunMismatch
 from moot.protocols.tasks import open_task
@@ -59,11 +57,6 @@ def test_the_figures_of_a_run_that_paid_for_nothing(first: Path, tmp_path: Path)
     cost = transcript(again.path, "sample-007").cost
     assert (cost.calls, cost.tokens) == (0, 0)
     assert cost.tokens_reused == transcript(first, "sample-007").cost.tokens
-
-
-def test_the_bar_counts_apart() -> None:
-    assert figures(Counts(tokens_paid=5), gated=False) == "accuracy - | 5 tokens"
-    assert figures(Counts(tokens_paid=5, reused=2, tokens_reused=1234), gated=False).endswith("5 tokens | 1,234 reused")
 
 
 def test_only_what_differs_is_paid_for(first: Path, tmp_path: Path) -> None:
@@ -107,17 +100,6 @@ def test_what_cannot_be_reused(first: Path, tmp_path: Path) -> None:
     link.symlink_to(first)
     with pytest.raises(ConfigError, match="own folder"):
         run(first / "run.yaml", reuse=link)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_record_that_cannot_be_read_is_found_before_the_start(first: Path, tmp_path: Path) -> None:
-    (tmp_path / "bad" / "parts").mkdir(parents=True)
-    (tmp_path / "bad" / "turns").mkdir()
-    (tmp_path / "bad" / "run.yaml").write_text("schema_version: 1\n")
-    (tmp_path / "bad" / "turns" / "x.parquet").write_bytes(b"no Parquet")
-    (tmp_path / "bad" / "parts" / "x.json").write_text('{"tables": {"turns": "turns/x.parquet"}, "covers": []}')
-    with pytest.raises(ConfigError, match=r"--reuse .*bad"):
-        run(**SMALL, reuse=tmp_path / "bad", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -176,7 +176,7 @@ class _WithAnthropic(SimulatedServer):
 def simulated_server(key: AnswerKey | None, **options: Any) -> Iterator[int]:
     """`moot simulate` in a thread while inside, with a fake of Anthropic's service beside it; gives the port."""
     made = _WithAnthropic(SimulateOptions(**options), key)
-    server = _Threaded(lambda ready: serve(made, "127.0.0.1", 0, ready))
+    server = _Threaded(lambda ready: serve(made, "127.0.0.1", options.get("port", 0), ready))
     try:
         yield server.port
     finally:
