@@ -39,10 +39,6 @@ def debate() -> Iterator[Debate]:
         yield served
 
 
-def plain(text: str) -> str:
-    return " ".join(text.split())
-
-
 def packed(text: str) -> str:
     """Without white space: where a terminal breaks lines does not matter."""
     return "".join(text.split())
