@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer, unused_port
-from openai_server import simulated_server
+from aiohttp.test_utils import unused_port
+from openai_server import answers, served, simulated_server
 
 from moot.actors.encoders.endpoint import decode_reply
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
@@ -29,8 +27,6 @@ TEXTS = ["Can penguins fly?", "No.", "été 東京"]
 ROWS = np.array([[3.0, 4.0], [0.0, 1.0], [-1.0, 0.0]], np.float32)
 UNIT = np.array([[0.6, 0.8], [0.0, 1.0], [-1.0, 0.0]], np.float32)
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,30 +40,12 @@ def body_of(rows: np.ndarray[Any, Any], *, base64: bool = True) -> dict[str, Any
     return {"object": "list", "data": [{"index": i, "embedding": vector} for i, vector in enumerate(vectors)]}
 
 
+def made_at(url: str) -> Encoder:
+    return make_encoder(f"{url}#m", QUICK, api_key_env="MOOT_TEST_KEY")
+
+
 def read(body: object, count: int = 3) -> np.ndarray[Any, Any]:
     return decode_reply(body if isinstance(body, bytes) else json.dumps(body).encode(), count, key=KEY)
-
-
-@asynccontextmanager
-async def served(handler: Handler, key: str | None = "MOOT_TEST_KEY") -> AsyncIterator[Encoder]:
-    app = web.Application()
-    app.router.add_route("*", "/v1/{tail:.*}", handler)
-    server = TestServer(app)
-    await server.start_server()
-    made = make_encoder(f"{server.make_url('/v1')}#m", QUICK, api_key_env=key)
-    try:
-        yield made
-    finally:
-        await made.close()
-        await server.close()
-
-
-def answers(status: int, body: object) -> Handler:
-    async def handler(request: web.Request) -> web.Response:
-        await request.read()
-        return web.json_response(body, status=status)
-
-    return handler
 
 
 @pytest.mark.parametrize("base64", [True, False])
@@ -120,7 +98,7 @@ async def test_one_request_as_sent() -> None:
         sent = await request.json()
         return web.json_response(body_of(np.ones((len(sent["input"]), 4))))
 
-    async with served(handler) as made:
+    async with served(made_at, handler) as made:
         assert made.dimension is None
         found = await asyncio.gather(*(made.encode([text]) for text in TEXTS))
         assert made.dimension == 4
@@ -147,7 +125,7 @@ async def test_an_error_status_has_its_kind_and_is_tried_again_where_that_helps(
         calls += 1
         return web.json_response({"error": {"message": f"no: {KEY}"}}, status=status)
 
-    async with served(handler) as made:
+    async with served(made_at, handler) as made:
         with pytest.raises(EncoderFailed) as caught:
             await made.encode(["one"])
         assert (caught.value.kind, calls) == (kind, attempts)
@@ -162,7 +140,7 @@ async def test_a_server_that_gives_vectors_of_another_size_is_not_believed() -> 
     async def handler(request: web.Request) -> web.Response:
         return web.json_response(body_of(np.ones((1, next(sizes)))))
 
-    async with served(handler) as made:
+    async with served(made_at, handler) as made:
         await made.encode(["a"])
         await made.encode(["b"])
         with pytest.raises(EncoderFailed, match="vectors of 5 numbers"):
@@ -178,42 +156,11 @@ async def test_nobody_there_and_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     await nowhere.close()
 
     monkeypatch.delenv("MOOT_TEST_KEY")
-    async with served(answers(200, body_of(ROWS[:1]))) as made:
+    async with served(made_at, answers(200, body_of(ROWS[:1]))) as made:
         with pytest.raises(MissingKey, match="MOOT_TEST_KEY"):
             await made.check()
         with pytest.raises(EncoderFailed, match="MOOT_TEST_KEY"):
             await made.encode(["a"])
-
-
-async def test_a_cancelled_call_closes_its_connection() -> None:
-    closed, arrived = asyncio.Event(), asyncio.Event()
-
-    async def handler(request: web.Request) -> web.Response:
-        arrived.set()
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            closed.set()
-            raise
-        return web.Response()
-
-    app = web.Application()
-    app.router.add_post("/v1/embeddings", handler)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    made = make_encoder(f"http://127.0.0.1:{runner.addresses[0][1]}/v1#m", QUICK)
-    try:
-        call = asyncio.create_task(made.encode(["a"]))
-        async with asyncio.timeout(20):
-            await arrived.wait()
-            call.cancel()
-            await closed.wait()
-        assert call.cancelled()
-    finally:
-        await made.close()
-        await runner.cleanup()
 
 
 async def test_openai_by_name_goes_where_its_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 from collections.abc import Mapping
 
 import pytest
@@ -172,12 +171,6 @@ async def test_money_is_reserved_settled_and_refused() -> None:
     await gate.close()
 
 
-def test_a_spent_budget_crosses_a_process_boundary() -> None:
-    spent = BudgetSpent("usd", 3.0, 2.0)
-    again = pickle.loads(pickle.dumps(spent))
-    assert (str(again), again.args) == (str(spent), ("usd", 3.0, 2.0))
-
-
 @leaping
 async def test_calls_that_can_have_what_others_give_back_wait_for_it() -> None:
     desk = Desk(EndpointLimits(), {"tokens": 100.0})
@@ -204,26 +197,6 @@ async def test_a_small_call_is_not_refused_for_a_large_one() -> None:
         await asyncio.wait_for(large, 5.0)
     (await asyncio.wait_for(small, 5.0)).end("answered", spent={"usd": 0.1})
     await gate.close()
-
-
-@leaping
-async def test_as_many_calls_start_as_the_budget_holds() -> None:
-    desk = Desk(EndpointLimits(concurrency=100), {"usd": 10.0})
-    gate = desk.gate()
-    under_way = most = 0
-
-    async def call() -> None:
-        nonlocal under_way, most
-        admission = await gate.admit("m", Need(budgets={"usd": 1.0}))
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(0.05)
-        under_way -= 1
-        admission.end("answered", spent={"usd": 0.0})
-
-    await asyncio.wait_for(asyncio.gather(*(call() for _ in range(40))), 10.0)
-    await gate.close()
-    assert most == 10
 
 
 @leaping

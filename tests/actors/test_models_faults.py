@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 from aiohttp.test_utils import unused_port
 from openai_server import (
@@ -32,7 +27,7 @@ from openai_server import (
 
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.retry import RetryPolicy, call_with_retries
-from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.messages import Decoding, Message
 
 pytestmark = pytest.mark.usefixtures("certificates_read_once")
 
@@ -113,63 +108,7 @@ BROKEN = [
 ]
 
 
-@dataclass(frozen=True)
-class Odd:
-    """A reply that can be used, with something wrong about it, and what must hold of it."""
-
-    name: str
-    body: object
-    holds: Callable[[ModelReply], object]
-
-
-def tokens(*content: dict[str, Any]) -> dict[str, Any]:
-    return completion("".join(str(token["token"]) for token in content), logprobs={"content": list(content)})
-
-
-def token(text: str, logprob: object, *alternatives: tuple[str, object]) -> dict[str, Any]:
-    return {"token": text, "logprob": logprob, "top_logprobs": [{"token": t, "logprob": p} for t, p in alternatives]}
-
-
-def chosen(reply: ModelReply, *expected: float) -> bool:
-    assert reply.tokens is not None
-    return np.array_equal(reply.tokens.logprob, np.array(expected, np.float32), equal_nan=True)
-
-
-def listed(reply: ModelReply, *expected: float) -> bool:
-    """The first token's alternatives."""
-    assert reply.tokens is not None
-    return np.array_equal(reply.tokens.alt_logprob[0], np.array(expected, np.float32), equal_nan=True)
-
-
-def split_character() -> dict[str, Any]:
-    first, second = "é".encode()
-    content = [{**token("\ufffd", -1), "bytes": [first]}, {**token("\ufffd", -1), "bytes": [second]}]
-    return completion("é", logprobs={"content": content})
-
-
 NAN, INF = float("nan"), float("inf")
-ODD = [
-    Odd("no log-probabilities", completion(), lambda r: r.tokens is None),
-    Odd("null for log-probabilities", completion(logprobs=None), lambda r: r.tokens is None),
-    Odd("null for their list", completion(logprobs={"content": None}), lambda r: r.tokens is None),
-    Odd("an empty list beside a text", completion(logprobs={"content": []}), lambda r: r.tokens is None),
-    Odd("null for one", tokens(token("a", None)), lambda r: chosen(r, NAN)),
-    Odd("-9999", tokens(token("a", -9999.0, ("a", -9999.0))), lambda r: chosen(r, -INF) and listed(r, -INF, NAN)),
-    Odd("-inf", tokens(token("a", -INF, ("b", -INF))), lambda r: chosen(r, -INF) and listed(r, -INF, NAN)),
-    Odd("NaN", tokens(token("a", NAN, ("a", NAN))), lambda r: chosen(r, NAN) and listed(r, NAN, NAN)),
-    Odd("a probability above 1", tokens(token("a", 0.7)), lambda r: chosen(r, NAN)),
-    Odd(
-        "the chosen token is not listed", tokens(token("a", -3, ("b", -0.5), ("c", -1))), lambda r: listed(r, -0.5, -1)
-    ),
-    Odd("fewer alternatives than asked for", tokens(token("a", -3, ("a", -3))), lambda r: listed(r, -3, NAN)),
-    Odd("no alternatives", tokens(*TOKENS), lambda r: chosen(r, -0.1, -0.2) and listed(r, NAN, NAN)),
-    Odd("half characters", split_character(), lambda r: r.tokens and r.tokens.tokens == ["", "é"]),
-    Odd("cut at its length", completion("No", finish_reason="length"), lambda r: r.finish_reason == "length"),
-    Odd("no finish reason", completion("No", finish_reason=None), lambda r: r.finish_reason == ""),
-    Odd("no usage", completion() | {"usage": None}, lambda r: r.usage == Usage()),
-    Odd("usage without the reply's", completion() | {"usage": {"prompt_tokens": 3}}, lambda r: r.usage == Usage(3)),
-    Odd("an empty text", completion(""), lambda r: r.text == ""),
-]
 
 
 async def failure(make: MakeModel, handler: Handler, decoding: Decoding = DECODING) -> ModelError:
@@ -204,14 +143,6 @@ async def test_broken_http(make: MakeModel, name: str, answer: bytes, kind: str)
             await model.complete(MESSAGES, DECODING, step_key="c/1/a")
     assert (caught.value.kind, caught.value.may_be_billed) == (kind, True)
     assert "400, message" not in caught.value.message, "no server answered that"
-
-
-@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.name)
-async def test_a_reply_with_something_wrong(make: MakeModel, odd: Odd) -> None:
-    async with served(make, answers(200, odd.body)) as model:
-        reply = await model.complete(MESSAGES, WITH_LOGPROBS, step_key="c/1/a")
-    assert odd.holds(reply)
-    assert reply.limits is None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
@@ -251,16 +182,6 @@ async def test_a_deadline_closes_the_connection_of_a_server_that_never_answers(m
             async with deadline_after(asked):
                 await model.complete(MESSAGES, DECODING, step_key="c/1/a")
         await asyncio.wait_for(gone.wait(), 10)
-
-
-async def test_a_clock_that_jumps_changes_nothing(make: MakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    jumps = itertools.cycle([0.0, 9e8, 1.8e9, 3e9])
-    monkeypatch.setattr(time, "time", lambda: next(jumps))
-    policy = RetryPolicy(max_attempts=3, total_s=20.0, base_s=0.0)
-    async with served(make, answers(429, error("wait"), {"retry-after-ms": "1"})) as model:
-        with pytest.raises(ModelError) as caught:
-            await call_with_retries(policy, lambda: model.complete(MESSAGES, DECODING, step_key="c/1/a"))
-    assert (caught.value.kind, caught.value.retry_after_s) == ("rate_limited", 0.001)
 
 
 async def test_storms_of_429_and_500_cost_nothing_twice(make: MakeModel) -> None:

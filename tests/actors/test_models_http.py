@@ -140,13 +140,6 @@ async def test_key_is_missing(make: MakeModel, monkeypatch: pytest.MonkeyPatch) 
         await model.complete(MESSAGES, DECODING, step_key="c/1/a")
 
 
-async def test_key_that_cannot_be_sent(make: MakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOOT_TEST_KEY", f"{KEY}\nX-Evil: 1")
-    with pytest.raises(MissingKey) as caught:
-        await make("http://127.0.0.1:9/v1").check()
-    assert KEY not in str(caught.value)
-
-
 async def test_lone_surrogate_is_a_failed_request(make: MakeModel) -> None:
     with pytest.raises(ModelError) as caught:
         await make("http://127.0.0.1:9/v1").complete([Message("user", "\ud800")], DECODING, step_key="c")
@@ -217,14 +210,6 @@ async def test_probe(make: MakeModel, handler: Handler, expected: bool) -> None:
     async with served(make, handler) as model:
         profile, given = await probe(model, Trial(WITH_LOGPROBS, 5.0, needs_logprobs=True))
     assert (profile.schemas, given) == ("free", expected)
-
-
-@pytest.mark.parametrize(("status", "said"), [(401, "HTTP 401"), (404, "HTTP 404"), (400, "HTTP 400")])
-async def test_probe_refuses_what_every_call_would_meet(make: MakeModel, status: int, said: str) -> None:
-    async with served(make, answers(status, {"error": {"message": f"no {KEY}"}})) as model:
-        with pytest.raises(ModelUnavailable, match=said) as caught:
-            await probe(model, Trial(DECODING, 5.0))
-    assert KEY not in str(caught.value)
 
 
 async def test_probe_of_a_server_that_never_answers(make: MakeModel) -> None:

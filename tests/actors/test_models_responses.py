@@ -91,11 +91,6 @@ def test_a_request_with_all_that_a_role_may_say() -> None:
     assert (body["model"], body["store"]) == ("gpt-5-pro", True)
 
 
-def test_a_lone_surrogate_is_no_request() -> None:
-    with pytest.raises(ModelError, match="surrogate"):
-        sent([Message("user", "\ud800")], ASKED)
-
-
 def test_reasoning_and_commentary_are_kept_apart_from_the_reply() -> None:
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "It rained."}], "content": None}
     aside = {**said("I look it up.", logprobs=[token("I")]), "phase": "commentary"}
@@ -106,13 +101,6 @@ def test_reasoning_and_commentary_are_kept_apart_from_the_reply() -> None:
     assert reply.tokens is not None
     assert reply.tokens.tokens == ["Y", "es"]
     np.testing.assert_allclose(reply.tokens.alt_logprob, [[-0.5, -2.0]] * 2)
-
-
-def test_tokens_that_split_a_character_are_read_from_their_bytes() -> None:
-    halves = [token("\ufffd") | {"bytes": [0xC3]}, token("\ufffd") | {"bytes": [0xA9]}]
-    reply = read(response(said("é", logprobs=halves)))
-    assert reply.tokens is not None
-    assert reply.tokens.tokens == ["", "é"]
 
 
 def test_log_probabilities_that_were_not_asked_for_or_not_given() -> None:
@@ -127,13 +115,6 @@ def test_log_probabilities_that_were_not_asked_for_or_not_given() -> None:
 def test_a_response_that_is_cut_says_why(reason: str | None, finish: str) -> None:
     cut = response(said("Ye"), status="incomplete", incomplete_details=reason and {"reason": reason})
     assert read(cut).finish_reason == finish
-
-
-def test_a_response_that_was_all_reasoning_is_an_empty_reply_that_was_cut() -> None:
-    reply = read(
-        response({"type": "reasoning"}, status="incomplete", incomplete_details={"reason": "max_output_tokens"})
-    )
-    assert (reply.text, reply.finish_reason) == ("", "length")
 
 
 REFUSED = response({"type": "message", "content": [{"type": "refusal", "refusal": "I would rather not."}]})

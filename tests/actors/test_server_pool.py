@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer, unused_port
-from openai_server import DECODING, MESSAGES, completion
+from aiohttp.test_utils import unused_port
+from openai_server import DECODING, MESSAGES, completion, serving
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, make_model
@@ -34,6 +34,8 @@ class Servers:
         self.now = 100.0
 
     async def handle(self, number: int, request: web.Request) -> web.Response:
+        if request.method == "GET":
+            return await self.models()
         self.calls[number] += 1
         self.arrived.set()
         if self.calls.total() == self.awaited:
@@ -43,7 +45,7 @@ class Servers:
             return web.json_response({"error": {"message": "out of order"}}, status=500)
         return web.json_response(completion())
 
-    async def models(self, request: web.Request) -> web.Response:
+    async def models(self) -> web.Response:
         if not self.lists_models:
             await self.gate.wait()
         return web.json_response({"data": [{"id": "m"}]})
@@ -54,13 +56,7 @@ async def pool(servers: Servers, count: int = 2) -> AsyncIterator[ServerPool]:
     async with AsyncExitStack() as stack:
         urls = []
         for number in range(count):
-            app = web.Application()
-            app.router.add_get("/v1/models", servers.models)
-            app.router.add_post("/v1/chat/completions", partial(servers.handle, number))
-            server = TestServer(app)
-            await server.start_server()
-            stack.push_async_callback(server.close)
-            urls.append(str(server.make_url("/v1")))
+            urls.append(await stack.enter_async_context(serving(partial(servers.handle, number))))
         model = ServerPool(urls, "m", clock=lambda: servers.now)
         stack.push_async_callback(model.close)
         yield model

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
-from aiohttp.test_utils import TestServer
-from openai_server import completion
+from openai_server import completion, serving
 
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.resolve import ModelBinding
@@ -55,12 +54,9 @@ class Particular:
 @pytest.fixture
 async def particular() -> AsyncIterator[tuple[Particular, str]]:
     """The server, and a model of it."""
-    served, app = Particular(), web.Application()
-    app.router.add_post("/v1/chat/completions", served.handle)
-    server = TestServer(app)
-    await server.start_server()
-    yield served, f"{server.make_url('/v1')}#m"
-    await server.close()
+    served = Particular()
+    async with serving(served.handle, "POST") as url:
+        yield served, f"{url}#m"
 
 
 async def hold(out: Path, model: str, limit: int, **options: Any) -> Any:
@@ -145,12 +141,9 @@ class Choosy:
 @pytest.fixture
 async def choosy() -> AsyncIterator[tuple[Choosy, str]]:
     """The server, and a model of it."""
-    served, app = Choosy(), web.Application()
-    app.router.add_post("/v1/chat/completions", served.handle)
-    server = TestServer(app)
-    await server.start_server()
-    yield served, f"{server.make_url('/v1')}#m"
-    await server.close()
+    served = Choosy()
+    async with serving(served.handle, "POST") as url:
+        yield served, f"{url}#m"
 
 
 async def gated(out: Path, model: str, limit: int, **settings: Any) -> Any:

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 import yaml
 from aiohttp import web
-from aiohttp.test_utils import TestServer
+from openai_server import serving
 
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.models.trial import STEP_KEY
@@ -53,10 +53,9 @@ def _certificates_read_once() -> Iterator[None]:
 @pytest.fixture
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[OnlyResponses, str]]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
-    handler, app = OnlyResponses(), web.Application()
-    app.router.add_route("*", "/v1/{tail:.*}", handler.answer)
-    async with TestServer(app) as server:
-        yield handler, str(server.make_url("/v1"))
+    handler = OnlyResponses()
+    async with serving(handler.answer) as url:
+        yield handler, url
 
 
 async def hold(out: Path, url: str, limit: int = 2, **role: Any) -> Any:

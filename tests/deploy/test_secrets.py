@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from openai_server import completion, threaded
 
 from moot.actors.record.schema import TABLES
 from moot.actors.record.tables import read_table
@@ -54,34 +53,14 @@ def spiteful_server() -> Iterator[tuple[int, set[str]]]:
             return web.json_response({"data": []})
         calls[key] += 1
         if calls[key] <= FINE[key]:
-            choice = {"message": {"role": "assistant", "content": GOOD}, "finish_reason": "stop"}
-            usage = {"prompt_tokens": 5, "completion_tokens": 5}
-            return web.json_response({"choices": [choice], "usage": usage})
+            return web.json_response(completion(GOOD))
         status = (400, 401, 403, 429, 500, 200)[calls[key] % 6]
         repeated.add(key)
         echo = {"error": {"message": f"you sent {sent}, which is {key}"}}
         return web.json_response(echo, status=status, headers={"x-echo": sent, "Retry-After": "0"})
 
-    loop = asyncio.new_event_loop()
-    application = web.Application()
-    application.router.add_route("*", "/v1/{tail:.*}", handler)
-    runner = web.AppRunner(application)
-
-    async def start() -> int:
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        return int(runner.addresses[0][1])
-
-    port = loop.run_until_complete(start())
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
+    with threaded(handler) as port:
         yield port, repeated
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
-        loop.close()
 
 
 @pytest.mark.slow

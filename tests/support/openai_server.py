@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -23,7 +23,7 @@ from anthropic_wire import messages_route
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.compatible import CompatibleModel
-from moot.actors.models.interface import Model, StreamingModel
+from moot.actors.models.interface import StreamingModel
 from moot.actors.models.openai_sdk import OpenAIModel
 from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
@@ -40,7 +40,12 @@ MESSAGES = [Message("system", "Be brief."), Message("user", "Can penguins fly?")
 DECODING = Decoding(temperature=0.3, top_p=None, max_tokens=9)
 WITH_LOGPROBS = Decoding(top_logprobs=2)
 
-M = TypeVar("M", bound=Model)
+
+class _Closed(Protocol):
+    async def close(self) -> None: ...
+
+
+M = TypeVar("M", bound=_Closed)
 Backend = StreamingModel
 MakeModel = Callable[[str], Backend]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -80,18 +85,23 @@ def answers(status: int, body: object, headers: dict[str, str] | None = None) ->
 
 
 @asynccontextmanager
-async def served(make: Callable[[str], M], handler: Handler) -> AsyncIterator[M]:
-    """The model that `make` gives for the URL of a server, up to and with `/v1`; every request goes to `handler`."""
+async def serving(handler: Handler, method: str = "*") -> AsyncIterator[str]:
+    """The URL of a server, up to and with `/v1`, below which every request of a method goes to `handler`."""
     app = web.Application()
-    app.router.add_route("*", "/v1/{tail:.*}", handler)
-    server = TestServer(app)
-    await server.start_server()
-    model = make(str(server.make_url("/v1")))
-    try:
-        yield model
-    finally:
-        await model.close()
-        await server.close()
+    app.router.add_route(method, "/v1/{tail:.*}", handler)
+    async with TestServer(app) as server:
+        yield str(server.make_url("/v1"))
+
+
+@asynccontextmanager
+async def served(make: Callable[[str], M], handler: Handler) -> AsyncIterator[M]:
+    """The model that `make` gives for the URL of such a server."""
+    async with serving(handler) as url:
+        model = make(url)
+        try:
+            yield model
+        finally:
+            await model.close()
 
 
 @asynccontextmanager
@@ -157,6 +167,29 @@ class _Threaded:
         self._thread.join(30)
 
 
+async def _until_cancelled(handler: Handler, ready: Callable[[int], None]) -> None:
+    app = web.Application(client_max_size=64 * 2**20)
+    app.router.add_route("*", "/v1/{tail:.*}", handler)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.2)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    ready(runner.addresses[0][1])
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+@contextmanager
+def threaded(handler: Handler) -> Iterator[int]:
+    """The same as `serving` in a thread, for what runs in another process; gives the port."""
+    server = _Threaded(lambda ready: _until_cancelled(handler, ready))
+    try:
+        yield server.port
+    finally:
+        server.close()
+
+
 _HANGS = 0.999
 ANSWERS_ONLY_THE_PROBE: dict[str, Any] = {
     "hang_rate": _HANGS,
@@ -220,25 +253,13 @@ class ScriptedServer:
 
     def __post_init__(self) -> None:
         self._plain = SimulatedModel(SimulatedSettings(), 5, None)
-        self._server = _Threaded(self._serve)
+        self._server = _Threaded(lambda ready: _until_cancelled(self._chat, ready))
         self.url = f"http://127.0.0.1:{self._server.port}/v1"
         self.model = f"{self.url}#scripted"
 
     def close(self) -> None:
         """Stop serving."""
         self._server.close()
-
-    async def _serve(self, ready: Callable[[int], None]) -> None:
-        app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.2)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        ready(runner.addresses[0][1])
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await runner.cleanup()
 
     async def _chat(self, request: web.Request) -> web.Response:
         step = unquote(request.headers["X-Client-Request-Id"])
