@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
@@ -23,6 +24,9 @@ Format = Literal["text", "json", "md"]
 
 Interval = tuple[float, float]
 """Ends of a confidence interval of a share, both in [0, 1]."""
+
+_WIDTH_OF_A_PIPE = 1000
+"""A pipe has no width: nothing is wrapped there."""
 
 _ACTIVE = (
     "\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"
@@ -192,6 +196,8 @@ def emit(
     check_format(form)
     if console is None:
         console = Console()
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            console.width = _WIDTH_OF_A_PIPE
         if isinstance(console.file, io.TextIOWrapper) and form != "json":
             console.file.reconfigure(errors="backslashreplace")
     if form == "text":

@@ -1,0 +1,1 @@
+"""A report as blocks, and its renderers."""

@@ -1,0 +1,190 @@
+"""A report on a terminal, as Markdown, and as JSON; whatever models and files say in it stays text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.constrain import Constrain
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table as Grid
+from rich.text import Text
+
+from moot.deploy.reading.report.blocks import Block, Figure, Heading, Items, Note, Pairs, Quote, Table
+from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.text import (
+    emit,
+    markdown_inline,
+    markdown_quote,
+    markdown_table,
+    safe_json,
+    visible,
+    visible_line,
+)
+
+_GAP, _LONGEST_RULE = 2, 120
+_STYLES = {"strong": "bold", "warning": "bold yellow", "dim": "dim"}
+_FIGURE = re.compile(r"[-+<]?\s?\d\S*( \[[^\]]*\])?( %| x| USD)?( \[[^\]]*\])?( \(n = [\d,]+\))?")
+_WORD_LENGTH = 24
+"""Characters that a word of a cell keeps together at most."""
+
+
+def banner(simulated: bool) -> list[Block]:
+    """What stands above results of the simulated model."""
+    return [Note(SIMULATED, "warning")] if simulated else []
+
+
+def report_text(blocks: Iterable[Block]) -> RenderableType:
+    """The report for a terminal."""
+    return Group(*(part for block in blocks for part in _terminal(block)))
+
+
+def report_markdown(blocks: Iterable[Block]) -> str:
+    """The report as Markdown; nothing in it is Markdown or HTML but what the renderer writes."""
+    return "\n\n".join(part for block in blocks for part in _markdown(block)) + "\n"
+
+
+def show_report(
+    found: BaseModel, blocks: Callable[[], Iterable[Block]], form: str = "text", console: Console | None = None
+) -> None:
+    """Write a report to the console.
+
+    Args:
+        found: what JSON holds.
+        blocks: the same to be read.
+
+    Raises:
+        ConfigError: for an unknown format.
+    """
+    emit(
+        form,
+        text=lambda: report_text(blocks()),
+        json=lambda: safe_json(found),
+        md=lambda: report_markdown(blocks()),
+        console=console,
+    )
+
+
+def _terminal(block: Block) -> Iterator[RenderableType]:
+    if isinstance(block, Heading):
+        text = Text(visible_line(block.text), style="bold")
+        if block.level > 1:
+            yield Constrain(Rule(text, align="left"), _LONGEST_RULE) if block.level == 2 else text
+    elif isinstance(block, Note):
+        yield Text(visible_line(block.text), style=_STYLES.get(block.style, ""))
+    elif isinstance(block, Table):
+        if block.title:
+            yield from (Text(), Text(visible_line(block.title), style="bold"))
+        yield table_text(block)
+    elif isinstance(block, Pairs):
+        table = Grid(show_header=False, box=None, padding=(0, _GAP, 0, 0))
+        table.add_column(style="bold", no_wrap=max((len(name) for name, _ in block.rows), default=0) < 40)
+        table.add_column(overflow="fold")
+        for name, value in block.rows:
+            table.add_row(Text(visible_line(name)), Text(visible(value)))
+        yield table
+    elif isinstance(block, Items):
+        for mark, item in _marked(block):
+            yield Padding(Text(f"{mark} {visible_line(item)}"), (0, 0, 0, 2), expand=False)
+    elif isinstance(block, Quote):
+        yield Text(visible_line(block.head), style="bold red" if block.failed else "bold")
+        if block.text:
+            yield Padding(Text(visible(block.text)), (0, 0, 0, 4), expand=False)
+    else:
+        yield _Drawn(block)
+
+
+def _markdown(block: Block) -> Iterator[str]:
+    if isinstance(block, Heading):
+        yield f"{'#' * block.level} {markdown_inline(block.text)}"
+    elif isinstance(block, Note):
+        text = markdown_inline(block.text)
+        yield f"**{text}**" if block.style in ("strong", "warning") else text
+    elif isinstance(block, Table):
+        if block.title:
+            yield f"**{markdown_inline(block.title)}**"
+        yield table_markdown(block)
+    elif isinstance(block, Pairs):
+        short = [(name, value) for name, value in block.rows if "\n" not in value]
+        yield markdown_table(("", "value"), short)
+        for name, value in block.rows:
+            if "\n" in value:
+                yield from (f"**{markdown_inline(name)}**", markdown_quote(value))
+    elif isinstance(block, Items):
+        yield "\n".join(f"{mark} {markdown_inline(item)}" for mark, item in _marked(block))
+    elif isinstance(block, Quote):
+        yield f"**{markdown_inline(block.head)}**"
+        if block.text:
+            yield markdown_quote(block.text)
+
+
+def _marked(block: Items) -> Iterator[tuple[str, str]]:
+    for place, item in enumerate(block.items, start=1):
+        yield f"{place}." if block.numbered else "-", item
+
+
+def table_markdown(table: Table) -> str:
+    """A table as Markdown, without its title."""
+    return markdown_table([markdown_inline(head.replace(" /", " ")) for head in table.header], table.rows)
+
+
+def table_text(table: Table) -> RenderableType:
+    """A table for a terminal, without its title."""
+    return _Fitted(table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A table in as many parts as the width asks for: columns wrap between words, never within a figure.
+
+    Every part begins with the first column, which names the rows.
+    """
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        heads = [Text(visible(head).replace(" /", "\n/")) for head in self.table.header]
+        cells = [[Text(visible_line(cell)) for cell in row] for row in self.table.rows]
+        least = [
+            max(_least(head.plain, options.max_width), *(_least(row[i].plain, options.max_width) for row in cells), 1)
+            for i, head in enumerate(heads)
+        ]
+        for number, part in enumerate(_parts(least, options.max_width)):
+            if number:
+                yield Text()
+            grid = Grid(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
+            for i in part:
+                grid.add_column(heads[i], min_width=least[i], overflow="fold", vertical="bottom")
+            for row in cells:
+                grid.add_row(*(row[i] for i in part))
+            yield grid
+
+
+def _least(text: str, most: int) -> int:
+    """Columns that a cell needs: of its longest figure with its interval and base, or its longest word."""
+    kept = [found.group() for found in _FIGURE.finditer(text)]
+    words = [word[:_WORD_LENGTH] for word in text.split()]
+    return min(most, max(map(len, (*kept, *words)), default=1))
+
+
+def _parts(least: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Columns that fit side by side, the first one in every part."""
+    part = [0]
+    for i in range(1, len(least)):
+        if len(part) > 1 and sum(least[each] + _GAP for each in (*part, i)) - _GAP > width:
+            yield part
+            part = [0]
+        part.append(i)
+    yield part
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    figure: Figure
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from (Text(line, no_wrap=True) for line in self.figure.draw(options.max_width, options.ascii_only))

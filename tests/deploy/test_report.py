@@ -1,0 +1,65 @@
+"""Reports of blocks: no figure is cut at any width, and what models wrote stays text in every rendering."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from moot.deploy.reading.report.blocks import Block, Figure, Heading, Items, Note, Pairs, Quote, Table
+from moot.deploy.reading.report.render import report_markdown, report_text
+
+EVIL = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \u202egnp.exe\u202c\n```\n# out | <script>"
+SHARE = "83.3 % [72.6, 91.1] (n = 1,234)"
+WIDE = Table("wide", ("run", *(f"figure /{i}" for i in range(6))), [(f"run-{i}", *[SHARE] * 6) for i in range(2)])
+EVERYTHING: list[Block] = [
+    Heading(EVIL, 1),
+    Heading(EVIL),
+    Note(EVIL, "warning"),
+    Table(EVIL, (EVIL, "n"), [(EVIL, "1")]),
+    Pairs([(EVIL, EVIL), ("one", "line")]),
+    Items([EVIL, "second"], numbered=True),
+    Quote(EVIL, EVIL, failed=True),
+    Figure(lambda width, plain: ["-" * min(width, 20)]),
+]
+
+
+def terminal(blocks: list[Block], width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    console.print(report_text(blocks), crop=False)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 80, 1000])
+def test_a_table_wraps_by_column_and_never_cuts_a_figure(width: int) -> None:
+    shown = terminal([WIDE], width)
+    assert shown.count(SHARE) == 12
+    assert max(map(len, shown.splitlines())) <= width
+    assert all(f"\n{i}" in shown or re.search(rf"\b{i}\b", shown) for i in range(6))
+
+
+def test_a_pipe_has_no_width() -> None:
+    code = (
+        "from pydantic import BaseModel;from moot.deploy.reading.report.render import show_report;"
+        "from moot.deploy.reading.report.blocks import Table;"
+        f"show_report(type('M', (BaseModel,), dict())(), lambda: [Table('', ('a',) * 9, [({SHARE!r},) * 9])])"
+    )
+    where = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=where).stdout
+    assert shown.splitlines()[1].count(SHARE) == 9
+
+
+def test_what_models_wrote_is_text_in_every_block() -> None:
+    text = terminal(EVERYTHING, 100)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+    assert text.count("[bold red]x[/]") == 10
+    markdown = report_markdown(EVERYTHING)
+    assert not re.search(r"(?<!\\)\[bold|<script|^# out|^```", markdown, re.MULTILINE)
+    assert re.search(r"^1\. .*\n2\. second$", markdown, re.MULTILINE)
+    assert "| one | line |" in markdown
