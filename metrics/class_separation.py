@@ -16,8 +16,7 @@ def auroc_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
     """The area under the ROC curve, directed: near 1 when a HIGH x goes with flag 1, near 0 when a low one does.
 
     The probability that a random flagged row has the higher x than a random unflagged one, ties counting one half;
-    from the rank sum of the flagged rows, `(R - P (P + 1) / 2) / (P N)`. `metrics.detection.auroc` is the same of one
-    score.
+    from the rank sum of the flagged rows, `(R - P (P + 1) / 2) / (P N)`.
 
     Raises:
         ValueError: if the numbers of rows differ, or a flag is neither 0, 1 nor NaN.

@@ -1,4 +1,7 @@
-"""Logistic regression, held in check by a ridge."""
+"""Logistic regression held in check by a ridge, whose strength may be chosen on groups that a fit has not seen.
+
+Throughout, predictors are `(n, k)` and finite, outcomes `(n,)` of 0 and 1, groups `(n,)` of any sortable type.
+"""
 
 from dataclasses import dataclass
 
@@ -13,8 +16,8 @@ RIDGE = 1.0
 """Penalty `RIDGE / 2` times the sum of squared coefficients of standardised predictors; scikit-learn's `C` is its
 inverse. As one more observation: separable classes have finite coefficients, hundreds of rows are hardly moved."""
 
-_STEPS = 100
-_SMALL = 1e-10  # a step in every coefficient
+RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+"""Penalties to choose from, strongest first. On unit vectors the first leaves little but the share of ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +25,16 @@ class LogisticModel:
     """A fitted model.
 
     Attributes:
-        intercept: log-odds where every predictor has its training mean (0, when they were not standardised).
-        coefficients: `(k,)`, change in log-odds for one training standard deviation (for 1, when they were not
-            standardised); 0 for what did not vary.
-        means, deviations: `(k,)`, of the training rows; 0 and 1 when they were not standardised.
+        intercept: log-odds where every predictor is 0.
+        coefficients: `(k,)`, change in log-odds for 1 of the predictor; 0 for what did not vary.
     """
 
     intercept: float
     coefficients: Floats
-    means: Floats
-    deviations: Floats
 
     def log_odds(self, predictors: Floats) -> Floats:
         """The log-odds of 1 for rows `(n, k)`."""
-        standard = (predictors - self.means) / self.deviations
-        return np.asarray(self.intercept + standard @ self.coefficients, dtype=np.float64)
+        return np.asarray(self.intercept + predictors @ self.coefficients, dtype=np.float64)
 
     def probability(self, predictors: Floats) -> Floats:
         """The probability of 1 for rows `(n, k)`."""
@@ -44,22 +42,15 @@ class LogisticModel:
 
 
 def fit_logistic(
-    predictors: npt.ArrayLike,
-    outcome: npt.ArrayLike,
-    *,
-    ridge: float = RIDGE,
-    standardise: bool = True,
-    start: LogisticModel | None = None,
+    predictors: npt.ArrayLike, outcome: npt.ArrayLike, *, ridge: float = RIDGE, standardise: bool = True
 ) -> LogisticModel:
-    """The maximum of the penalised likelihood, by iteratively reweighted least squares.
+    """The maximum of the penalised likelihood, by scikit-learn; k = 0 fits the share of ones.
 
     Args:
-        predictors: `(n, k)`, finite; k = 0 fits the share of ones.
-        outcome: `(n,)`, of 0 and 1.
+        predictors, outcome: see the head of this file.
         ridge: the penalty, above 0; see `RIDGE`.
         standardise: whether each predictor counts in its standard deviations. Not for the coordinates of a unit
             vector, which are of one scale already: it would make much of those that hardly vary.
-        start: a fit of the same rows under another penalty, to begin with; it changes the time only.
 
     Raises:
         ValueError: unless both outcomes occur and the penalty is above 0.
@@ -75,134 +66,65 @@ def fit_logistic(
         raise ValueError("a logistic regression needs both outcomes")
     if not ridge > 0.0:
         raise ValueError(f"the penalty must be above 0, not {ridge:g}")
-    means, deviations, scaled = _standardised(rows) if standardise else _as_they_are(rows)
-    design = np.column_stack([np.ones(len(rows)), scaled])
-    penalty = np.full(design.shape[1], ridge)
-    penalty[0] = 0.0
-    weights = np.zeros(design.shape[1])
-    weights[0] = np.log(ones.mean() / (1.0 - ones.mean()))
-    if start is not None:
-        weights = np.concatenate([[start.intercept], start.coefficients])
-    for _ in range(_STEPS):
-        step = _newton_step(design, ones, weights, penalty)
-        weights = weights + step
-        if np.abs(step).max() < _SMALL:
-            break
-    return LogisticModel(float(weights[0]), weights[1:], means, deviations)
-
-
-def _standardised(rows: Floats) -> tuple[Floats, Floats, Floats]:
-    """Means, standard deviations and the rows in them; what does not vary is 0."""
-    means, spread = rows.mean(axis=0), rows.std(axis=0)
+    coefficients, means, spread = np.zeros(rows.shape[1]), np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    if standardise:
+        means, spread = rows.mean(axis=0), rows.std(axis=0)
     varies = spread > 1e-12 * np.maximum(1.0, np.abs(means))
-    deviations = np.where(varies, spread, 1.0)
-    return means, deviations, np.where(varies, (rows - means) / deviations, 0.0)
+    if not varies.any():
+        return LogisticModel(float(scipy.special.logit(ones.mean())), coefficients)
+    from sklearn.linear_model import LogisticRegression
+
+    means, spread = means[varies], spread[varies]
+    fitted = LogisticRegression(C=1.0 / ridge, solver="newton-cg", tol=1e-9)
+    fitted.fit((rows[:, varies] - means) / spread, ones)
+    coefficients[varies] = fitted.coef_[0] / spread
+    return LogisticModel(float(fitted.intercept_[0] - coefficients[varies] @ means), coefficients)
 
 
-def _as_they_are(rows: Floats) -> tuple[Floats, Floats, Floats]:
-    return np.zeros(rows.shape[1]), np.ones(rows.shape[1]), rows
-
-
-def _newton_step(design: Floats, ones: Floats, weights: Floats, penalty: Floats) -> Floats:
-    """Newton's step, halved until the penalised likelihood does not fall."""
-    p = scipy.special.expit(design @ weights)
-    slope = design.T @ (ones - p) - penalty * weights
-    curve = (design * (p * (1.0 - p))[:, np.newaxis]).T @ design + np.diag(penalty)
-    curve[0, 0] += 1e-12
-    step = np.linalg.solve(curve, slope)
-    before = _likelihood(design, ones, weights, penalty)
-    for _ in range(30):
-        if _likelihood(design, ones, weights + step, penalty) >= before - 1e-12 * abs(before):
-            break
-        step = step / 2
-    return np.asarray(step, dtype=np.float64)
-
-
-def _likelihood(design: Floats, ones: Floats, weights: Floats, penalty: Floats) -> float:
-    """Penalised log-likelihood."""
-    odds = design @ weights
-    return float((ones * odds - np.logaddexp(0.0, odds)).sum() - (penalty * weights**2).sum() / 2)
-
-
-def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0) -> Numbers:
+def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0, outcome: npt.ArrayLike | None = None) -> Numbers:
     """The fold of each row: the groups in random order, dealt out one after another.
 
     Args:
-        groups: `(n,)`, of any sortable type.
+        groups: see the head of this file.
         folds: how many, at least 2.
         seed: of the order.
+        outcome: None, or what every fold is to have about the same share of: the groups are ordered by their share of
+            ones, too. So a training part lacks an outcome only if fewer than two groups have it, and its share of ones
+            hardly tells which fold was left out.
 
     Returns:
         `(n,)`, 0 to `folds - 1`; the numbers of groups in two folds differ by one at most.
 
     Raises:
-        ValueError: for fewer than 2 folds, or fewer groups than folds.
+        ValueError: for fewer than 2 folds, fewer groups than folds, or shapes that do not fit.
 
     >>> folds = grouped_folds(["a", "a", "b", "c", "d"], 2)
     >>> int(folds[0] - folds[1]), np.bincount(folds[1:]).tolist()
     (0, [2, 2])
     """
-    codes = as_codes(groups, np.size(np.asarray(groups)))
+    codes = as_codes(groups, np.size(np.asarray(groups) if outcome is None else np.asarray(outcome)))
     number = int(codes.max()) + 1 if len(codes) else 0
     if folds < 2:
         raise ValueError(f"at least two folds, not {folds}")
     if number < folds:
         raise ValueError(f"{number} groups cannot be dealt to {folds} folds")
-    fold_of_group = np.empty(number, dtype=np.intp)
-    fold_of_group[np.random.default_rng(seed).permutation(number)] = np.arange(number) % folds
-    return fold_of_group[codes]
-
-
-def balanced_folds(groups: npt.ArrayLike, outcome: npt.ArrayLike, folds: int, seed: int = 0) -> Numbers:
-    """The fold of each row, such that every fold has about the same share of ones.
-
-    The groups, in random order and then by their share of ones, are dealt out one after another. So a training part
-    lacks an outcome only if fewer than two groups have it, and its share of ones hardly tells which fold was left out.
-
-    Args:
-        groups: `(n,)`, of any sortable type.
-        outcome: `(n,)`, of 0 and 1.
-        folds, seed: as for `grouped_folds`.
-
-    Returns:
-        `(n,)`, 0 to `folds - 1`; the numbers of groups in two folds differ by one at most.
-
-    Raises:
-        ValueError: for shapes that do not fit, fewer than 2 folds, or fewer groups than folds.
-
-    >>> balanced_folds(["a", "a", "b", "c", "d"], [1, 1, 1, 0, 0], 2)[[0, 2]].tolist() in ([0, 1], [1, 0])
-    True
-    """
-    ones = np.asarray(outcome, dtype=np.float64)
-    codes = as_codes(groups, len(ones))
-    number = int(codes.max()) + 1 if len(codes) else 0
-    if folds < 2:
-        raise ValueError(f"at least two folds, not {folds}")
-    if number < folds:
-        raise ValueError(f"{number} groups cannot be dealt to {folds} folds")
-    share = np.bincount(codes, ones) / np.bincount(codes)
     drawn = np.random.default_rng(seed).permutation(number)
+    if outcome is not None:
+        share = np.bincount(codes, np.asarray(outcome, dtype=np.float64)) / np.bincount(codes)
+        drawn = drawn[np.argsort(share[drawn], kind="stable")]
     fold_of_group = np.empty(number, dtype=np.intp)
-    fold_of_group[drawn[np.argsort(share[drawn], kind="stable")]] = np.arange(number) % folds
+    fold_of_group[drawn] = np.arange(number) % folds
     return fold_of_group[codes]
 
 
 def least_probability(n: int) -> float:
-    """`1 / (n + 2)`: what is still expected of an outcome that none of `n` observations had.
-
-    Args:
-        n: observations that are independent of each other, 0 or more.
-
-    Raises:
-        ValueError: for a negative number.
+    """`1 / (n + 2)`: what is still expected of an outcome that none of n independent observations had.
 
     Source: Laplace's rule of succession (Essai philosophique sur les probabilites, 1814).
 
     >>> least_probability(8)
     0.1
     """
-    if n < 0:
-        raise ValueError(f"there cannot be {n} observations")
     return 1.0 / (n + 2)
 
 
@@ -213,10 +135,6 @@ def bounded(p: npt.ArrayLike, least: float) -> Floats:
     [0.1, 0.5, 0.9]
     """
     return np.clip(np.asarray(p, dtype=np.float64), least, 1.0 - least)
-
-
-RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-"""Penalties to choose from, strongest first. On unit vectors the first leaves little but the share of ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +166,9 @@ def fit_chosen(
     The log-loss punishes certainty that the held-out groups do not bear out, so noise is given next to no weight.
 
     Args:
-        predictors: `(n, k)`, finite, of one scale.
-        outcome: `(n,)`, of 0 and 1.
-        groups: `(n,)`, of any sortable type; a group is in one fold.
-        folds, seed: see `balanced_folds`.
+        predictors: of one scale, such as the coordinates of unit vectors: they are taken as they are.
+        outcome, groups: see the head of this file.
+        folds, seed: see `grouped_folds`.
 
     Raises:
         ValueError: for shapes that do not fit, fewer groups than folds, or an outcome that fewer than two groups have.
@@ -267,8 +184,15 @@ def fit_chosen(
     if rows.ndim != 2 or len(rows) != len(ones):
         raise ValueError(f"one row of predictors for each of {len(ones)} outcomes expected, not {rows.shape}")
     least = least_probability(len(np.unique(np.asarray(groups))))
-    fold = balanced_folds(groups, ones, folds, seed)
-    losses = _held_out_losses(_few_columns(rows), ones, fold, least)
+    fold = grouped_folds(groups, folds, seed, ones)
+    few = _few_columns(rows)
+    p = np.empty((len(RIDGES), len(ones)))
+    for number in range(folds):
+        out = fold == number
+        for place, ridge in enumerate(RIDGES):
+            model = fit_logistic(few[~out], ones[~out], ridge=ridge, standardise=False)
+            p[place, out] = bounded(model.probability(few[out]), least)
+    losses = -np.log(np.where(ones > 0.0, p, 1.0 - p)).mean(axis=1)
     ridge = RIDGES[int(losses.argmin())]
     return ChosenModel(fit_logistic(rows, ones, ridge=ridge, standardise=False), ridge, losses, least)
 
@@ -276,41 +200,20 @@ def fit_chosen(
 def held_out_probabilities(
     predictors: npt.ArrayLike, outcome: npt.ArrayLike, groups: npt.ArrayLike, fold: Numbers, folds: int, seed: int = 0
 ) -> Floats:
-    """Each row's probability by a model that has not seen its fold, its penalty chosen without it, too.
+    """Each row's probability, `(n,)`, by a model that has not seen its fold, its penalty chosen without it, too.
 
     Args:
-        predictors, outcome, groups: as for `fit_chosen`.
+        predictors, outcome, groups: as for `fit_chosen`, and so are the errors.
         fold: `(n,)`, whole numbers; a group is in one fold.
         folds, seed: of the choice inside each training part; fewer where it has fewer groups.
-
-    Returns:
-        `(n,)`.
-
-    Raises:
-        ValueError: as `fit_chosen` for one of the training parts.
     """
-    rows, ones = np.asarray(predictors, dtype=np.float64), np.asarray(outcome, dtype=np.float64)
+    rows, ones = _few_columns(np.asarray(predictors, dtype=np.float64)), np.asarray(outcome, dtype=np.float64)
     group, p = np.asarray(groups), np.empty(len(ones))
-    rows = _few_columns(rows)
     for number in np.unique(fold):
         out = fold == number
         inner = min(folds, len(np.unique(group[~out])))
         p[out] = fit_chosen(rows[~out], ones[~out], group[~out], inner, seed).probability(rows[out])
     return p
-
-
-def _held_out_losses(rows: Floats, ones: Floats, fold: Numbers, least: float) -> Floats:
-    """The mean log-loss of every penalty on the rows that its fit has not seen."""
-    p = np.empty((len(RIDGES), len(ones)))
-    for number in np.unique(fold):
-        out = fold == number
-        model: LogisticModel | None = None
-        for place, ridge in enumerate(RIDGES):
-            model = fit_logistic(rows[~out], ones[~out], ridge=ridge, standardise=False, start=model)
-            p[place, out] = bounded(model.probability(rows[out]), least)
-    return np.asarray(
-        -(scipy.special.xlogy(ones, p) + scipy.special.xlogy(1.0 - ones, 1.0 - p)).mean(axis=1), dtype=np.float64
-    )
 
 
 def _few_columns(rows: Floats) -> Floats:
@@ -322,24 +225,14 @@ def _few_columns(rows: Floats) -> Floats:
     return np.asarray(left * sizes, dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
-    """`intercept + slope * log-odds`; the slope is never below 0, so that no answer is turned round."""
+def fit_scaling(log_odds: npt.ArrayLike, outcome: npt.ArrayLike) -> LogisticModel:
+    """Platt scaling: a model of one predictor, the log-odds, under which the outcomes are likeliest.
 
-    intercept: float
-    slope: float
-
-    def apply(self, log_odds: npt.ArrayLike) -> Floats:
-        """The scaled log-odds, of the same shape."""
-        return np.asarray(self.intercept + self.slope * np.asarray(log_odds, dtype=np.float64))
-
-
-def fit_scaling(log_odds: npt.ArrayLike, outcome: npt.ArrayLike) -> Scaling:
-    """The scaling under which the outcomes are likeliest, the slope held in check by a light ridge.
+    The slope is held in check by a light ridge, and never below 0, so that no answer is turned round.
 
     Args:
         log_odds: `(n,)`, by models that have not seen their row; of models fitted to it, it would learn nothing.
-        outcome: `(n,)`, of 0 and 1.
+        outcome: see the head of this file.
 
     Raises:
         ValueError: unless both outcomes occur.
@@ -347,11 +240,9 @@ def fit_scaling(log_odds: npt.ArrayLike, outcome: npt.ArrayLike) -> Scaling:
     Source: Platt, "Probabilistic outputs for support vector machines", 1999.
 
     >>> scaling = fit_scaling([-9.0, -9.0, -9.0, 9.0, 9.0, 9.0] * 50, [0, 0, 1, 0, 1, 1] * 50)
-    >>> round(float(scaling.apply(9.0)), 1)
+    >>> round(float(scaling.log_odds(np.array([[9.0]])).item()), 1)
     0.7
     """
     rows = np.asarray(log_odds, dtype=np.float64)[:, np.newaxis]
     model = fit_logistic(rows, outcome, standardise=False)
-    if model.coefficients[0] < 0.0:
-        return Scaling(fit_logistic(rows[:, :0], outcome).intercept, 0.0)
-    return Scaling(model.intercept, float(model.coefficients[0]))
+    return model if model.coefficients[0] >= 0.0 else fit_logistic(np.zeros_like(rows), outcome)

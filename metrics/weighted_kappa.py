@@ -3,6 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from moot.metrics.distribution import Floats
+
 _ROUNDING = 1e-12  # relative; below it a denominator is that of two constants
 
 
@@ -65,7 +67,7 @@ def quadratic_weighted_kappa(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, 
 
 def resampled_weighted_kappa(
     a: npt.ArrayLike, b: npt.ArrayLike, weights: npt.ArrayLike, lowest: float, highest: float
-) -> npt.NDArray[np.float64]:
+) -> Floats:
     """The same, `(resamples,)`, when pair i stands `weights[r, i]` times in resample r.
 
     Args:
@@ -83,9 +85,7 @@ def resampled_weighted_kappa(
     return _kappas(one, other, times[:, known])
 
 
-def _pairs(
-    a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, highest: float
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _pairs(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, highest: float) -> tuple[Floats, Floats]:
     one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if one.ndim != 1 or one.shape != other.shape:
         raise ValueError(f"two vectors of one length expected, not {one.shape} and {other.shape}")
@@ -97,9 +97,7 @@ def _pairs(
     return one, other
 
 
-def _kappas(
-    one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], times: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _kappas(one: Floats, other: Floats, times: Floats) -> Floats:
     if not len(one):
         return np.full(len(times), np.nan)
     # moments around a score of the scale: around zero, far from the scores, they would cancel

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit
 
 from moot.actors.classifiers.card import Head
 from moot.actors.encoders.interface import Rows, unit_rows
@@ -20,7 +19,6 @@ from moot.deploy.training.learned import Floats, Learned, Material
 from moot.metrics.logistic_regression import (
     RIDGE,
     LogisticModel,
-    Scaling,
     bounded,
     fit_logistic,
     fit_scaling,
@@ -31,7 +29,7 @@ from moot.metrics.pairwise_complete import Known
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-_UNSCALED = Scaling(0.0, 1.0)
+_UNSCALED = LogisticModel(0.0, np.ones(1))
 
 
 def learn_setfit(
@@ -68,8 +66,8 @@ def learn_setfit(
     scaled = tuning.recipe == "short"
     scaling = fit_scaling(odds, material.outcome) if scaled else _UNSCALED
     head = Head(
-        intercept=scaling.intercept + scaling.slope * model.intercept,
-        coefficients=tuple((scaling.slope * model.coefficients).tolist()),
+        intercept=scaling.intercept + scaling.coefficients[0] * model.intercept,
+        coefficients=tuple((scaling.coefficients[0] * model.coefficients).tolist()),
         least_probability=_least(material, everything),
     )
     p, p_masked = (_probability(found, material, scaled=scaled) for found in (odds, odds_masked))
@@ -96,7 +94,7 @@ def _probability(odds: Floats, material: Material, *, scaled: bool) -> Floats:
     for number in range(material.folds):
         out = material.fold == number
         scaling = fit_scaling(odds[~out], material.outcome[~out]) if scaled else _UNSCALED
-        p[out] = bounded(expit(scaling.apply(odds[out])), _least(material, ~out))
+        p[out] = bounded(scaling.probability(odds[out, np.newaxis]), _least(material, ~out))
     return p
 
 

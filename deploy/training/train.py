@@ -21,7 +21,7 @@ from moot.deploy.training.logistic import learn_logistic
 from moot.deploy.training.setfit import learn_setfit
 from moot.deploy.training.settings import TrainingSettings
 from moot.deploy.training.vectors import base_of, chosen_encoder, embedded
-from moot.metrics.logistic_regression import balanced_folds
+from moot.metrics.logistic_regression import grouped_folds
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError
 from moot.protocols.verdict_words import mask_verdict_words
@@ -91,7 +91,7 @@ def trained(
         return Trained(there, True)
     texts = [row.text for row in examples.rows]
     masked = [mask_verdict_words(text) for text in texts]
-    fold = balanced_folds(examples.groups, examples.outcome, settings.folds, settings.seed)
+    fold = grouped_folds(examples.groups, settings.folds, settings.seed, examples.outcome)
     material = Material(examples.outcome, examples.groups, fold, settings.folds, settings.seed)
     if settings.setfit is None:
         say(f"embedding {len(texts):,} summaries ...")

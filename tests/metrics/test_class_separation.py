@@ -9,7 +9,6 @@ from scipy.stats import pointbiserialr
 from sklearn.metrics import roc_auc_score
 
 from moot.metrics.class_separation import auroc_matrix, folded_auroc, point_biserial_matrix, within_groups_auroc
-from moot.metrics.detection import auroc
 
 
 def _flagged(seed: int) -> tuple[Floats, Floats]:
@@ -24,7 +23,6 @@ def test_each_pair_is_scikit_learns_and_scipys(seed: int) -> None:
     for feature, target in np.ndindex(area.shape):
         values, flag = known(x[:, feature], flags[:, target])
         assert area[feature, target] == pytest.approx(roc_auc_score(flag, values), abs=1e-13)
-        assert area[feature, target] == pytest.approx(auroc(x[:, feature], flags[:, target]), abs=1e-13)
         assert biserial[feature, target] == pytest.approx(pointbiserialr(flag, values).statistic, abs=1e-13)
 
 
