@@ -8,92 +8,106 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 from zlib import crc32
 
 from moot.actors.record.columns import sorted_json
-from moot.actors.record.known_endings import Used
+from moot.actors.record.memory import Memory
+from moot.actors.record.open_debate import OpenDebate
 from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, CaseKey
+from moot.protocols.case import LabelledCase, Reference, is_shared_id
 from moot.protocols.messages import Event
 
 _NOTED = 20_000
 """Notes that are kept in mind to tell those that come twice; rows that are sent again come within seconds."""
 
+_ASIDE = 256
+"""Cases that nobody debates any more and that are in mind: rows of theirs may be on their way."""
 
-class OpenDebate:
-    """What is kept in mind of a debate without verdict.
+_MAX_ATTEMPTS = 16
+
+
+class Right(NamedTuple):
+    """What is right in a case that is being debated, and the number of its registering.
 
     Attributes:
-        reply_ids: of the replies that stand, by path.
-        events: digest of what was noted last, by kind and path.
-        arrived: set when something that a verdict may wait for has come.
-        used: what its replies used.
-        late: of a debate that was forgotten, the replies that have come since: path, id, and what it supersedes.
+        is_reply: whether the case is a reply to judge, to which no answer is a verdict without mistake.
     """
 
-    __slots__ = ("arrived", "events", "late", "reply_ids", "used")
-
-    def __init__(self) -> None:
-        self.late: list[tuple[str, str, str | None]] = []
-        self.reply_ids: dict[str, str] = {}
-        self.events: dict[tuple[str, str], int] = {}
-        self.arrived = asyncio.Event()
-        self.used = Used()
+    gold: str | None
+    reference: Reference
+    is_reply: bool
+    number: int
 
 
 class Arrivals:
-    """The debates of one writer, as far as their rows have come."""
+    """The cases and debates of one writer, as far as their rows have come.
 
-    def __init__(self) -> None:
+    A debate that was put aside without a verdict leaves the mind after a while; it is taken back when its next row, or
+    its case, comes.
+
+    Args:
+        memory: takes what leaves the mind.
+        finished: debates that have their verdict.
+    """
+
+    def __init__(self, memory: Memory, finished: set[CaseKey]) -> None:
+        self._memory, self._finished = memory, finished
         self._open: dict[CaseKey, OpenDebate] = {}
-        self._finished: set[CaseKey] = set()
-        self._forgotten: set[CaseKey] = set()
+        self._right: dict[str, Right] = {}
+        self._aside: dict[str, None] = {}
+        self._waiting: dict[CaseKey, asyncio.Event] = {}
         self._noted: dict[tuple[str, int, str, str, float], None] = {}
 
-    def recover(
-        self,
-        finished: set[CaseKey],
-        replies: Iterable[tuple[str, int, str, str]],
-        events: Iterable[tuple[str, int, str, str, int]],
-    ) -> None:
-        """Know what earlier lives of the writer have recorded; see `recovery.State`."""
-        self._finished = finished
-        for case_id, attempt, path, reply_id in replies:
-            debate = self.debate((case_id, attempt))
-            debate.reply_ids[path] = reply_id
-            debate.used.known = False
-        for case_id, attempt, kind, path, digest in events:
-            self.debate((case_id, attempt)).events[kind, path] = digest
+    def register(self, cases: Sequence[LabelledCase], number: int) -> None:
+        """See `Recorder.register`."""
+        for labelled in cases:
+            case_id = labelled.case.id
+            self._aside.pop(case_id, None)
+            self._right[case_id] = Right(labelled.gold, labelled.reference, labelled.case.judged is not None, number)
+        known = {labelled.case.id for labelled in cases}
+        for key, waiting in self._waiting.items():
+            if key[0] in known:
+                waiting.set()
+
+    def knows(self, case_id: str) -> bool:
+        """Whether it is known what is right in a case."""
+        return case_id in self._right
+
+    def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
+        """See `Recorder.forget`."""
+        for number, case_id in numbered:
+            if (right := self._right.get(case_id)) is not None and right.number <= number:
+                self._put_aside(case_id)
+        self.tidy()
+
+    def _put_aside(self, case_id: str) -> None:
+        self._aside.pop(case_id, None)
+        self._aside[case_id] = None
+
+    def tidy(self) -> None:
+        """Let those that were put aside first leave the mind; after rows were taken."""
+        while len(self._aside) > _ASIDE:
+            case_id = next(iter(self._aside))
+            for key in ((case_id, attempt) for attempt in range(_MAX_ATTEMPTS)):
+                if (debate := self._open.get(key)) is not None:
+                    self._memory.put_debate(key, debate)
+                    del self._open[key]
+            del self._aside[case_id]
+            self._right.pop(case_id, None)
 
     def debate(self, key: CaseKey) -> OpenDebate:
         """What is known of a debate without verdict; a new one begins."""
-        return self._open.get(key) or self._open.setdefault(key, OpenDebate())
+        debate = self._open.get(key)
+        if debate is None:
+            debate = self._open[key] = self._memory.take_debate(key) or OpenDebate()
+            if key[0] not in self._right and not is_shared_id(key[0]):
+                self._put_aside(key[0])
+        return debate
 
     def known(self, key: CaseKey) -> OpenDebate | None:
-        """The same, without beginning one."""
+        """The same of one in mind, without beginning one."""
         return self._open.get(key)
-
-    def unfinished(self) -> list[CaseKey]:
-        """The debates without verdict that are in mind."""
-        return list(self._open)
-
-    def forget(self, key: CaseKey) -> None:
-        """Put a debate without verdict out of mind; of what comes late of it nothing is told apart any more."""
-        if self._open.pop(key, None) is not None:
-            self._forgotten.add(key)
-
-    def is_forgotten(self, key: CaseKey) -> bool:
-        """Whether a debate is out of mind, so that it must be brought back before it goes on."""
-        return key in self._forgotten
-
-    def bring_back(self, key: CaseKey, reply_ids: dict[str, str], events: dict[tuple[str, str], int]) -> None:
-        """Know again what is recorded of a forgotten debate, and what has come late of it."""
-        self._forgotten.discard(key)
-        debate = self.debate(key)
-        debate.reply_ids, debate.events = reply_ids, events | debate.events
-        debate.used.known = False
-        late, debate.late = debate.late, []
-        for reply in late:
-            self.reply(key, *reply)
 
     def has_ended(self, key: CaseKey) -> bool:
         """Whether a debate has its verdict."""
@@ -101,28 +115,40 @@ class Arrivals:
 
     def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
         """How many of these debates have their verdict, and how many replies of the others stand."""
-        replies = (len(debate.reply_ids) for key in keys if (debate := self._open.get(key)) is not None)
-        return sum(key in self._finished for key in keys), sum(replies)
+        others = [key for key in keys if key not in self._finished]
+        return len(keys) - len(others), sum(len(self.debate(key).reply_ids) for key in others)
 
-    def end(self, key: CaseKey) -> None:
-        """A debate has its verdict: whatever comes of it from now on is late."""
+    async def changed(self, key: CaseKey) -> None:
+        """Wait until something that the debate's verdict may wait for has come."""
+        waiting = self._waiting[key] = self._waiting.get(key) or asyncio.Event()
+        try:
+            await waiting.wait()
+        finally:
+            if self._waiting.get(key) is waiting:
+                del self._waiting[key]
+
+    def _arrived(self, key: CaseKey) -> None:
+        if (waiting := self._waiting.get(key)) is not None:
+            waiting.set()
+
+    def end(self, key: CaseKey) -> Right:
+        """A debate has its verdict: whatever comes of it from now on is late. Gives what is right in its case, which is
+        debated no more."""
         self._finished.add(key)
         self._open.pop(key, None)
-        self._forgotten.discard(key)
+        self._arrived(key)
+        return self._right.pop(key[0], Right(None, Reference(), False, 0))
 
-    def reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> bool:
-        """Take a reply in, unless it has come before, another one stands in its place, or its debate has ended."""
+    def reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> OpenDebate | None:
+        """The debate that a reply was taken into; None if it has come before, another one stands in its place, or its
+        debate has ended."""
         if key in self._finished:
-            return False
+            return None
         debate = self.debate(key)
-        known = debate.reply_ids.get(path)
-        if known is not None and supersedes != known:
-            return False
-        debate.reply_ids[path] = reply_id
-        if key in self._forgotten:
-            debate.late.append((path, reply_id, supersedes))
-        debate.arrived.set()
-        return True
+        if not debate.take(path, reply_id, supersedes):
+            return None
+        self._arrived(key)
+        return debate
 
     def event(self, key: CaseKey, event: Event, at: float) -> bool:
         """Whether an event is to be written: it says something new of a debate without verdict. What an abandoned call

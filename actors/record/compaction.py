@@ -17,25 +17,31 @@ from moot.actors.failpoints import failpoint
 from moot.actors.record.files import checksum, encode_file
 from moot.actors.record.folder import Part, RunFolder
 from moot.actors.record.orphans import remove_orphans
-from moot.actors.record.schema import JOURNAL, JUDGMENTS, TABLES, TOKENS, TURNS, completed
+from moot.actors.record.schema import JOURNAL, JUDGMENTS, TABLES, completed
 from moot.actors.record.segments import read_segment
 from moot.protocols.errors import RecordError
 
 _CHUNK_BYTES = 16 * 2**20
 
 
-def tables_of(stream: str, batches: list[pa.RecordBatch]) -> dict[str, pa.Table]:
-    """The tables that a stream's batches become; `replies` are cut into turns, tokens and judgments."""
-    schema = JOURNAL[stream]
-    whole = pa.Table.from_batches([completed(batch, schema) for batch in batches], schema)
-    if stream != "replies":
-        return {stream: whole}
-    with_tokens = whole.filter(pc.is_valid(whole["token"]))
-    return {
-        "turns": whole.select(TURNS.names).cast(TURNS),
-        "tokens": with_tokens.select(TOKENS.names).cast(TOKENS),
-        "judgments": _judgments(whole),
-    }
+_OF_REPLIES = ("turns", "tokens", "judgments")
+
+
+def stream_of(table: str) -> str:
+    """The journal's stream that a table is made of."""
+    return "replies" if table in _OF_REPLIES else table
+
+
+def rows_of(table: str, batches: list[pa.RecordBatch], only: pc.Expression | None = None) -> pa.Table:
+    """What a table gets of its stream's batches; with `only`, of the rows that are wanted."""
+    schema = JOURNAL[stream_of(table)]
+    rows = pa.Table.from_batches([completed(batch, schema) for batch in batches], schema)
+    rows = rows if only is None else rows.filter(only)
+    if table == "judgments":
+        return _judgments(rows)
+    if table == "tokens":
+        rows = rows.filter(pc.is_valid(rows["token"]))
+    return rows.select(TABLES[table].names).cast(TABLES[table])
 
 
 def _judgments(replies: pa.Table) -> pa.Table:
@@ -88,7 +94,8 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
         with ExitStack() as open_parts:
             parts: dict[str, _PartWriter] = {}
             for batches in _chunks(batch for path, valid in paths for batch in read_segment(path, valid)):
-                for table, content in tables_of(stream, batches).items():
+                for table in (name for name in TABLES if stream_of(name) == stream):
+                    content = rows_of(table, batches)
                     if content.num_rows and table not in parts:
                         parts[table] = open_parts.enter_context(_PartWriter(folder, table, name, content.schema))
                     if content.num_rows:

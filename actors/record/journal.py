@@ -61,7 +61,7 @@ class Journal:
         stored = folder.store is not None
         self._most, self._commit_s = (STORED_ROWS, FLUSH_S) if stored else (FLUSH_ROWS, _COMMIT_S)
         self._deltas: DeltaWriter | None = None
-        self._roll = self._first_roll = folder.next_roll(epoch, writer)
+        self._roll = folder.next_roll(epoch, writer)
         self._segments = self._new_segments()
 
     async def begin(self) -> None:
@@ -80,19 +80,9 @@ class Journal:
         seal(store, earlier)
         if earlier:  # what one of them has put since this life looked counts, too
             pull(store, self._folder.path)
-        self._roll = self._first_roll = max([self._roll, *(int(roll.removeprefix(mine)) + 1 for roll in earlier)])
+        self._roll = max([self._roll, *(int(roll.removeprefix(mine)) + 1 for roll in earlier)])
         self._segments = self._new_segments()
         self._begin_roll()
-
-    @property
-    def has_earlier_life(self) -> bool:
-        """Whether an earlier process of this owner's has written as this writer."""
-        return self._first_roll > 0
-
-    @property
-    def lock(self) -> asyncio.Lock:
-        """Held while the segments change: take it to read them."""
-        return self._flushing
 
     def append(self, stream: str, **columns: Any) -> None:
         """Buffer a row of any stream but `replies`.

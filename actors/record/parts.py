@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moot.protocols.errors import RecordError
+
+Groups = Callable[[Path], list[int]]
+"""Which row groups of a part's file may hold what is looked for, rising."""
 
 
 @contextmanager

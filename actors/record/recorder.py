@@ -12,27 +12,28 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
 from moot.actors.meter import SILENT, Meter
 from moot.actors.record.admission import Admission
-from moot.actors.record.arrivals import Arrivals
+from moot.actors.record.arrivals import Arrivals, Right
 from moot.actors.record.chronicle import replies_as_events, verdict_event
 from moot.actors.record.claims import Claims
 from moot.actors.record.closing import Closing, Ended, writer_of
 from moot.actors.record.columns import case_columns, sorted_json, verdict_columns
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
-from moot.actors.record.known_endings import KnownEndings, Used
+from moot.actors.record.memory import Memory
+from moot.actors.record.open_debate import OpenDebate
 from moot.actors.record.progress import Progress, StreamedEvent
 from moot.actors.record.read_back import ReadBack
 from moot.actors.record.recovery import History, recover
-from moot.actors.record.registry import Registry
 from moot.actors.record.rows import DECISION, SHARED
 from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
-from moot.actors.record.signal_keeper import SignalKeeper
+from moot.actors.record.signal_keeper import SignalKeeper, take_assessment
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tally import Tally
 from moot.protocols.case import LabelledCase, is_shared_id
@@ -92,12 +93,12 @@ class Recorder:
         self._writer, self._writers = writer, writers
         self.life = uuid4().hex
         self._journal = Journal(self._folder, epoch, writer)
-        self._arrivals = Arrivals()
+        self._memory = Memory()
+        self._finished: set[CaseKey] = set()
+        self._arrivals = Arrivals(self._memory, self._finished)
         self._cases_written: set[str] = set()
-        self._endings = KnownEndings()
-        self._read_back = ReadBack(self._folder, self._journal)
-        self._registry = Registry(self._arrivals, lambda: self.signals, self._read_back)
-        self._admission = Admission(self._arrivals, self._registry, self._write_verdict, self.life)
+        self._read_back = ReadBack(self._folder, self._journal, self._memory)
+        self._admission = Admission(self._arrivals, self._write_verdict, self.life)
         self._not_durable: set[str] = set()
         self.claims = Claims(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
         self.progress = Progress()
@@ -108,10 +109,9 @@ class Recorder:
     async def load(self) -> None:
         """Read what earlier owners and earlier lives of this writer recorded; before anything else."""
         await self._journal.begin()
-        state = await asyncio.to_thread(recover, self._folder, self._mine)
+        state = await asyncio.to_thread(recover, self._folder, self._mine, self._memory)
         self._cases_written = state.cases
-        self._arrivals.recover(state.finished, state.replies, state.events)
-        self._registry.recover(all_stay=self._journal.has_earlier_life)
+        self._finished |= state.finished
         self.progress = state.progress
         self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine)
 
@@ -127,16 +127,11 @@ class Recorder:
         Raises:
             RecordError: the record cannot be written.
         """
-        await self._registry.register(cases, number)
+        self._arrivals.register(cases, number)
         for labelled in cases:
             if labelled.case.id not in self._cases_written:
                 self._cases_written.add(labelled.case.id)
                 self._journal.append("cases", **case_columns(labelled))
-
-    async def reopen(self, cases: Sequence[LabelledCase], number: int) -> None:
-        """As `register`, for all the cases that are being debated after the writer was lost: no other one is."""
-        await self.register(cases, number)
-        self._registry.all_known()
 
     def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
         """Cases that are not debated any more: those that have no verdict need not be kept in mind for ever.
@@ -144,7 +139,7 @@ class Recorder:
         Args:
             numbered: each with a number as of `register`; one that was registered later stays.
         """
-        self._registry.forget(numbered)
+        self._arrivals.forget(numbered)
 
     def add_replies(self, batch: pa.RecordBatch) -> None:
         """Take a batch of the stream `replies`; rows whose key is already there are dropped."""
@@ -154,11 +149,11 @@ class Recorder:
             batch = batch.filter(pa.array(keep))
         if batch.num_rows:
             self._journal.append_replies(batch)
-            self.signals.take_replies(batch)
+            self.signals.take_replies(batch, self._arrivals.debate)
             self._tally.take_replies(batch)
             if self._tells_replies:
                 self.progress.tell(replies_as_events(batch))
-        self._registry.came(zip(*(batch[name].to_pylist() for name in ("case_id", "attempt")), strict=True))
+        self._arrivals.tidy()
         failpoint("writer.buffered")
 
     def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
@@ -190,10 +185,10 @@ class Recorder:
         completion_tokens: int | None,
         model: str | None,
     ) -> bool:
-        if not self._arrivals.reply((case_id, attempt), path, reply_id, supersedes):
+        debate = self._arrivals.reply((case_id, attempt), path, reply_id, supersedes)
+        if debate is None:
             return False
-        used = self._arrivals.debate((case_id, attempt)).used
-        used.add(reply_id, supersedes, model, prompt_tokens, completion_tokens)
+        debate.use(reply_id, supersedes, model, prompt_tokens, completion_tokens)
         if not reply_id.startswith(DECISION):
             self.progress.reply(prompt_tokens, completion_tokens, reused=reused_from is not None)
         return True
@@ -204,10 +199,10 @@ class Recorder:
             if not self._arrivals.event((case_id, attempt), event, at):
                 continue
             if event.kind == ASSESSMENT:
-                self.signals.take_assessment(case_id, attempt, event.data)
+                take_assessment(self._arrivals.debate((case_id, attempt)), event.data, case_id)
             self._tally.take_event(event)
             self._write_event(case_id, attempt, event, at)
-        self._registry.came((case_id, attempt) for case_id, attempt, _, _ in events)
+        self._arrivals.tidy()
 
     def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
         self._journal.append(
@@ -239,15 +234,14 @@ class Recorder:
         if not self._not_durable.isdisjoint(case_ids):
             await self.flush()
             self._not_durable.difference_update(case_ids)
-        found = self._endings.of(case_ids)
+        found = self._memory.endings(case_ids)
         if missing := [case_id for case_id in case_ids if case_id not in found]:
             found |= await self._read_back.endings(missing)
         return found
 
     def _is_shared_and_new(self, key: CaseKey) -> bool:
         """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""
-        debate = self._arrivals.known(key)
-        return is_shared_id(key[0]) and (debate is None or not debate.reply_ids)
+        return is_shared_id(key[0]) and not self._arrivals.debate(key).reply_ids
 
     async def claim(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
         """See `Claims.claim`; and what is recorded of the shared reply."""
@@ -292,18 +286,18 @@ class Recorder:
             self._not_durable.difference_update(closing.case_id for closing in closings)
         return admitted
 
-    def _write_verdict(self, closing: Closing, used: Used) -> None:
-        gold, reference, is_reply, _ = self._registry.end(closing.case_id)
+    def _write_verdict(self, closing: Closing, debate: OpenDebate, right: Right) -> None:
+        gold, reference, is_reply, _ = right
         failed = bool(closing.failure)
         unanswered = closing.answer is None and is_reply
         correct = None if failed or unanswered else is_correct(closing.answer, gold, reference)
         columns = verdict_columns(closing, gold, correct, time.time())
         self._not_durable.add(closing.case_id)
         self._journal.append("verdicts", **columns)
-        self._endings.put(closing, used.by_model() if used.known else None)
+        self._memory.put_ending(Ended(msgspec.structs.replace(closing, replies={}, noted_in=""), debate.usage()))
         self._tally.end(closing)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)
-        self.signals.end(closing.case_id, closing.attempt, failed=failed, correct=correct)
+        self.signals.end(debate, failed=failed, correct=correct)
         told = closing.answer, closing.how, closing.confidence, correct, closing.failure
         self.progress.tell([verdict_event(closing.case_id, closing.attempt, *told, columns["at"])])
 

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 from zlib import crc32
 
 import msgspec
 import numpy as np
+import pyarrow.compute as pc
 
-from moot.actors.record.as_written import Snapshot, rows_as_written
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.part_index import PartIndex
+from moot.actors.record.memory import Memory
+from moot.actors.record.open_debate import SPEAKER_COLUMNS, OpenDebate, Spoken
 from moot.actors.record.progress import Progress
-from moot.actors.record.rows import DECISION, INVALID_SUFFIX, RecordedReply, call_of, merge_reasks, recorded_replies
-from moot.actors.record.schema import EMBEDDINGS, TURNS, CaseKey
-from moot.actors.record.tables import read_table
+from moot.actors.record.rows import (
+    DECISION,
+    INVALID_SUFFIX,
+    REPLAYED_COLUMNS,
+    RecordedReply,
+    call_of,
+    merge_reasks,
+    recorded_replies,
+)
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.signal_keeper import in_a_debate, take_assessment
+from moot.actors.record.tables import of_cases, read_table, rows_as_written
 from moot.protocols.messages import Ask, Unreadable
+from moot.protocols.rubrics.assessed import ASSESSMENT
+
+_TOKENS = ["prompt_tokens", "completion_tokens"]
 
 
 class History(msgspec.Struct, frozen=True):
@@ -60,76 +74,91 @@ def vector_key(encoder: str, text_hash: str) -> str:
 
 @dataclass
 class State:
-    """A writer's knowledge at its start: finished debates, and the keys of what the others have recorded."""
+    """A writer's knowledge at its start, beside the debates without verdict, which are in its memory."""
 
     finished: set[CaseKey]
     cases: set[str]
-    replies: list[tuple[str, int, str, str]]
-    events: list[tuple[str, int, str, str, int]]
     progress: Progress
 
 
-def recover(folder: RunFolder, mine: Callable[[str], bool]) -> State:
-    """Read the record as far as `mine(case_id)` says it concerns this writer."""
+def recover(folder: RunFolder, mine: Callable[[str], bool], memory: Memory) -> State:
+    """Read the record as far as `mine(case_id)` says it concerns this writer; open debates go to `memory`."""
     progress = Progress()
     finished: set[CaseKey] = set()
     for verdict in read_table(folder, "verdicts", ["how", "failed", "correct", "rounds"]).to_pylist():
         if mine(verdict["case_id"]):
             finished.add((verdict["case_id"], verdict["attempt"]))
             progress.verdict(verdict["how"], verdict["failed"], verdict["correct"], verdict["rounds"])
-    replies: dict[tuple[str, int, str], str] = {}
-    columns = [
-        "case_id",
-        "attempt",
-        "path",
-        "reply_id",
-        "supersedes",
-        "prompt_tokens",
-        "completion_tokens",
-        "reused_from",
-    ]
-    for batch in rows_as_written(folder, "turns", "replies", columns):
+    begun: set[CaseKey] = set()
+    columns = ["case_id", "attempt", "reply_id", *_TOKENS, "reused_from"]
+    for batch in rows_as_written(folder, "turns", columns):
         for row in batch.to_pylist():
-            if not mine(row["case_id"]):
-                continue
-            if not row["reply_id"].startswith(DECISION):
-                progress.reply(row["prompt_tokens"], row["completion_tokens"], reused=row["reused_from"] is not None)
-            key = (row["case_id"], row["attempt"], row["path"])
-            if key[:2] not in finished and replies.get(key) in (None, row["supersedes"]):
-                replies[key] = row["reply_id"]
-    events = [
-        (row["case_id"], row["attempt"], row["kind"], row["path"], crc32(row["data"].encode()))
-        for row in read_table(folder, "events", ["data"]).to_pylist()
-        if (row["case_id"], row["attempt"]) not in finished and mine(row["case_id"])
-    ]
+            if mine(row["case_id"]):
+                begun.add((row["case_id"], row["attempt"]))
+                if not row["reply_id"].startswith(DECISION):
+                    reused = row["reused_from"] is not None
+                    progress.reply(row["prompt_tokens"], row["completion_tokens"], reused=reused)
+    for batch in rows_as_written(folder, "events", ["case_id", "attempt"]):
+        begun.update(key for key in zip(*batch.to_pydict().values(), strict=True) if mine(key[0]))
+    _recover_debates(folder, begun - finished, memory)
     cases = {case_id for case_id in read_table(folder, "cases", [])["case_id"].to_pylist() if mine(case_id)}
-    return State(finished, cases, [(*key, reply_id) for key, reply_id in replies.items()], events, progress)
+    return State(finished, cases, progress)
 
 
-HISTORY_STREAMS = ("replies", "embeddings")
-"""The streams that `histories` wants of a snapshot."""
+def _recover_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Memory) -> None:
+    """What is recorded of debates without verdict, the log-probabilities that signals are made of with it."""
+    if not keys:
+        return
+    found = {key: OpenDebate() for key in keys}
+    case_ids = {case_id for case_id, _ in keys}
+    only, groups = of_cases(case_ids), memory.groups_of(case_ids)
+
+    def rows(table: str, *columns: str) -> Iterator[tuple[OpenDebate, dict[str, Any]]]:
+        for batch in rows_as_written(folder, table, ["case_id", "attempt", *columns], only, groups):
+            for row in batch.to_pylist():
+                if (debate := found.get((row["case_id"], row["attempt"]))) is not None:
+                    yield debate, row
+
+    for debate, row in rows("turns", "path", "reply_id", "supersedes", *_TOKENS, *SPEAKER_COLUMNS):
+        _take_again(debate, row)
+    for debate, row in rows("tokens", "path", "reply_id", "logprob"):
+        said = debate.said.get(row["path"])
+        if said is not None and row["logprob"] is not None and debate.reply_ids[row["path"]] == row["reply_id"]:
+            debate.said[row["path"]] = said._replace(logprobs=np.array(row["logprob"], np.float32))
+    for debate, row in sorted(rows("events", "kind", "path", "data", "at"), key=lambda pair: pair[1]["at"]):
+        _note_again(debate, row)
+    for key, debate in found.items():
+        memory.put_debate(key, debate)
 
 
-def histories(recorded: Snapshot, keys: Sequence[CaseKey], index: PartIndex) -> list[History]:
+def _take_again(debate: OpenDebate, row: dict[str, Any]) -> None:
+    if debate.take(row["path"], row["reply_id"], row["supersedes"]):
+        debate.use(row["reply_id"], row["supersedes"], row["model"], *(row[name] for name in _TOKENS))
+        if in_a_debate(row["case_id"], row["path"]):
+            debate.said[row["path"]] = Spoken.of(None, *(row[name] for name in SPEAKER_COLUMNS))
+
+
+def _note_again(debate: OpenDebate, row: dict[str, Any]) -> None:
+    debate.events[row["kind"], row["path"]] = crc32(row["data"].encode())
+    if row["kind"] == ASSESSMENT:
+        take_assessment(debate, msgspec.json.decode(row["data"]), row["case_id"])
+
+
+def histories(folder: RunFolder, keys: Sequence[CaseKey], memory: Memory) -> list[History]:
     """What is recorded of each debate; of several replies on one path the one that nothing supersedes."""
-    replies: dict[CaseKey, dict[str, RecordedReply]] = {key: {} for key in keys}
-    for batch in recorded.rows("turns", "replies", TURNS.names, index):
-        replaced = batch["supersedes"].to_pylist()
-        for (case_id, attempt, reply), supersedes in zip(recorded_replies(batch), replaced, strict=True):
-            known = replies.get((case_id, attempt))
-            if known is None:
-                continue
-            earlier = known.get(reply.path)
-            if earlier is None or supersedes == earlier.answered.reply_id:
-                known[reply.path] = reply
+    case_ids = {case_id for case_id, _ in keys}
+    only, groups = of_cases(case_ids), memory.groups_of(case_ids)
+    replies: dict[CaseKey, list[RecordedReply]] = {key: [] for key in keys}
+    turns = read_table(folder, "turns", REPLAYED_COLUMNS, only, groups)
+    for case_id, attempt, reply in recorded_replies(turns.filter(pc.invert(turns["superseded"]))):
+        if (case_id, attempt) in replies:
+            replies[case_id, attempt].append(reply)
     vectors: dict[CaseKey, dict[str, bytes]] = {key: {} for key in keys}
-    for batch in recorded.rows("embeddings", "embeddings", EMBEDDINGS.names, index):
-        for row in batch.to_pylist():
-            if (row["case_id"], row["attempt"]) in vectors:
-                stored = vectors[row["case_id"], row["attempt"]]
-                raw = np.asarray(row["vector"], np.float32).tobytes()
-                stored.setdefault(vector_key(row["encoder"], row["text_hash"]), raw)
-    return [_history(list(replies[key].values()), vectors[key]) for key in keys]
+    for row in read_table(folder, "embeddings", None, only, groups).to_pylist():
+        if (row["case_id"], row["attempt"]) in vectors:
+            raw = np.asarray(row["vector"], np.float32).tobytes()
+            vectors[row["case_id"], row["attempt"]][vector_key(row["encoder"], row["text_hash"])] = raw
+    return [_history(replies[key], vectors[key]) for key in keys]
 
 
 def _history(replies: Sequence[RecordedReply], vectors: dict[str, bytes]) -> History:

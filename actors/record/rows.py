@@ -110,7 +110,8 @@ def image_hashes(images: Iterable[Image]) -> list[str]:
     return [blake2b(image.data, digest_size=16).hexdigest() for image in images]
 
 
-_REPLAYED_COLUMNS = [name for name in TURNS.names if name != "messages"]
+REPLAYED_COLUMNS = [name for name in TURNS.names if name != "messages"]
+"""Columns of `turns` that `recorded_reply` is made from, and some more."""
 
 
 class RecordedReply(msgspec.Struct, frozen=True):
@@ -122,9 +123,9 @@ class RecordedReply(msgspec.Struct, frozen=True):
     reused_from: str = ""
 
 
-def recorded_replies(batch: pa.RecordBatch) -> list[tuple[str, int, RecordedReply]]:
-    """(case id, attempt, reply) for each row of a batch of the stream `replies`."""
-    rows = batch.select(_REPLAYED_COLUMNS).to_pylist()
+def recorded_replies(batch: pa.RecordBatch | pa.Table) -> list[tuple[str, int, RecordedReply]]:
+    """(case id, attempt, reply) for each row of the stream `replies`, or of `turns`."""
+    rows = batch.select(REPLAYED_COLUMNS).to_pylist()
     return [(row["case_id"], row["attempt"], recorded_reply(row)) for row in rows]
 
 

@@ -8,16 +8,15 @@ back.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import structlog
 
+from moot.actors.record.open_debate import SPEAKER_COLUMNS, UNRECORDED, OpenDebate, Spoken
 from moot.actors.record.rows import SHARED
-from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_group import JudgedReply
 from moot.actors.record.signals import Signals
@@ -30,46 +29,6 @@ FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
 _log = structlog.get_logger(__name__)
 
 
-class Spoken(NamedTuple):
-    """What is needed of a reply: the log-probabilities of its tokens `(T,)`, its model, and how it was sampled."""
-
-    logprobs: npt.NDArray[np.float32] | None
-    model: str
-    sampling: Sampling
-
-
-UNRECORDED = Spoken(None, UNKNOWN, Sampling.recorded(None, None, None, None))
-"""A reply of which nothing is on record."""
-
-
-class OpenDebate:
-    """Replies and assessments of a debate without a verdict, by the reply's path: the last ones count."""
-
-    __slots__ = ("assessments", "replies")
-
-    def __init__(self) -> None:
-        self.replies: dict[str, Spoken] = {}
-        self.assessments: dict[str, AssessmentData] = {}
-
-    def judged(self, correct: bool | None) -> list[JudgedReply]:
-        """Its judged replies, once it is over."""
-        found = []
-        for path, assessment in self.assessments.items():
-            found.append(JudgedReply(*self.replies.get(path, UNRECORDED), assessment, correct))
-        return found
-
-
-SPEAKER_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
-"""What `speaker` is read from."""
-
-
-def speaker(
-    model: str | None, temperature: float | None, top_p: float | None, logprob_stage: str | None, held: bool | None
-) -> tuple[str, Sampling]:
-    """The model of a recorded reply, and how it was sampled."""
-    return model or UNKNOWN, Sampling.recorded(temperature, top_p, logprob_stage, held)
-
-
 def _spoken(batch: pa.RecordBatch) -> list[Spoken]:
     """Of each row of a batch of the stream `replies`; the tokens are copied, so that nothing holds the batch."""
     column = batch["logprob"]
@@ -78,13 +37,23 @@ def _spoken(batch: pa.RecordBatch) -> list[Spoken]:
     known = column.is_valid().to_pylist()
     asked = zip(*(batch[name].to_pylist() for name in SPEAKER_COLUMNS), strict=True)
     return [
-        Spoken(values[offsets[row] : offsets[row + 1]].copy() if known[row] else None, *speaker(*columns))
+        Spoken.of(values[offsets[row] : offsets[row + 1]].copy() if known[row] else None, *columns)
         for row, columns in enumerate(asked)
     ]
 
 
+def take_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") -> None:
+    """Keep the means of what an event of kind `assessment` tells: the judges' own texts are many times as long, and no
+    signal is made of them. What is no assessment is left out, with a warning that names the case."""
+    assessment = read_assessment(data)
+    if assessment is None:
+        _log.warning("an event of kind `assessment` is left out of the signals: it is none", case=case_id)
+        return
+    debate.assessments[assessment.reply] = without_marks(assessment)
+
+
 def without_marks(assessment: AssessmentData) -> AssessmentData:
-    """Its means alone: the judges' own texts are many times as long, and no signal is made of them."""
+    """The assessment without the judges' single marks."""
     return msgspec.structs.replace(assessment, judges=(), scales=())
 
 
@@ -102,7 +71,6 @@ class SignalKeeper:
 
     def __init__(self, folded: Signals | None = None) -> None:
         self._folded = folded or Signals()
-        self._debates: dict[CaseKey, OpenDebate] = {}
         self._pending: list[JudgedReply] = []
         self._pending_tokens = 0
         self._replies = self._folded.replies
@@ -113,40 +81,19 @@ class SignalKeeper:
         """Judged replies so far: signals change only when this does."""
         return self._replies
 
-    def take_replies(self, batch: pa.RecordBatch) -> None:
-        """Rows of the stream `replies` that were taken into the journal."""
+    def take_replies(self, batch: pa.RecordBatch, debate: Callable[[CaseKey], OpenDebate]) -> None:
+        """Rows of the stream `replies` that were taken into the journal, of these debates."""
         keys = zip(*(batch[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True)
         for (case_id, attempt, path), said in zip(keys, _spoken(batch), strict=True):
             if in_a_debate(case_id, path):
-                self._debate((case_id, attempt)).replies[path] = said
+                debate((case_id, attempt)).said[path] = said
 
-    def take_assessment(self, case_id: str, attempt: int, data: dict[str, Any]) -> None:
-        """The data of an event of kind `assessment`; what is none is left out, with a warning."""
-        assessment = read_assessment(data)
-        if assessment is None:
-            _log.warning("an event of kind `assessment` is left out of the signals: it is none", case=case_id)
-            return
-        self._debate((case_id, attempt)).assessments[assessment.reply] = without_marks(assessment)
-
-    def _debate(self, key: CaseKey) -> OpenDebate:
-        return self._debates.get(key) or self._debates.setdefault(key, OpenDebate())
-
-    def forget(self, key: CaseKey) -> None:
-        """A debate without verdict was put aside."""
-        self._debates.pop(key, None)
-
-    def bring_back(self, key: CaseKey, recorded: OpenDebate) -> None:
-        """One goes on that was forgotten, or begun in an earlier life: what is recorded, and what has come since."""
-        late = self._debate(key)
-        late.replies = late.replies | recorded.replies
-        late.assessments = recorded.assessments | late.assessments
-
-    def end(self, case_id: str, attempt: int, *, failed: bool, correct: bool | None) -> None:
+    def end(self, debate: OpenDebate, *, failed: bool, correct: bool | None) -> None:
         """A debate has its verdict; nothing of a failed one counts."""
-        debate = self._debates.pop((case_id, attempt), None)
-        if debate is None or failed or not debate.assessments:
+        if failed or not debate.assessments:
             return
-        judged = debate.judged(correct)
+        found = debate.assessments.items()
+        judged = [JudgedReply(*debate.said.get(path, UNRECORDED), assessment, correct) for path, assessment in found]
         self._pending += judged
         self._replies += len(judged)
         self._pending_tokens += sum(len(one.logprobs) for one in judged if one.logprobs is not None)

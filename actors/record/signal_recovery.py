@@ -9,23 +9,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.as_written import rows_as_written
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.open_debate import SPEAKER_COLUMNS, UNRECORDED, Spoken
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_group import JudgedReply
-from moot.actors.record.signal_keeper import (
-    FOLD_REPLIES,
-    FOLD_TOKENS,
-    SPEAKER_COLUMNS,
-    UNRECORDED,
-    SignalKeeper,
-    Spoken,
-    in_a_debate,
-    speaker,
-    without_marks,
-)
+from moot.actors.record.signal_keeper import FOLD_REPLIES, FOLD_TOKENS, SignalKeeper, in_a_debate, without_marks
 from moot.actors.record.signals import Signals
-from moot.actors.record.tables import read_table
+from moot.actors.record.tables import of_cases, read_table, rows_as_written
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 ReplyKey = tuple[str, int, str]
@@ -37,7 +27,7 @@ _AT_ONCE = 1_000  # assessments as Python objects, with all their judges' texts
 
 def recover_signals(folder: RunFolder, mine: Callable[[str], bool]) -> SignalKeeper:
     """What a writer would keep of ended debates if it had written the whole record, as far as `mine(case_id)` says it
-    concerns it. What is recorded of the others is read when their cases come again: see `reopening`.
+    concerns it.
 
     Reads the log-probabilities of judged replies: keep it off an event loop. Where there are none, it looks at what
     kinds of event there are, and no further.
@@ -80,7 +70,7 @@ def _case(row: dict[str, Any]) -> CaseKey:
 
 def _assessed(folder: RunFolder, mine: Callable[[str], bool]) -> dict[ReplyKey, AssessmentData]:
     """The assessments by the reply that they are about."""
-    kinds = (batch["kind"] for batch in rows_as_written(folder, "events", "events", ["kind"]))
+    kinds = (batch["kind"] for batch in rows_as_written(folder, "events", ["kind"]))
     if not any(pc.any(pc.equal(kind, ASSESSMENT)).as_py() for kind in kinds):
         return {}
     events = read_table(folder, "events", ["data"], pc.field("kind") == ASSESSMENT)
@@ -96,18 +86,18 @@ def _assessed(folder: RunFolder, mine: Callable[[str], bool]) -> dict[ReplyKey, 
 
 def _ended(folder: RunFolder, case_ids: Collection[str]) -> dict[CaseKey, tuple[bool, bool | None]]:
     """Which attempts at these cases have a verdict: whether it failed, and whether it is right."""
-    verdicts = read_table(folder, "verdicts", ["failed", "correct"], _of_cases(case_ids))
+    verdicts = read_table(folder, "verdicts", ["failed", "correct"], of_cases(case_ids))
     return {_case(row): (row["failed"], row["correct"]) for row in verdicts.to_pylist()}
 
 
 def _standing(folder: RunFolder, wanted: Collection[ReplyKey]) -> dict[ReplyKey, tuple[str, Spoken]]:
     """Of the wanted replies, those that count: the id, and what is known without the tokens."""
-    turns = read_table(folder, "turns", SPEAKER_COLUMNS, _of_cases({case_id for case_id, _, _ in wanted}))
+    turns = read_table(folder, "turns", SPEAKER_COLUMNS, of_cases({case_id for case_id, _, _ in wanted}))
     found = {}
     for row in turns.filter(pc.invert(turns["superseded"])).to_pylist():
         key = (*_case(row), row["path"])
         if key in wanted and in_a_debate(row["case_id"], row["path"]):
-            found[key] = row["reply_id"], Spoken(None, *speaker(*(row[name] for name in SPEAKER_COLUMNS)))
+            found[key] = row["reply_id"], Spoken.of(None, *(row[name] for name in SPEAKER_COLUMNS))
     return found
 
 
@@ -115,8 +105,8 @@ def _said(folder: RunFolder, standing: dict[ReplyKey, tuple[str, Spoken]]) -> It
     """Their log-probabilities, where some are recorded: each once; then those without."""
     if not standing:
         return
-    case_ids = pa.array(sorted({case_id for case_id, _, _ in standing}))
-    for batch in rows_as_written(folder, "tokens", "replies", [*_KEY, "reply_id", "logprob"], case_ids):
+    only = of_cases(case_id for case_id, _, _ in standing)
+    for batch in rows_as_written(folder, "tokens", [*_KEY, "reply_id", "logprob"], only):
         rows = batch.select([*_KEY, "reply_id"]).to_pylist()
         for row, logprobs in zip(rows, batch["logprob"], strict=True):
             key = (*_case(row), row["path"])
@@ -125,7 +115,3 @@ def _said(folder: RunFolder, standing: dict[ReplyKey, tuple[str, Spoken]]) -> It
                 yield key, standing.pop(key)[1]._replace(logprobs=tokens)
     for key, (_, silent) in standing.items():
         yield key, silent
-
-
-def _of_cases(case_ids: Collection[str]) -> pc.Expression:
-    return pc.field("case_id").isin(pa.array(sorted(case_ids), pa.string()))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -204,3 +205,26 @@ class Signals:
         arguments and errors as for `group`."""
         joint = self.group(domain, role, sampling, model=model).joint
         return divergences(joint, low_quality=low_quality, high_quality=high_quality, mu_share=mu_share)
+
+
+def encode_signals(signals: Signals) -> bytes:
+    """The signals as bytes."""
+    return msgspec.msgpack.encode(list(signals.kept.items()), enc_hook=array_as_plain)
+
+
+def decode_signals(raw: bytes) -> Signals:
+    """What `encode_signals` was given."""
+    return Signals(dict(msgspec.msgpack.decode(raw, type=list[tuple[GroupKey, Group]], dec_hook=plain_as_array)))
+
+
+def array_as_plain(value: Any) -> Any:
+    """Encodes an array."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    raise NotImplementedError(f"{type(value).__name__} is no part of signals")
+
+
+def plain_as_array(kind: Any, value: Any) -> Any:
+    """Decodes what `array_as_plain` gave."""
+    dtype, shape, raw = value
+    return np.frombuffer(raw, dtype).reshape(shape)

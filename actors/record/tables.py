@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.compaction import tables_of
+from moot.actors.record.compaction import rows_of, stream_of
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.part_index import Groups
-from moot.actors.record.parts import columns_of, read_groups, read_part
+from moot.actors.record.parts import Groups, columns_of, read_groups, read_part
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, KEYS, TABLES
 from moot.actors.record.segments import read_segment
 from moot.protocols.errors import RecordError, unknown_name
 
 _RACES = 5
-_STREAM_OF = {"turns": "replies", "tokens": "replies", "judgments": "replies"}
 
 
 def read_table(
@@ -60,16 +58,36 @@ def read_table(
         raise RecordError(f"{folder.path}: `{table}` changes faster than it can be read; try again")
     whole = pa.concat_tables([piece.cast(schema) for piece in pieces]) if pieces else schema.empty_table()
     if table in ("tokens", "judgments"):
-        whole = whole.filter(pc.invert(pc.is_in(whole["reply_id"], value_set=_superseded_ids(folder))))
+        whole = whole.filter(pc.invert(pc.is_in(whole["reply_id"], value_set=_superseded_ids(folder, only, groups))))
     return _winners(table, whole)
+
+
+def rows_as_written(
+    folder: RunFolder,
+    table: str,
+    columns: Sequence[str],
+    only: pc.Expression | None = None,
+    groups: Groups | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a table as they were written, repeated and superseded ones, too; nobody may be writing meanwhile.
+
+    Args:
+        columns, only, groups: as of `read_table`.
+    """
+    for piece in _pieces(folder, table, list(columns), only, groups):
+        yield from piece.to_batches()
+
+
+def of_cases(case_ids: Iterable[str]) -> pc.Expression:
+    """The rows of these cases, as `only` of `read_table`."""
+    return pc.field("case_id").isin(pa.array(sorted(set(case_ids)), pa.string()))
 
 
 def _pieces(
     folder: RunFolder, table: str, names: list[str], only: pc.Expression | None, groups: Groups | None
 ) -> Iterator[pa.Table]:
     """Parts, then segments. Segments are listed first: what becomes a part meanwhile is read twice, never missed."""
-    stream = _STREAM_OF.get(table, table)
-    segments = list(folder.segments(stream))
+    segments = list(folder.segments(stream_of(table)))
     for part in folder.committed_parts():
         if table in part.tables:
             path = folder.table_file(part, table)
@@ -79,8 +97,7 @@ def _pieces(
     for path, valid in segments:
         batches = list(read_segment(path, valid))
         if batches:
-            rows = tables_of(stream, batches)[table].select(names)
-            yield rows if only is None else rows.filter(only)
+            yield rows_of(table, batches, only).select(names)
 
 
 def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, groups: list[int] | None) -> pa.Table:
@@ -98,8 +115,8 @@ def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, 
     return found.select(names)
 
 
-def _superseded_ids(folder: RunFolder) -> pa.Array:
-    return _gone(read_table(folder, "turns", ["supersedes"]))
+def _superseded_ids(folder: RunFolder, only: pc.Expression | None, groups: Groups | None) -> pa.Array:
+    return _gone(read_table(folder, "turns", ["supersedes"], only, groups))
 
 
 def _gone(turns: pa.Table) -> pa.Array:

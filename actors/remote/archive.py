@@ -12,8 +12,7 @@ import msgspec
 from moot.actors.record.closing import Ended, writer_of
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.signals import Signals
-from moot.actors.record.signals_wire import decode_signals
+from moot.actors.record.signals import Signals, decode_signals
 from moot.actors.remote.mailbox import Mailbox
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.protocols.case import LabelledCase
@@ -60,17 +59,17 @@ class RayArchive:
         self._open |= {labelled.case.id: labelled for labelled in cases}
         for number in range(len(self._writers)):
             if mine := self._of(number, cases):
-                await self._tell("register", number, mine)
+                await self._tell(number, mine)
 
     def _of(self, number: int, cases: Sequence[LabelledCase]) -> list[LabelledCase]:
         return [labelled for labelled in cases if writer_of(labelled.case.id, len(self._writers)) == number]
 
-    async def _tell(self, method: str, number: int, cases: Sequence[LabelledCase]) -> None:
+    async def _tell(self, number: int, cases: Sequence[LabelledCase]) -> None:
         self._told += 1
-        await self._writers[number].call_until_done(method, msgspec.msgpack.encode(cases), self._told)
+        await self._writers[number].call_until_done("register", msgspec.msgpack.encode(cases), self._told)
 
     async def _lost(self, number: int) -> None:
-        await self._tell("reopen", number, self._of(number, list(self._open.values())))
+        await self._tell(number, self._of(number, list(self._open.values())))
 
     def forget(self, case_ids: Sequence[str]) -> None:
         """See `arena.Archive.forget`."""

@@ -10,7 +10,7 @@ from moot.actors.record.closing import Closing
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import JOURNAL
-from moot.actors.record.signals_wire import encode_signals
+from moot.actors.record.signals import encode_signals
 from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.store import Store
 from moot.actors.remote.run_actor import RunActor
@@ -35,11 +35,6 @@ class WriterActor(RunActor):
         """See `Recorder.register`."""
         await self._up()
         await self._recorder.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]), number)
-
-    async def reopen(self, raw: bytes, number: int) -> None:
-        """See `Recorder.reopen`."""
-        await self._up()
-        await self._recorder.reopen(msgspec.msgpack.decode(raw, type=list[LabelledCase]), number)
 
     async def forget(self, numbered: list[tuple[int, str]]) -> None:
         """See `Recorder.forget`."""

@@ -14,8 +14,8 @@ from houses import Held, assert_equal_records, hold
 from openai_server import ScriptedServer
 
 from moot.actors.record import read_back
-from moot.actors.record.as_written import Snapshot
-from moot.actors.record.part_index import PartIndex
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.memory import Memory
 from moot.actors.record.recovery import History, histories
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, Image, LabelledCase, Reference
@@ -116,9 +116,9 @@ def test_pictures_are_shared_without_reading_the_journal_back(
     """Each reading goes through all that the run has written, and there may be as many pictures as cases."""
     read: list[Any] = []
 
-    def noted(recorded: Snapshot, keys: Sequence[tuple[str, int]], index: PartIndex) -> list[History]:
+    def noted(folder: RunFolder, keys: Sequence[tuple[str, int]], memory: Memory) -> list[History]:
         read.append(keys)
-        return histories(recorded, keys, index)
+        return histories(folder, keys, memory)
 
     monkeypatch.setattr(read_back, "histories", noted)
     cases = [_case(n, images=(Image("image/png", b"\x89PNG %d" % n),)) for n in range(12)]

@@ -15,13 +15,12 @@ from journal_writer import batch, closing, debate_rows, labelled
 from moot.actors.limits.envelopes import EndpointReport, Grant, Report, Totals
 from moot.actors.limits.ledger import Ledger, LedgeredLimiter, Once
 from moot.actors.limits.limiter import Purse
-from moot.actors.record.as_written import rows_as_written
 from moot.actors.record.claims import Claims
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import ABANDONED
-from moot.actors.record.tables import read_table
+from moot.actors.record.tables import read_table, rows_as_written
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
 
@@ -196,7 +195,7 @@ async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) 
     assert [event.kind for event in seen].count(ABANDONED) == 3
     await recorder.close(compact=False)
     owner.release()
-    written = rows_as_written(owner.folder, "events", "events", ["kind"])
+    written = rows_as_written(owner.folder, "events", ["kind"])
     assert sum(batch["kind"].to_pylist().count(ABANDONED) for batch in written) == 3
 
 
@@ -213,7 +212,7 @@ async def test_a_debate_whose_notes_went_with_the_writers_life_is_replayed(tmp_p
     first.add_replies(batch(rows))
     await first.close(compact=False)  # killed before it wrote the note that it had taken
     await second.load()
-    await second.reopen([labelled(1)], 1)
+    await second.register([labelled(1)], 1)
     assert await second.commit([msgspec.structs.replace(end, noted_in=first.life)]) == [False]
     second.add_events([note])
     ended = msgspec.structs.replace(end, noted_in=second.life)

@@ -16,7 +16,7 @@ from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.sampling import Sampling
 from moot.actors.record.signal_keeper import FOLD_REPLIES
-from moot.actors.record.signals_wire import decode_signals, encode_signals
+from moot.actors.record.signals import decode_signals, encode_signals
 from moot.actors.record.tables import read_table
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
@@ -233,8 +233,9 @@ async def test_many_replies_without_a_token_do_not_wait_in_memory(folder: RunFol
         case_id, attempt, event, at = assessment(number)
         event = Event(event.kind, event.path, event.data | {"judges": told})
         recorder.add_events([(case_id, attempt, event, at)])
-        assert not recorder.signals._debates[case_id, 0].assessments["a"].judges
-        recorder.signals.end(case_id, 0, failed=False, correct=None)
+        debate = recorder._arrivals.debate((case_id, 0))
+        assert not debate.assessments["a"].judges
+        recorder.signals.end(debate, failed=False, correct=None)
         most = max(most, len(recorder.signals._pending))
         await asyncio.sleep(0)
         if recorder.signals._folding is not None:
@@ -295,13 +296,9 @@ async def test_nothing_is_kept_of_what_can_no_longer_be_judged(folder: RunFolder
     shared = reply(f"shared-{'a' * 32}", "shared", "s", token=["t"], logprob=[-1.0])
     recorder.add_replies(batch([shared, reply("c001", "shared", "r1", token=["t"], logprob=[-1.0])]))
     recorder.add_replies(said(0, "r0", [-1.0]))
-    assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
-    await left(recorder, owner)
-    recorder, owner = await loaded(folder)
-    assert not recorder.signals._debates
-    await recorder.register([labelled(0), labelled(1)])
-    assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
+    kept = {key: list(debate.said) for key, debate in recorder._arrivals._open.items() if debate.said}
+    assert kept == {("c000", 0): ["a"], ("c001", 0): ["shared"]}
     assert all(await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"shared": "r1"})]))
-    assert not recorder.signals._debates
+    assert not any(debate.said for debate in recorder._arrivals._open.values())
     assert (await recorder.signals.signals()).replies == recorder.signals.replies == 0
     await left(recorder, owner)

@@ -33,8 +33,7 @@ from moot.actors.record.closing import Closing
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.rows import batch_of
-from moot.actors.record.signals import Signals
-from moot.actors.record.signals_wire import decode_signals
+from moot.actors.record.signals import Signals, decode_signals
 from moot.actors.record.tables import read_table
 from moot.actors.remote.roster import Roster
 from moot.actors.remote.scribe import pack

@@ -1,0 +1,80 @@
+"""What a writer keeps in mind of a debate without a verdict."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.record.closing import ModelUsage
+from moot.actors.record.rows import INVALID_SUFFIX
+from moot.actors.record.sampling import UNKNOWN, Sampling
+from moot.protocols.rubrics.assessed import AssessmentData
+
+SPEAKER_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
+"""What `Spoken.of` is read from."""
+
+
+class Spoken(NamedTuple):
+    """What is needed of a reply: the log-probabilities of its tokens `(T,)`, its model, and how it was sampled."""
+
+    logprobs: npt.NDArray[np.float32] | None
+    model: str
+    sampling: Sampling
+
+    @classmethod
+    def of(cls, logprobs: npt.NDArray[np.float32] | None, model: str | None, *sampling: Any) -> Spoken:
+        """Of a reply's log-probabilities and its `SPEAKER_COLUMNS`."""
+        return cls(logprobs, model or UNKNOWN, Sampling.recorded(*sampling))
+
+
+UNRECORDED = Spoken.of(None, None, None, None, None, None)
+"""A reply of which nothing is on record."""
+
+
+class OpenDebate(msgspec.Struct):
+    """A debate without a verdict, as far as its rows have come.
+
+    Attributes:
+        reply_ids: of the replies that stand, by path.
+        events: digest of what was noted last, by kind and path.
+        used: model, tokens of prompt and completion of the replies that count, by id.
+        gone: ids of replies that were superseded.
+        said: what signals are made of, by the path of the reply.
+        assessments: the last ones, without the judges' marks, by the path of the reply.
+    """
+
+    reply_ids: dict[str, str] = {}
+    events: dict[tuple[str, str], int] = {}
+    used: dict[str, tuple[str, int | None, int | None]] = {}
+    gone: set[str] = set()
+    said: dict[str, Spoken] = {}
+    assessments: dict[str, AssessmentData] = {}
+
+    def take(self, path: str, reply_id: str, supersedes: str | None) -> bool:
+        """Whether a reply stands at its path: the first one does, unless a later one supersedes it."""
+        known = self.reply_ids.get(path)
+        if known is not None and supersedes != known:
+            return False
+        self.reply_ids[path] = reply_id
+        return True
+
+    def use(
+        self, reply_id: str, supersedes: str | None, model: str | None, prompt: int | None, completion: int | None
+    ) -> None:
+        """Count a reply that stands; what it supersedes counts no more."""
+        if supersedes:
+            for gone in (supersedes, supersedes + INVALID_SUFFIX):
+                self.gone.add(gone)
+                self.used.pop(gone, None)
+        if model and reply_id not in self.gone:
+            self.used[reply_id] = (model, prompt, completion)
+
+    def usage(self) -> dict[str, ModelUsage]:
+        """By model, what the replies that count used, as the record will tell it."""
+        found: dict[str, ModelUsage] = {}
+        for model, prompt, completion in self.used.values():
+            found.setdefault(model, ModelUsage()).add(prompt, completion)
+        return found

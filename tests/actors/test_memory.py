@@ -1,0 +1,337 @@
+"""What a writer remembers: debates that were put aside go on where they were, and of old cases their rows are read."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from journal_writer import batch, closing, debate_rows, labelled, reply
+from signals_from_record import assert_same_signals
+
+from moot.actors.record import arrivals, compaction, journal, memory, read_back, recovery, tables
+from moot.actors.record.closing import Ended, ModelUsage
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.memory import Memory
+from moot.actors.record.parts import read_groups
+from moot.actors.record.read_back import recorded_endings
+from moot.actors.record.recorder import Recorder
+from moot.actors.record.rows import INVALID_SUFFIX
+from moot.actors.record.signal_recovery import recover_signals
+from moot.actors.record.tables import read_table
+from moot.actors.remote.archive import RayArchive
+from moot.actors.remote.peers import Peer
+from moot.actors.remote.runtime import RaySeat
+from moot.deploy.running.run import run
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import RecordError
+from moot.protocols.messages import Event
+
+KEPT, CASES = 3, 6
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal, "_COMMIT_S", 0.01)
+        patch.setattr(arrivals, "_ASIDE", KEPT)
+        yield
+
+
+@asynccontextmanager
+async def recording(folder: Path, *, compact: bool = True) -> AsyncIterator[Recorder]:
+    (folder / "run.yaml").write_text("test: true\n")
+    owner = Ownership.take(RunFolder(folder))
+    made = Recorder(folder, owner.epoch)
+    await made.load()
+    yield made
+    await made.close(compact=compact)
+    owner.release()
+
+
+async def begin(made: Recorder, number: int, count: int = 0) -> dict[str, str]:
+    """Register a case and take its first reply, judged; gives what its verdict would rest on so far."""
+    await made.register([labelled(number)], count)
+    (first, _) = debate_rows(f"c{number:03d}", "e1")
+    made.add_replies(batch([first]))
+    made.add_events([(first["case_id"], 0, assessment(), 1.0)])
+    return {first["path"]: first["reply_id"]}
+
+
+def assessment() -> Event:
+    told: dict[str, Any] = {"reply": "a", "role": "constructor", "domain": "m", "scores": {"x": 2.0}, "flag": 0.0}
+    return Event("assessment", "assessment/a", told | {"quality": 7.0})
+
+
+async def end(made: Recorder, number: int) -> str:
+    """Hold a debate; returns its case's id."""
+    case_id = labelled(number).case.id
+    await made.register([labelled(number)])
+    rows = debate_rows(case_id, "e1")
+    made.add_replies(batch(rows))
+    await made.flush()
+    assert await made.commit([closing(case_id, {row["path"]: row["reply_id"] for row in rows})]) == [True]
+    return case_id
+
+
+# --- debates that were put aside ---
+
+
+async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(tmp_path: Path) -> None:
+    for life in range(2):  # in a second one, the debates of the first are open, too
+        async with recording(tmp_path) as made:
+            for number in range(20):
+                await begin(made, number)
+                made.forget([(0, f"c{number:03d}")])
+            for number in range(20):  # of an ask that was under way when its debate was withdrawn
+                made.add_replies(batch([reply(f"c{number:03d}", "late", f"late{life}-{number}")]))
+            assert (len(made._arrivals._open), len(made._arrivals._right)) == (KEPT, 0)
+    assert len(read_table(tmp_path, "turns").to_pylist()) == 40
+
+
+@pytest.mark.parametrize("lives", [1, 2])
+async def test_a_forgotten_debate_goes_on_where_it_was(tmp_path: Path, lives: int) -> None:
+    """Whether this life of the writer has put it aside, or an earlier one has recorded it."""
+    if lives == 2:
+        async with recording(tmp_path) as made:
+            begun = [await begin(made, number) for number in range(5)]
+    async with recording(tmp_path) as made:
+        if lives == 1:
+            begun = [await begin(made, number) for number in range(5)]
+        made.forget([(0, f"c{number:03d}") for number in range(5)])
+        assert ("c000", 0) not in made._arrivals._open
+        made.add_replies(batch([reply("c000", "late", "l"), reply("c000", "a", "paid twice")]))
+        await made.register([labelled(0)])
+        rows = debate_rows("c000", "e1")
+        made.add_replies(batch(rows))  # of which the first has come before
+        made.add_events([("c000", 0, assessment(), 2.0)])
+        (history,) = await made.history([("c000", 0)])
+        told = {each.path: each.answered.reply_id for each in history.replies}
+        assert told == begun[0] | {"late": "l", rows[1]["path"]: rows[1]["reply_id"]}
+        assert await made.commit([closing("c000", told)]) == [True]
+        assert (await made.endings(["c000"]))["c000"].usage == {"simulated": ModelUsage(30, 15)}
+        live = await made.signals.signals()
+        assert live.replies == 1
+    recorded = recover_signals(RunFolder(tmp_path), lambda _: True)
+    assert_same_signals(live, await recorded.signals())
+    assert live.group("m", "constructor").without_logprobs == 0
+    assert len(read_table(tmp_path, "events").to_pylist()) == 5
+
+
+async def test_a_case_that_was_registered_since_is_not_forgotten(tmp_path: Path) -> None:
+    async with recording(tmp_path) as made:
+        begun = await begin(made, 0, count=1)
+        await made.register([labelled(0)], 3)
+        made.forget([(2, "c000")])  # late
+        for number in range(1, 6):
+            await begin(made, number, count=4)
+            made.forget([(4, f"c{number:03d}")])
+        assert await made.commit([closing("c000", begun)]) == [True]
+
+
+async def test_the_engine_tells_each_writer_which_cases_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.actors.remote.archive._FORGET_EACH_S", 0.0)
+    told = asyncio.Queue[tuple[str, Any]]()
+
+    class Writer(Peer):
+        async def call(self, method: str, *args: Any) -> Any:
+            told.put_nowait((method, args))
+
+        async def watch(self, lost: Callable[[], Any]) -> None:
+            await asyncio.Event().wait()
+
+    archive = RayArchive([Writer("writer", "here")])
+    await archive.register([labelled(0), labelled(1)])
+    archive.forget(["c000"])
+    assert (await told.get())[1][1] == 1
+    assert await told.get() == ("forget", ([(1, "c000")],))
+    archive.forget(["c000"])  # it was withdrawn before the writer knew it
+    assert await told.get() == ("forget", ([(1, "c000")],))
+    await archive._lost(0)
+    method, (raw, number) = await told.get()
+    assert (method, number) == ("register", 2)
+    assert msgspec.msgpack.decode(raw, type=list[LabelledCase]) == [labelled(1)]
+    await archive.unwatch()
+
+
+async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
+    class Writer(Peer):
+        async def watch(self, lost: Callable[[], Any]) -> None:
+            raise RecordError("the journal cannot be read")
+
+    class Idle(Peer):
+        async def call(self, method: str, *args: Any) -> Any:
+            raise AssertionError("nothing more is handed over")
+
+    archive = RayArchive([Writer("writer", "here")])
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    with pytest.raises(RecordError, match="cannot be read"):
+        await RaySeat(Idle("moderator", "here"), archive).exchange([], wait=False)
+    await archive.unwatch()
+
+
+# --- how debates ended ---
+
+
+@settings(max_examples=12)
+@given(
+    lives=st.lists(
+        st.tuples(st.sampled_from("ab"), st.sampled_from(["m", "n", ""]), st.none() | st.integers(0, 9), st.booleans()),
+        min_size=1,
+        max_size=6,
+    ),
+    swapped=st.booleans(),
+    repeated=st.booleans(),
+)
+def test_what_is_known_is_what_is_recorded(
+    lives: list[tuple[str, str, int | None, bool]], swapped: bool, repeated: bool
+) -> None:
+    """Replies that supersede others, with or without an unreadable first one, in whatever order they come."""
+    rows, current = list[dict[str, Any]](), dict[str, str]()
+    for number, (path, model, tokens, reasked) in enumerate(lives):
+        before, now = current.get(path), f"{path}{number}"
+        made = [reply("c000", path, now, supersedes=before, model=model or None, prompt_tokens=tokens)]
+        if reasked:
+            gone = before + INVALID_SUFFIX if before else None
+            suffixed = path + INVALID_SUFFIX, now + INVALID_SUFFIX
+            made.insert(0, reply("c000", *suffixed, supersedes=gone, model="m", outcome="invalid"))
+        rows += reversed(made) if swapped else made
+        current[path] = now
+
+    async def told(folder: Path) -> None:
+        async with recording(folder, compact=False) as made:
+            await made.register([labelled(0)])
+            for row in rows:
+                made.add_replies(batch([row, row] if repeated else [row]))
+            fields: dict[str, Any] = {"distribution": {"Yes": 0.1, "No": 0.9}, "flags": ("x",), "wall_s": 0.3}
+            await made.commit([closing("c000", current, payload={"of": [1, {"a": None}]}, **fields)])
+            known = made._memory.endings(["c000"])
+            assert known == await made.endings(["c000"]) == recorded_endings(RunFolder(folder), ["c000"], Memory())
+
+    with tempfile.TemporaryDirectory() as place:
+        asyncio.run(told(Path(place)))
+
+
+@pytest.mark.parametrize("protocol", ["selene", "evince", "constructor-auditor"])
+def test_what_is_known_of_real_debates_is_what_is_recorded(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, put = dict[str, Ended](), Memory.put_ending
+
+    def noted(self: Memory, ended: Ended) -> None:
+        put(self, ended)
+        known.update(self.endings([ended.closing.case_id]))
+
+    monkeypatch.setattr(Memory, "put_ending", noted)
+    done = run(task="sample", limit=4, protocol=protocol, engine="inline", seed=5, out=str(tmp_path / "run"))
+    assert done.done == len(known) == 4
+    assert known == recorded_endings(RunFolder(done.path), list(known), Memory())
+    assert all(ended.usage for ended in known.values())
+
+
+async def test_the_last_cases_are_told_without_a_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: RunFolder, case_ids: list[str], memory: Memory) -> dict[str, Ended]:
+        raise AssertionError(f"the record is read for {case_ids}")
+
+    async with recording(tmp_path) as made:
+        case_id = await end(made, 0)
+        monkeypatch.setattr(read_back, "recorded_endings", refuse)
+        assert (await made.endings([case_id]))[case_id].closing.answer == "Yes"
+        with pytest.raises(AssertionError, match="is read for"):
+            await made.endings(["c009"])
+
+
+def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_MOST_BYTES", 500)
+    known = Memory(most_endings=2)
+    for number in (0, 1, 2, 1, 3):
+        known.put_ending(Ended(closing(f"c{number}", {}), {}))
+    known.put_ending(Ended(closing("c4", {}, payload={"text": "x" * 600}), {}))
+    assert known.endings([f"c{number}" for number in range(5)]).keys() == {"c1", "c3"}
+    known.put_ending(Ended(closing("c3", {}, attempt=1), {}))
+    assert known.endings(["c3"])["c3"].closing.attempt == 1
+
+
+# --- reading back what is in parts, beside what is written ---
+
+
+@pytest.fixture
+async def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Recorder]:
+    """A writer of a record with a part of an earlier owner, where every debate has row groups of its own."""
+    monkeypatch.setattr(compaction, "_CHUNK_BYTES", 1)
+    async with recording(tmp_path) as first:
+        for number in range(CASES):
+            await end(first, number)
+    async with recording(tmp_path) as second:
+        yield second
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many row groups each reading of a part took."""
+    counted: list[int] = []
+
+    def counting(file: Path, groups: list[int], columns: list[str]) -> pa.Table:
+        counted.append(len(groups))
+        return read_groups(file, groups, columns)
+
+    monkeypatch.setattr(tables, "read_groups", counting)
+    return counted
+
+
+def test_a_case_is_found_in_every_group_that_holds_it(tmp_path: Path) -> None:
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "none.parquet"]
+    for file, groups in zip(files, [["ab", "b", "ca"], ["d", "e"], []], strict=True):
+        with pq.ParquetWriter(file, pa.schema([("case_id", pa.string())])) as writer:
+            for group in groups:
+                writer.write_table(pa.table({"case_id": list(group)}))
+    known = Memory()
+    assert [known.groups_of(["a", "d"])(file) for file in files] == [[0, 2], [0], []]
+    assert [known.groups_of(["b", "x"])(file) for file in files] == [[0, 1], [], []]
+    assert [known.groups_of([])(file) for file in files] == [[], [], []]
+
+
+async def test_of_an_old_case_its_own_rows_are_read(made: Recorder, read: list[int]) -> None:
+    found = await made.endings(["c003", "nobody"])
+    assert found.keys() == {"c003"}
+    assert found["c003"].usage == {"simulated": ModelUsage(20, 10)}
+    assert read == [1, 1]  # of verdicts, of turns
+    one, other = await made.history([("c003", 0), ("nobody", 0)])
+    assert [reply.path for reply in one.replies] == ["a", "j/judge/0"]
+    assert other.replies == []
+    assert read == [1, 1, 1]
+
+
+async def test_verdicts_become_durable_while_the_record_is_read(
+    made: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slow(*args: Any) -> Any:
+        reading.set()
+        assert go_on.wait(30)
+        return read_table(*args)
+
+    monkeypatch.setattr(recovery, "read_table", slow)
+    await made.register([labelled(CASES)])
+    made.add_replies(batch(debate_rows(f"c{CASES:03d}", "e2")))
+    asked = asyncio.create_task(made.history([(f"c{CASES:03d}", 0), ("c001", 0)]))
+    assert await asyncio.to_thread(reading.wait, 30)
+    try:
+        async with asyncio.timeout(10):
+            await end(made, CASES + 1)
+            await made._journal.close()  # what lay in segments is in a part now
+    finally:
+        go_on.set()
+    assert [len(history.replies) for history in await asked] == [2, 2]
