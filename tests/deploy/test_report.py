@@ -11,7 +11,8 @@ import sys
 import pytest
 from rich.console import Console
 
-from moot.deploy.reading.report.blocks import Block, Figure, Heading, Items, Note, Pairs, Quote, Table
+from moot.deploy.reading.report.blocks import Block, Code, Figure, Heading, Items, Note, Pairs, Picture, Quote, Table
+from moot.deploy.reading.report.page import page
 from moot.deploy.reading.report.render import report_markdown, report_text
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \u202egnp.exe\u202c\n```\n# out | <script>"
@@ -63,3 +64,27 @@ def test_what_models_wrote_is_text_in_every_block() -> None:
     assert not re.search(r"(?<!\\)\[bold|<script|^# out|^```", markdown, re.MULTILINE)
     assert re.search(r"^1\. .*\n2\. second$", markdown, re.MULTILINE)
     assert "| one | line |" in markdown
+
+
+def test_a_page_holds_texts_as_texts_and_needs_nothing_else() -> None:
+    shown = page(EVIL, [*EVERYTHING, Picture(EVIL, b"<svg/>"), Table(EVIL, ("a",), [(EVIL,)], folded=True)])
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]|<script", shown)
+    assert shown.count("[bold red]x[/]") == 17
+    assert '<h2 id="part-1">' in shown
+    assert '<a href="#part-1">' in shown
+    assert "default-src 'none'" in shown
+    assert "data:image/svg+xml;base64,PHN2Zy8+" in shown
+    assert re.search("<details><summary>.*<table>", shown, re.DOTALL)
+
+
+def test_what_belongs_to_a_page_or_a_terminal_is_left_out_elsewhere() -> None:
+    terse = Table("", ("model", "n"), [("m-1", "3"), ("m-1", "4"), ("m-2", "5")], grouped=True)
+    blocks = [Picture("a", b""), Table("b", ("a",), [("1",)], folded=True), Table("", ("all",), [("2",)], terse=terse)]
+    lines = [line.rstrip() for line in terminal(blocks, 80).splitlines()]
+    assert lines == ["m-1", "  n", "  3", "  4", "m-2", "  n", "  5"]
+    assert report_markdown(blocks) == "| all |\n|---|\n| 2 |\n"
+
+
+def test_what_is_to_be_copied_is_whole() -> None:
+    assert terminal([Code("word " * 40)], 80).splitlines() == ["word " * 40]
+    assert report_markdown([Code("a ``` b")]) == "````text\na ``` b\n````\n"

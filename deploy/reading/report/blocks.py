@@ -25,11 +25,20 @@ class Note:
 
 
 class Table(NamedTuple):
-    """A table of words, with its title where it has one; " /" in a head begins a new line on a terminal."""
+    """A table of words, with its title where it has one; " /" in a head begins a new line on a terminal.
+
+    Attributes:
+        grouped: whether the first column heads the rows that share it, on a terminal.
+        folded: whether it is too long to be read through: a page folds it up, and the other forms leave it out.
+        terse: what a terminal shows in its place; None for the whole of it.
+    """
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    grouped: bool = False
+    folded: bool = False
+    terse: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,4 +72,19 @@ class Figure:
     draw: Callable[[int, bool], Iterable[str]]
 
 
-Block = Heading | Note | Table | Pairs | Items | Quote | Figure
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of a page; the other forms leave it out."""
+
+    caption: str
+    svg: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A command, or a piece of a file, to be copied: it is not wrapped."""
+
+    text: str
+
+
+Block = Heading | Note | Table | Pairs | Items | Quote | Figure | Picture | Code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from pydantic import BaseModel
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -14,10 +15,11 @@ from rich.rule import Rule
 from rich.table import Table as Grid
 from rich.text import Text
 
-from moot.deploy.reading.report.blocks import Block, Figure, Heading, Items, Note, Pairs, Quote, Table
+from moot.deploy.reading.report.blocks import Block, Code, Figure, Heading, Items, Note, Pairs, Quote, Table
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.text import (
     emit,
+    markdown_block,
     markdown_inline,
     markdown_quote,
     markdown_table,
@@ -77,16 +79,9 @@ def _terminal(block: Block) -> Iterator[RenderableType]:
     elif isinstance(block, Note):
         yield Text(visible_line(block.text), style=_STYLES.get(block.style, ""))
     elif isinstance(block, Table):
-        if block.title:
-            yield from (Text(), Text(visible_line(block.title), style="bold"))
-        yield table_text(block)
+        yield from _titled(block)
     elif isinstance(block, Pairs):
-        table = Grid(show_header=False, box=None, padding=(0, _GAP, 0, 0))
-        table.add_column(style="bold", no_wrap=max((len(name) for name, _ in block.rows), default=0) < 40)
-        table.add_column(overflow="fold")
-        for name, value in block.rows:
-            table.add_row(Text(visible_line(name)), Text(visible(value)))
-        yield table
+        yield _pairs(block)
     elif isinstance(block, Items):
         for mark, item in _marked(block):
             yield Padding(Text(f"{mark} {visible_line(item)}"), (0, 0, 0, 2), expand=False)
@@ -94,8 +89,34 @@ def _terminal(block: Block) -> Iterator[RenderableType]:
         yield Text(visible_line(block.head), style="bold red" if block.failed else "bold")
         if block.text:
             yield Padding(Text(visible(block.text)), (0, 0, 0, 4), expand=False)
-    else:
+    elif isinstance(block, Code):
+        yield Text(visible(block.text), style="bold", no_wrap=True, overflow="ignore")
+    elif isinstance(block, Figure):
         yield _Drawn(block)
+
+
+def _pairs(block: Pairs) -> Grid:
+    table = Grid(show_header=False, box=None, padding=(0, _GAP, 0, 0))
+    table.add_column(style="bold", no_wrap=max((len(name) for name, _ in block.rows), default=0) < 40)
+    table.add_column(overflow="fold")
+    for name, value in block.rows:
+        table.add_row(Text(visible_line(name)), Text(visible(value)))
+    return table
+
+
+def _titled(table: Table) -> Iterator[RenderableType]:
+    if table.folded:
+        return
+    if table.title:
+        yield from (Text(), Text(visible_line(table.title), style="bold"))
+    shown = table.terse or table
+    if not shown.grouped:
+        yield table_text(shown)
+        return
+    for head, members in groupby(shown.rows, key=lambda row: row[0]):
+        yield Text(visible_line(head), style="italic")
+        part = Table("", shown.header[1:], [row[1:] for row in members])
+        yield Padding(table_text(part), (0, 0, 0, 2), expand=False)
 
 
 def _markdown(block: Block) -> Iterator[str]:
@@ -104,7 +125,9 @@ def _markdown(block: Block) -> Iterator[str]:
     elif isinstance(block, Note):
         text = markdown_inline(block.text)
         yield f"**{text}**" if block.style in ("strong", "warning") else text
-    elif isinstance(block, Table):
+    elif isinstance(block, Code):
+        yield markdown_block(block.text)
+    elif isinstance(block, Table) and not block.folded:
         if block.title:
             yield f"**{markdown_inline(block.title)}**"
         yield table_markdown(block)
