@@ -79,7 +79,11 @@ def test_a_page_holds_texts_as_texts_and_needs_nothing_else() -> None:
 
 def test_what_belongs_to_a_page_or_a_terminal_is_left_out_elsewhere() -> None:
     terse = Table("", ("model", "n"), [("m-1", "3"), ("m-1", "4"), ("m-2", "5")], grouped=True)
-    blocks = [Picture("a", b""), Table("b", ("a",), [("1",)], folded=True), Table("", ("all",), [("2",)], terse=terse)]
+    blocks: list[Block] = [
+        Picture("a", b""),
+        Table("b", ("a",), [("1",)], folded=True),
+        Table("", ("all",), [("2",)], terse=terse),
+    ]
     lines = [line.rstrip() for line in terminal(blocks, 80).splitlines()]
     assert lines == ["m-1", "  n", "  3", "  4", "m-2", "  n", "  5"]
     assert report_markdown(blocks) == "| all |\n|---|\n| 2 |\n"
