@@ -15,8 +15,11 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
+from rich.console import Console
 
 from moot.deploy.reading.natural import natural
+from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Table
+from moot.deploy.reading.report.render import show_report
 from moot.deploy.reading.text import Interval
 from moot.metrics.agreement import (
     Level,
@@ -38,6 +41,9 @@ NEEDED, OPTIONAL = ("item", "rater", "score"), ("group",)
 
 FEWEST_CLUSTERS = 5
 """Independent items below which no interval is given."""
+
+_FEW = 30
+"""Independent items below which the intervals cover less than they say."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -237,3 +243,41 @@ def _groups(path: Path, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
         if groups.setdefault(str(row["item"]), str(group)) != str(group):
             raise ConfigError(f"--ratings {path}: item {str(row['item'])!r} is in two groups")
     return groups
+
+
+def show_ratings(found: RatingAgreement, form: str = "text", console: Console | None = None) -> None:
+    """Write the figures to the console.
+
+    Raises:
+        ConfigError: for an unknown format.
+    """
+    show_report(found, lambda: _blocks(found), form, console)
+
+
+def _blocks(found: RatingAgreement) -> list[Block]:
+    together = [(each.name, *_figure(each)) for each in found.together]
+    pairs = [(" - ".join(each.raters or ()), each.name, *_figure(each)) for each in found.pairs]
+    return [
+        Heading("Agreement of raters", 1),
+        Note(f"{found.source}: {found.ratings:,} ratings of {found.items:,} items by {len(found.raters)} raters"),
+        Table("all raters together", ("", "value", "95 % interval", "n"), together),
+        Table("each two raters", ("raters", "", "value", "95 % interval", "n"), pairs),
+        Items(_notes(found)),
+    ]
+
+
+def _figure(each: Statistic) -> tuple[str, str, str]:
+    ends = "-" if each.interval is None else f"[{each.interval[0]:.3f}, {each.interval[1]:.3f}]"
+    return ("-" if each.value is None else f"{each.value:.3f}", ends, f"{each.n:,}")
+
+
+def _notes(found: RatingAgreement) -> Sequence[str]:
+    notes = [
+        f"categories: {', '.join(found.categories)} (those that occur; AC2 depends on their number)",
+        f"n: items that two of the raters have scored; intervals from {FEWEST_CLUSTERS} independent items on",
+    ]
+    if not found.numeric:
+        notes.append("scores are no numbers: nominal figures only")
+    if found.groups < _FEW:
+        notes.append(f"{found.groups} independent items: below about {_FEW} the intervals are too narrow")
+    return notes

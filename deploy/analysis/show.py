@@ -1,28 +1,37 @@
-"""Shows an analysis: on a terminal, as JSON, or as Markdown. Tables of thousands of rows are left to the files."""
+"""Shows an analysis: on a terminal, as JSON, as Markdown, or as a page; long tables are left to page and files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
+from rich.console import Console
 
 from moot.deploy.analysis.analysis import Analysis, Facts
-from moot.deploy.analysis.facts_words import facts_in_words
-from moot.deploy.analysis.table import Table, cell
-from moot.deploy.reading.blocks import Block, block_table
+from moot.deploy.analysis.table import Table
 from moot.deploy.reading.plotting import has_matplotlib
-from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.text import emit, markdown_inline, markdown_table, safe_json, visible_line
+from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Picture
+from moot.deploy.reading.report.page import page
+from moot.deploy.reading.report.render import banner, show_report
+from moot.deploy.reading.summaries.model_replies import warnings_of
+from moot.deploy.reading.summaries.model_replies_show import replies_words
 
-_EVERYTHING = {
-    True: "everything, with figures",
-    False: "everything but figures, which need matplotlib (pip install 'moot[plot]')",
+MOST_ROWS = 200
+"""Rows of a table that the page shows; the files hold all."""
+
+TITLE = "Confidence signals against judged reasoning"
+
+FEW_GROUPS = 30
+"""Below, intervals that come from drawing whole groups are too narrow."""
+
+_NO_FIGURES = "need matplotlib (pip install 'moot[plot]')"
+_CAPTIONS = {
+    "bands": "Log-probability along the replies: mean, middle half and middle four fifths",
+    "trajectories": "Mean token probability by position; the dotted lines bound the phases",
+    "strengths": "Spearman's rho of judged quality with every log-probability feature",
+    "score_distributions": "The judges' scores: a reply's mean over its marks, rounded to a whole score",
+    "divergences": "How often the signals disagree, with 95 % intervals",
 }
 
 
@@ -51,59 +60,101 @@ def show_analysis(found: Analysis, written: Path, form: str = "text", console: C
     Raises:
         ConfigError: for an unknown format.
     """
-    emit(
-        form,
-        text=lambda: _text(found, written),
-        json=lambda: safe_json(_json(found, written)),
-        md=lambda: _markdown(found, written),
-        console=console,
-    )
+    tables = {each.name: each.arrow().to_pylist() for each in _tables(found, folded=False)}
+    data = Shown(facts=found.facts, settings=found.settings.model_dump(), tables=tables, files=str(written.parent))
+    but = "with figures" if has_matplotlib() else f"but figures, which {_NO_FIGURES}"
+    end = Note(f"everything{',' if has_matplotlib() else ''} {but}: {written}")
+    show_report(data, lambda: [*_front(found), *_read(found), end], form, console)
 
 
-def _remarks(found: Analysis) -> list[str]:
-    return ([SIMULATED] if found.facts.simulated else []) + facts_in_words(found.facts)
+def analysis_page(found: Analysis, pictures: Mapping[str, bytes]) -> str:
+    """The analysis as one self-contained page.
 
-
-def _tables(found: Analysis) -> list[Table]:
-    return [table for table in found.tables.values() if table.rows and not table.in_files_only]
-
-
-def _blocks(table: Table) -> Iterator[tuple[str, Block]]:
-    """The rows that share the first column, which heads them, as a terminal shows them.
-
-    There is little room: a cell does not repeat what its heading says (`confident ->`).
+    Args:
+        found: the analysis.
+        pictures: SVG files by name.
     """
-    columns, rows = table.for_terminal()
-    columns = tuple(replace(column, digits=2) if column.interval else column for column in columns)
-    header = tuple(column.short for column in columns)
-    for head, members in groupby(rows, key=lambda row: cell(row, table.shown[0])):
-        cells = [[cell(row, column).removeprefix(f"{column.short} ") for column in columns] for row in members]
-        yield head, Block(table.title, header, [tuple(each) for each in cells])
+    counted = "; ".join(f"{name} = {value}" for name, value in found.settings.model_dump().items())
+    more = [block for table in _tables(found, folded=True) for block in _blocks(table, table.title)]
+    how = "Intervals are 95 %, with replies on one case, or on cases of one group, resampled together."
+    blocks = [
+        *_front(found),
+        *_pictures(pictures),
+        *_read(found, MOST_ROWS),
+        *([Heading("More"), *more] if more else []),
+        Note(f"Settings: {counted}. {how}", "dim"),
+    ]
+    return page(TITLE, blocks)
 
 
-def _text(found: Analysis, written: Path) -> RenderableType:
-    parts: list[RenderableType] = [Text(visible_line(remark)) for remark in _remarks(found)]
-    for table in _tables(found):
-        parts += [Text(), Text(table.title, style="bold")]
-        for head, block in _blocks(table):
-            parts += [Text(visible_line(head), style="italic"), Padding(block_table(block), (0, 0, 0, 2))]
-        parts += [Text(note, style="dim") for note in table.notes[:1]]  # the others are on columns of the page
-    return Group(*parts, Text(), Text(visible_line(f"{_EVERYTHING[has_matplotlib()]}: {written}"), overflow="fold"))
+def _tables(found: Analysis, *, folded: bool) -> list[Table]:
+    return [table for table in found.tables.values() if table.rows and table.in_files_only == folded]
 
 
-def _markdown(found: Analysis, written: Path) -> str:
-    parts = ["# Confidence signals against judged reasoning"]
-    parts += [f"- {markdown_inline(remark)}" for remark in _remarks(found)]
-    for table in _tables(found):
-        parts += [f"\n## {table.title}\n", markdown_table(table.header(), [table.cells(row) for row in table.rows])]
-        parts += [f"\n{markdown_inline(note)}" for note in table.notes]
-    return "\n".join([*parts, "", markdown_inline(f"{_EVERYTHING[has_matplotlib()]}: {written}")]) + "\n"
+def _front(found: Analysis) -> list[Block]:
+    return [Heading(TITLE, 1), *banner(found.facts.simulated), Items(facts_in_words(found.facts))]
 
 
-def _json(found: Analysis, written: Path) -> Shown:
-    return Shown(
-        facts=found.facts,
-        settings=found.settings.model_dump(),
-        tables={table.name: table.arrow().to_pylist() for table in _tables(found)},
-        files=str(written.parent),
-    )
+def _pictures(pictures: Mapping[str, bytes]) -> Iterable[Block]:
+    if not pictures:
+        yield Note(f"No figures: they {_NO_FIGURES}.", "dim")
+        return
+    yield Heading("Figures")
+    for name in (Path(file).stem for file in pictures):
+        yield Picture(f"{_CAPTIONS[name]} ({name}.svg, {name}.png)", pictures[f"{name}.svg"])
+
+
+def _read(found: Analysis, most: int | None = None) -> Iterator[Block]:
+    for table in _tables(found, folded=False):
+        yield Heading(table.title)
+        yield from _blocks(table, "", most)
+
+
+def _blocks(table: Table, title: str, most: int | None = MOST_ROWS) -> Iterator[Block]:
+    yield table.block(title, most)
+    yield from (Note(note, "dim") for note in table.notes)
+    if most is not None and (left := len(table.rows) - most) > 0:
+        yield Note(f"{left:,} more rows stand in {table.name}.csv and {table.name}.parquet.", "dim")
+
+
+def facts_in_words(facts: Facts) -> list[str]:
+    """One line for each thing that a reader must know; nothing is said of what there is none of."""
+    return list(_lines(facts))
+
+
+def _lines(facts: Facts) -> Iterator[str]:
+    groups = f" in {facts.groups:,} groups" if facts.groups != facts.cases else ""
+    yield f"{', '.join(facts.sources)}: {_count(facts.replies, 'reply', 'replies')} on {_cases(facts.cases)}{groups}"
+    with_logprobs = f"{facts.with_logprobs:,} with token log-probabilities"
+    yield f"{facts.judged:,} judged, {facts.scored:,} on cases that can be scored, {with_logprobs}"
+    if facts.groups < FEW_GROUPS:
+        independent = _count(facts.groups, "independent case", "independent cases")
+        yield f"{independent}: below about {FEW_GROUPS} the intervals are too narrow"
+    if without := facts.replies - facts.with_logprobs:
+        yield (
+            f"{_count(without, 'reply', 'replies')} without log-probabilities: left out of every figure about "
+            "confidence, kept in the others"
+        )
+    if facts.empty:
+        yield f"{_count(facts.empty, 'reply', 'replies')} of no token: without any feature"
+    if facts.one_token:
+        yield f"{_count(facts.one_token, 'reply', 'replies')} of one token: without a slope"
+    if facts.unknown_tokens:
+        yield (
+            f"{_count(facts.unknown_tokens, 'token', 'tokens')} whose log-probability is none (not finite, or a "
+            "vendor's -9999): windows that hold one are left out"
+        )
+    if facts.model_replies:
+        yield f"replies in these runs: {replies_words(facts.model_replies)}"
+    for warning in warnings_of(facts.model_replies):
+        yield f"warning: {warning}"
+    for reason, count in facts.left_out.items():
+        yield f"{_count(count, 'reply', 'replies')} {reason}: left out"
+
+
+def _count(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
+
+
+def _cases(count: int) -> str:
+    return _count(count, "case", "cases")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from moot.deploy.reading.report.blocks import Table as Block
 from moot.deploy.reading.text import p_value
 
 Value = str | float | int | bool | None
@@ -65,10 +66,21 @@ class Table:
         """A row as it is shown."""
         return [cell(row, column) for column in self.shown]
 
-    def for_terminal(self) -> tuple[tuple[Column, ...], Sequence[Mapping[str, Value]]]:
-        """The columns after the first that a terminal has room for, and the rows."""
-        columns = tuple(column for column in self.shown[1:] if column.short)
-        return columns, self.rows if self.terse is None else self.terse
+    def block(self, title: str = "", most: int | None = None) -> Block:
+        """The table as it is read, or its first rows; a terminal, which has little room, gets fewer columns."""
+        rows = [self.cells(row) for row in self.rows[:most]]
+        return Block(title, self.header(), rows, folded=self.in_files_only, terse=self._for_terminal())
+
+    def _for_terminal(self) -> Block:
+        """The columns with a short title; a cell does not repeat what its heading says (`confident ->`)."""
+        columns = [
+            replace(column, digits=2) if column.interval else column for column in self.shown[1:] if column.short
+        ]
+        rows = [
+            (cell(row, self.shown[0]), *(cell(row, column).removeprefix(f"{column.short} ") for column in columns))
+            for row in (self.rows if self.terse is None else self.terse)
+        ]
+        return Block("", (self.shown[0].title, *(column.short for column in columns)), rows, grouped=True)
 
     def arrow(self) -> pa.Table:
         """The rows for a file: NaN is null."""

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from moot.actors.record.folder import write_whole
 from moot.deploy.analysis.analysis import Analysis
-from moot.deploy.analysis.page import page
+from moot.deploy.analysis.show import analysis_page
 from moot.deploy.reading.plotting import has_matplotlib, our_style, rendered
 from moot.deploy.reading.text import visible
 from moot.protocols.errors import ConfigError, RecordError
@@ -39,7 +39,9 @@ def write_analysis(found: Analysis, folder: Path) -> Path:
     files = dict(_tables(found))
     pictures = _figures(found)
     files |= pictures
-    files[PAGE] = page(found, {name: picture for name, picture in pictures.items() if name.endswith(".svg")}).encode()
+    files[PAGE] = analysis_page(
+        found, {name: picture for name, picture in pictures.items() if name.endswith(".svg")}
+    ).encode()
     manifest = {
         "facts": found.facts.model_dump(),
         "settings": found.settings.model_dump(),

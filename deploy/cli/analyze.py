@@ -72,8 +72,7 @@ def analyze(
 
 
 def _show_agreement(ratings: Path, runs: list[Path] | None, table: Path | None, seed: int, form: str) -> None:
-    from moot.deploy.analysis.ratings import rating_agreement
-    from moot.deploy.analysis.ratings_show import show_ratings
+    from moot.deploy.analysis.ratings import rating_agreement, show_ratings
     from moot.protocols.errors import ConfigError
 
     if runs or table is not None:

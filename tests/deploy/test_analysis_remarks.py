@@ -12,9 +12,8 @@ import pytest
 from rich.console import Console
 
 from moot.deploy.analysis.analysis import Analysis, analyze
-from moot.deploy.analysis.facts_words import FEW_GROUPS, facts_in_words
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.show import show_analysis
+from moot.deploy.analysis.show import FEW_GROUPS, facts_in_words, show_analysis
 
 QUICK = AnalysisSettings(permutations=100, resamples=50)
 
@@ -33,11 +32,10 @@ def analysed(folder: Path, roles: Sequence[str], *, unsure: Sequence[str] = (), 
 
 
 def printed(found: Analysis, folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The lines of the table of top features on a terminal."""
+    """What a terminal shows from the table of top features on."""
     show_analysis(found, folder / "index.html", console=Console(width=120))
     lines = capsys.readouterr().out.splitlines()
-    start = lines.index("Top features for each target")
-    return lines[start : lines.index("", start)]
+    return lines[next(place for place, line in enumerate(lines) if "Top features for each target" in line) :]
 
 
 def test_a_terminal_says_which_way_confidence_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

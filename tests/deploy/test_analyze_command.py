@@ -67,7 +67,7 @@ def test_a_table_is_analysed_into_80_columns(command: Command) -> None:
     code, out, err = command("--table", "mine.parquet", *FEW)
     assert (code, err) == (0, "")
     assert max(map(cell_len, out.splitlines())) <= 80
-    assert out.startswith("mine.parquet: 144 replies on 72 cases in 12 groups\n144 judged, ")
+    assert out.startswith("  - mine.parquet: 144 replies on 72 cases in 12 groups\n  - 144 judged, ")
     for title in (
         "The same features in every stratum",
         "Top features for each target",
@@ -91,7 +91,7 @@ def test_json_and_markdown_have_the_tables_of_the_files(command: Command) -> Non
     assert "associations" not in found["tables"], "it has thousands of rows, and stands in the files"
     code, out, _ = command("--table", "mine.parquet", *FEW, "--format", "md", "--out", "here")
     assert code == 0
-    assert out.startswith("# Confidence signals against judged reasoning\n- mine.parquet: 144 replies")
+    assert out.startswith("# Confidence signals against judged reasoning\n\n- mine.parquet: 144 replies")
     assert "\n## Top features for each target\n\n| stratum | target | # | feature |" in out
     assert "confident -> better" in out
 
