@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from typing import Protocol
@@ -12,11 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from moot.actors.encoders.interface import Rows
+from moot.actors.encoders.interface import Rows, unit_rows
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import plain
-from moot.actors.models.retry import RetryPolicy, retried
-from moot.protocols.errors import EncoderFailed, ModelUnavailable
+from moot.actors.models.retry import RetryPolicy, call_with_retries
+from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable
+
+Forward = Callable[[list[str]], npt.NDArray[np.floating]]
+"""From texts to a row for each, not yet of unit length."""
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +59,62 @@ class Batched(Protocol):
     async def close(self) -> None:
         """Release connections and threads."""
         ...
+
+
+class InThread:
+    """A backend that computes in a thread of its own, loaded when it is first needed, one batch at a time.
+
+    Args:
+        name: what embeddings are stored under.
+        thread: the thread's name.
+    """
+
+    most_under_way = 1
+    deadline_s: float | None = None
+
+    def __init__(self, name: str, thread: str) -> None:
+        self.name = name
+        self.dimension: int | None = None
+        self._forward: Forward | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=thread)
+
+    def load(self) -> Forward:
+        """From texts to their vectors; called in the thread. Raises whatever keeps the model from being loaded."""
+        raise NotImplementedError
+
+    async def encode_batch(self, texts: Sequence[str]) -> Rows:
+        """See `Batched.encode_batch`.
+
+        Raises:
+            ModelError: `refused` when the model cannot be loaded, `request` when it cannot take these texts,
+                `unparsable` when it gives what is no direction.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._encoded, list(texts))
+
+    async def close(self) -> None:
+        """Let the model go, once the batch under way is done."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._forward = None
+
+    def _encoded(self, texts: list[str]) -> Rows:
+        if self._forward is None:
+            try:
+                self._forward = self.load()
+            except ConfigError as error:
+                raise ModelError("refused", plain(f"the model cannot be loaded: {error}")) from None
+            except Exception as error:
+                said = f"the model cannot be loaded: {type(error).__name__}: {error}"
+                raise ModelError("refused", plain(said)) from error
+        try:
+            rows = self._forward(texts)
+        except Exception as error:
+            raise ModelError("request", plain(f"the forward pass failed: {type(error).__name__}: {error}")) from error
+        try:
+            found = unit_rows(rows)
+        except ValueError as error:
+            raise ModelError("unparsable", str(error)) from None
+        self.dimension = found.shape[1]
+        return found
 
 
 class _Wanted:
@@ -228,7 +288,7 @@ class BatchedEncoder:
     async def _rows(self, texts: Sequence[str]) -> Iterable[npt.NDArray[np.float32] | ModelError]:
         """A vector, or why there is none, per text."""
         try:
-            rows, _ = await retried(self._retry, lambda: self._backend.encode_batch(texts))
+            rows = await call_with_retries(self._retry, lambda: self._backend.encode_batch(texts))
         except ModelError as error:
             if error.kind not in _OF_ONE_TEXT or len(texts) == 1:
                 return [error] * len(texts)

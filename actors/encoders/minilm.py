@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from moot.actors.encoders.interface import Rows, unit_rows
-from moot.actors.models.interface import ModelError
-from moot.actors.models.openai_errors import plain
+from moot.actors.encoders.batching import Forward, InThread
+from moot.actors.encoders.interface import Rows
 from moot.protocols.errors import ConfigError
 
 MINILM = "minilm-l6-v2"
@@ -81,32 +78,17 @@ def _digest(folder: Path, mtime_ns: int, size: int) -> str:
     return whole.hexdigest()[:12]
 
 
-class MiniLM:
+class MiniLM(InThread):
     """all-MiniLM-L6-v2 (22 million parameters, 384 numbers a text); never downloaded.
 
-    Loaded when it is first needed, in a thread of its own, where every batch is computed, one text after the other. It
-    takes about 150 MB. Of a long text the first `MOST_TOKENS` tokens are read.
+    A text is computed after the other. It takes about 150 MB. Of a long text the first `MOST_TOKENS` tokens are read.
 
     Args:
         name: as `minilm_identity` gives it.
     """
 
-    most_under_way = 1
-    deadline_s: float | None = None
-
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.dimension: int | None = None
-        self._encode: Callable[[str], Rows] | None = None
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=MINILM)
-
-    async def encode_batch(self, texts: Sequence[str]) -> Rows:
-        """See `Batched.encode_batch`.
-
-        Raises:
-            ModelError: `refused` when the model cannot be loaded, `request` when it cannot take these texts.
-        """
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._forward, list(texts))
+        super().__init__(name, MINILM)
 
     async def check(self) -> None:
         """See `Batched.check`.
@@ -116,44 +98,25 @@ class MiniLM:
         """
         await asyncio.to_thread(self._check)
 
-    async def close(self) -> None:
-        """Let the model go, once the batch under way is done."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
-        self._encode = None
-
     def _check(self) -> None:
         minilm_identity(self.name.partition("@")[2])
 
-    def _forward(self, texts: list[str]) -> Rows:
-        try:
-            if self._encode is None:
-                self._check()
-                self._encode = _loaded(_folder())
-        except Exception as error:
-            raise ModelError("refused", plain(f"the model cannot be loaded: {error}")) from error
-        encode = self._encode
-        try:
-            rows = unit_rows(np.stack([encode(text) for text in texts]))
-        except Exception as error:
-            raise ModelError("request", plain(f"the forward pass failed: {type(error).__name__}: {error}")) from error
-        self.dimension = rows.shape[1]
-        return rows
+    def load(self) -> Forward:
+        """See `InThread.load`."""
+        self._check()
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
 
+        from moot.actors.encoders.bert import Bert
 
-def _loaded(folder: Path) -> Callable[[str], Rows]:
-    """From a text to its vector."""
-    from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
+        folder = _folder()
+        model = Bert(load_file(folder / _WEIGHTS), _HEADS)
+        tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(MOST_TOKENS)
 
-    from moot.actors.encoders.bert import Bert
+        def encode(text: str) -> Rows:
+            readable = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text to the tokenizer
+            return model.mean(tokenizer.encode(readable).ids)
 
-    model = Bert(load_file(folder / _WEIGHTS), _HEADS)
-    tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(MOST_TOKENS)
-
-    def encode(text: str) -> Rows:
-        readable = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text to the tokenizer
-        return model.mean(tokenizer.encode(readable).ids)
-
-    return encode
+        return lambda texts: np.stack([encode(text) for text in texts])

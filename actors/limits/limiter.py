@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from moot.actors.limits.concurrency import Breaker, Concurrency
 from moot.actors.limits.envelopes import EndpointGrant, EndpointReport, Grant, Report, Totals
-from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
-from moot.actors.limits.window import Pace, SlidingWindow
+from moot.actors.limits.settings import EndpointLimits
+from moot.actors.limits.window import Rate
 
 DEAD_AFTER_S = 15.0
 """Seconds of silence after which a holder's concurrency is given to others. Living holders report twice a second."""
@@ -37,24 +37,16 @@ class _Endpoint:
         self.concurrency = Concurrency(limits.concurrency)
         self.breaker = Breaker(name)
         self.requests, self.tokens = (
-            None if limit is None else SlidingWindow(limit, WINDOW_S, PERMIT_TTL_S)
-            for limit in (limits.requests_per_min, limits.tokens_per_min)
-        )
-        self.request_pace, self.token_pace = (
-            None if limit is None else Pace(limit, WINDOW_S + PERMIT_TTL_S, now, empty=resumed)
+            None if limit is None else Rate(limit, now, resumed=resumed)
             for limit in (limits.requests_per_min, limits.tokens_per_min)
         )
         self.holders: dict[str, _Holder] = {}
 
     def give_back(self, lease: int, requests: int, tokens: int) -> None:
         """Take back what was granted and not used; below 0 for what was used beyond."""
-        for window, pace, amount in (
-            (self.requests, self.request_pace, requests),
-            (self.tokens, self.token_pace, tokens),
-        ):
-            if window is not None and pace is not None:
-                window.correct(lease, -amount)
-                pace.take(-amount)
+        for rate, amount in ((self.requests, requests), (self.tokens, tokens)):
+            if rate is not None:
+                rate.correct(lease, -amount)
 
 
 class Limiter:
@@ -143,9 +135,9 @@ class Limiter:
         if known is None:
             limits = self._limits.get(name, EndpointLimits())
             known = self._endpoints[name] = _Endpoint(name, limits, self._began, resumed=self._resumed)
-            for window in (known.requests, known.tokens):
-                if self._restarted and window is not None:
-                    window.grant(self._began, self._next_lease(), window.limit)
+            for rate in (known.requests, known.tokens):
+                if self._restarted and rate is not None:
+                    rate.use_up(self._began, self._next_lease())
         return known
 
     def _learn(self, endpoint: _Endpoint, report: EndpointReport, now: float) -> None:
@@ -193,27 +185,21 @@ class Limiter:
             return 0, 0, 0, 0.0
         requests, tokens = wanted, 0
         again_in_s = 0.0
-        if endpoint.requests is not None and (pace := endpoint.request_pace) is not None:
-            left = min(endpoint.requests.left(now), pace.left(now, 1))
-            requests = min(requests, _fair(left, endpoint))
+        if endpoint.requests is not None:
+            requests = min(requests, _fair(endpoint.requests.left(now, 1), endpoint))
             if requests < wanted:
-                again_in_s = max(endpoint.requests.free_in(now, 1), pace.free_in(1)) or _SOON_S
-        if endpoint.tokens is not None and (pace := endpoint.token_pace) is not None and requests > 0:
+                again_in_s = endpoint.requests.free_in(now, 1) or _SOON_S
+        if endpoint.tokens is not None and requests > 0:
             first = min(report.first_tokens, endpoint.tokens.limit)
-            left = min(endpoint.tokens.left(now), pace.left(now, first))
-            requests, tokens = _tokens(left, first, report, requests)
+            requests, tokens = _tokens(endpoint.tokens.left(now, first), first, report, requests)
             if not requests:
-                again_in_s = max(again_in_s, endpoint.tokens.free_in(now, first), pace.free_in(first)) or _SOON_S
+                again_in_s = max(again_in_s, endpoint.tokens.free_in(now, first)) or _SOON_S
         if requests <= 0:
             return 0, 0, 0, min(1.0, max(_SOON_S, again_in_s))
         lease = self._next_lease()
-        for window, pace, amount in (
-            (endpoint.requests, endpoint.request_pace, requests),
-            (endpoint.tokens, endpoint.token_pace, tokens),
-        ):
-            if window is not None and pace is not None:
-                window.grant(now, lease, amount)
-                pace.take(amount)
+        for rate, amount in ((endpoint.requests, requests), (endpoint.tokens, tokens)):
+            if rate is not None:
+                rate.grant(now, lease, amount)
         return lease, requests, tokens, again_in_s
 
     def _next_lease(self) -> int:
@@ -231,14 +217,9 @@ def _reserved(purse: Purse, holder: str, totals: Totals) -> float:
 
 def _rates_allow(endpoint: _Endpoint, report: EndpointReport, now: float) -> bool:
     """Whether the rates have room for the first call that waits."""
-    for window, pace, least in (
-        (endpoint.requests, endpoint.request_pace, 1),
-        (endpoint.tokens, endpoint.token_pace, report.first_tokens),
-    ):
-        if window is not None and pace is not None:
-            least = min(least, window.limit)
-            if min(window.left(now), pace.left(now, least)) < least:
-                return False
+    for rate, least in ((endpoint.requests, 1), (endpoint.tokens, report.first_tokens)):
+        if rate is not None and rate.left(now, min(least, rate.limit)) < min(least, rate.limit):
+            return False
     return True
 
 

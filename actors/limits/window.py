@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S
+
 
 class _Entry:
     __slots__ = ("amount", "at", "number")
@@ -100,3 +102,40 @@ class Pace:
     def free_in(self, least: int) -> float:
         """Seconds until `least` may be granted, as of the last call of `left`."""
         return max(0.0, (min(float(least), self._size) - self._level) / self._per_s)
+
+
+class Rate:
+    """One of an endpoint's rates: bound in any window, and spread over it.
+
+    Args:
+        limit: of a window.
+        now: any clock, in seconds.
+        resumed: whether the second before may have been used.
+    """
+
+    def __init__(self, limit: int, now: float, *, resumed: bool) -> None:
+        self.limit = limit
+        self._window = SlidingWindow(limit, WINDOW_S, PERMIT_TTL_S)
+        self._pace = Pace(limit, WINDOW_S + PERMIT_TTL_S, now, empty=resumed)
+
+    def left(self, now: float, least: int) -> int:
+        """What may be granted now to who needs `least` at least."""
+        return min(self._window.left(now), self._pace.left(now, least))
+
+    def grant(self, now: float, lease: int, amount: int) -> None:
+        """Count what was granted; the caller has looked at `left`."""
+        self._window.grant(now, lease, amount)
+        self._pace.take(amount)
+
+    def use_up(self, now: float, lease: int) -> None:
+        """Count the whole window as granted before."""
+        self._window.grant(now, lease, self.limit)
+
+    def correct(self, lease: int, by: int) -> None:
+        """Change a grant: below 0 what was not used and never will be, above 0 what was used beyond."""
+        self._window.correct(lease, by)
+        self._pace.take(by)
+
+    def free_in(self, now: float, least: int) -> float:
+        """Seconds until `least` may be granted, as of the last call of `left`."""
+        return max(self._window.free_in(now, least), self._pace.free_in(least))

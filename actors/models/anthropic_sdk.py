@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import httpx2
@@ -66,7 +65,7 @@ class AnthropicModel(VendorService):
         return encode_request(self.model, messages, decoding, schema)
 
     def _decoded(self, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
-        return decode_reply(response.content, limits=anthropic_rate_headers(response.headers, time.time()), key=key)
+        return decode_reply(response.content, limits=anthropic_rate_headers(response.headers), key=key)
 
     def _refused(self, response: httpx2.Response, key: str | None) -> ModelError:
         return error_from_response(response.status_code, response.headers, response.content, key=key)

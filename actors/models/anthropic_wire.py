@@ -264,7 +264,7 @@ def error_from_response(
     now = time.time() if now is None else now
     error = VendorError.from_body(body)
     failure = status_failure(_kind(status, error), status, error, key, retry_after(headers, now))
-    failure.may_be_billed, failure.limits = status in _TIMED_OUT, anthropic_rate_headers(headers, now)
+    failure.may_be_billed, failure.limits = status in _TIMED_OUT, anthropic_rate_headers(headers)
     return failure
 
 

@@ -34,7 +34,6 @@ class CompatibleModel:
         base_url: the URL up to and without `/chat/completions`; holds no user, password or query.
         model: the model's name on that server.
         api_key_env: name of the environment variable with the key; None sends no key.
-        connection_limit: most connections open at once; 0 for no limit.
         key: another source of the key than an environment variable.
         seed: the run's, from which each request gets one of its own; None sends no seed.
     """
@@ -45,7 +44,6 @@ class CompatibleModel:
         model: str,
         *,
         api_key_env: str | None = None,
-        connection_limit: int = 0,
         key: Key | None = None,
         seed: int | None = None,
     ) -> None:
@@ -61,19 +59,14 @@ class CompatibleModel:
             reasons=family is not None and family.reasons,
             settings=frozenset({"seed", "stop", "repetition_penalty", "reasoning_effort", "extra"}),
         )
-        self._http = LeanHttp(self.base_url, api_key_env=api_key_env, connection_limit=connection_limit, key=key)
+        self._http = LeanHttp(self.base_url, api_key_env=api_key_env, key=key)
         self._seed = seed
 
     def __repr__(self) -> str:
         return f"CompatibleModel({self.name!r}, api_key_env={self._http.key.env!r})"
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
         """One HTTP request, never repeated here; cancelling it closes its connection.
 
@@ -86,12 +79,7 @@ class CompatibleModel:
         return decode_reply(received.body, decoding, key=received.key, limits=received.limits)
 
     async def stream(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> AsyncGenerator[StreamPiece, None]:
         """One HTTP request whose reply is given while it comes; closing the generator closes its connection.
 

@@ -86,14 +86,12 @@ class RateHeaders:
     Attributes:
         requests_left, tokens_left: what may still be sent in the server's window.
         requests_limit, tokens_limit: the window's limits.
-        reset_s: seconds until more may be sent, if nothing is left.
     """
 
     requests_left: int | None = None
     requests_limit: int | None = None
     tokens_left: int | None = None
     tokens_limit: int | None = None
-    reset_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +172,7 @@ class Model(Protocol):
     capabilities: Capabilities
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
         """One reply.
 
@@ -208,12 +201,7 @@ class StreamingModel(Model, Protocol):
     """A model whose replies can also be read while they are written: one that declares `streaming`."""
 
     def stream(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> AsyncGenerator[StreamPiece, None]:
         """The pieces of one reply; arguments as for `complete`.
 

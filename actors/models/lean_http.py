@@ -8,7 +8,6 @@ import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 
 import aiohttp
 from aiohttp.http import HttpProcessingError
@@ -35,30 +34,16 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": "moot"}
 _CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A whole response with status 200.
+class Opened:
+    """A response with status 200.
 
     Attributes:
-        body: decompressed.
         limits: what its headers say of rate limits; None when nothing.
         key: the API key that was sent, to be kept out of what is said about the body; None when none was.
+        body: decompressed; empty while it is still to come.
     """
 
-    body: bytes
-    limits: RateHeaders | None
-    key: str | None
-
-    def __repr__(self) -> str:
-        return f"Received({len(self.body)} bytes)"
-
-
-class Opened:
-    """A response with status 200 whose body is still to come.
-
-    Attributes:
-        limits, key: see `Received`.
-    """
+    body = b""
 
     def __init__(self, url: str, response: aiohttp.ClientResponse, key: str | None) -> None:
         self._url, self._response, self.key = url, response, key
@@ -78,9 +63,10 @@ class Opened:
         except _CONNECTION_ERRORS as error:
             raise connection_failure(self._url, error, self.key, self.limits) from None
 
-    async def whole(self) -> bytes:
-        """The rest of the body. Raises as `chunks`."""
-        return await joined(self.chunks())
+    async def read(self) -> Opened:
+        """Read the whole body. Raises as `chunks`."""
+        self.body = await joined(self.chunks())
+        return self
 
 
 class LeanHttp:
@@ -89,19 +75,15 @@ class LeanHttp:
     Args:
         base_url: without a trailing slash; holds no user, password or query.
         api_key_env: name of the environment variable with the key; None sends no key.
-        connection_limit: most connections open at once; 0 for no limit.
         key: another source of the key than an environment variable.
     """
 
-    def __init__(
-        self, base_url: str, *, api_key_env: str | None = None, connection_limit: int = 0, key: Key | None = None
-    ) -> None:
+    def __init__(self, base_url: str, *, api_key_env: str | None = None, key: Key | None = None) -> None:
         self.base_url = base_url
         self.key: Key = ApiKey(api_key_env) if key is None else key
-        self._connection_limit = connection_limit
         self._sessions = PerLoop(self._new_session)
 
-    async def post(self, path: str, body: bytes, step_key: str) -> Received:
+    async def post(self, path: str, body: bytes, step_key: str) -> Opened:
         """One POST of JSON, never repeated here; cancelling it closes its connection.
 
         Args:
@@ -112,7 +94,7 @@ class LeanHttp:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
         """
         async with self.opened(path, body, step_key) as response:
-            return Received(await response.whole(), response.limits, response.key)
+            return await response.read()
 
     @asynccontextmanager
     async def opened(
@@ -136,18 +118,17 @@ class LeanHttp:
             ) as response:
                 opened = Opened(self.base_url, response, key)
                 if response.status != 200:
-                    raise self._refused(opened, response, await opened.whole())
+                    raise self._refused(await opened.read(), response)
                 yield opened
         except _CONNECTION_ERRORS as error:
             raise connection_failure(self.base_url, error, key) from None
 
-    def _refused(self, opened: Opened, response: aiohttp.ClientResponse, body: bytes) -> ModelError:
-        """The failure that an error status means."""
-        error = error_from_response(response.status, response.headers, body, key=opened.key, limits=opened.limits)
+    def _refused(self, opened: Opened, response: aiohttp.ClientResponse) -> ModelError:
+        key, limits = opened.key, opened.limits
+        error = error_from_response(response.status, response.headers, opened.body, key=key, limits=limits)
         if response.status != 404 or _VERSIONED.search(self.base_url):
             return error
-        said = plain(f"{error.message} ({_HINT})", opened.key)
-        return ModelError(error.kind, said, limits=opened.limits)
+        return ModelError(error.kind, plain(f"{error.message} ({_HINT})", key), limits=limits)
 
     async def check(self) -> bytes:
         """The server's list of models, which costs nothing to ask for; empty where it has none.
@@ -187,7 +168,7 @@ class LeanHttp:
 
     def _new_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connection_limit),
+            connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         )

@@ -72,12 +72,7 @@ class OpenAIModel(OpenAIService):
     path = "/chat/completions"
 
     async def stream(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> AsyncGenerator[StreamPiece, None]:
         """One HTTP request whose reply is given while it comes; closing the generator closes its connection.
 

@@ -55,12 +55,7 @@ class ReplayModel:
         self._replies = RecordedReplies(folder, _Steps)
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
         """The recorded reply to the step; `schema` is passed over.
 

@@ -58,13 +58,13 @@ class RetryPolicy(BaseModel):
 
 async def call_with_retries(
     policy: RetryPolicy,
-    attempt: Callable[[], Awaitable[ModelReply]],
+    attempt: Callable[[], Awaitable[T]],
     *,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     uniform: Callable[[float, float], float] = random.uniform,
     clock: Callable[[], float] = time.monotonic,
-) -> ModelReply:
-    """The first reply that `attempt` gives, with `http_attempts` set to the number of attempts made.
+) -> T:
+    """The first result that `attempt` gives; of a model's reply `http_attempts` is the number of attempts made.
 
     Cancelling it cancels the attempt or the wait under way, at once.
 
@@ -77,31 +77,11 @@ async def call_with_retries(
         ModelError: the last one, when it was replayed, its kind is not in `RETRIED_KINDS`, the attempts are used
             up, or the next wait would pass `total_s`.
     """
-    reply, attempts = await retried(policy, attempt, sleep=sleep, uniform=uniform, clock=clock)
-    return reply if reply.http_attempts == attempts else replace(reply, http_attempts=attempts)
-
-
-async def retried(
-    policy: RetryPolicy,
-    attempt: Callable[[], Awaitable[T]],
-    *,
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    uniform: Callable[[float, float], float] = random.uniform,
-    clock: Callable[[], float] = time.monotonic,
-) -> tuple[T, int]:
-    """As `call_with_retries`, for calls that give something else than a model's reply.
-
-    Returns:
-        What the first successful attempt gave, and how many attempts were made.
-
-    Raises:
-        ModelError: as `call_with_retries`.
-    """
     start = clock()
     number, used = 1, 0
     while True:
         try:
-            return await attempt(), number
+            found = await attempt()
         except ModelError as error:
             used += 1 if error.kind == "rate_limited" else _LIMITED_PER_ATTEMPT
             if error.replayed or error.kind not in RETRIED_KINDS or used >= policy.max_attempts * _LIMITED_PER_ATTEMPT:
@@ -110,5 +90,9 @@ async def retried(
             if clock() - start + wait > policy.total_s:
                 raise
             log.info("model call retried", kind=error.kind, attempt=number, wait_s=round(wait, 3))
+        else:
+            if isinstance(found, ModelReply) and found.http_attempts != number:
+                return replace(found, http_attempts=number)
+            return found
         number += 1
         await sleep(wait)

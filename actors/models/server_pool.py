@@ -85,12 +85,7 @@ class ServerPool:
         self.capabilities = self._members[0].model.capabilities
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
         """One request to one of the servers.
 
@@ -102,12 +97,7 @@ class ServerPool:
             return await self._unless_hung(member, call)
 
     async def stream(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> AsyncGenerator[StreamPiece, None]:
         """One request to one of the servers, whose reply is given while it comes.
 

@@ -59,12 +59,7 @@ class VendorService:
         return f"{type(self).__name__}({self.model!r}, api_key_env={self._key.env!r}, base_url={self.base_url!r})"
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
         """One HTTP request, never repeated here; cancelling it closes its connection.
 
