@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from moot.deploy.calibration.calibrate import calibrate
     from moot.deploy.checking.check import check
     from moot.deploy.checking.checked import Checked
-    from moot.deploy.dataset.pipeline import debate_dataset
-    from moot.deploy.dataset.stages import DebateStage, JudgeStage
+    from moot.deploy.dataset.stages import DebateStage, JudgeStage, debate_dataset
     from moot.deploy.documents.library import Library, index
     from moot.deploy.planning.plan import RunPlan, plan
     from moot.deploy.reading.show import show
@@ -54,8 +53,7 @@ _HOME = {
     "moot.deploy.calibration.calibrate": ("calibrate",),
     "moot.deploy.checking.check": ("check",),
     "moot.deploy.checking.checked": ("Checked",),
-    "moot.deploy.dataset.pipeline": ("debate_dataset",),
-    "moot.deploy.dataset.stages": ("DebateStage", "JudgeStage"),
+    "moot.deploy.dataset.stages": ("DebateStage", "JudgeStage", "debate_dataset"),
     "moot.deploy.documents.library": ("Library", "index"),
     "moot.deploy.reading.summaries.compare": ("compare",),
     "moot.deploy.running.config": ("RunConfig",),

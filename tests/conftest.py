@@ -156,7 +156,7 @@ def _ray_for_who_asks(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 @pytest.fixture(autouse=True)
 def _encoder_of_a_plain_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     """`--encoder auto` chooses the same, whether or not the weights of the small encoder are installed here."""
-    monkeypatch.setattr("moot.deploy.running.encoder_choice.minilm_installed", lambda: False)
+    monkeypatch.setattr("moot.deploy.running.recorded.minilm_installed", lambda: False)
 
 
 @pytest.fixture(scope="session", autouse=True)

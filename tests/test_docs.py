@@ -24,8 +24,8 @@ from moot.actors.record.schema import KEYS, TABLES
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
 from moot.deploy.reading.rounds.measures import MEASURES
-from moot.deploy.running.declared import forms
 from moot.deploy.running.flags import reference
+from moot.deploy.running.model_words import forms
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.crit.settings import CritSettings

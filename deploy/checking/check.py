@@ -19,8 +19,7 @@ from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reused_folder
 from moot.deploy.running.resume import identity_digest
 from moot.deploy.running.run import Role, arun
-from moot.deploy.running.single import engine_here
-from moot.deploy.running.subject import Subject
+from moot.deploy.running.single import Subject, engine_here
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
 from moot.protocols.errors import ConfigError
 

@@ -51,11 +51,9 @@ def ablate(
     from moot.deploy.ablation.grid import baseline_of, check_keys, parse_axes
     from moot.deploy.ablation.plan import plan_lines
     from moot.deploy.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid
-    from moot.deploy.reading.text import check_format
     from moot.deploy.running.config import RunConfig
     from moot.deploy.running.flags import flag_of
 
-    check_format(form)
     flags: dict[str, Any] = context.obj
     axes = parse_axes(over or [])
     compared_with = baseline_of(axes, baseline or [])

@@ -33,7 +33,7 @@ def analyze(
     high_quality: Annotated[float, typer.Option(help="A reply with at least this Q is well reasoned.")] = 8.0,
     keep_truncated: options.KeepTruncated = False,
     seed: Annotated[int, typer.Option(help="Of resamples, permutations and folds.")] = 0,
-    form: Annotated[str, typer.Option("--format", help="text, json or md.")] = "text",
+    form: options.Form = "text",
 ) -> None:
     """Hold token confidence against judged reasoning and right answers: tables, figures and a page."""
     if columns:
@@ -45,10 +45,8 @@ def analyze(
     from moot.deploy.analysis.settings import AnalysisSettings
     from moot.deploy.analysis.show import show_analysis
     from moot.deploy.analysis.write import write_analysis
-    from moot.deploy.reading.text import check_format
     from moot.deploy.running.validated import validated
 
-    check_format(form)
     if ratings is not None:
         _show_agreement(ratings, runs, table, seed, form)
         return

@@ -32,9 +32,7 @@ def check(
 ) -> None:
     """Check one claim: label, confidence, evidence with its place, and the debate. Exit codes: 0 supported,
     5 hallucinated, 6 undecided."""
-    from moot.deploy.reading.text import check_format
 
-    check_format(form)
     flags = options.here(context.obj)
     said = _from_standard_input() if claim == "-" else claim
     raise typer.Exit(_hold(_prepared(said, image or [], flags), form, quiet=quiet))
@@ -64,12 +62,9 @@ def _prepared(claim: str, images: list[str], flags: dict[str, Any]) -> Prepared:
 def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
     from moot.deploy.checking.checked import read_checked
     from moot.deploy.checking.show import show_checked
-    from moot.deploy.cli.run import hold_visibly, read_at, tell, tell_interrupted
+    from moot.deploy.cli.run import hold_and_tell, read_at
 
-    done = hold_visibly(prepared, quiet=quiet)
-    if done.status == "interrupted":
-        return tell_interrupted(done, prepared)
-    tell(done, prepared, quiet=quiet)
+    done = hold_and_tell(prepared, quiet=quiet)
     if done.status != "finished":
         return done.exit_code
     checked = read_checked(read_at(prepared))

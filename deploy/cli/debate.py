@@ -45,11 +45,8 @@ def debate(
     quiet: options.Quiet = False,
 ) -> None:
     """Debate one subject and show the debate; the same command again goes on with it, or shows it again."""
-    from moot.deploy.reading.text import check_format
-    from moot.protocols.errors import ConfigError
-
-    check_format(form)
     from moot.actors.record.store.uri import is_uri
+    from moot.protocols.errors import ConfigError
 
     flags = options.here(context.obj)
     out = flags["out"]
@@ -75,7 +72,7 @@ def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict
     from moot.deploy.running.places import run_name
     from moot.deploy.running.prepare import prepare
     from moot.deploy.running.resume import check_resumable
-    from moot.deploy.running.subject import Subject, debate_out, read_facts_file
+    from moot.deploy.running.single import Subject, debate_out, read_facts_file
     from moot.protocols.errors import ConfigError
 
     if not question.strip():
@@ -95,19 +92,16 @@ def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict
 
 
 def _by_itself(prepared: Prepared, form: str, *, quiet: bool) -> int:
-    from moot.deploy.cli.run import hold_visibly
+    from moot.deploy.cli.run import hold_and_tell
 
-    return _shown(hold_visibly(prepared, quiet=quiet), prepared, form, quiet=quiet)
+    return _shown(hold_and_tell(prepared, quiet=quiet, tells=False), prepared, form)
 
 
-def _shown(done: Run, prepared: Prepared, form: str, *, quiet: bool) -> int:
-    from moot.deploy.cli.run import read_at, tell, tell_interrupted
+def _shown(done: Run, prepared: Prepared, form: str) -> int:
+    from moot.deploy.cli.run import read_at
     from moot.deploy.reading.show import show
-    from moot.deploy.running.subject import CASE_ID
+    from moot.deploy.running.single import CASE_ID
 
-    if done.status == "interrupted":
-        return tell_interrupted(done, prepared)
-    tell(done, prepared, quiet=True)
     if done.table("cases").num_rows:
         show(read_at(prepared), CASE_ID, form=form)
     return done.exit_code
@@ -118,5 +112,5 @@ def _moderated(prepared: Prepared, form: str, *, quiet: bool) -> int:
 
     done = hold_moderated(prepared, quiet=quiet)
     if done.status == "finished" and (form != "text" or not sys.stdout.isatty()):
-        return _shown(done, prepared, form, quiet=quiet)
+        return _shown(done, prepared, form)
     return done.exit_code

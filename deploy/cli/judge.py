@@ -33,9 +33,7 @@ def judge(
     quiet: options.Quiet = False,
 ) -> None:
     """Have judges score replies under a rubric, and show how far they agree; the same command again goes on."""
-    from moot.deploy.reading.text import check_format
 
-    check_format(form)
     prepared = _prepared(file, rubric, passes, context.obj)
     if dry_run:
         _plan(prepared)
@@ -74,14 +72,11 @@ def _plan(prepared: Prepared) -> None:
 
 
 def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
-    from moot.deploy.cli.run import hold_visibly, read_at, shown, tell, tell_interrupted
+    from moot.deploy.cli.run import hold_and_tell, read_at, shown
     from moot.deploy.reading.summaries.judged import judging
     from moot.deploy.reading.summaries.judged_show import show_judging
 
-    done = hold_visibly(prepared, quiet=quiet)
-    if done.status == "interrupted":
-        return tell_interrupted(done, prepared)
-    tell(done, prepared, quiet=quiet)
+    done = hold_and_tell(prepared, quiet=quiet)
     where = shown(prepared)
     found = judging(read_at(prepared))
     if found is None:

@@ -10,7 +10,7 @@ import typer
 def models() -> None:
     """List the forms of a model's name, and what each declares that it can do."""
     from moot.actors.models.resolve import MODELS
-    from moot.deploy.running.declared import NOTES, forms, in_one_line
+    from moot.deploy.running.model_words import NOTES, forms, in_one_line
 
     for form, words in forms().items():
         print(f"{form}\n    {MODELS[form]}\n    {in_one_line(words)}")

@@ -18,7 +18,7 @@ from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.session import Session
-from moot.deploy.running.subject import CASE_ID
+from moot.deploy.running.single import CASE_ID
 
 
 def hold_moderated(prepared: Prepared, *, quiet: bool) -> Run:

@@ -38,7 +38,16 @@ JudgedRuns = Annotated[
     typer.Argument(help="Folders of runs whose replies were judged.", metavar="[RUNS]...", parser=_record),
 ]
 File = Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")]
-Form = Annotated[str, typer.Option("--format", help="text, json or md.")]
+
+
+def _known_form(form: str) -> str:
+    from moot.deploy.reading.text import check_format
+
+    check_format(form)
+    return form
+
+
+Form = Annotated[str, typer.Option("--format", callback=_known_form, help="text, json or md.")]
 KeepTruncated = Annotated[bool, typer.Option("--keep-truncated", help="Count replies cut at their token limit, too.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show cases, calls and tokens; do nothing.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from typer import Exit
+
 from moot.actors.models.resolve import is_embedded
 from moot.actors.placement import cluster_address
 from moot.actors.record.tables import read_table
@@ -98,11 +100,8 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
     held: list[Run] = []
     for each in runs:
         say(f"{each.protocol.name}:", quiet=quiet)
-        done = hold_visibly(each, quiet=quiet)
-        if done.status == "interrupted":
-            return tell_interrupted(done, each)
+        done = hold_and_tell(each, quiet=quiet)
         failed = failed or done.exit_code == EXIT_SOME_FAILED
-        tell(done, each, quiet=quiet)
         held.append(done)
         if done.status == "stopped":
             return EXIT_STOPPED
@@ -120,11 +119,8 @@ def _one(prepared: Prepared, *, quiet: bool) -> int:
     from moot.deploy.reading.show import show_summary
     from moot.deploy.reading.summaries.summary import summarise
 
-    done = hold_visibly(prepared, quiet=quiet)
-    if done.status == "interrupted":
-        return tell_interrupted(done, prepared)
+    done = hold_and_tell(prepared, quiet=quiet, summarised=True)
     where = shown(prepared)
-    tell(done, prepared, quiet=quiet, summarised=True)
     show_summary(summarise(read_at(prepared)))
     print("\nnext:")
     commands = _next_commands(done, prepared, where)
@@ -146,6 +142,19 @@ def hold_visibly(prepared: Prepared, *, quiet: bool) -> Run:
         starting = "starting a local Ray ..." if where is None else f"joining the Ray cluster at {where} ..."
         say(starting, quiet=not sys.stderr.isatty())
     return hold_in_thread(session, on_signals=lambda: tell_stopping(session))
+
+
+def hold_and_tell(prepared: Prepared, *, quiet: bool, tells: bool = True, summarised: bool = False) -> Run:
+    """Hold a run, and say what its user has to know beside the figures; see `tell`.
+
+    Raises:
+        Exit: it was interrupted, which has been said.
+    """
+    done = hold_visibly(prepared, quiet=quiet)
+    if done.status == "interrupted":
+        raise Exit(tell_interrupted(done, prepared))
+    tell(done, prepared, quiet=quiet or not tells, summarised=summarised)
+    return done
 
 
 def tell_stopping(session: Session) -> None:

@@ -28,7 +28,7 @@ def show(
     ] = None,
     dial: Annotated[bool, typer.Option("--dial", help="Measure what contentiousness did over the run.")] = False,
     rounds: Annotated[bool, typer.Option("--rounds", help="Measure the run's debates round by round.")] = False,
-    form: Annotated[str, typer.Option("--format", help="text, json or md.")] = "text",
+    form: options.Form = "text",
 ) -> None:
     """Show a run's figures, or one debate as a transcript."""
     _only_with("--questioned", questioned, {"--confidence": confidence, "--crit": crit})

@@ -33,14 +33,12 @@ def train_classifier(
     form: options.Form = "text",
 ) -> None:
     """Train a classifier of judges' summaries, and measure it on held-out cases."""
-    from moot.deploy.reading.text import check_format
     from moot.deploy.running.flags import flag_of
     from moot.deploy.running.validated import validated
     from moot.deploy.training.report import show_training
     from moot.deploy.training.settings import TrainingSettings
     from moot.deploy.training.train import trained
 
-    check_format(form)
     given = {"setfit": setfit, "encoder": encoder, "folds": folds, "seed": seed}
     given |= {"iterations": iterations, "epochs": epochs, "recipe": recipe}
     settings = validated(TrainingSettings, given, typed={key: flag_of(key) for key in given})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.dataset.plain import plain
 from moot.protocols.errors import ConfigError, unknown_name
 
 ID = "id"
@@ -83,3 +83,25 @@ class Fields(BaseModel):
             if isinstance(values.get(field), str | bytes):
                 values[field] = [values[field]]
         return values
+
+
+def plain(value: Any) -> Any:
+    """A cell's value, NaN and null as None, arrays as lists, and what has no plain form as its text.
+
+    >>> import numpy as np
+    >>> plain(np.array(["a", None])), plain(float("nan")), plain(np.int64(3)), plain({"x": np.float32(0.5)})
+    (['a', None], None, 3, {'x': 0.5})
+    """
+    if value is None or isinstance(value, str | bytes | bool | int):
+        return value
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    if hasattr(value, "tolist"):  # an array or scalar of numpy
+        return plain(value.tolist())
+    return None if str(value) in ("NaT", "<NA>") else str(value)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from moot.actors.desk import Consultation
 from moot.actors.record.progress import Counts
-from moot.deploy.running.listener import Silent
+from moot.deploy.running.listener import Listener
 from moot.protocols.messages import Decision
 
 
@@ -26,7 +26,7 @@ class Left(BaseException):
     """
 
 
-class Working(Silent):
+class Working(Listener):
     """Says on the terminal that models are at work, while nobody is asked.
 
     Args:

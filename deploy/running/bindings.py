@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from moot.actors.models.resolve import ModelSpec, canonical_model
+from moot.actors.models.resolve import canonical_model
 from moot.actors.models.small.name import is_small
-from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.recorded import recorded_members, replayed_run
+from moot.deploy.running.recorded import is_simulated, recorded_members, replayed_run
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import PROTOCOLS
@@ -155,12 +154,3 @@ def _with_alternatives(binding: RoleBinding) -> RoleBinding:
     asked = binding.model_copy(update={"top_logprobs": ALTERNATIVES})
     asked.model_fields_set.discard("top_logprobs")
     return asked
-
-
-def is_simulated(model: str) -> bool:
-    """Whether a model's name is the embedded simulated one's, or says that its server or its run is one."""
-    spec = ModelSpec.parse(model)
-    replayed = replayed_run(model)
-    if replayed is not None:
-        return bool(read_run_yaml(replayed).get("simulated", False))
-    return spec.kind == "simulated" or (spec.kind in ("url", "anthropic") and spec.model == "simulated")

@@ -11,8 +11,8 @@ from moot.actors.tracing import untraceable
 from moot.deploy.running.bindings import judging_themselves
 from moot.deploy.running.config import nested
 from moot.deploy.running.documents import gone
-from moot.deploy.running.encoder_choice import better_encoder
 from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.recorded import better_encoder
 from moot.protocols.tasks import Task
 
 _log = structlog.get_logger(__name__)

@@ -32,9 +32,8 @@ from moot.actors.models.trial import PROBE_RETRIES, AskedReply, OnlyOverResponse
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import held_schema, sent_decoding
 from moot.actors.unreadable import LENGTH
-from moot.deploy.running.adaptations import HELD_STAGES, adaptations
 from moot.deploy.running.bindings import defaults_of
-from moot.deploy.running.declared import declared, in_one_line
+from moot.deploy.running.model_words import HELD_STAGES, adaptations, declared, in_one_line
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
 from moot.protocols.messages import Decoding, Message, Usage

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from moot.actors.encoders.resolve import make_encoder
+from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.retrieval.build import build_library
 from moot.actors.retrieval.library import LibraryFolder
 from moot.deploy.documents.docs import Docs, open_docs
 from moot.protocols.errors import ConfigError
+
+if TYPE_CHECKING:
+    from moot.deploy.running.prepare import Prepared
 
 _NAME = "library"
 
@@ -111,3 +117,25 @@ def _finished_size(library: Path, encoder: str, digest: str | None) -> int | Non
     except ConfigError:
         return None
     return note.chunks if note.digest == digest else None
+
+
+async def build_run_library(prepared: Prepared, told: Callable[[int, int], None]) -> None:
+    """Build the run's library, or go on with it; nothing without documents, or with a library that is finished.
+
+    Args:
+        told: is told how many chunks of how many are embedded, now and then.
+
+    Raises:
+        UserError: the encoder fails, or the folder holds a library of other documents.
+        RecordError: the disk is full, or cannot be written.
+    """
+    config, docs = prepared.config, prepared.docs
+    if docs is None or docs.library is not None or prepared.library is None:
+        return
+    if is_finished(prepared.library, docs.digest, config.encoder):
+        return
+    encoder = make_encoder(config.encoder, RetryPolicy(), api_key_env=config.encoder_key_env)
+    try:
+        await build_library(prepared.library, docs.chunks, encoder, told)
+    finally:
+        await encoder.close()

@@ -29,13 +29,12 @@ from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.caveats import warn
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.first_start import leaves_nothing
+from moot.deploy.running.documents import build_run_library
 from moot.deploy.running.held import Held, held
-from moot.deploy.running.library import build_run_library
 from moot.deploy.running.outcome import Status
 from moot.deploy.running.prepare import Bindings, Prepared, prepare
 from moot.deploy.running.resume import RunYaml, check_resumable
-from moot.deploy.running.session import finish_session, make_runtime, recorded_past
+from moot.deploy.running.session import finish_session, leaves_nothing, make_runtime, recorded_past
 from moot.deploy.running.stopped import in_words
 from moot.deploy.running.task import as_task, check_case, content_id
 from moot.protocols.case import LabelledCase

@@ -27,13 +27,12 @@ from moot.actors.record.store.uri import is_uri
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.deploy.documents.docs import Docs
-from moot.deploy.running.bindings import bind_roles, is_simulated
+from moot.deploy.running.bindings import bind_roles
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.documents import Shelf, run_documents
-from moot.deploy.running.encoder_choice import chosen_encoder
 from moot.deploy.running.places import default_out, run_folder, run_mirror, run_name
-from moot.deploy.running.recorded import placed, reused_folder
+from moot.deploy.running.recorded import chosen_encoder, is_simulated, placed, reused_folder
 from moot.deploy.running.task import Cases, as_task, check_first_case, opened
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.deploy.reading.text import cases
-from moot.deploy.running.listener import Listener, Silent
+from moot.deploy.running.listener import Listener
 
 LINE_EVERY_S = 5.0
 _UNKNOWN = "-"
@@ -23,7 +23,7 @@ _QUIET_S, _QUIET_GAPS = 10.0, 3.0
 def progress_listener(*, quiet: bool = False, gated: bool = True) -> Listener:
     """The listener that fits where stderr goes; `gated` when a gate decides which cases are debated."""
     if quiet:
-        return Silent()
+        return Listener()
     return BarListener(Console(stderr=True), gated=gated) if sys.stderr.isatty() else LineListener(gated=gated)
 
 
@@ -117,7 +117,7 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else _UNKNOWN
 
 
-class LineListener(Silent):
+class LineListener(Listener):
     """One line every few seconds, and one at the end."""
 
     def __init__(self, every_s: float = LINE_EVERY_S, *, gated: bool = True) -> None:
@@ -171,7 +171,7 @@ class _LeftColumn(ProgressColumn):
         return Text(f"left {duration(self.pace.left_s())}", style="cyan")
 
 
-class BarListener(Silent):
+class BarListener(Listener):
     """A bar with the running figures.
 
     Args:

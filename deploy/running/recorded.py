@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from moot.actors.encoders.minilm import HOW, MINILM, minilm_installed
+from moot.actors.encoders.resolve import AUTO
 from moot.actors.models.resolve import ModelSpec
 from moot.actors.placement import cluster_address
 from moot.actors.record.folder import RunFolder
@@ -18,6 +20,8 @@ from moot.actors.reuse import count_reusable
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.config import RunConfig
 from moot.protocols.errors import ConfigError, RecordError
+from moot.protocols.selene.protocol import Selene
+from moot.protocols.selene.settings import DEFAULT_ENCODER
 
 _OWN_TO_ITS_MODEL = frozenset({"model", "base_url", "api_key_env", "structured"})
 """What a binding says of the model that spoke; a replay speaks in its place, and is asked by the same profile."""
@@ -110,6 +114,15 @@ def replayed_run(model: str) -> RunFolder | None:
     return folder
 
 
+def is_simulated(model: str) -> bool:
+    """Whether a model's name is the embedded simulated one's, or says that its server or its run is one."""
+    spec = ModelSpec.parse(model)
+    replayed = replayed_run(model)
+    if replayed is not None:
+        return bool(read_run_yaml(replayed).get("simulated", False))
+    return spec.kind == "simulated" or (spec.kind in ("url", "anthropic") and spec.model == "simulated")
+
+
 def recorded_members(model: str, family: str) -> list[dict[str, Any]]:
     """For `replay/RUN` the bindings of a role in that run, the model aside; none for any other model.
 
@@ -132,3 +145,40 @@ def placed(binding: RoleBinding) -> RoleBinding:
     """A binding as actors elsewhere can use it: the folder of a replay is absolute."""
     folder = replayed_run(binding.model)
     return binding if folder is None else binding.model_copy(update={"model": f"replay/{folder.path}"})
+
+
+def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], folder: Path, reuse: Path | None) -> str:
+    """The run's encoder, as it was named or, for `auto`, as it is chosen.
+
+    What was installed since changes no run: one that has begun keeps its encoder, and one that reuses or replays
+    another's replies takes that one's where D is compared, for another D would ask for other replies. A threshold for D
+    that was set brings the encoder that it is for. Else it is the best that is installed where D compares what a real
+    model wrote. The simulated model's texts are drawn from a few phrases, so that words
+    are all there is to compare; and a library of documents, which may be large, is not embedded by a model unasked.
+
+    Args:
+        protocol: the protocol itself.
+        models: of every member of every role.
+        folder: the run's.
+        reuse: the folder of the run whose replies it reuses; None for none.
+
+    Raises:
+        RecordError, ConfigError: as `recorded_encoder`.
+    """
+    if config.encoder != AUTO:
+        return config.encoder
+    settings = protocol.settings if isinstance(protocol, Selene) else None
+    measured = settings is not None and settings.measures_disagreement
+    recorded = recorded_encoder(folder, reuse, models) if measured else recorded_encoder(folder, None, ())
+    if recorded is not None:
+        return recorded
+    gate = None if settings is None else settings.gate
+    if gate is not None and "tau_d" in gate.model_fields_set and gate.tau_d_encoder == DEFAULT_ENCODER:
+        return DEFAULT_ENCODER
+    real = not any(map(is_simulated, models))
+    return MINILM if measured and real and minilm_installed() else DEFAULT_ENCODER
+
+
+def better_encoder() -> str:
+    """How to embed meaning on this machine, for the end of a sentence."""
+    return f"say --encoder {MINILM}" if minilm_installed() else f"{HOW}, then say --encoder {MINILM}"

@@ -16,7 +16,7 @@ from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.interrupt import hold_in_thread
-from moot.deploy.running.listener import Silent
+from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.session import Session
@@ -174,7 +174,7 @@ def paths_as_texts(flags: Mapping[str, Any]) -> dict[str, Any]:
     return {**flags, **texts}
 
 
-class _IntoQueue(Silent):
+class _IntoQueue(Listener):
     """A listener that hands events and signals on."""
 
     wants_events = True

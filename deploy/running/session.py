@@ -24,9 +24,8 @@ from moot.deploy.running.affordable import affordable
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.caveats import warn
 from moot.deploy.running.checks import check_models
-from moot.deploy.running.first_start import leaves_nothing
-from moot.deploy.running.library import build_run_library
-from moot.deploy.running.listener import Listener, Silent
+from moot.deploy.running.documents import build_run_library
+from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run, Status
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.resume import RunYaml, check_resumable
@@ -58,7 +57,7 @@ class Session:
 
     def __init__(self, prepared: Prepared, listener: Listener | None = None, person: Person | None = None) -> None:
         self._prepared, self._person = prepared, person
-        self._listener: Listener = listener or Silent()
+        self._listener: Listener = listener or Listener()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arena: Arena | None = None
         self._stopping = asyncio.Event()
@@ -245,6 +244,16 @@ def finished(prepared: Prepared) -> Run | None:
     if check_resumable(prepared) and _left(prepared, recorded_past(prepared)) == 0:
         return _outcome(prepared, "finished", left=0, worked=False)
     return None
+
+
+def leaves_nothing(folder: RunFolder, prepared: Prepared) -> bool:
+    """Whether a first start that fails takes the folder away again: it was made just now, and will hold no library,
+    whose vectors are paid for before the engine starts. Ask it as the owner, before anything is written.
+
+    Raises:
+        RecordError: the folder cannot be read.
+    """
+    return prepared.docs is None and folder.is_new()
 
 
 def make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:

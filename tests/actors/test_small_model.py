@@ -16,10 +16,11 @@ from moot.actors.models.prices import FREE, price_table
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded, make_model
 from moot.actors.models.small import weights as small_weights
 from moot.actors.models.small.name import SmallName, is_small
-from moot.deploy.running.bindings import SMALL_TIMEOUT_S, bind_roles, is_simulated
+from moot.deploy.running.bindings import SMALL_TIMEOUT_S, bind_roles
 from moot.deploy.running.bounds import endpoint_limits
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.doctor import examine
+from moot.deploy.running.recorded import is_simulated
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol

@@ -28,7 +28,7 @@ from moot.actors.spec import RunSpec
 from moot.deploy.running.affordable import affordable
 from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_before
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.listener import Silent
+from moot.deploy.running.listener import Listener
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.resume import _closed
 from moot.deploy.running.run import arun, run
@@ -90,7 +90,7 @@ def test_a_budget_finishes_the_debates_that_it_covers(tmp_path: Path, engine: di
 async def test_a_run_that_is_interrupted_early_has_whole_debates(tmp_path: Path, concurrency: int) -> None:
     """The calls of the oldest debates start first, so that not every debate is under way and none has ended."""
 
-    class Interrupted(Silent):
+    class Interrupted(Listener):
         def counts(self, counts: Counts) -> None:
             if counts.replies >= 60:
                 session.stop()

@@ -10,11 +10,10 @@ import pyarrow as pa
 import pytest
 
 import moot
-from moot.deploy.dataset.batches import as_table, cells, with_columns
-from moot.deploy.dataset.fields import Fields
+from moot.deploy.dataset.caller import as_table, cells, with_columns
+from moot.deploy.dataset.fields import Fields, plain
 from moot.deploy.dataset.kinds import Debates, Judgings
 from moot.deploy.dataset.numbering import MOST_EXECUTIONS, Numbering
-from moot.deploy.dataset.plain import plain
 from moot.protocols.errors import ConfigError, TaskFileError, UserError
 from moot.protocols.long_texts import MOST_CHARACTERS
 
@@ -138,9 +137,8 @@ def test_a_stage_is_checked_when_it_is_made(tmp_path: Any, monkeypatch: pytest.M
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("caller", "batches"):
-        monkeypatch.delitem(__import__("sys").modules, f"moot.deploy.dataset.{module}", raising=False)
-        monkeypatch.delattr(f"moot.deploy.dataset.{module}", raising=False)
+    monkeypatch.delitem(__import__("sys").modules, "moot.deploy.dataset.caller", raising=False)
+    monkeypatch.delattr("moot.deploy.dataset.caller", raising=False)
     monkeypatch.setitem(__import__("sys").modules, "ray.data.block", None)
     with pytest.raises(ConfigError, match=r"moot\[data\]"):
         moot.DebateStage()

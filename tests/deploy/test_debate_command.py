@@ -10,7 +10,7 @@ import pytest
 
 from moot.actors.record.tables import read_table
 from moot.deploy.running.decide import waiting
-from moot.deploy.running.subject import Subject, debate_out
+from moot.deploy.running.single import Subject, debate_out
 
 SUBJECT = "Should cities ban cars?"
 

@@ -16,9 +16,9 @@ from moot.actors.models.interface import Capabilities, TokenLogprobs
 from moot.actors.models.resolve import ModelBinding
 from moot.deploy.cli.main import app
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.declared import declared, in_one_line
 from moot.deploy.running.doctor import Finding, examine, logprobs_finding
 from moot.deploy.running.doctor_protocol import ProtocolTrial, try_protocol
+from moot.deploy.running.model_words import declared, in_one_line
 from moot.protocols.errors import ConfigError
 
 

@@ -28,7 +28,7 @@ from moot.deploy.running import session
 from moot.deploy.running.caveats import warn
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import decide, waiting
-from moot.deploy.running.listener import Silent
+from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import RunOptions, arun, run, stream
@@ -461,7 +461,7 @@ async def test_a_case_that_is_tried_again_is_one_case_and_what_failed_before_is_
         content = '{"answer": "Yes", "reasoning": "x", "confidence": 0.9}'
         return web.json_response({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]})
 
-    class Counted(Silent):
+    class Counted(Listener):
         def began(self, total: int | None, done: int) -> None:
             seen.append((done, total))
 
