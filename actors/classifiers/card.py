@@ -227,7 +227,7 @@ def read_card(folder: Path) -> Card:
             raise ConfigError(f"{folder}: no classifier there (no {CARD}); `moot train-classifier` makes one")
         if file.stat().st_size > MOST_BYTES:
             raise ConfigError(f"{file}: larger than the {MOST_BYTES >> 20} MiB that a classifier may have")
-        card = Card.model_validate(_plain(file.read_bytes()))
+        card = Card.model_validate(msgspec.json.decode(file.read_bytes()))
     except OSError as error:
         raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
     except ValidationError as error:
@@ -239,7 +239,3 @@ def read_card(folder: Path) -> Card:
     if not card.intact:
         raise ConfigError(f"{file}: it was changed since it was written; train the classifier again")
     return card
-
-
-def _plain(raw: bytes) -> Any:
-    return msgspec.json.decode(raw)

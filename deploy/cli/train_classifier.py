@@ -36,8 +36,7 @@ def train_classifier(
     from moot.deploy.running.flags import flag_of
     from moot.deploy.running.validated import validated
     from moot.deploy.training.report import show_training
-    from moot.deploy.training.settings import TrainingSettings
-    from moot.deploy.training.train import trained
+    from moot.deploy.training.train import TrainingSettings, trained
 
     given = {"setfit": setfit, "encoder": encoder, "folds": folds, "seed": seed}
     given |= {"iterations": iterations, "epochs": epochs, "recipe": recipe}

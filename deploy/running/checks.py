@@ -12,9 +12,8 @@ import msgspec
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from moot.actors.classifiers.body import body_encoder
 from moot.actors.classifiers.card import BODY
-from moot.actors.classifiers.opened import FoundClassifier
+from moot.actors.classifiers.opened import FoundClassifier, body_encoder
 from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model

@@ -54,22 +54,13 @@ class FineTuning:
 
 
 def check_setfit() -> None:
-    """Refuse to begin without the packages.
-
-    Raises:
-        CapabilityMissing: naming the extra.
-    """
+    """Raises `CapabilityMissing`, which names the extra, where packages are missing."""
     if any(importlib.util.find_spec(name) is None for name in PACKAGES):
         raise CapabilityMissing("--setfit needs packages that are not installed: pip install 'moot[setfit]'")
 
 
 def steps_of(summaries: int, iterations: int | None, epochs: int) -> int:
-    """Steps of a fine-tuning.
-
-    Args:
-        summaries: how many there are.
-        iterations: pairs of one label, and of two, per summary; None for `PAIRS` in all.
-        epochs: how often they are gone through.
+    """Steps of a fine-tuning by the short recipe; see `FineTuning`.
 
     >>> steps_of(300, None, 1), steps_of(300, 2, 1)
     (10, 75)
@@ -112,15 +103,26 @@ def fine_tune(texts: Sequence[str], labels: Sequence[int], tuning: FineTuning, *
     with _undisturbing(), tempfile.TemporaryDirectory(prefix="moot-setfit-") as scratch:
         from datasets import Dataset
         from setfit import SetFitModel, Trainer, TrainingArguments
+        from torch.nn import Embedding
         from transformers import ProgressCallback
 
         body = load(tuning.base)
+        course: dict[str, Any] = {}  # the published recipe leaves all to SetFit
         if tuning.recipe == "short":
-            _freeze_token_embeddings(body)
+            for module in body.modules():
+                if isinstance(module, Embedding):
+                    module.weight.requires_grad_(False)
+            course = {
+                "batch_size": PAIRS_A_STEP,
+                "num_iterations": tuning.iterations,
+                "num_epochs": tuning.epochs,
+                "max_steps": steps_of(len(texts), tuning.iterations, tuning.epochs),
+                "warmup_proportion": 0.0,
+            }
         rows = {"text": [texts[i] for i in order], "label": [labels[i] for i in order]}
         arguments = TrainingArguments(
             output_dir=scratch,
-            **_course(len(texts), tuning),
+            **course,
             seed=seed,
             report_to="none",
             save_strategy="no",
@@ -134,19 +136,6 @@ def fine_tune(texts: Sequence[str], labels: Sequence[int], tuning: FineTuning, *
         trainer.train_embeddings(rows["text"], rows["label"], args=arguments)
     body.eval()
     return body
-
-
-def _course(texts: int, tuning: FineTuning) -> dict[str, Any]:
-    """How long a recipe trains, and on what; nothing of it is said by the published one."""
-    if tuning.recipe == "published":
-        return {}
-    return {
-        "batch_size": PAIRS_A_STEP,
-        "num_iterations": tuning.iterations,
-        "num_epochs": tuning.epochs,
-        "max_steps": steps_of(texts, tuning.iterations, tuning.epochs),
-        "warmup_proportion": 0.0,
-    }
 
 
 def load(folder: Path) -> SentenceTransformer:
@@ -163,71 +152,28 @@ def save(body: SentenceTransformer, folder: Path) -> None:
         body.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
 
 
-def _freeze_token_embeddings(body: SentenceTransformer) -> None:
-    import torch
-
-    for module in body.modules():
-        if isinstance(module, torch.nn.Embedding):
-            module.weight.requires_grad_(False)
-
-
 @contextmanager
 def _undisturbing() -> Iterator[None]:
     """The libraries offline and silent; environment, random states and verbosity as they were afterwards."""
-    with ExitStack() as stack:
-        stack.enter_context(_environment())
-        stack.enter_context(_random_states())
-        stack.enter_context(_silence())
+    environment = dict(os.environ)
+    with ExitStack() as after:
+        after.callback(os.environ.update, environment)
+        after.callback(lambda: [os.environ.pop(name) for name in os.environ.keys() - environment.keys()])
+        os.environ.update(_OFFLINE)
+        import datasets
+        import torch
+        from setfit import logging as setfit_logging
+        from transformers.utils import logging
+
+        after.callback(random.setstate, random.getstate())
+        after.callback(np.random.set_state, np.random.get_state())
+        after.callback(torch.set_rng_state, torch.get_rng_state())
+        after.callback(setfit_logging.set_verbosity, setfit_logging.get_verbosity())
+        if logging.is_progress_bar_enabled():
+            after.callback(logging.enable_progress_bar)
+        if not datasets.are_progress_bars_disabled():
+            after.callback(datasets.enable_progress_bars)
+        setfit_logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        datasets.disable_progress_bars()
         yield
-
-
-@contextmanager
-def _environment() -> Iterator[None]:
-    """Offline; what the libraries set besides is taken back, too."""
-    before = dict(os.environ)
-    os.environ.update(_OFFLINE)
-    try:
-        yield
-    finally:
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update(before)
-
-
-@contextmanager
-def _random_states() -> Iterator[None]:
-    """SetFit seeds the generators of the whole process."""
-    import torch
-
-    ours, numpys, torchs = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    try:
-        yield
-    finally:
-        random.setstate(ours)
-        np.random.set_state(numpys)
-        torch.set_rng_state(torchs)
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """No bars and no words of setfit, transformers and datasets."""
-    import datasets
-    from setfit import logging as setfit_logging
-    from transformers.utils import logging
-
-    loud, bars, datasets_bars = (
-        setfit_logging.get_verbosity(),
-        logging.is_progress_bar_enabled(),
-        datasets.are_progress_bars_disabled(),
-    )
-    setfit_logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        setfit_logging.set_verbosity(loud)
-        if bars:
-            logging.enable_progress_bar()
-        if not datasets_bars:
-            datasets.enable_progress_bars()

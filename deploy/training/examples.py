@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -16,7 +16,6 @@ import numpy.typing as npt
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_events, read_facts
 from moot.deploy.reading.references import References
-from moot.deploy.training.joined import joined_groups
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, text_hash
 from moot.protocols.errors import ConfigError
 
@@ -143,3 +142,31 @@ def _unusable(verdict: VerdictRow, ruling: dict[str, Any] | None) -> str:
         return f"a gold label other than {' and '.join(CLAIM_LABELS)}"
     summary = (ruling or {}).get("summary")
     return "" if isinstance(summary, str) and summary.strip() else "no summary"
+
+
+def joined_groups(keys: Sequence[Iterable[str]]) -> list[str]:
+    """A name for the group of each row; rows that share a key, themselves or through others, are of one group.
+
+    Args:
+        keys: of each row, one at least.
+
+    Returns:
+        The least key of all in the group, so that the order of the rows does not matter.
+
+    >>> joined_groups([["a"], ["b", "page"], ["c"], ["a", "page"]])
+    ['a', 'a', 'c', 'a']
+    """
+    root: dict[str, str] = {}
+
+    def found(key: str) -> str:
+        while (above := root.setdefault(key, key)) != key:
+            root[key] = root[above]
+            key = root[key]
+        return key
+
+    rows = [list(each) for each in keys]
+    for first, *others in rows:
+        for other in others:
+            one, two = sorted((found(first), found(other)))
+            root[two] = one
+    return [found(first) for first, *_ in rows]

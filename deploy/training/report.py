@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
+from rich.console import Console
 
 from moot.actors.classifiers.card import Card, Figure, Figures
-from moot.deploy.calibration.report import left_out_words, table
-from moot.deploy.reading.text import (
-    cases,
-    emit,
-    markdown_inline,
-    markdown_table,
-    number,
-    percent,
-    safe_json,
-    visible_line,
-)
+from moot.deploy.calibration.report import left_out_words
+from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
+from moot.deploy.reading.report.render import show_report
+from moot.deploy.reading.text import cases, number, percent
 from moot.deploy.training.card import JUDGES, MASKED, MASKED_HEAD, OWN
 
 _ANSWERS = ("answers", "accuracy", "F1 hallucinated", "F1 supported", "macro-F1")
@@ -34,31 +27,35 @@ def show_training(card: Card, out: str | Path, form: str = "text", console: Cons
         out: its folder, as it was named.
         form: text, json or md.
     """
-    emit(
-        form,
-        text=lambda: _text(card, out),
-        json=lambda: safe_json(card),
-        md=lambda: _markdown(card, out),
-        console=console,
-    )
+    show_report(card, lambda: _blocks(card, out), form, console)
 
 
-def _head(card: Card) -> str:
+def _blocks(card: Card, out: str | Path) -> Iterator[Block]:
     made = card.training
     own = "" if card.body is None else f", fine-tuned from {card.body.base}"
-    return (
+    yield Heading("Classifier", 1)
+    yield from (Note(remark, "warning") for remark in remarks(card))
+    yield Note(
         f"{card.kind} classifier on {card.encoder}{own}: {made.n:,} summaries of {cases(made.cases)} in "
         f"{made.groups:,} groups, {made.hallucinated:,} hallucinated, from {', '.join(made.runs)}"
         f"{left_out_words(made.left_out)}"
     )
-
-
-def _rule(card: Card) -> str:
-    return (
-        f"Held out: {card.training.folds} folds by group, seed {card.training.seed}; 95 % intervals over resampled "
-        "groups. Positive class of AUROC: hallucinated. ECE if perfect: what a perfect forecaster stays below. Without "
-        "verdict words: at most so much is the argument's, for not every word of a verdict is found."
+    answers = [
+        (each.name, *map(_share, (each.accuracy, each.f1_hallucinated, each.f1_supported, each.macro_f1)))
+        for each in card.held_out
+    ]
+    probabilities = [
+        (each.name, _decimal(each.auroc), _decimal(each.brier), _bare(each.ece), _bare(each.ece_null_high))
+        for each in card.held_out
+    ]
+    yield Table("", _ANSWERS, answers)
+    yield Table("", _PROBABILITIES, probabilities)
+    yield Note(
+        f"Held out: {made.folds} folds by group, seed {made.seed}; 95 % intervals over resampled groups. Positive "
+        "class of AUROC: hallucinated. ECE if perfect: what a perfect forecaster stays below. Without verdict words: "
+        "at most so much is the argument's, for not every word of a verdict is found."
     )
+    yield Note(f"to use it: moot run --protocol ceda --classifier {out} ...", "strong")
 
 
 def remarks(card: Card) -> list[str]:
@@ -92,9 +89,8 @@ def _doubt(figures: Figures) -> str:
 
 
 def _share(figure: Figure) -> str:
-    if figure.low is None or figure.high is None:
-        return percent(figure.value)
-    return percent(figure.value, (figure.low, figure.high))
+    ends = None if figure.low is None or figure.high is None else (figure.low, figure.high)
+    return percent(figure.value, ends)
 
 
 def _decimal(figure: Figure | None) -> str:
@@ -104,47 +100,5 @@ def _decimal(figure: Figure | None) -> str:
     return f"{number(figure.value)}{ends}"
 
 
-def _answers(card: Card) -> list[tuple[str, ...]]:
-    return [
-        (each.name, *map(_share, (each.accuracy, each.f1_hallucinated, each.f1_supported, each.macro_f1)))
-        for each in card.held_out
-    ]
-
-
-def _probabilities(card: Card) -> list[tuple[str, ...]]:
-    return [
-        (each.name, _decimal(each.auroc), _decimal(each.brier), _bare(each.ece), _bare(each.ece_null_high))
-        for each in card.held_out
-    ]
-
-
 def _bare(value: float | None) -> str:
     return "-" if value is None else number(value)
-
-
-def _use(out: str | Path) -> str:
-    return f"to use it: moot run --protocol ceda --classifier {out} ..."
-
-
-def _text(card: Card, out: str | Path) -> RenderableType:
-    parts: list[RenderableType] = [Text(remark, style="bold yellow") for remark in remarks(card)]
-    parts += [
-        Text(visible_line(_head(card))),
-        table("", _ANSWERS, _answers(card)),
-        table("", _PROBABILITIES, _probabilities(card)),
-        Text(_rule(card)),
-        Text(visible_line(_use(out)), style="bold", no_wrap=True, overflow="ignore"),
-    ]
-    return Group(*parts)
-
-
-def _markdown(card: Card, out: str | Path) -> str:
-    blocks = ["# Classifier", *(f"**{markdown_inline(remark)}**" for remark in remarks(card))]
-    blocks += [
-        markdown_inline(_head(card)),
-        markdown_table(_ANSWERS, _answers(card)),
-        markdown_table(_PROBABILITIES, _probabilities(card)),
-        markdown_inline(_rule(card)),
-        markdown_inline(_use(out)),
-    ]
-    return "\n\n".join(blocks) + "\n"

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from moot.actors.classifiers.body import body_name, check_body
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
 from moot.actors.classifiers.card import BODY, Body, Card, Recipe
-from moot.actors.encoders.resolve import EncoderSpec
+from moot.actors.classifiers.opened import body_name, check_body
+from moot.actors.encoders.interface import Rows
+from moot.actors.encoders.resolve import EncoderSpec, identity, make_encoder
 from moot.actors.encoders.sentence_model import find_folder, folder_digest
+from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.running.validated import validated
-from moot.deploy.training.card import make_card
+from moot.deploy.training.card import classifier_there, make_card, write_classifier
 from moot.deploy.training.contrastive import FineTuning, check_setfit, save
 from moot.deploy.training.examples import Examples, read_examples
-from moot.deploy.training.folder import classifier_there, write_classifier
-from moot.deploy.training.learned import Material
-from moot.deploy.training.logistic import learn_logistic
-from moot.deploy.training.setfit import learn_setfit
-from moot.deploy.training.settings import TrainingSettings
-from moot.deploy.training.vectors import base_of, chosen_encoder, embedded
+from moot.deploy.training.learn import Material, learn_logistic, learn_setfit
 from moot.metrics.logistic_regression import grouped_folds
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError
@@ -31,6 +35,54 @@ LEAST_GROUPS = 20
 
 _LEAST_OF_A_LABEL = 4
 _MOST_SUMMARIES, _MOST_FINE_TUNED = 100_000, 5_000
+
+
+class TrainingSettings(BaseModel):
+    """How a classifier is trained.
+
+    Attributes:
+        setfit: name of the sentence encoder to fine-tune; None leaves the encoder as it is.
+        encoder: whose vectors are read, without `setfit`; None for that of the runs.
+        folds: of the held-out figures.
+        seed: of everything drawn.
+        iterations: pairs of one label, and of two, per summary, with `setfit`; None for `contrastive.PAIRS` in all.
+        epochs: how often every pair is gone through, with `setfit`; None for once.
+        recipe: how `setfit` fine-tunes: `short`, or `published`, which takes SetFit's own defaults; see `contrastive`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    setfit: str | None = None
+    encoder: str | None = None
+    folds: Annotated[int, Field(ge=2, le=20)] = 5
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    iterations: Annotated[int, Field(ge=1, le=50)] | None = None
+    epochs: Annotated[int, Field(ge=1, le=20)] | None = None
+    recipe: Recipe = "short"
+
+    @model_validator(mode="after")
+    def _what_goes_together(self) -> TrainingSettings:
+        if self.setfit is not None and self.encoder is not None:
+            raise ValueError("--encoder: with --setfit the fine-tuned encoder is the classifier's own; leave it out")
+        if self.setfit is None and (self.iterations, self.epochs) != (None, None):
+            raise ValueError("--iterations and --epochs go with --setfit only")
+        if self.recipe == "published" and (self.setfit is None or (self.iterations, self.epochs) != (None, None)):
+            raise ValueError(
+                "--recipe published goes with --setfit, and says itself how many --iterations and --epochs"
+            )
+        return self
+
+    def of_the_result(self, encoder: str) -> dict[str, Any]:
+        """What the classifier hangs on besides the summaries.
+
+        Args:
+            encoder: identity of the encoder that is read, or fine-tuned.
+        """
+        found: dict[str, Any] = {"encoder": encoder, "folds": self.folds, "seed": self.seed}
+        tuned: dict[str, Any] = {"iterations": self.iterations, "epochs": self.epochs or 1}
+        if self.recipe != "short":
+            tuned["recipe"] = self.recipe
+        return {**found, "setfit": tuned} if self.setfit else found
 
 
 class Trained(NamedTuple):
@@ -148,3 +200,69 @@ def _check(examples: Examples, settings: TrainingSettings) -> None:
         raise ConfigError(
             f"{len(examples.rows):,} summaries are more than the {most:,} that this can take: name fewer runs"
         )
+
+
+class NamedEncoder(NamedTuple):
+    """An encoder's identity, and the environment variable with its key; None for the default of its form."""
+
+    name: str
+    key_env: str | None = None
+
+
+def chosen_encoder(examples: Examples, given: str | None) -> NamedEncoder:
+    """The encoder whose vectors are read: the given one, else that of the runs.
+
+    Raises:
+        ConfigError: the name is malformed, no such model is there, or the runs have several encoders or none.
+    """
+    of_runs = sorted({run.encoder for run in examples.runs if run.encoder})
+    if given is None and len(of_runs) != 1:
+        had = f"have several encoders ({', '.join(of_runs)})" if of_runs else "do not say which encoder they had"
+        raise ConfigError(f"the runs {had}: name one with --encoder")
+    name = identity(given or of_runs[0])
+    keys = {str(key) for run in examples.runs if run.encoder == name and (key := _key_env(run.path))}
+    return NamedEncoder(name, min(keys, default=None))
+
+
+def _key_env(folder: object) -> str | None:
+    found = read_run_yaml(RunFolder(str(folder))).get("encoder_key_env")
+    return found if isinstance(found, str) else None
+
+
+def base_of(name: str) -> NamedEncoder:
+    """The sentence encoder that is to be fine-tuned.
+
+    Raises:
+        ConfigError: it is none on this machine.
+    """
+    if EncoderSpec.parse(name).kind != "sentence-transformers":
+        raise ConfigError(f"--setfit {name}: expected sentence-transformers/NAME, a model whose weights can be trained")
+    return NamedEncoder(identity(name))
+
+
+def embedded(encoder: NamedEncoder, texts: Sequence[str]) -> Rows:
+    """One unit vector per text, `(n, d)`; also from a thread whose event loop is running.
+
+    Raises:
+        UserError: the encoder cannot be used.
+        EncoderFailed: no vector for one of the texts.
+    """
+    found: Future[Rows] = Future()
+
+    def fetch() -> None:
+        try:
+            found.set_result(asyncio.run(_encoded(encoder, texts)))
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=fetch, name="embeddings", daemon=True).start()
+    return found.result()
+
+
+async def _encoded(named: NamedEncoder, texts: Sequence[str]) -> Rows:
+    encoder = make_encoder(named.name, RetryPolicy(), api_key_env=named.key_env)
+    try:
+        await encoder.check()
+        return await encoder.encode(texts)
+    finally:
+        await encoder.close()

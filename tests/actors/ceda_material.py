@@ -10,8 +10,7 @@ from pathlib import Path
 from PIL import Image as Pillow
 
 from moot.deploy.running.run import run
-from moot.deploy.training.settings import TrainingSettings
-from moot.deploy.training.train import trained
+from moot.deploy.training.train import TrainingSettings, trained
 
 COLOURS = ("red", "green", "blue")
 

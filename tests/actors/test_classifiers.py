@@ -15,9 +15,8 @@ from houses import hold
 from summary_debate import BAD, ENCODER, GOOD, SummaryDebate, card, put
 
 from moot.actors.classifiers import card as card_module
-from moot.actors.classifiers.body import body_encoder, check_body
 from moot.actors.classifiers.card import BODY, CARD, Body, Head, read_card
-from moot.actors.classifiers.opened import find_classifier, open_classifier
+from moot.actors.classifiers.opened import body_encoder, check_body, find_classifier, open_classifier
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.sentence_model import folder_digest
 from moot.actors.models.retry import RetryPolicy

@@ -12,7 +12,7 @@ from rulings import FACTS, HASHED, add_claims
 from summary_debate import BAD, GOOD, SummaryDebate, card, put
 from typer.testing import CliRunner
 
-from moot.actors.classifiers.card import CARD, Body
+from moot.actors.classifiers.card import CARD, Body, Card, read_card
 from moot.deploy.cli.main import app
 from moot.deploy.reading.record import read_events
 from moot.deploy.reading.show import show
@@ -142,7 +142,7 @@ def test_the_command_trains_shows_and_says_when_it_is_done_already(
     assert "learning, and measuring on 5 held-out folds" in first.output
     second = invoke("train-classifier", folder, "--out", tmp_path / "clf", "--quiet", "--format", "json")
     assert second.exit_code == 0
-    assert second.output.strip().startswith("{")
+    assert Card.model_validate_json(second.output) == read_card(tmp_path / "clf")
     third = invoke("train-classifier", folder, "--out", tmp_path / "clf")
     assert "holds this classifier already" in third.output
     assert [path.name for path in (tmp_path / "clf").iterdir()] == [CARD]

@@ -15,7 +15,7 @@ from moot.deploy.reading.detection.detection import measured
 from moot.deploy.reading.detection.estimates import LEAST_GROUPS, Estimate
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
 from moot.deploy.reading.detection.show import detection_rows
-from moot.deploy.training.figures import HeldOutCases
+from moot.deploy.training.card import HeldOutCases
 from moot.metrics.calibration_error import expected_calibration_error
 from moot.metrics.significance import wilson_interval
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED

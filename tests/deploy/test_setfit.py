@@ -127,7 +127,7 @@ def test_the_published_recipe_leaves_the_head_s_odds_as_they_are(
     planted: Callable[..., Path], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The body is not fine-tuned here, which takes a while."""
-    monkeypatch.setattr("moot.deploy.training.setfit.fine_tune", lambda texts, labels, tuning, seed: load(tuning.base))
+    monkeypatch.setattr("moot.deploy.training.learn.fine_tune", lambda texts, labels, tuning, seed: load(tuning.base))
     run = planted(add_claims(session, 40), **FACTS)
     short = train_classifier(run, tmp_path / "short", setfit=NAME, folds=4)
     card = train_classifier(run, tmp_path / "published", setfit=NAME, folds=4, recipe="published")
@@ -168,6 +168,6 @@ def test_without_the_packages_the_extra_is_named(
 def test_nothing_here_reads_or_writes_a_pickle() -> None:
     root = Path(__file__).resolve().parents[2]
     files = [*(root / "actors" / "classifiers").glob("*.py"), *(root / "deploy" / "training").glob("*.py")]
-    assert len(files) > 10
+    assert len(files) >= 8
     words = ("import pickle", "joblib", "torch.load", "torch.save", "from_pretrained", "trust_remote_code")
     assert {word for file in files for word in words if word in file.read_text()} == set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
@@ -11,18 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 from rulings import FACTS, HASHED, Tells, add_claim, add_claims
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score
+from sklearn.metrics import brier_score_loss, f1_score
 
 from moot.actors.classifiers.card import CARD, Card, Figures, read_card
 from moot.actors.classifiers.opened import probabilities
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
-from moot.deploy.training.card import ALWAYS, JUDGES, MASKED, OWN
+from moot.deploy.reading.detection.calibration import calibrations
+from moot.deploy.reading.detection.claims import Claim
+from moot.deploy.training.card import ALWAYS, JUDGES, MASKED, OWN, HeldOutCases
 from moot.deploy.training.examples import read_examples
 from moot.deploy.training.report import remarks, show_training
 from moot.deploy.training.train import train_classifier
 from moot.protocols.case import Reference
-from moot.protocols.claims import HALLUCINATED, SUPPORTED
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, classified_label
 from moot.protocols.errors import ConfigError, RecordError
 
 Claims = Callable[..., Path]
@@ -72,10 +72,10 @@ def test_a_signal_in_verdict_words_alone_is_gone_without_them(claims: Claims, tm
 
 
 def test_nothing_is_found_where_there_is_nothing(claims: Claims, tmp_path: Path) -> None:
-    cards = [train_classifier(claims(40, "nothing", seed=seed), tmp_path / f"clf-{seed}") for seed in range(8)]
+    cards = [train_classifier(claims(40, "nothing", seed=seed), tmp_path / f"clf-{seed}") for seed in range(5)]
     aurocs = [figures(card, OWN).auroc for card in cards]
-    assert sum((each.low or 1.0) < 0.5 < (each.high or 0.0) for each in aurocs) >= 6  # of 95 % intervals
-    assert np.mean([each.value for each in aurocs if each.value is not None]) == pytest.approx(0.5, abs=0.1)
+    assert sum((each.low or 1.0) < 0.5 < (each.high or 0.0) for each in aurocs) >= 4  # of 95 % intervals
+    assert np.mean([each.value for each in aurocs if each.value is not None]) == pytest.approx(0.5, abs=0.12)
     told = [any("not shown to tell hallucinated" in remark for remark in remarks(card)) for card in cards]
     assert told == [(each.low or 0.0) <= 0.5 for each in aurocs]
 
@@ -86,17 +86,6 @@ def test_it_is_never_surer_than_its_cases_allow(claims: Claims, tmp_path: Path) 
     p = probabilities(card.head, vectors)
     assert card.head.least_probability == pytest.approx(1 / 42)
     assert 1 / 42 <= p[1] < 0.2 < 0.8 < p[0] <= 41 / 42
-
-
-def test_the_head_is_scikit_learns_of_the_same_penalty(claims: Claims, tmp_path: Path) -> None:
-    run = claims(40, judges_right=1.0)
-    card = train_classifier(run, tmp_path / "clf")
-    examples = read_examples([run])
-    vectors = HashedNgramEncoder().rows([row.text for row in examples.rows])
-    model = LogisticRegression(C=1 / card.ridge, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
-    theirs = model.fit(vectors.astype(np.float64), examples.outcome)
-    assert card.head.coefficients == pytest.approx(theirs.coef_[0], abs=1e-5)
-    assert card.head.intercept == pytest.approx(theirs.intercept_[0], abs=1e-5)
 
 
 def test_the_baselines_are_plain_counts(claims: Claims, tmp_path: Path) -> None:
@@ -231,8 +220,7 @@ def test_simulated_models_are_labelled(claims: Claims, tmp_path: Path, printed: 
     card = train_classifier(claims(40, facts={"simulated": True}, change=asked), tmp_path / "clf")
     assert card.training.simulated
     assert "simulated models" in printed(show_training, card, "clf")
-    written = json.loads((tmp_path / "clf" / CARD).read_text())
-    assert written["training"]["simulated"] is True
+    assert read_card(tmp_path / "clf").training.simulated
 
 
 def refused(why: str, *args: Any, **options: Any) -> None:
@@ -265,10 +253,31 @@ def test_what_cannot_be_learnt_from_is_refused_in_one_line(
         train_classifier(tmp_path / "nowhere", out)
 
 
-def test_figures_are_shown_in_every_form(claims: Claims, tmp_path: Path, printed: Callable[..., str]) -> None:
-    card = train_classifier(claims(30), tmp_path / "clf")
-    for form in ("text", "md", "json"):
-        shown = printed(show_training, card, "clf", form, width=160)
-        for name in (OWN, MASKED, JUDGES, ALWAYS):
-            assert name in shown
-    assert Card.model_validate_json(printed(show_training, card, "clf", "json")) == card
+def held_out(outcome: list[float]) -> HeldOutCases:
+    """Cases that stand alone, in two folds."""
+    n = len(outcome)
+    return HeldOutCases(np.array(outcome), np.array([f"g{i:03d}" for i in range(n)]), np.arange(n) // 2 % 2, 0)
+
+
+def test_a_probability_means_the_same_label_as_in_a_run() -> None:
+    p = [0.2, 0.499, 0.5, 0.501, 0.9, 0.5]
+    run = [float(classified_label(each) == HALLUCINATED) for each in p]
+    assert run[2] == 1.0
+    assert held_out(run).of_probabilities("x", np.array(p)).accuracy.value == 1.0
+
+
+def test_the_calibration_error_is_that_of_a_runs_figures() -> None:
+    random = np.random.default_rng(2)
+    p = random.random(120)
+    outcome = (random.random(120) < p**2).astype(float)
+    claims = [
+        Claim(case_id=str(i), gold=CLAIM_LABELS[int(true)], group=str(i), p_classifier=float(stated))
+        for i, (true, stated) in enumerate(zip(outcome, p, strict=True))
+    ]
+    (run,) = calibrations(claims)
+    card = held_out(outcome.tolist()).of_probabilities("x", p)
+    assert card.ece == run.calibration_error
+    assert run.calibration_null is not None
+    assert card.ece_null_high == run.calibration_null[1]
+    assert (card.brier and card.brier.value) == run.brier.value
+    assert run.brier.value == pytest.approx(brier_score_loss(outcome, p))

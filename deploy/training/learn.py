@@ -1,35 +1,94 @@
-"""The kind `setfit`: a sentence encoder fine-tuned on the summaries, and a head on its vectors.
-
-The body has seen every summary that the head is fitted to, and brings those of one label together: on them the head
-would be surer than it may be. So every fold's figures come from a body and a head that have not seen the fold, and the
-head's log-odds are scaled by these (Platt). The published recipe leaves them as they are.
-"""
+"""Learning from summaries: a head, and what models that had not seen them said of each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from moot.actors.classifiers.card import Head
 from moot.actors.encoders.interface import Rows, unit_rows
 from moot.deploy.training.contrastive import FineTuning, fine_tune, pairs_of
-from moot.deploy.training.learned import Floats, Learned, Material
 from moot.metrics.logistic_regression import (
     RIDGE,
     LogisticModel,
     bounded,
+    fit_chosen,
     fit_logistic,
     fit_scaling,
+    held_out_probabilities,
     least_probability,
 )
-from moot.metrics.pairwise_complete import Known
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+Floats = npt.NDArray[np.float64]
+Known = npt.NDArray[np.bool_]
+
 _UNSCALED = LogisticModel(0.0, np.ones(1))
+
+
+@dataclass(frozen=True)
+class Material:
+    """What is learnt from.
+
+    Attributes:
+        outcome: `(n,)`, 1 for a hallucinated claim.
+        groups: `(n,)`, those of one group are in one fold.
+        fold: `(n,)`, 0 to `folds - 1`.
+        folds, seed: of the cross-validation.
+    """
+
+    outcome: Floats
+    groups: npt.NDArray[np.str_]
+    fold: npt.NDArray[np.intp]
+    folds: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A head, and its held-out probabilities.
+
+    Attributes:
+        head: fitted to all summaries.
+        ridge: its penalty.
+        p: `(n,)`, of "hallucinated", each by a model that has not seen the summary's fold.
+        p_masked: `(n,)`, the same of heads that learnt from, and read, summaries without verdict words; a body of the
+            kind `setfit` has learnt from the summaries as they are.
+    """
+
+    head: Head
+    ridge: float
+    p: Floats
+    p_masked: Floats
+
+
+def learn_logistic(vectors: npt.NDArray[np.float32], masked: npt.NDArray[np.float32], material: Material) -> Learned:
+    """The kind `logistic`: a head on vectors of an encoder as it is.
+
+    The penalty is chosen by cross-validation, inside every training part anew for the held-out figures.
+
+    Args:
+        vectors: `(n, d)`, unit vectors of the summaries.
+        masked: `(n, d)`, of the summaries without verdict words.
+        material: labels, groups and folds.
+    """
+    of = (material.outcome, material.groups)
+    chosen = fit_chosen(vectors, *of, material.folds, material.seed)
+    head = Head(
+        intercept=chosen.model.intercept,
+        coefficients=tuple(chosen.model.coefficients.tolist()),
+        least_probability=chosen.least,
+    )
+    p, p_masked = (
+        held_out_probabilities(each, *of, material.fold, material.folds, material.seed) for each in (vectors, masked)
+    )
+    return Learned(head, chosen.ridge, p, p_masked)
 
 
 def learn_setfit(
@@ -39,10 +98,13 @@ def learn_setfit(
     tuning: FineTuning,
     say: Callable[[str], None],
 ) -> tuple[Learned, SentenceTransformer]:
-    """A body and its head, and what those of every fold said of it.
+    """The kind `setfit`: a sentence encoder fine-tuned on the summaries, and a head on its vectors.
 
-    The body of a fold learns from the summaries as they are; its head is fitted a second time to those without verdict
-    words, and reads these.
+    The body has seen every summary that the head is fitted to, and brings those of one label together: on them the head
+    would be surer than it may be. So every fold's figures come from a body and a head that have not seen the fold, and
+    the head's log-odds are scaled by these (Platt). The published recipe leaves them as they are. The body of a fold
+    learns from the summaries as they are; its head is fitted a second time to those without verdict words, and reads
+    these.
 
     Args:
         texts, masked: `(n,)`, the summaries with and without verdict words.
