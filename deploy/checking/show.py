@@ -23,8 +23,8 @@ from moot.deploy.reading.text import (
     visible,
     visible_line,
 )
+from moot.deploy.reading.transcripts.blocks import cost_words
 from moot.deploy.reading.transcripts.ceda import ruled, said_in_words, similarity
-from moot.deploy.reading.transcripts.text import cost_words
 
 _COLOURS = {"supported": "bold green", "hallucinated": "bold red"}
 

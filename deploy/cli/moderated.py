@@ -11,8 +11,9 @@ from moot.deploy.cli.run import shown, tell, tell_interrupted, tell_stopping
 from moot.deploy.moderation.dialogue import Dialogue
 from moot.deploy.moderation.terminal import Terminal, Working
 from moot.deploy.reading.document.read import document_of
-from moot.deploy.reading.show import debate_text
-from moot.deploy.reading.transcripts.text import ending
+from moot.deploy.reading.report.render import report_text
+from moot.deploy.reading.show import debate_blocks
+from moot.deploy.reading.transcripts.blocks import ending
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import Run
@@ -64,7 +65,7 @@ def _tell_end(done: Run, prepared: Prepared, dialogue: Dialogue, console: Consol
         debate = transcript(prepared.folder, CASE_ID)
         if document_of(debate) is None:
             dialogue.tell_news(CASE_ID)
-            console.print(ending(debate))
+            console.print(report_text(ending(debate)))
         else:
-            console.print(debate_text(debate))
+            console.print(report_text(debate_blocks(debate)))
     console.print(Text(f"next: moot show {shown(prepared)} {CASE_ID}"))

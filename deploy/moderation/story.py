@@ -11,10 +11,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
-from moot.deploy.reading.show import debate_text
+from moot.deploy.reading.report.render import report_text
+from moot.deploy.reading.show import debate_blocks
 from moot.deploy.reading.text import visible, visible_line
-from moot.deploy.reading.transcripts.selene import plain_pairs
-from moot.deploy.reading.transcripts.text import turn_body, turn_head
+from moot.deploy.reading.transcripts.blocks import turn_body, turn_head
+from moot.deploy.reading.transcripts.shown import plain_pairs
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import EventView, TurnView
 from moot.protocols.errors import ConfigError
@@ -58,7 +59,7 @@ class Story:
         Raises:
             RecordError: the record cannot be read.
         """
-        return debate_text(transcript(self._folder, self._case_id))
+        return report_text(debate_blocks(transcript(self._folder, self._case_id)))
 
     def turn(self, number: int) -> RenderableType:
         """A turn that `news` has told, whole.

@@ -15,7 +15,8 @@ import moot
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.token_bounds import believed, fewest_tokens
-from moot.deploy.reading.show import summary_markdown
+from moot.deploy.reading.report.render import report_markdown
+from moot.deploy.reading.show import summary_blocks
 from moot.deploy.simulation import openai_wire
 from moot.protocols.messages import Message, Usage
 from moot.protocols.tasks import open_task
@@ -86,7 +87,7 @@ def test_a_budget_holds_for_a_server_that_states_no_tokens(tmp_path: Path, monke
     assert all(row["prompt_tokens"] > 50 and row["completion_tokens"] > 5 for row in turns)
     assert {(row["prompt_tokens_stated"], row["completion_tokens_stated"]) for row in turns} == {(0, 0)}
     assert whole.summary.usage_estimated == whole.summary.calls == len(turns)
-    assert "usage estimated" in summary_markdown(whole.summary)
+    assert "usage estimated" in report_markdown(summary_blocks(whole.summary))
     assert stopped.exit_code == 4
     assert 0 < stopped.summary.tokens_paid <= whole.summary.tokens_paid // 2
     again = moot.run(model=f"replay/{tmp_path / 'whole'}", engine="inline", protocol="majority-vote", limit=6, seed=3,

@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 from moot.actors.classifiers.card import CARD, Body, Card, read_card
 from moot.deploy.cli.main import app
 from moot.deploy.reading.record import read_events
+from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.compare import compare
-from moot.deploy.reading.summaries.compare_show import comparison_markdown, show_comparison
+from moot.deploy.reading.summaries.compare_show import comparison_blocks, show_comparison
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
@@ -98,7 +99,7 @@ def test_claims_it_was_trained_on_are_left_out_in_whatever_spelling_and_with_the
     assert (found.trained_on, found.group_trained_on, found.whole and found.whole.n) == (1, 1, 2)
     compared = compare([tmp_path / "bare", tmp_path / "run", tmp_path / "all"])
     assert [(row.trained_on, row.group_trained_on) for row in compared.rows] == [(0, 0), (1, 1), (1, 1)]
-    for shown in (printed(show_comparison, compared), comparison_markdown(compared)):
+    for shown in (printed(show_comparison, compared), report_markdown(comparison_blocks(compared))):
         words = " ".join(shown.split())
         assert (
             "run: 2 claims left out: its classifier was trained on 1 of them, and on others of the groups of 1" in words

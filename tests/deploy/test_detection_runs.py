@@ -17,9 +17,10 @@ from moot.deploy.ablation.effects import measure
 from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
 from moot.deploy.ablation.report import ablation_markdown, show_ablation
 from moot.deploy.cli import main as cli
-from moot.deploy.reading.show import show, summary_markdown
+from moot.deploy.reading.report.render import report_markdown
+from moot.deploy.reading.show import show, summary_blocks
 from moot.deploy.reading.summaries.compare import compare
-from moot.deploy.reading.summaries.compare_show import comparison_markdown, show_comparison
+from moot.deploy.reading.summaries.compare_show import comparison_blocks, show_comparison
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.run import run
 from moot.protocols.case import Reference
@@ -70,7 +71,7 @@ def test_a_run_has_the_figures_of_what_its_protocol_said(held: Path) -> None:
 
 def test_every_form_has_the_tables(held: Path, printed: Callable[..., str]) -> None:
     summary = summarise(held)
-    text, page = printed(show, held), summary_markdown(summary)
+    text, page = printed(show, held), report_markdown(summary_blocks(summary))
     for words in ("judges' bare verdict", "always supported", "always hallucinated", "p_hallucinated, classifier"):
         assert words in text
         assert words in page.replace("\\", "")
@@ -169,7 +170,7 @@ def test_runs_over_claims_are_compared_by_f1(
     assert (first.accuracy, first.accuracy_answered, first.answered, first.scored) == (5 / 6, 1.0, 50, 60)
     text = printed(show_comparison, found)
     assert "always hallucinated" in text
-    assert "always hallucinated" in comparison_markdown(found)
+    assert "always hallucinated" in report_markdown(comparison_blocks(found))
 
 
 def known_claims(session: Any, wrong: set[str], *, known: set[str]) -> Any:
@@ -254,9 +255,9 @@ def test_the_bare_verdict_is_shown_beside_a_classifiers_only(
         session.verdict(f"c{number}", gold, payload=payload)
     folder = planted(session)
     summary = summarise(folder)
-    shown = [printed(show, folder), summary_markdown(summary).replace("\\", "")]
+    shown = [printed(show, folder), report_markdown(summary_blocks(summary)).replace("\\", "")]
     assert ["bare verdict" in each for each in shown] == [classified] * 2
-    pages = [summary_markdown(summary), comparison_markdown(compare([folder]))]
+    pages = [report_markdown(summary_blocks(summary)), report_markdown(comparison_blocks(compare([folder])))]
     assert ["bare macro" in each for each in pages] == [classified] * 2
     whole = summary.detection and summary.detection.whole
     assert whole

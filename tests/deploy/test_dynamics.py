@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 import moot
 from moot.deploy.cli.main import app
+from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.rounds.dynamics import dynamics
-from moot.deploy.reading.rounds.dynamics_show import dynamics_markdown, show_dynamics
+from moot.deploy.reading.rounds.dynamics_show import dynamics_blocks, show_dynamics
 from moot.deploy.reading.simulated import SIMULATED
 from moot.protocols.errors import ConfigError
 
@@ -89,7 +90,7 @@ def test_text_and_markdown(planted: Callable[..., Path], session: Any, printed: 
     assert "first to last -0.31" in text
     assert "-63 %" in text
     assert "+1.5" in text, "CRIT by case, of 10"
-    assert "| JSD, nat | 0 | 0.495 |" in dynamics_markdown(found)
+    assert "| JSD, nat | 0 | 0.495 |" in report_markdown(dynamics_blocks(found))
 
 
 async def test_the_command_of_a_run(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_pipe_has_no_width() -> None:
 def test_what_models_wrote_is_text_in_every_block() -> None:
     text = terminal(EVERYTHING, 100)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
-    assert text.count("[bold red]x[/]") == 10
+    assert text.count("[bold red]x[/]") == 11
     markdown = report_markdown(EVERYTHING)
     assert not re.search(r"(?<!\\)\[bold|<script|^# out|^```", markdown, re.MULTILINE)
     assert re.search(r"^1\. .*\n2\. second$", markdown, re.MULTILINE)

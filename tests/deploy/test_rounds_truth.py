@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.rounds.dynamics import dynamics
-from moot.deploy.reading.rounds.dynamics_show import dynamics_markdown, show_dynamics
+from moot.deploy.reading.rounds.dynamics_show import dynamics_blocks, show_dynamics
 
 SURE, EVEN, WRONG = {"Yes": 1.0, "No": 0.0}, {"Yes": 0.5, "No": 0.5}, {"Yes": 0.0, "No": 1.0}
 CLOSE, LESS = {"Yes": 0.8, "No": 0.2}, {"Yes": 0.6, "No": 0.4}
@@ -72,7 +73,7 @@ def test_text_and_markdown_say_what_a_mixture_is_worth(
     assert "0 +4 12" in text
     assert "last round, consensus: Brier -0.06" in text
     assert "below every side's in 100 % of the cases" in text
-    assert "| last | agent/0 | 100 | 0.08 |" in dynamics_markdown(found)
+    assert "| last | agent/0 | 100 | 0.08 |" in report_markdown(dynamics_blocks(found))
 
 
 def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(
@@ -117,4 +118,4 @@ def test_without_labels_nothing_is_said(planted: Callable[..., Path], session: A
     session.evince("c1", [(0.9, SURE, EVEN), (0.7, CLOSE, LESS)])
     found = dynamics(planted(session))
     assert found.truth == []
-    assert "gold" not in dynamics_markdown(found)
+    assert "gold" not in report_markdown(dynamics_blocks(found))

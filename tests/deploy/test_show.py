@@ -13,7 +13,8 @@ import pytest
 
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.nearest import nearest
-from moot.deploy.reading.show import show, summary_markdown
+from moot.deploy.reading.report.render import report_markdown
+from moot.deploy.reading.show import show, summary_blocks
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.text import (
@@ -26,8 +27,8 @@ from moot.deploy.reading.text import (
     visible,
     visible_line,
 )
-from moot.deploy.reading.transcripts.markdown import transcript_markdown
-from moot.deploy.reading.transcripts.selene import gate_signals, is_gate, is_judging
+from moot.deploy.reading.transcripts.blocks import transcript_blocks
+from moot.deploy.reading.transcripts.selene import gate_event, judging_event
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import EventView, Transcript
 from moot.protocols.errors import ConfigError
@@ -90,12 +91,12 @@ def test_text_shows_it_all(debate: Path, printed: Callable[..., str]) -> None:
         "could not be read: no JSON object",
         "FAILED (timeout): within 120 s",
         "asked 2 times",
-        "│ D (disagreement) │ 0.5 │ < 0.35 │ fail │",
-        "│ M (misalignment) │ unknown │ < 0.25 │ not tested │",
-        "│ mean p (own probability) │ 0.7 │ >= 0.6 │ pass │",
-        "│ unanimous │ yes │ off │ off │",
+        "D (disagreement) 0.5 < 0.35 fail",
+        "M (misalignment) unknown < 0.25 not tested",
+        "mean p (own probability) 0.7 >= 0.6 pass",
+        "unanimous yes off off",
         "decision: debate (disagreement)",
-        "│ Yes │ 1 │ judge/0 │ 0 │ contradicted │ 0.2 │",
+        "Yes 1 judge/0 0 contradicted 0.2",
         "because",
         "answer Yes (right)",
         "confidence unknown",
@@ -120,7 +121,7 @@ def test_json_reads_back_unchanged(debate: Path, printed: Callable[..., str]) ->
 
 
 def test_markdown_cannot_be_broken_out_of(debate: Path, outside_fences: Callable[[str], list[str]]) -> None:
-    outside = outside_fences(transcript_markdown(transcript(debate, "c1")))
+    outside = outside_fences(report_markdown(transcript_blocks(transcript(debate, "c1"))))
     assert "# out" not in [line.strip() for line in outside]
     text = "\n".join(outside)
     assert not re.search(r"(?<!\\)<script", text)
@@ -178,7 +179,7 @@ def test_another_protocol_is_shown_in_order_of_path(
     text = printed(show, run, "c1")
     for expected in ("wink at plan/9", "free words", "steps: a, b", "deep.x: unknown", "open", "none (wrong)"):
         assert expected in text, expected
-    assert "wink at plan/9" in transcript_markdown(found)
+    assert "wink at plan/9" in report_markdown(transcript_blocks(found))
 
 
 def test_unknown_case_names_the_nearest(planted: Callable[..., Path], session: Any) -> None:
@@ -272,7 +273,7 @@ def test_the_summary_in_all_formats(inline_run: Callable[..., Path], printed: Ca
     assert f"{found.tokens_paid:,} in {found.calls:,} calls" in text
     assert Summary.model_validate_json(printed(show, run, form="json")) == found
     markdown = printed(show, run, form="md")
-    assert markdown.strip() == summary_markdown(found).strip()
+    assert markdown.strip() == report_markdown(summary_blocks(found)).strip()
     assert f"**{SIMULATED}**" in markdown
     assert percent(found.skip_rate) in markdown
 
@@ -338,21 +339,26 @@ def test_paths_sort_by_number() -> None:
     ]
 
 
+def signals(**changes: Any) -> list[Any]:
+    shown = gate_event(EventView(kind="gate", path="gate", data=GATE | changes))
+    assert shown is not None
+    return list(shown.rows)
+
+
 def test_only_selene_gates_are_read_as_such() -> None:
-    assert is_gate(EventView(kind="gate", path="gate", data=GATE))
-    assert not is_gate(EventView(kind="gate", path="gate", data=GATE | {"d": "high"}))
-    assert not is_gate(EventView(kind="gate", path="gate", data={"skip": True}))
-    assert not is_judging(EventView(kind="judging", path="judge", data={"candidates": [{"answer": "Yes"}]}))
-    signals = gate_signals(GATE | {"d": None, "tau_m": None, "p": 0.6, "require_unanimity": True})
-    assert [signal.outcome for signal in signals] == ["fail", "off", "pass", "pass"]
-    assert signals[0].value == "unknown"
+    for other in (GATE | {"d": "high"}, {"skip": True}):
+        assert gate_event(EventView(kind="gate", path="gate", data=other)) is None
+    assert judging_event(EventView(kind="judging", path="judge", data={"candidates": [{"answer": "Yes"}]})) is None
+    found = signals(d=None, tau_m=None, p=0.6, require_unanimity=True)
+    assert [signal.outcome for signal in found] == ["fail", "off", "pass", "pass"]
+    assert found[0].value == "unknown"
 
 
 def test_a_failed_opening_is_not_shown_as_agreement() -> None:
-    of_two = GATE | {"unanimous": False, "equal": True, "complete": False, "require_unanimity": True}
-    last = gate_signals(of_two | {"require_complete": True})[3:]
+    of_two = {"unanimous": False, "equal": True, "complete": False, "require_unanimity": True}
+    last = signals(**of_two, require_complete=True)[3:]
     assert last == [("unanimous", "incomplete", "yes", "not tested"), ("every opening valid", "no", "yes", "fail")]
-    assert gate_signals(of_two | {"require_complete": False})[4] == ("every opening valid", "no", "off", "off")
+    assert signals(**of_two, require_complete=False)[4] == ("every opening valid", "no", "off", "off")
 
 
 def test_a_missing_judgment_is_no_zero(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
@@ -360,7 +366,7 @@ def test_a_missing_judgment_is_no_zero(planted: Callable[..., Path], session: An
     session.event("c1", "judging", "judge", judging(None, "timeout: late"))
     session.verdict("c1")
     shown = printed(show, planted(session), "c1")
-    assert re.search(r"missing: timeout: late +│ - ", shown)
+    assert re.search(r"missing: timeout: late +-", shown)
     assert "S = unknown" in shown
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from moot.deploy.reading.distributions import in_a_line, rows_of
 from moot.deploy.reading.show import show
-from moot.deploy.reading.transcripts.evince import consensus_pairs, evince_event
+from moot.deploy.reading.transcripts.events import shown_event
+from moot.deploy.reading.transcripts.evince import consensus_pairs
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import EventView
 
@@ -106,14 +107,14 @@ def test_text_says_it_all(debate: Path, printed: Callable[..., str]) -> None:
         "agent/0's arguments were not held against a bar (the gate is off)",
         "kappa 0.9 to 0.7 for the next round (schedule adaptive: cooled: closer)",
         "distributions after round 0",
-        "│ HBV │ 0.35 │ 0.6 │",
-        "│ (other) │ 0.25 │ 0.0 │",
+        "HBV 0.35 0.6",
+        "(other) 0.25 0.0",
         "two sides took each other's last position",
         "agent/1 did not speak: its distribution is the one before",
         "agreeing words among agreeing and opposing ones: 0.4",
         "CRIT of round/0/agent/0: 7.5/10",
-        "│ judge/0 │ > reason │ from below (contradicts the given facts) │ 0.8 │ 0.5 │ 0.8 │",
-        "│ judge/0 │ rival │ a rival │ 0.8 │ 0.5 │ repeated │",
+        "judge/0 > reason from below (contradicts the given facts) 0.8 0.5 0.8",
+        "judge/0 rival a rival 0.8 0.5 repeated",
         "judge/1 is missing: timeout: late",
         "contradicts the given facts: no fever",
         "weak: a weak one",
@@ -189,7 +190,7 @@ def test_events_of_other_protocols_are_not_taken_for_these() -> None:
         ("contentiousness", {"level": 0.9}),
         ("mine", {}),
     ):
-        assert evince_event(EventView(kind=kind, path="round/1", data=data)) is None, (kind, data)
+        assert shown_event(EventView(kind=kind, path="round/1", data=data)) is None, (kind, data)
     assert consensus_pairs({"distribution_from": "votes", "crit_mean": 0.5}) is None
     assert consensus_pairs({"distribution_from": "consensus", "crit_mean": "high"}) is None
     assert consensus_pairs({"distribution_from": "consensus"}) == []
@@ -198,7 +199,7 @@ def test_events_of_other_protocols_are_not_taken_for_these() -> None:
 def test_the_end_of_a_second_debate_says_that_max_rounds_held_anew() -> None:
     stop = {"reason": "max_rounds", "round": 4, "max_rounds": 2}
     first, second = (
-        evince_event(EventView(kind="stop", path=path, data=stop | {"round": number}))
+        shown_event(EventView(kind="stop", path=path, data=stop | {"round": number}))
         for path, number in (("stop", 2), ("stop/again", 4))
     )
     assert first is not None
@@ -210,11 +211,11 @@ def test_the_end_of_a_second_debate_says_that_max_rounds_held_anew() -> None:
 
 def test_a_debate_without_the_dial_and_a_consensus_without_confidence_say_so() -> None:
     dial = {"before": None, "after": None, "schedule": "none", "why": "no dial"}
-    shown = evince_event(EventView(kind="contentiousness", path="round/0", data=dial))
+    shown = shown_event(EventView(kind="contentiousness", path="round/0", data=dial))
     assert shown is not None
     assert shown.title == "no kappa is stated in the next round (schedule none: no dial)"
     end = {"weights": {"agent/0": 1.0}, "weights_from": "equal", "distribution": {"(other)": 1.0}, "entropy": 0.0}
-    shown = evince_event(EventView(kind="consensus", path="consensus", data=end | {"confidence": None}))
+    shown = shown_event(EventView(kind="consensus", path="consensus", data=end | {"confidence": None}))
     assert shown is not None
     assert list(shown.rows) == [("(other)", "1")]
     assert "confidence unknown" in shown.lines[1]

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from moot.deploy.reading.document.closeness import too_close
-from moot.deploy.reading.document.markdown import document_markdown
+from moot.deploy.reading.document.blocks import blocks_of
 from moot.deploy.reading.document.read import document_of
 from moot.deploy.reading.document.views import Document, PanelView, StopView
-from moot.deploy.reading.document.words import ended_words
+from moot.deploy.reading.document.words import ended_words, too_close
+from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.run import run
@@ -201,7 +201,7 @@ def test_nothing_reaches_the_terminal_as_a_command(
 def test_markdown_cannot_be_broken_out_of(planted_debate: Path) -> None:
     document = document_of(transcript(planted_debate, "c1"))
     assert document is not None
-    shown = document_markdown(document)
+    shown = report_markdown(blocks_of(document))
     html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(shown)
     assert "<script" not in html
     assert "<code" not in html
@@ -219,7 +219,7 @@ def test_markdown_reads_as_text_where_nothing_has_to_be_escaped(planted: Callabl
     session.event("c1", "topics", "topics", TOPICS)
     document = document_of(transcript(planted(session), "c1"))
     assert document is not None
-    shown = document_markdown(document)
+    shown = report_markdown(blocks_of(document))
     assert shown.startswith("# Should we: yes?\n")
     assert f"**Given facts**\n\n> {said}\n" in shown
 

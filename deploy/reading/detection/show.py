@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
-from moot.deploy.reading.blocks import Block, block_markdown, block_table
 from moot.deploy.reading.calibration_null import in_words
 from moot.deploy.reading.detection.calibration import Calibration
 from moot.deploy.reading.detection.debaters import DebaterErrors
@@ -23,7 +19,8 @@ from moot.deploy.reading.detection.estimates import (
 )
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet
 from moot.deploy.reading.detection.hallusionbench import Accuracy, HallusionAccuracies
-from moot.deploy.reading.text import count, markdown_inline, number, percent, visible_line
+from moot.deploy.reading.report.blocks import Block, Note, Table
+from moot.deploy.reading.text import count, number, percent
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 NOTE = (
@@ -77,7 +74,7 @@ def _debater_rows(found: DebaterErrors) -> list[tuple[str, str]]:
 
 
 def detection_blocks(found: Detection) -> list[Block]:
-    """The tables: all claims, each category, HallusionBench, calibration."""
+    """The tables: all claims, each category, HallusionBench, calibration; and their note."""
     blocks = list[Block]()
     if found.whole is not None:
         blocks += _whole(found.whole)
@@ -86,25 +83,26 @@ def detection_blocks(found: Detection) -> list[Block]:
     if found.hallusionbench:
         has_bare = found.whole is not None and found.whole.has_bare
         blocks.append(_hallusionbench([each for each in found.hallusionbench if has_bare or each.by != BARE]))
-    return blocks + [_calibration(each) for each in found.calibration]
+    blocks += [_calibration(each) for each in found.calibration]
+    return blocks + ([Note(NOTE, "dim")] if found.whole is not None else [])
 
 
-def _whole(found: ClaimSet) -> list[Block]:
+def _whole(found: ClaimSet) -> list[Table]:
     base = f"{found.n:,} claims" + (f" in {found.groups:,} groups" if found.groups < found.n else "")
     rows = [each for each in found.detectors if found.has_bare or each.by != BARE]
     if found.only is not None:
         title = f"{base}, all {found.only}: precision is 1 by construction and F1 says no more than recall R, 2R/(1+R)"
-        return [Block(title, ("", "recall"), [(each.by, in_percent(each.accuracy)) for each in rows])]
+        return [Table(title, ("", "recall"), [(each.by, in_percent(each.accuracy)) for each in rows])]
     of = f"{rows[0].supported.n:,} {SUPPORTED}, {rows[0].hallucinated.n:,} {HALLUCINATED}"
     f1 = ("", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro")
     more = ("", f"recall /{SUPPORTED}", f"recall /{HALLUCINATED}", "accuracy")
     return [
-        Block(
+        Table(
             f"{base}: {of}",
             f1,
             [(each.by, *map(in_percent, (each.supported.f1, each.hallucinated.f1, each.macro_f1))) for each in rows],
         ),
-        Block(
+        Table(
             "recall of each class, and accuracy",
             more,
             [
@@ -115,15 +113,15 @@ def _whole(found: ClaimSet) -> list[Block]:
     ]
 
 
-def _categories(sets: Sequence[ClaimSet]) -> Block:
+def _categories(sets: Sequence[ClaimSet]) -> Table:
     bare = any(each.has_bare for each in sets)
     heads = ("category", "n", "F1 /macro", "accuracy", *(("bare /macro",) if bare else ()), "trivial /macro")
     meaning = "bare: the judges' bare verdict; " if bare else ""
     title = f"by category ({meaning}trivial: the better of always one label)"
-    return Block(title, heads, [_category(each, bare) for each in sets])
+    return Table(title, heads, [_category(each, bare) for each in sets])
 
 
-def _category_costs(sets: Sequence[ClaimSet]) -> Block:
+def _category_costs(sets: Sequence[ClaimSet]) -> Table:
     rows = [
         (
             each.category or "none",
@@ -132,7 +130,7 @@ def _category_costs(sets: Sequence[ClaimSet]) -> Block:
         )
         for each in sets
     ]
-    return Block("what a claim takes by category, means", ("category", "seconds", "tokens"), rows)
+    return Table("what a claim takes by category, means", ("category", "seconds", "tokens"), rows)
 
 
 def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
@@ -150,7 +148,7 @@ def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
     )
 
 
-def _hallusionbench(rows: Sequence[HallusionAccuracies]) -> Block:
+def _hallusionbench(rows: Sequence[HallusionAccuracies]) -> Table:
     """A row for each figure and part, a column for each way to answer."""
     ways = list(dict.fromkeys(each.by for each in rows))
     table = {(each.by, each.part): each for each in rows}
@@ -161,7 +159,7 @@ def _hallusionbench(rows: Sequence[HallusionAccuracies]) -> Block:
             found = [share(table[way, part]) for way in ways]
             shown = [in_percent(each.share) for each in found]
             cells.append((name if part is None else f"{name}, {part}", count(found[0].n), *shown))
-    return Block(_hallusion_title(rows[0]), ("", "n", *ways), cells)
+    return Table(_hallusion_title(rows[0]), ("", "n", *ways), cells)
 
 
 _SHARES: dict[str, Callable[[HallusionAccuracies], Accuracy]] = {
@@ -185,7 +183,7 @@ def _hallusion_title(whole: HallusionAccuracies) -> str:
     return "; ".join(said)
 
 
-def _calibration(found: Calibration) -> Block:
+def _calibration(found: Calibration) -> Table:
     unknown = f", {found.unknown:,} unknown" if found.unknown else ""
     title = (
         f"p_hallucinated, {found.source} (n = {found.n:,}{unknown}): Brier {in_units(found.brier)}, of always stating "
@@ -193,20 +191,4 @@ def _calibration(found: Calibration) -> Block:
         f"{in_words(found.calibration_null)}"
     )
     rows = [(f"{each.p_hallucinated:.2f}", f"{100 * each.hallucinated:.1f}", count(each.n)) for each in found.bins]
-    return Block(title, ("stated, mean", "hallucinated, %", "n"), rows)
-
-
-def detection_text(found: Detection) -> RenderableType:
-    """The tables for a terminal, with their note."""
-    parts: list[RenderableType] = []
-    for block in detection_blocks(found):
-        parts += [Text(), Text(visible_line(block.title)), block_table(block)]
-    return Group(*parts, *([Text(NOTE, style="dim")] if found.whole is not None else []), Text())
-
-
-def detection_markdown(found: Detection) -> str:
-    """The tables as Markdown, with their note."""
-    parts = [
-        part for block in detection_blocks(found) for part in (markdown_inline(block.title), block_markdown(block))
-    ]
-    return "\n\n".join([*parts, *([NOTE] if found.whole is not None else [])])
+    return Table(title, ("stated, mean", "hallucinated, %", "n"), rows)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from moot.deploy.reading.blocks import Block
 from moot.deploy.reading.detection.detection import Seconds
 from moot.deploy.reading.detection.estimates import Estimate, in_percent, in_seconds, signed_points, without_interval
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet
+from moot.deploy.reading.report.blocks import Table
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 
@@ -29,7 +29,7 @@ class RunOfClaims(NamedTuple):
     group_trained_on: int = 0
 
 
-def claims_blocks(names: Sequence[str], runs: Sequence[RunOfClaims]) -> list[Block]:
+def claims_blocks(names: Sequence[str], runs: Sequence[RunOfClaims]) -> list[Table]:
     """The F1 of each run, and of the trivial answers to the claims of the first that has any; and the differences."""
     known = next((run.claims for run in runs if run.claims), None)
     judged = any(run.claims and run.claims.has_bare for run in runs)
@@ -40,13 +40,13 @@ def claims_blocks(names: Sequence[str], runs: Sequence[RunOfClaims]) -> list[Blo
     rows += [(name, *_figures(known, name), *(("-",) if judged else ()), "-") for name in ALWAYS.values()]
     heads = ("run", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro", *(("bare /macro",) if judged else ()))
     title = "claims: F1, %, each with its own class as the positive one; one left open is a miss"
-    blocks = [Block(title, (*heads, "s /case"), rows)]
+    blocks = [Table(title, (*heads, "s /case"), rows)]
     against = [
         (name, signed_points(run.against)) for name, run in zip(names, runs, strict=True) if run.against is not None
     ]
     if against:
         title = f"macro F1 against {names[0]}, on the claims of both ([95 %, groups drawn anew])"
-        blocks.append(Block(title, ("run", "points"), against))
+        blocks.append(Table(title, ("run", "points"), against))
     return blocks
 
 

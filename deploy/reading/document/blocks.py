@@ -1,9 +1,8 @@
-"""A document as a list of blocks, in the order in which it is read; renderers know blocks only."""
+"""A document as blocks of a report, in the order in which it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from moot.deploy.reading.document.views import ArgumentView, Document, Letter, RoundView, SheetView, TopicView
 from moot.deploy.reading.document.words import (
@@ -23,52 +22,10 @@ from moot.deploy.reading.document.words import (
     verdict_line,
     versus_words,
 )
-from moot.deploy.reading.rounds.trace import Trace
+from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Quote, Table
+from moot.deploy.reading.rounds.trace_blocks import trace_blocks
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.text import cost_words
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading; level 2 for a part, 3 for what is inside of one."""
-
-    text: str
-    level: int = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Paragraph:
-    """A line or more of our own words, with pieces of what was said; `strong` for what should be seen first."""
-
-    text: str
-    strong: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    """A list of single lines."""
-
-    items: Sequence[str]
-    numbered: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table; the header is ours."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A text as somebody wrote it, under a line that says who."""
-
-    head: str
-    text: str
-
-
-Block = Heading | Paragraph | Items | Grid | Said | Trace
+from moot.deploy.reading.transcripts.blocks import cost_words
 
 
 def blocks_of(document: Document) -> list[Block]:
@@ -87,20 +44,24 @@ def blocks_of(document: Document) -> list[Block]:
 
 
 def _front(document: Document) -> Iterable[Block]:
-    yield Paragraph(verdict_line(document), strong=True)
-    yield Paragraph(sides_line(document))
+    if document.simulated:
+        yield Note("simulated models", "warning")
+    yield Heading(document.subject, 1)
+    yield Note(f"case {document.case_id}, attempt {document.attempt}, {document.state}", "dim")
+    yield Note(verdict_line(document), "strong")
+    yield Note(sides_line(document))
     verdict = document.verdict
     if verdict is not None and not verdict.failed:
         last = f"round {verdict.rounds}" if verdict.rounds else "the opening"
-        yield Paragraph(f"The rounds ended after {last}: {ended_words(document.stop, verdict.how)}.")
+        yield Note(f"The rounds ended after {last}: {ended_words(document.stop, verdict.how)}.")
         if verdict.flags:
             yield Items([flag_words(flag) for flag in verdict.flags])
     if document.facts:
-        yield Said("Given facts", document.facts)
+        yield Quote("Given facts", document.facts)
     if document.labels:
-        yield Paragraph(f"Possible answers: {', '.join(document.open_answers or document.labels)}.")
+        yield Note(f"Possible answers: {', '.join(document.open_answers or document.labels)}.")
     if document.gold is not None:
-        yield Paragraph(f"Gold label (no model saw it): {document.gold}.")
+        yield Note(f"Gold label (no model saw it): {document.gold}.")
 
 
 def _topics(document: Document) -> Iterable[Block]:
@@ -110,7 +71,7 @@ def _topics(document: Document) -> Iterable[Block]:
     proposed = sum(len(themes) for themes in agenda.proposed.values())
     whose = {"moderator": "the moderator's, a model", "person": "a person's"}.get(document.topics_by)
     if whose is not None:
-        yield Paragraph(f"{proposed} themes were proposed; the last word was {whose}.")
+        yield Note(f"{proposed} themes were proposed; the last word was {whose}.")
     notes = [
         f"{SIDE.get(role, role)} finds the subject {'balanced' if one.balanced else 'unbalanced'}: {one.why}"
         for role, one in agenda.balance.items()
@@ -134,13 +95,13 @@ def _joint(document: Document) -> Iterable[Block]:
         return
     yield Heading("Joint proposal")
     if joint.proposal is None:
-        yield Paragraph(f"None: {joint_words(joint)}.")
+        yield Note(f"None: {joint_words(joint)}.")
         return
     yield Items(joint.proposal, numbered=True)
     if joint.questions:
         yield Heading("To find out", 3)
         yield Items(joint.questions)
-    yield Paragraph(f"{joint_words(joint)}.")
+    yield Note(f"{joint_words(joint)}.")
     reserved = [f"{SIDE[role]}: {text}" for role, said in joint.reservations.items() for text in said]
     if reserved:
         yield Heading("Reservations", 3)
@@ -152,12 +113,12 @@ def _panel(document: Document) -> Iterable[Block]:
     if panel is None:
         return
     yield Heading("The panel")
-    yield Paragraph("Marks of A and B from 0 to 10 on the closing statements, by number of the topic.")
+    yield Note("Marks of A and B from 0 to 10 on the closing statements, by number of the topic.")
     yield Items(panel.topics, numbered=True)
-    yield Grid(panel_header(len(panel.topics)), [sheet_cells(sheet) for sheet in panel.orders])
+    yield Table("", panel_header(len(panel.topics)), [sheet_cells(sheet) for sheet in panel.orders])
     totals = f"Mean totals over complete pairs of orders: A {number(panel.totals.A)}, B {number(panel.totals.B)}."
     bias = ", ".join(f"{judge} {signed(value)}" for judge, value in panel.position_bias.items()) or "unknown"
-    yield Paragraph(f"{totals} What coming first is worth, in marks: {bias}.")
+    yield Note(f"{totals} What coming first is worth, in marks: {bias}.")
     if panel.missing:
         yield Items(
             [
@@ -177,12 +138,14 @@ def _panel(document: Document) -> Iterable[Block]:
     if repaired:
         yield Items(repaired)
     if panel.not_independent:
-        yield Paragraph(f"On a model that also debated: {', '.join(panel.not_independent)}.")
+        yield Note(f"On a model that also debated: {', '.join(panel.not_independent)}.")
     if document.versus is not None:
         yield Heading("Debate against a single answer", 3)
-        yield Paragraph(versus_words(document.versus))
+        yield Note(versus_words(document.versus))
         if document.versus.orders:
-            yield Grid(("judge", "first", "debate", "answer", "better"), [_versus(s) for s in document.versus.orders])
+            yield Table(
+                "", ("judge", "first", "debate", "answer", "better"), [_versus(s) for s in document.versus.orders]
+            )
 
 
 def _versus(sheet: SheetView) -> tuple[str, ...]:
@@ -205,7 +168,9 @@ def _arguments(document: Document) -> Iterable[Block]:
 
 
 def _said_on(document: Document, title: str) -> Iterable[Block]:
-    return (Said(_who(document, argument), argument.text) for argument in document.arguments if argument.topic == title)
+    return (
+        Quote(_who(document, argument), argument.text) for argument in document.arguments if argument.topic == title
+    )
 
 
 def _who(document: Document, argument: ArgumentView) -> str:
@@ -245,24 +210,24 @@ def _rounds(document: Document) -> Iterable[Block]:
     if not document.rounds:
         return
     yield Heading("Rounds")
-    yield Paragraph("Contentiousness from 0 to 1; quality of the arguments by CRIT, from 0 to 10; Gamma is their mean.")
-    yield Grid(ROUNDS_HEADER, [*map(round_cells, document.rounds), *_closing_row(document)])
+    yield Note("Contentiousness from 0 to 1; quality of the arguments by CRIT, from 0 to 10; Gamma is their mean.")
+    yield Table("", ROUNDS_HEADER, [*map(round_cells, document.rounds), *_closing_row(document)])
     notes = [note for each in document.rounds for note in _round_notes(each)]
     if notes:
         yield Items(notes)
     if document.confirmed is not None:
-        yield Paragraph(f"Asked whether that was all, {confirm_words(document.confirmed)}.")
+        yield Note(f"Asked whether that was all, {confirm_words(document.confirmed)}.")
     closing = document.closing
     if closing is not None and closing.crit_by_topic:
         by_topic = zip(closing.topics, *closing.crit_by_topic.values(), strict=False)
         rows = [(title, *(number(_ten(score), 1) for score in scores)) for title, *scores in by_topic]
-        yield Grid(("closing statements on", *(SIDE[role] for role in closing.crit_by_topic)), rows)
+        yield Table("", ("closing statements on", *(SIDE[role] for role in closing.crit_by_topic)), rows)
 
 
 def _numbers(document: Document) -> Iterable[Block]:
     if document.trace is not None:
         yield Heading("Round by round")
-        yield document.trace
+        yield from trace_blocks(document.trace)
 
 
 def _closing_row(document: Document) -> list[tuple[str, ...]]:
@@ -298,4 +263,4 @@ def _end(document: Document) -> Iterable[Block]:
         yield Heading("Asks without a usable reply")
         yield Items([f"{one.role} at {one.path}: {one.failure}: {one.error}" for one in document.failures])
     yield Heading("Cost")
-    yield Paragraph(f"{cost_words(document.cost)}. Record: {document.run}")
+    yield Note(f"{cost_words(document.cost)}. Record: {document.run}")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading: level 1 for the whole report (a terminal leaves it out), 2 for a part, 3 for what is inside of one."""
+    """A heading: level 1 for the whole report, 2 for a part, 3 for what is inside of one."""
 
     text: str
     level: int = 2

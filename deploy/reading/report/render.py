@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pydantic import BaseModel
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.constrain import Constrain
 from rich.padding import Padding
@@ -74,8 +75,7 @@ def show_report(
 def _terminal(block: Block) -> Iterator[RenderableType]:
     if isinstance(block, Heading):
         text = Text(visible_line(block.text), style="bold")
-        if block.level > 1:
-            yield Constrain(Rule(text, align="left"), _LONGEST_RULE) if block.level == 2 else text
+        yield Constrain(Rule(text, align="left"), _LONGEST_RULE) if block.level == 2 else text
     elif isinstance(block, Note):
         yield Text(visible_line(block.text), style=_STYLES.get(block.style, ""))
     elif isinstance(block, Table):
@@ -172,16 +172,19 @@ class _Fitted:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         heads = [Text(visible(head).replace(" /", "\n/")) for head in self.table.header]
         cells = [[Text(visible_line(cell)) for cell in row] for row in self.table.rows]
-        least = [
-            max(_least(head.plain, options.max_width), *(_least(row[i].plain, options.max_width) for row in cells), 1)
-            for i, head in enumerate(heads)
-        ]
+        columns = [[head, *(row[i] for row in cells)] for i, head in enumerate(heads)]
+        least = [max(_least(cell.plain, options.max_width) for cell in column) for column in columns]
+        whole = [max(cell_len(line) for cell in column for line in cell.plain.split("\n")) for column in columns]
         for number, part in enumerate(_parts(least, options.max_width)):
             if number:
                 yield Text()
             grid = Grid(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
+            room = options.max_width - sum(least[i] + _GAP for i in part) + _GAP
+            wanted = sum(max(0, whole[i] - least[i]) for i in part)
             for i in part:
-                grid.add_column(heads[i], min_width=least[i], overflow="fold", vertical="bottom")
+                more = max(0, whole[i] - least[i])
+                width = least[i] + (more if wanted <= room else more * max(0, room) // wanted)
+                grid.add_column(heads[i], width=width, overflow="fold", vertical="bottom")
             for row in cells:
                 grid.add_row(*(row[i] for i in part))
             yield grid
@@ -191,7 +194,7 @@ def _least(text: str, most: int) -> int:
     """Columns that a cell needs: of its longest figure with its interval and base, or its longest word."""
     kept = [found.group() for found in _FIGURE.finditer(text)]
     words = [word[:_WORD_LENGTH] for word in text.split()]
-    return min(most, max(map(len, (*kept, *words)), default=1))
+    return min(most, max(map(cell_len, (*kept, *words)), default=1))
 
 
 def _parts(least: Sequence[int], width: int) -> Iterator[list[int]]:
@@ -210,4 +213,4 @@ class _Drawn:
     figure: Figure
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from (Text(line, no_wrap=True) for line in self.figure.draw(options.max_width, options.ascii_only))
+        yield from (Text(line, overflow="fold") for line in self.figure.draw(options.max_width, options.ascii_only))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
+from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
+from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.rounds.dial import MEASURES, DialEffect, Slope
 from moot.deploy.reading.rounds.over_cases import LEAST_CASES
-from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.text import emit, markdown_inline, markdown_table, number, safe_json, visible_line
+from moot.deploy.reading.text import number
 
 _CANNOT_TELL = (
     "Whether the models react to the dial cannot be told from this run: its schedule moves kappa with the rounds and "
@@ -71,37 +70,15 @@ def _head(found: DialEffect) -> str:
     return f"means by kappa{slopes}, with bootstrap intervals over cases{schedule}"
 
 
-def dial_text(found: DialEffect) -> RenderableType:
-    """The effect for a terminal."""
-    parts: list[RenderableType] = [Text(SIMULATED, style="bold yellow")] if found.simulated else []
-    parts += [Text(visible_line(_head(found))), Text()]
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for head in _header(found):
-        table.add_column(head, vertical="bottom")
-    for row in _rows(found):
-        table.add_row(*row)
-    return Group(*parts, table, Text(), Text(conclusion(found)))
-
-
-def dial_markdown(found: DialEffect) -> str:
-    """The effect as Markdown."""
-    blocks = [f"# What kappa did: {markdown_inline(found.run)}"]
-    if found.simulated:
-        blocks.append(f"**{SIMULATED}**")
-    blocks += [markdown_inline(_head(found)), markdown_table(_header(found), _rows(found)), conclusion(found)]
-    return "\n\n".join(blocks) + "\n"
-
-
 def show_dial(found: DialEffect, form: str = "text", console: Console | None = None) -> None:
     """Write the effect to the console.
 
     Raises:
         ConfigError: for an unknown format.
     """
-    emit(
-        form,
-        text=lambda: dial_text(found),
-        json=lambda: safe_json(found),
-        md=lambda: dial_markdown(found),
-        console=console,
-    )
+    show_report(found, lambda: _blocks(found), form, console)
+
+
+def _blocks(found: DialEffect) -> list[Block]:
+    head = [*banner(found.simulated), Heading(f"What kappa did: {found.run}", 1), Note(_head(found))]
+    return [*head, Table("", _header(found), _rows(found)), Note(conclusion(found))]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
+from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
+from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.rounds.dynamics import Change, Dynamics
 from moot.deploy.reading.rounds.measures import BY_KEY, Measure
 from moot.deploy.reading.rounds.over_cases import LEAST_CASES, Measured
 from moot.deploy.reading.rounds.truth import CONSENSUS, MIXTURE, Truth
-from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.text import emit, markdown_inline, markdown_table, number, safe_json
+from moot.deploy.reading.text import number
 
 _HEADER = ["", "round", "mean", "95 % interval", "cases", "change"]
 
@@ -102,46 +101,19 @@ def _signed(value: float | None, digits: int = 3) -> str:
     return f"{'+' if value is not None and value > 0.0 else ''}{number(value, digits)}"
 
 
-def dynamics_text(found: Dynamics) -> RenderableType:
-    """The rounds for a terminal."""
-    parts: list[RenderableType] = [Text(SIMULATED, style="bold yellow")] if found.simulated else []
-    parts += [Text(_note(found)), Text(), _table(_HEADER, _rows(found))]
-    if found.truth:
-        parts += [Text(), Text(_truth_note(found)), Text(), _table(_TRUTH_HEADER, _truth_rows(found)), Text()]
-        parts += [Text(line) for line in _truth_words(found)]
-    return Group(*parts)
-
-
-def _table(header: list[str], rows: list[list[str]]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for head in header:
-        table.add_column(head, vertical="bottom")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def dynamics_markdown(found: Dynamics) -> str:
-    """The rounds as Markdown."""
-    blocks = [f"# Round by round: {markdown_inline(found.run)}"]
-    if found.simulated:
-        blocks.append(f"**{SIMULATED}**")
-    blocks += [_note(found), markdown_table(_HEADER, _rows(found))]
-    if found.truth:
-        blocks += [_truth_note(found), markdown_table(_TRUTH_HEADER, _truth_rows(found)), *_truth_words(found)]
-    return "\n\n".join(blocks) + "\n"
-
-
 def show_dynamics(found: Dynamics, form: str = "text", console: Console | None = None) -> None:
     """Write the rounds to the console.
 
     Raises:
         ConfigError: for an unknown format.
     """
-    emit(
-        form,
-        text=lambda: dynamics_text(found),
-        json=lambda: safe_json(found),
-        md=lambda: dynamics_markdown(found),
-        console=console,
-    )
+    show_report(found, lambda: dynamics_blocks(found), form, console)
+
+
+def dynamics_blocks(found: Dynamics) -> list[Block]:
+    """The rounds, and what the sides are worth in them."""
+    head = [*banner(found.simulated), Heading(f"Round by round: {found.run}", 1), Note(_note(found))]
+    blocks: list[Block] = [*head, Table("", _HEADER, _rows(found))]
+    if found.truth:
+        blocks += [Note(_truth_note(found)), Table("", _TRUTH_HEADER, _truth_rows(found))]
+    return blocks + [Note(line) for line in _truth_words(found)]

@@ -6,24 +6,15 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
+from rich.console import Console
 
-from moot.deploy.reading.blocks import Block, block_markdown, block_table
 from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_blocks, claims_notes
+from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
+from moot.deploy.reading.report.render import show_report
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.compare import Comparison, Row
 from moot.deploy.reading.summaries.paired import Paired
-from moot.deploy.reading.text import (
-    emit,
-    markdown_inline,
-    number,
-    p_value,
-    percent,
-    safe_json,
-    times,
-    visible_line,
-)
+from moot.deploy.reading.text import number, p_value, percent, times
 
 
 def run_names(runs: Sequence[str]) -> list[str]:
@@ -40,15 +31,17 @@ def run_names(runs: Sequence[str]) -> list[str]:
     return names
 
 
-def _blocks(comparison: Comparison) -> list[Block]:
-    """The figures; each run against the first; and the judges, where a run has an audit. Each fits 80 columns."""
+def comparison_blocks(comparison: Comparison) -> list[Block]:
+    """The figures; each run against the first; and the judges, where a run has an audit."""
     rows = comparison.rows
     names = run_names([row.run for row in rows])
-    blocks = [_figures(rows, names), *_answered(rows, names), *_tied(rows, names)]
+    remarks = [SIMULATED] * any(row.simulated for row in rows) + comparison.warnings
+    blocks: list[Block] = [*(Note(remark, "warning") for remark in remarks), Heading("Comparison", 1)]
+    blocks += [_figures(rows, names), *_answered(rows, names), *_tied(rows, names)]
     against = [(name, *_against(row.vs_first)) for name, row in zip(names, rows, strict=True) if row.vs_first]
     if against:
         title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
-        blocks.append(Block(title, ("run", "points", "p", "+b/-c", "n"), against))
+        blocks.append(Table(title, ("run", "points", "p", "+b/-c", "n"), against))
     blocks += _against_always_debate(rows, names)
     if any(row.claims or row.trained_on or row.group_trained_on for row in rows):
         blocks += claims_blocks(names, _of_claims(rows))
@@ -58,11 +51,11 @@ def _blocks(comparison: Comparison) -> list[Block]:
             for name, row in zip(names, rows, strict=True)
         ]
         header = ("run", "judge stability", "flip rate", "where answers differ")
-        blocks.append(Block("judges, audit", header, judged))
-    return blocks
+        blocks.append(Table("judges, audit", header, judged))
+    return blocks + [Note(note) for note in claims_notes(names, _of_claims(rows))]
 
 
-def _against_always_debate(rows: Sequence[Row], names: Sequence[str]) -> list[Block]:
+def _against_always_debate(rows: Sequence[Row], names: Sequence[str]) -> list[Table]:
     """Rounds, judge passes and tokens beside those of `always-debate` (SELENE's table 1); nothing without it."""
     always = next((row.tokens_per_case for row in rows if row.protocol == "always-debate"), None)
     if always is None or len(rows) == 1:
@@ -76,19 +69,19 @@ def _against_always_debate(rows: Sequence[Row], names: Sequence[str]) -> list[Bl
         )
         for name, row in zip(names, rows, strict=True)
     ]
-    return [Block("a case's cost beside debating always", ("run", "rounds", "judge passes", "tokens"), cells)]
+    return [Table("a case's cost beside debating always", ("run", "rounds", "judge passes", "tokens"), cells)]
 
 
-def _answered(rows: Sequence[Row], names: Sequence[str]) -> list[Block]:
+def _answered(rows: Sequence[Row], names: Sequence[str]) -> list[Table]:
     """How many cases each run has answered, and how well; nothing where all have answered all."""
     if all(row.answered == row.scored for row in rows):
         return []
     shares = [percent(row.accuracy_answered, row.accuracy_answered_interval) for row in rows]
     cells = [(name, f"{row.answered:,}", share) for name, row, share in zip(names, rows, shares, strict=True)]
-    return [Block("of the n cases, those with an answer: no answer is wrong", ("run", "answered", "accuracy"), cells)]
+    return [Table("of the n cases, those with an answer: no answer is wrong", ("run", "answered", "accuracy"), cells)]
 
 
-def _tied(rows: Sequence[Row], names: Sequence[str]) -> list[Block]:
+def _tied(rows: Sequence[Row], names: Sequence[str]) -> list[Table]:
     """How many votes of each run were ties, which the accuracy above counts as they were broken."""
     found = [(name, row.votes) for name, row in zip(names, rows, strict=True) if row.votes is not None]
     if not any(votes.tied for _, votes in found):
@@ -97,7 +90,7 @@ def _tied(rows: Sequence[Row], names: Sequence[str]) -> list[Block]:
         (name, f"{votes.tied:,} of {votes.n:,}", percent(votes.accuracy_strict, votes.accuracy_strict_interval))
         for name, votes in found
     ]
-    return [Block("votes that were ties: broken above, wrong here", ("run", "tied", "accuracy"), cells)]
+    return [Table("votes that were ties: broken above, wrong here", ("run", "tied", "accuracy"), cells)]
 
 
 def _of_claims(rows: Sequence[Row]) -> list[RunOfClaims]:
@@ -107,11 +100,7 @@ def _of_claims(rows: Sequence[Row]) -> list[RunOfClaims]:
     ]
 
 
-def _notes(comparison: Comparison) -> list[str]:
-    return claims_notes(run_names([row.run for row in comparison.rows]), _of_claims(comparison.rows))
-
-
-def _figures(rows: Sequence[Row], names: Sequence[str]) -> Block:
+def _figures(rows: Sequence[Row], names: Sequence[str]) -> Table:
     columns = {
         "run": list(names),
         "protocol": [row.protocol or "unknown" for row in rows],
@@ -128,7 +117,7 @@ def _figures(rows: Sequence[Row], names: Sequence[str]) -> Block:
         del columns["protocol"]
     if not any(row.open for row in rows):
         del columns["open"]
-    return Block("", tuple(columns), list(zip(*columns.values(), strict=True)))
+    return Table("", tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
 def _says_protocol(name: str, row: Row) -> bool:
@@ -147,36 +136,6 @@ def _against(found: Paired | None) -> tuple[str, str, str, str]:
     return (f"{100 * found.difference:+.1f}", p_value(found.p_value), discordant, f"{found.n:,}")
 
 
-def _remarks(comparison: Comparison) -> list[str]:
-    return [SIMULATED] * any(row.simulated for row in comparison.rows) + comparison.warnings
-
-
-def comparison_text(comparison: Comparison) -> RenderableType:
-    """The comparison for a terminal."""
-    parts: list[RenderableType] = [Text(visible_line(remark), style="bold yellow") for remark in _remarks(comparison)]
-    for block in _blocks(comparison):
-        if block.title:
-            parts += [Text(), Text(visible_line(block.title))]
-        parts.append(block_table(block))
-    return Group(*parts, *(Text(visible_line(note)) for note in _notes(comparison)))
-
-
-def comparison_markdown(comparison: Comparison) -> str:
-    """The comparison as Markdown."""
-    parts = ["# Comparison", *(f"**{markdown_inline(remark)}**" for remark in _remarks(comparison))]
-    for block in _blocks(comparison):
-        parts += [markdown_inline(block.title)] if block.title else []
-        parts.append(block_markdown(block))
-    parts += map(markdown_inline, _notes(comparison))
-    return "\n\n".join(parts) + "\n"
-
-
 def show_comparison(comparison: Comparison, form: str = "text", console: Console | None = None) -> None:
     """Write a comparison to the console."""
-    emit(
-        form,
-        text=lambda: comparison_text(comparison),
-        json=lambda: safe_json(comparison),
-        md=lambda: comparison_markdown(comparison),
-        console=console,
-    )
+    show_report(comparison, lambda: comparison_blocks(comparison), form, console)

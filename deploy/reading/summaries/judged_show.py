@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
+from rich.console import Console
 
-from moot.deploy.reading.blocks import Block, block_table
-from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.report.blocks import Block, Heading, Items, Table
+from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.summaries.consistency import Agreement, Figure
 from moot.deploy.reading.summaries.judged import Judging, PanelVerdict, PassScores
-from moot.deploy.reading.text import (
-    count,
-    emit,
-    markdown_inline,
-    markdown_table,
-    number,
-    percent,
-    safe_json,
-    visible_line,
-)
+from moot.deploy.reading.text import count, number, percent
 from moot.protocols.rubrics.mark_sheet import FLAG
 
 _SHOWN = 20
@@ -36,68 +26,31 @@ _LEGEND = "alpha, AC2: 1 is full agreement, 0 is chance; [95 % intervals], cases
 
 def show_judging(found: Judging, form: str = "text", console: Console | None = None) -> None:
     """Write the figures of a run of judges to the console."""
-    emit(
-        form,
-        text=lambda: judging_text(found),
-        json=lambda: safe_json(found),
-        md=lambda: judging_markdown(found),
-        console=console,
-    )
+    head = [*banner(found.simulated), Heading("Judges", 1)]
+    show_report(found, lambda: [*head, *judging_tables(found)], form, console)
 
 
-def judging_text(found: Judging) -> RenderableType:
-    """The figures for a terminal, what goes with simulated judges first."""
-    banner = [Text(SIMULATED, style="bold yellow"), Text()] if found.simulated else []
-    return Group(*banner, judging_tables(found))
-
-
-def judging_tables(found: Judging) -> RenderableType:
-    """The tables for a terminal, and what is to be said of them."""
-    parts: list[RenderableType] = []
-    for block in _blocks(found):
-        parts += [*([Text()] if parts else []), Text(visible_line(block.title)), block_table(block)]
-    return Group(*parts, *(Text(visible_line(line), style="dim") for line in _remarks(found)))
-
-
-def judging_markdown(found: Judging) -> str:
-    """The figures as Markdown."""
-    parts = ["# Judges", *([f"**{SIMULATED}**"] if found.simulated else []), *_tables_markdown(found)]
-    return "\n\n".join(parts) + "\n"
-
-
-def judging_tables_markdown(found: Judging) -> str:
-    """The tables as Markdown, for a page that has a heading."""
-    return "\n\n".join(_tables_markdown(found)) + "\n"
-
-
-def _tables_markdown(found: Judging) -> Iterable[str]:
-    for block in _blocks(found):
-        yield markdown_inline(block.title)
-        yield markdown_table([head.replace("\n", " ") for head in block.header], block.rows)
-    if remarks := _remarks(found):
-        yield "\n".join(f"- {markdown_inline(line)}" for line in remarks)
-
-
-def _blocks(found: Judging) -> list[Block]:
+def judging_tables(found: Judging) -> list[Block]:
+    """Scores, agreement between and within judges, the verdicts; and what is to be said of them."""
     agreement = found.consistency
     blocks = [_scores(found)]
     if agreement.between:
         title = f"agreement of {agreement.between[0].raters} judges with each other"
         blocks.append(_agreement(title, "(replies x passes)", agreement.between))
     blocks += [_agreement(f"agreement of {each.judge} with itself", "replies", each.rows) for each in agreement.within]
-    return [*blocks, _verdicts(found)]
+    return [*blocks, _verdicts(found), Items(_remarks(found))]
 
 
-def _agreement(title: str, units: str, rows: Sequence[Agreement]) -> Block:
+def _agreement(title: str, units: str, rows: Sequence[Agreement]) -> Table:
     """One table of agreement; how many units there are stands in its title where that is the same for all rows."""
     counts = {row.n for row in rows}
     alike = f", n = {counts.pop():,} {units}" if len(counts) == 1 else ""
-    header = ("", *(() if alike else ("n",)), "Krippendorff's\nalpha", "raw", "Gwet's\nAC2")
+    header = ("", *(() if alike else ("n",)), "Krippendorff's alpha", "raw", "Gwet's AC2")
     cells = [(_plain(row.name), *(() if alike else (count(row.n),)), *_figures(row)) for row in rows]
-    return Block(f"{title}{alike}", header, cells)
+    return Table(f"{title}{alike}", header, cells)
 
 
-def _scores(found: Judging) -> Block:
+def _scores(found: Judging) -> Table:
     several = any(row.pass_index for row in found.passes)
     title = f"mean scores by judge and pass, rubric {', '.join(found.rubrics)} (Q: the sum, 0 when flagged)"
     header = ("judge", *(("pass",) if several else ()), *_score_heads(found))
@@ -109,12 +62,12 @@ def _scores(found: Judging) -> Block:
         )
         for row in found.passes
     ]
-    return Block(title, header, rows)
+    return Table(title, header, rows)
 
 
 def _score_heads(found: Judging) -> tuple[str, ...]:
     flag = ("flagged",) if FLAG in found.scales else ()
-    return (*map(_head, found.dimensions), "Q", *flag, "marks")
+    return (*map(_plain, found.dimensions), "Q", *flag, "marks")
 
 
 def _means(row: PassScores, found: Judging) -> Iterable[str]:
@@ -125,12 +78,12 @@ def _means(row: PassScores, found: Judging) -> Iterable[str]:
     yield _marks(row)
 
 
-def _verdicts(found: Judging) -> Block:
+def _verdicts(found: Judging) -> Table:
     """The panel's means, the lowest Q first; replies that nobody could judge before all others."""
     rows = sorted(found.verdicts, key=lambda row: -1.0 if row.quality is None else row.quality)
     what = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,}"
     title = f"the panel's verdicts: means over the marks, lowest Q first{what}"
-    return Block(title, ("case", *_score_heads(found)), [tuple(_verdict(row, found)) for row in rows[:_SHOWN]])
+    return Table(title, ("case", *_score_heads(found)), [tuple(_verdict(row, found)) for row in rows[:_SHOWN]])
 
 
 def _verdict(row: PanelVerdict, found: Judging) -> Iterable[str]:
@@ -194,7 +147,3 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 def _plain(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _head(name: str) -> str:
-    return name.replace("_", "\n")

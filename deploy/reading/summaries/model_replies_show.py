@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moot.deploy.reading.report.blocks import Block, Table
 from moot.deploy.reading.summaries.model_replies import ModelReplies, by_role
 from moot.deploy.reading.text import count
 
@@ -26,12 +27,13 @@ _ALWAYS = ("asks", "usable", "replies")
 REPLIES_NOTE = "What the models did: by role and template. Asks first, then every text that came."
 
 
-def reply_table(found: Sequence[ModelReplies]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows of the roles of which something is noteworthy, without columns in which nothing is counted."""
+def reply_blocks(found: Sequence[ModelReplies]) -> list[Block]:
+    """A row for each role of which something is noteworthy, without columns in which nothing is counted."""
     shown = [each for each in found if each.noteworthy]
     names = [name for name in _HEADER if name in _ALWAYS or any(getattr(each, name) for each in shown)]
     rows = [(each.role, each.template, *(_cell(getattr(each, name)) for name in names)) for each in shown]
-    return ("role", "template", *(_HEADER[name] for name in names)), rows
+    table = Table(REPLIES_NOTE, ("role", "template", *(_HEADER[name] for name in names)), rows)
+    return [table] if rows else []
 
 
 def replies_words(found: Sequence[ModelReplies]) -> str:

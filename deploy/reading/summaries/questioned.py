@@ -9,22 +9,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from moot.deploy.reading.record import read_facts
-from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
+from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict, consensus_verdicts
 from moot.deploy.reading.text import cases as number_of_cases
-from moot.deploy.reading.text import (
-    emit,
-    markdown_inline,
-    markdown_table,
-    number,
-    safe_json,
-    visible_line,
-)
+from moot.deploy.reading.text import number, visible_line
 from moot.protocols.crit.scoring import out_of_ten
 from moot.protocols.errors import ConfigError
 
@@ -160,39 +152,16 @@ def _short(text: str) -> str:
     return text if len(text) <= _QUESTION_LENGTH else f"{text[: _QUESTION_LENGTH - 3]}..."
 
 
-def questioned_text(found: Questioned) -> RenderableType:
-    """The list for a terminal."""
-    parts: list[RenderableType] = [Text(SIMULATED, style="bold yellow")] if found.simulated else []
-    parts.append(Text(visible_line(_head(found))))
-    if found.labels:
-        table = Table(*_HEADER, box=None, padding=(0, 2, 0, 0), pad_edge=False)
-        for row in _rows(found.labels):
-            table.add_row(*(Text(visible_line(cell)) for cell in row))
-        parts += [Text(), table, Text(), Text(NOTE, style="dim")]
-    return Group(*parts)
-
-
-def questioned_markdown(found: Questioned) -> str:
-    """The list as Markdown."""
-    blocks = [f"# Labels to look at: {markdown_inline(found.run)}"]
-    if found.simulated:
-        blocks.append(f"**{SIMULATED}**")
-    blocks.append(markdown_inline(_head(found)))
-    if found.labels:
-        blocks += [markdown_table(_HEADER, _rows(found.labels)), NOTE]
-    return "\n\n".join(blocks) + "\n"
-
-
 def show_questioned(found: Questioned, form: str = "text", console: Console | None = None) -> None:
     """Write the list to the console.
 
     Raises:
         ConfigError: for an unknown format.
     """
-    emit(
-        form,
-        text=lambda: questioned_text(found),
-        json=lambda: safe_json(found),
-        md=lambda: questioned_markdown(found),
-        console=console,
-    )
+    show_report(found, lambda: questioned_blocks(found), form, console)
+
+
+def questioned_blocks(found: Questioned) -> list[Block]:
+    """The list with its bounds, and what it does not say."""
+    head = [*banner(found.simulated), Heading(f"Labels to look at: {found.run}", 1), Note(_head(found))]
+    return [*head, Table("", _HEADER, _rows(found.labels)), Note(NOTE, "dim")] if found.labels else head

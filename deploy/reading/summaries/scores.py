@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import VerdictRow
 from moot.deploy.reading.references import References
-from moot.deploy.reading.text import Interval, count, markdown_table
+from moot.deploy.reading.report.blocks import Block, Note, Table
+from moot.deploy.reading.text import Interval, count
 from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.weighted_kappa import quadratic_weighted_kappa, resampled_weighted_kappa
 from moot.protocols.case import Criterion
@@ -187,18 +188,15 @@ def _interval(resampled: Floats) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-SCORES_HEADER = ("agreement of", "n", "QWK", "exact", "within 1")
-"""Of `score_rows`."""
-
 SCORES_NOTE = (
     "QWK: quadratically weighted kappa. [95 %], essays drawn anew. Within 1 tells little: human raters nearly always "
     "are. Traits are never pooled."
 )
-"""What a reader must know of `score_rows`."""
+"""What a reader must know of `score_blocks`."""
 
 
-def score_rows(scores: Sequence[TraitScores]) -> list[tuple[str, ...]]:
-    """The agreement as rows of words: for each trait a row with its name, then one for each pair."""
+def score_blocks(scores: Sequence[TraitScores]) -> list[Block]:
+    """The agreement as a table with its note: for each trait a row with its name, then one for each pair."""
     rows = list[tuple[str, ...]]()
     for each in scores:
         rows.append((_name(each, scores), "", "", "", ""))
@@ -206,12 +204,8 @@ def score_rows(scores: Sequence[TraitScores]) -> list[tuple[str, ...]]:
             cells = (f"{pair.first}, {pair.second}", count(pair.n), _value(pair.qwk, pair.qwk_interval))
             shares = (_value(pair.exact, pair.exact_interval), _value(pair.adjacent, None))
             rows.append((*cells, *(("-", "-") if MEAN in pair.second else shares)))
-    return rows
-
-
-def scores_markdown(scores: Sequence[TraitScores]) -> str:
-    """The agreement as a Markdown table with its note."""
-    return f"{markdown_table(SCORES_HEADER, score_rows(scores))}\n\n{SCORES_NOTE}"
+    header = ("agreement of", "n", "QWK", "exact", "within 1")
+    return [Table("", header, rows), Note(SCORES_NOTE, "dim")] if rows else []
 
 
 def _name(found: TraitScores, among: Sequence[TraitScores]) -> str:

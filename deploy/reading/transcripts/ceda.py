@@ -25,12 +25,6 @@ VERDICTS: Mapping[int | None, str] = {1: "supported", 0: "hallucinated", None: "
 """A judge's verdict in words."""
 
 
-def ceda_event(event: EventView) -> Shown | None:
-    """An event as shown; None when it is not one of a check, or does not look like one."""
-    show = _KINDS.get(event.kind)
-    return show(event) if show is not None else None
-
-
 def _evidence(event: EventView) -> Shown | None:
     data = read_as(EvidenceData, event.data)
     if data is None:
@@ -119,9 +113,10 @@ def _state(event: EventView) -> Shown | None:
     return Shown(f"version {data.version} ({data.stage}), by {data.by}: {', '.join(data.added) or 'nothing new'}")
 
 
-_KINDS: Mapping[str, Callable[[EventView], Shown | None]] = {
+KINDS: Mapping[str, Callable[[EventView], Shown | None]] = {
     "evidence": _evidence,
     "stance": _stance,
     "ruling": _ruling,
     "state": _state,
 }
+"""The events of a check by kind, each as shown; None when it does not look like one."""

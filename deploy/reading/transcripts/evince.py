@@ -1,29 +1,30 @@
-"""The events of EVINCE as a transcript shows them: distributions, the dial, the quality gate, and the end."""
+"""The events of EVINCE in words: distributions, the dial, what CRIT found, the quality gate, and the end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from moot.deploy.reading.distributions import in_a_line, rows_of
 from moot.deploy.reading.event_shape import read_as
 from moot.deploy.reading.rounds.trace import aligned
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.crit import crit_event
 from moot.deploy.reading.transcripts.evince_events import (
     Change,
     ConsensusData,
     ConsensusPayload,
     ContentiousnessData,
+    CritData,
     DistributionData,
     FollowUpsData,
+    Point,
     QualityGateData,
+    ReadByJudge,
     RoundData,
     Scores,
     StopData,
 )
-from moot.deploy.reading.transcripts.selene import plain_pairs
-from moot.deploy.reading.transcripts.shown import Shown
+from moot.deploy.reading.transcripts.shown import Shown, plain_pairs
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.crit.scoring import out_of_ten
 from moot.protocols.evince.moderation import AGAIN
@@ -39,6 +40,7 @@ _REASONS = {
     "both-done": "both sides had no more to say",
     "ended-by-person": "a person ended it",
 }
+_CRIT_HEADER = ("judge", "", "argument", "gamma", "theta", "s")
 _CHANGES = {
     "alias": "{label} was read as {to}",
     "unknown": "{label} is none of the labels: its mass went to (other)",
@@ -48,12 +50,6 @@ _CHANGES = {
     "renormalised": "the probabilities summed to {value}: divided by it",
     "percent": "the probabilities summed to {value}: taken for per cent",
 }
-
-
-def evince_event(event: EventView) -> Shown | None:
-    """An event as shown; None when it is not one of EVINCE, or does not look like one."""
-    show = _KINDS.get(event.kind)
-    return show(event) if show is not None else None
 
 
 def _round(event: EventView) -> Shown | None:
@@ -151,8 +147,35 @@ def _follow_ups(event: EventView) -> Shown | None:
     return Shown("what to find out next", lines=lines or ["nobody named a question or a test"])
 
 
-_KINDS: Mapping[str, Callable[[EventView], Shown | None]] = {
-    "crit": crit_event,
+def _crit(event: EventView) -> Shown | None:
+    data = read_as(CritData, event.data)
+    if data is None:
+        return None
+    rows = [row for judge, read in data.judges.items() for row in _points(judge, read)]
+    lines = [f"{judge} {out_of_ten(score)}" for judge, score in data.by_judge.items() if len(data.by_judge) > 1]
+    lines += [f"{judge} is missing: {why}" for judge, why in data.missing.items()]
+    lines += [f"contradicts the given facts: {text}" for text in data.contradicted]
+    lines += [f"weak: {text}" for text in data.weak]
+    if data.notes:
+        lines.append(f"notes: {', '.join(data.notes)}")
+    return Shown(f"CRIT of {event.path.removeprefix('crit/')}: {out_of_ten(data.score)}", _CRIT_HEADER, rows, lines)
+
+
+def _points(judge: str, read: ReadByJudge, depth: int = 0) -> Iterable[tuple[str, ...]]:
+    for kind, points in (("reason", read.reasons), ("rival", read.rivals)):
+        for point in points:
+            counts = number(point.s) if point.repeats is None else "repeated"
+            yield judge, f"{'> ' * depth}{kind}", _words(point), number(point.gamma), number(point.theta), counts
+            if point.deeper is not None:
+                yield from _points(judge, point.deeper, depth + 1)
+
+
+def _words(point: Point) -> str:
+    return f"{point.text} (contradicts the given facts)" if point.contradicts_facts else point.text
+
+
+KINDS: Mapping[str, Callable[[EventView], Shown | None]] = {
+    "crit": _crit,
     "round": _round,
     "distribution": _distribution,
     "quality-gate": _quality_gate,
@@ -161,6 +184,7 @@ _KINDS: Mapping[str, Callable[[EventView], Shown | None]] = {
     "consensus": _consensus,
     "follow-ups": _follow_ups,
 }
+"""The events of EVINCE by kind, each as shown; None when it does not look like one."""
 
 
 def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:

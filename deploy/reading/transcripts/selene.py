@@ -1,19 +1,71 @@
-"""The events of SELENE as a transcript shows them: gate signals beside their thresholds, scores by evidence variant."""
+"""The events of SELENE in words: gate signals beside their thresholds, scores by evidence variant, votes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from moot.deploy.reading.event_shape import read_as
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.shown import Shown
 from moot.deploy.reading.transcripts.views import EventView
 
-_NUMBERS = ("d", "tau_d", "m", "tau_m", "p", "tau_p")
-_JUDGMENT_KEYS = frozenset({"variant", "judge", "pass", "support", "score", "missing", "path"})
+Outcome = Literal["pass", "fail", "not tested", "off"]
+
+
+class _Gate(BaseModel):
+    """The data of a `gate` event; older records do not know all of it."""
+
+    skip: bool
+    reasons: list[Any]
+    unanimous: Any
+    d: float | None
+    tau_d: float | None
+    m: float | None
+    tau_m: float | None
+    p: float | None
+    tau_p: float | None
+    equal: Any = None
+    complete: bool = True
+    comparable: bool = True
+    require_unanimity: bool = False
+    require_complete: bool = False
+    intrinsic_reading: str = ""
+
+
+class _Judgment(BaseModel):
+    variant: int
+    judge: str
+    pass_index: int = Field(validation_alias="pass")
+    support: str | None
+    score: float | None
+    missing: str
+    path: str
+
+
+class _Candidate(BaseModel):
+    answer: str
+    judgments: list[_Judgment]
+    score: float | None = None
+    stability: float | None = None
+    support: Any = None
+    mean_p: float | None = None
+
+
+class _Judging(BaseModel):
+    """The data of a `judging` event."""
+
+    candidates: list[_Candidate]
+    answer: Any = None
+    evidence_from: Any = None
+    evidence_sentences: Any = None
+    variants: str | None = None
+    variant_sizes: list[Any] | None = None
+    unperturbed: Any = None
+    tie_broken_by: Any = None
+    flip_rate: float | None = None
+    at_odds: int | None = None
 
 
 class _Votes(BaseModel):
@@ -44,143 +96,101 @@ class Signal(NamedTuple):
     name: str
     value: str
     wanted: str
-    outcome: Literal["pass", "fail", "not tested", "off"]
+    outcome: Outcome
 
 
-def is_gate(event: EventView) -> bool:
-    """Whether an event is a gate decision as SELENE notes it, and not another protocol's of the same name."""
-    data = event.data
-    complete = data.keys() >= {"skip", "reasons", "unanimous", *_NUMBERS} and isinstance(data["reasons"], list)
-    return event.kind == "gate" and complete and all(isinstance(data[key], int | float | None) for key in _NUMBERS)
+def gate_event(event: EventView) -> Shown | None:
+    """A `gate` decision as SELENE notes it; None for another protocol's event of the same name."""
+    data = read_as(_Gate, event.data)
+    if data is None:
+        return None
+    title = f"decision: {'skip the debate' if data.skip else 'debate'} ({', '.join(map(str, data.reasons))})"
+    return Shown(title, ("signal", "value", "skips if", "test"), _signals(data))
 
 
-def gate_signals(data: Mapping[str, Any]) -> list[Signal]:
-    """The tests of a `gate` event, in the gate's order."""
-    return [
-        _test("D (disagreement)", data["d"], data["tau_d"], below=True, unknown="fail"),
-        _test("M (misalignment)", data["m"], data["tau_m"], below=True, unknown="not tested"),
-        _test(_named_p(data), data["p"], data["tau_p"], below=False, unknown="not tested"),
+def _signals(data: _Gate) -> list[Signal]:
+    """The tests of the gate, in its order; of whole openings and of their stages only where something is amiss."""
+    halved = data.intrinsic_reading == "printed"  # as printed it is half of what the replies show, for a sure answer
+    p_name = "mean p as printed, p/(1+p)" if halved else "mean p (own probability)"
+    found = [
+        _test("D (disagreement)", data.d, data.tau_d, below=True, unknown="fail"),
+        _test("M (misalignment)", data.m, data.tau_m, below=True, unknown="not tested"),
+        _test(p_name, data.p, data.tau_p, below=False, unknown="not tested"),
         _unanimity(data),
-        *_openings(data),
-        *_stages(data),
     ]
+    if not data.complete:
+        found.append(_amiss("every opening valid", data.require_complete))
+    if not data.comparable:
+        found.append(_amiss("own probabilities of one stage", "not_comparable" in data.reasons))
+    return found
 
 
-def _named_p(data: Mapping[str, Any]) -> str:
-    """What the gate's p is: as printed it is half of what the replies show, for a sure answer."""
-    if data.get("intrinsic_reading") == "printed":
-        return "mean p as printed, p/(1+p)"
-    return "mean p (own probability)"
+def _amiss(name: str, is_tested: bool) -> Signal:
+    return Signal(name, "no", "yes", "fail") if is_tested else Signal(name, "no", "off", "off")
 
 
-def _stages(data: Mapping[str, Any]) -> list[Signal]:
-    """The test that the own probabilities are of one kind; shown where they are not."""
-    if data.get("comparable", True):
-        return []
-    outcome: Literal["fail", "off"] = "fail" if "not_comparable" in data["reasons"] else "off"
-    return [Signal("own probabilities of one stage", "no", "yes" if outcome == "fail" else "off", outcome)]
-
-
-def _test(
-    name: str, value: float | None, tau: float | None, *, below: bool, unknown: Literal["fail", "not tested"]
-) -> Signal:
-    outcome: Literal["pass", "fail", "not tested", "off"]
+def _test(name: str, value: float | None, tau: float | None, *, below: bool, unknown: Outcome) -> Signal:
     if tau is None:
         return Signal(name, number(value), "off", "off")
-    outcome = unknown if value is None else "pass" if (value < tau if below else value >= tau) else "fail"
+    outcome: Outcome = unknown if value is None else "pass" if (value < tau if below else value >= tau) else "fail"
     return Signal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
 
 
-def _unanimity(data: Mapping[str, Any]) -> Signal:
+def _unanimity(data: _Gate) -> Signal:
     """Of the valid answers, and so not told as unanimity where one is missing; older records do not know."""
-    equal = data.get("equal", data["unanimous"])
-    said = "no" if not equal else "yes" if data.get("complete", True) else "incomplete"
-    if not data.get("require_unanimity"):
+    equal = data.unanimous if data.equal is None else data.equal
+    said = "no" if not equal else "yes" if data.complete else "incomplete"
+    if not data.require_unanimity:
         return Signal("unanimous", said, "off", "off")
-    untested = said == "incomplete" and data.get("require_complete")
+    untested = said == "incomplete" and data.require_complete
     return Signal("unanimous", said, "yes", "not tested" if untested else "pass" if equal else "fail")
 
 
-def _openings(data: Mapping[str, Any]) -> list[Signal]:
-    """The test that every agent gave a valid answer; shown where one did not."""
-    if data.get("complete", True):
-        return []
-    if not data.get("require_complete"):
-        return [Signal("every opening valid", "no", "off", "off")]
-    return [Signal("every opening valid", "no", "yes", "fail")]
-
-
-class JudgedRow(NamedTuple):
-    """One judge pass over one candidate under one evidence variant; `score` is None when the judge is missing."""
-
-    answer: str
-    variant: int
-    judge: str
-    pass_index: int
-    support: str
-    score: float | None
-    missing: str
-    path: str
-
-
-def is_judging(event: EventView) -> bool:
-    """Whether an event is a judging as SELENE notes it."""
-    candidates = event.data.get("candidates")
-    return event.kind == "judging" and isinstance(candidates, list) and all(map(_is_candidate, candidates))
-
-
-def _is_candidate(candidate: Any) -> bool:
-    judgments = candidate.get("judgments") if isinstance(candidate, dict) and "answer" in candidate else None
-    return isinstance(judgments, list) and all(isinstance(j, dict) and j.keys() >= _JUDGMENT_KEYS for j in judgments)
-
-
-def judged_rows(data: Mapping[str, Any]) -> list[JudgedRow]:
-    """Every judgment of a `judging` event: candidate by candidate, variant by variant."""
-    return [
-        JudgedRow(
-            candidate["answer"],
-            judgment["variant"],
-            judgment["judge"],
-            judgment["pass"],
-            judgment["support"] or "-",
-            judgment["score"],
-            judgment["missing"],
-            judgment["path"],
+def judging_event(event: EventView) -> Shown | None:
+    """A `judging` as SELENE notes it: every judgment by candidate and variant; a missing one has no score."""
+    data = read_as(_Judging, event.data)
+    if data is None:
+        return None
+    rows = [
+        (
+            candidate.answer,
+            str(each.variant),
+            each.judge,
+            str(each.pass_index),
+            f"missing: {each.missing}" if each.missing else each.support or "-",
+            "-" if each.score is None else number(each.score),
         )
-        for candidate in data["candidates"]
-        for judgment in sorted(candidate["judgments"], key=lambda j: (j["variant"], j["judge"], j["pass"]))
+        for candidate in data.candidates
+        for each in sorted(candidate.judgments, key=lambda j: (j.variant, j.judge, j.pass_index))
     ]
+    header = ("candidate", "evidence variant", "judge", "pass", "evidence says", "score")
+    return Shown(f"judging at {event.path}", header, rows, _outcome(data))
 
 
-def judging_words(data: Mapping[str, Any]) -> list[str]:
-    """A `judging` event's outcome in lines."""
-    evidence = f"evidence from {data.get('evidence_from')}, {data.get('evidence_sentences')} sentences"
-    kind = data.get("variants")
-    if kind not in (None, "none"):
-        evidence += f"; {kind} variants of {', '.join(map(str, data.get('variant_sizes') or ()))}"
-    if data.get("unperturbed"):
+def _outcome(data: _Judging) -> list[str]:
+    evidence = f"evidence from {data.evidence_from}, {data.evidence_sentences} sentences"
+    if data.variants not in (None, "none"):
+        evidence += f"; {data.variants} variants of {', '.join(map(str, data.variant_sizes or ()))}"
+    if data.unperturbed:
         evidence += "; nothing could be perturbed"
     lines = [evidence]
-    for candidate in data["candidates"]:
-        parts = [f"S = {number(candidate.get('score'))}"]
-        if candidate.get("stability") is not None:
-            parts.append(f"stability {number(candidate['stability'])}")
-        parts.append(f"{candidate.get('support')} agents")
-        parts.append(f"mean p {number(candidate.get('mean_p'))}")
-        lines.append(f"{candidate['answer']}: {', '.join(parts)}")
-    chosen = f"chosen: {data.get('answer')}"
-    if data.get("tie_broken_by"):
-        chosen += f" (a tie, broken by {data['tie_broken_by']})"
-    if data.get("flip_rate") is not None:
-        chosen += f"; flip rate over variants {number(data['flip_rate'])}"
-    if data.get("at_odds"):
-        chosen += f"; judgments whose support contradicts their score: {data['at_odds']}"
+    for each in data.candidates:
+        stability = "" if each.stability is None else f"stability {number(each.stability)}, "
+        scores = f"S = {number(each.score)}, {stability}{each.support} agents, mean p {number(each.mean_p)}"
+        lines.append(f"{each.answer}: {scores}")
+    chosen = f"chosen: {data.answer}"
+    if data.tie_broken_by:
+        chosen += f" (a tie, broken by {data.tie_broken_by})"
+    if data.flip_rate is not None:
+        chosen += f"; flip rate over variants {number(data.flip_rate)}"
+    if data.at_odds:
+        chosen += f"; judgments whose support contradicts their score: {data.at_odds}"
     return [*lines, chosen]
 
 
 def vote_event(event: EventView) -> Shown | None:
-    """A `vote` event as shown; None when it is none, or not as SELENE and its baselines note it."""
-    found = read_as(_Vote, event.data) if event.kind == "vote" else None
+    """A `vote` as SELENE and its baselines note it."""
+    found = read_as(_Vote, event.data)
     if found is None:
         return None
     rows = [(each.answer, str(each.count), number(each.stated)) for each in found.votes]
@@ -189,29 +199,3 @@ def vote_event(event: EventView) -> Shown | None:
         broken = found.tie_broken_by.replace("_", " ")
         chosen += f" (a tie of {', '.join(found.tied)}, broken by {broken})"
     return Shown(f"vote at {event.path}", ("answer", "votes", "mean stated confidence"), rows, [chosen])
-
-
-def plain_pairs(data: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Any JSON-like data as dotted keys and values in words, for events that nothing here knows."""
-    for key, value in data.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value:
-            yield from plain_pairs(value, f"{name}.")
-        elif isinstance(value, list) and any(isinstance(each, Mapping) for each in value):
-            yield from plain_pairs({str(i): each for i, each in enumerate(value)}, f"{name}.")
-        elif isinstance(value, list):
-            yield name, ", ".join(map(_word, value)) or "-"
-        else:
-            yield name, _word(value)
-
-
-def _word(value: Any) -> str:
-    if value is None:
-        return "unknown"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value == {}:
-        return "-"
-    if isinstance(value, float):
-        return number(value, 4)
-    return str(value)

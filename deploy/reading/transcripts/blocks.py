@@ -1,69 +1,42 @@
-"""A transcript for a terminal."""
+"""A transcript as blocks of a report, and its parts in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.rule import Rule
-from rich.table import Table
-from rich.text import Text
-
 from moot.actors.record.reading import BY_PREFIX, FROM_REASONING, read_by
 from moot.actors.record.rows import step_of
 from moot.deploy.reading.distributions import in_a_line
-from moot.deploy.reading.rounds.trace_text import TraceText
-from moot.deploy.reading.text import count, number, visible, visible_line
+from moot.deploy.reading.report.blocks import Block, Heading, Note, Pairs, Quote
+from moot.deploy.reading.rounds.trace_blocks import trace_blocks
+from moot.deploy.reading.text import count, number
 from moot.deploy.reading.transcripts.ceda import check_pairs
-from moot.deploy.reading.transcripts.events import shown_event
+from moot.deploy.reading.transcripts.events import event_blocks
 from moot.deploy.reading.transcripts.evince import consensus_pairs
-from moot.deploy.reading.transcripts.reply_words import reply_lines
-from moot.deploy.reading.transcripts.selene import (
-    gate_signals,
-    is_gate,
-    is_judging,
-    judged_rows,
-    judging_words,
-    plain_pairs,
-)
-from moot.deploy.reading.transcripts.views import (
-    Cost,
-    EventView,
-    JudgedReplyView,
-    Section,
-    Transcript,
-    TurnView,
-    VerdictView,
-)
+from moot.deploy.reading.transcripts.shown import plain_pairs, reply_lines
+from moot.deploy.reading.transcripts.views import Cost, JudgedReplyView, Transcript, TurnView, VerdictView
 from moot.protocols.errors import TRUNCATED
 
 
-def transcript_text(debate: Transcript) -> RenderableType:
-    """The transcript for a terminal; whatever models wrote is plain text."""
-    parts: list[RenderableType] = []
-    if debate.simulated:
-        parts.append(Text("simulated models", style="bold yellow"))
-    parts.append(_case(debate))
+def transcript_blocks(debate: Transcript) -> list[Block]:
+    """A transcript in the order in which it is read: the case, stage by stage what was said and noted, the end."""
+    blocks: list[Block] = [Note("simulated models", "warning")] if debate.simulated else []
+    blocks += [Heading(f"Case {debate.case_id}", 1), Pairs(case_pairs(debate))]
     for section in debate.sections:
-        parts.append(Rule(Text(visible_line(section.title)), align="left"))
-        parts += _section(section)
+        blocks.append(Heading(section.title))
+        for turn in section.turns:
+            blocks.append(Quote(turn_head(turn), turn_body(turn), failed=turn.outcome in ("failed", "invalid")))
+        for event in section.events:
+            blocks += event_blocks(event)
     if debate.trace is not None:
-        parts += [Rule(Text("Round by round"), align="left"), TraceText(debate.trace)]
-    return Group(*parts, ending(debate))
+        blocks += [Heading("Round by round"), *trace_blocks(debate.trace)]
+    return blocks + ending(debate)
 
 
-def ending(debate: Transcript) -> RenderableType:
-    """How a debate ended, what it cost, and where its record lies; whatever models wrote is plain text."""
-    return Group(
-        Rule(Text("Verdict"), align="left"),
-        _pairs(verdict_pairs(debate.verdict, debate.state)),
-        _pairs([("cost", cost_words(debate.cost)), ("record", debate.run)]),
-    )
-
-
-def _case(debate: Transcript) -> RenderableType:
-    return _pairs(case_pairs(debate))
+def ending(debate: Transcript) -> list[Block]:
+    """How a debate ended, what it cost, and where its record lies."""
+    pairs = [*verdict_pairs(debate.verdict, debate.state), ("cost", cost_words(debate.cost)), ("record", debate.run)]
+    return [Heading("Verdict"), Pairs(pairs)]
 
 
 def case_pairs(debate: Transcript) -> list[tuple[str, str]]:
@@ -198,71 +171,3 @@ def turn_body(turn: TurnView) -> str:
     if data and turn.outcome != "invalid":
         return "\n".join(reply_lines(data))
     return turn.text
-
-
-def _section(section: Section) -> Iterable[RenderableType]:
-    for turn in section.turns:
-        style = "bold red" if turn.outcome in ("failed", "invalid") else "bold"
-        yield Text(visible_line(turn_head(turn)), style=style)
-        body = turn_body(turn)
-        if body:
-            yield Padding(Text(visible(body)), (0, 0, 0, 4))
-    for event in section.events:
-        yield from _event(event)
-
-
-def _event(event: EventView) -> Iterable[RenderableType]:
-    if is_gate(event):
-        yield _table(("signal", "value", "skips if", "test"), [tuple(s) for s in gate_signals(event.data)])
-        decision = "skip the debate" if event.data["skip"] else "debate"
-        yield Text(visible_line(f"decision: {decision} ({', '.join(map(str, event.data['reasons']))})"), style="bold")
-        return
-    if is_judging(event):
-        yield Text(visible_line(f"judging at {event.path}"), style="bold")
-        yield _table(JUDGED_HEADER, judged_cells(event))
-        for line in judging_words(event.data):
-            yield Text(visible_line(line))
-        return
-    if (shown := shown_event(event)) is not None:
-        yield Text(visible_line(shown.title), style="bold")
-        if shown.rows:
-            yield Padding(_table(shown.header, shown.rows), (0, 0, 0, 4))
-        yield from (Padding(Text(visible_line(line)), (0, 0, 0, 4)) for line in shown.lines)
-        return
-    yield Text(visible_line(f"{event.kind} at {event.path}"), style="bold")
-    yield Padding(_pairs(plain_pairs(event.data)), (0, 0, 0, 4))
-
-
-JUDGED_HEADER = ("candidate", "evidence variant", "judge", "pass", "evidence says", "score")
-"""Columns of `judged_cells`."""
-
-
-def judged_cells(event: EventView) -> list[tuple[str, ...]]:
-    """The judgments of a `judging` event as cells; a missing one says why and has no score."""
-    return [
-        (
-            row.answer,
-            str(row.variant),
-            row.judge,
-            str(row.pass_index),
-            f"missing: {row.missing}" if row.missing else row.support,
-            "-" if row.score is None else number(row.score),
-        )
-        for row in judged_rows(event.data)
-    ]
-
-
-def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
-    table = Table(*header)
-    for row in rows:
-        table.add_row(*(Text(visible_line(cell)) for cell in row))
-    return table
-
-
-def _pairs(pairs: Iterable[tuple[str, str]]) -> Table:
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in pairs:
-        table.add_row(Text(visible_line(name)), Text(visible(value)))
-    return table
