@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from moot.deploy.ablation.prepare import ReadyCell, cells_to_hold, on_its_own
 from moot.deploy.reading.text import count
-from moot.deploy.running.plan_calls import Plan, plan
+from moot.deploy.running.dry_run import Plan, plan
 
 _HEADER = ("cell", "cases", "calls", "tokens, at least", "at most about")
 

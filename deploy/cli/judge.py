@@ -64,7 +64,7 @@ def _plan(prepared: Prepared) -> None:
 
     from moot.deploy.running.caveats import warn
     from moot.deploy.running.checks import check_models
-    from moot.deploy.running.plan_calls import plan
+    from moot.deploy.running.dry_run import plan
 
     asyncio.run(check_models(prepared, network=False))
     warn(prepared)

@@ -28,10 +28,10 @@ from moot.deploy.running.checks import Trials, check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
 from moot.deploy.running.documents import Shelf
+from moot.deploy.running.dry_run import plan
 from moot.deploy.running.flags import flag_of
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
-from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable

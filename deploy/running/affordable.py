@@ -1,15 +1,14 @@
-"""What a run's budgets let be open at once, from its protocol's plan of calls."""
+"""What a run's budgets let be open at once, from a dry run of its protocol."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from moot.actors.limits.affordable import Affordable, DebateBound
-from moot.deploy.running.plan_calls import CHARACTERS_PER_TOKEN, longest_reply, prompt_tokens
-from moot.deploy.running.prepare import Prepared, inner
-from moot.protocols.calls import CallPlan
+from moot.actors.sent_request import sent_decoding
+from moot.deploy.running.dry_run import CHARACTERS_PER_TOKEN, dry_calls
+from moot.deploy.running.prepare import Prepared
 from moot.protocols.case import Case
 
 _LOOKED_AT = 20
@@ -38,19 +37,15 @@ def _each_larger(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int
 
 
 def _bounds(prepared: Prepared, cases: Iterable[Case]) -> dict[str, DebateBound]:
-    """By budget, at most what a debate and each of its calls use; empty where the protocol does not say."""
-    calls_of: Callable[[Case, int], CallPlan] | None = getattr(inner(prepared.protocol), "calls", None)
-    if calls_of is None or not prepared.members:
+    """By budget, about the most that a debate and each of its calls use; empty where no case can be looked at."""
+    if not prepared.members:
         return {}
-    longest, judges = longest_reply(prepared.members), len(prepared.bindings.get("judge", ()))
+    longest = max(sent_decoding(member).max_tokens for member in prepared.members)
     debate = call = (0, 0)
-    for case in cases:
-        planned = calls_of(case, judges)
-        most, prompt = planned.most, prompt_tokens(prepared.templates, planned)
-        read = math.ceil(most.replies_read / max(1, most.count)) * longest
-        debate = _each_larger(debate, (most.count * prompt + most.replies_read * longest, most.count * longest))
+    for few, most in dry_calls(prepared, cases):
+        debate = _each_larger(debate, (most.prompt_tokens, most.reply_tokens))
         # A call is reserved for at a token for every byte of its prompt.
-        call = _each_larger(call, (CHARACTERS_PER_TOKEN * (prompt + read), longest))
+        call = _each_larger(call, (CHARACTERS_PER_TOKEN * max(few.longest_prompt, most.longest_prompt), longest))
     if not sum(debate):
         return {}
     prices = [price for member in prepared.members if (price := prepared.prices.get(member.model)) is not None]

@@ -36,7 +36,6 @@ from moot.deploy.running.recorded import chosen_encoder, is_simulated, placed, r
 from moot.deploy.running.task import Cases, as_task, check_first_case, opened
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError
-from moot.protocols.evince.protocol import Evince
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import OwnProtocol, make_protocol
 from moot.protocols.selene.protocol import Selene
@@ -208,7 +207,7 @@ def prepare(
     folder = run_folder(out) if mirror is None else mirror.folder
     reuse = reused_folder(config.model_copy(update={"out": out}), folder) if config.reuse else None
     encoder = identity(chosen_encoder(config, inner(made), [each.model for each in members], folder, reuse))
-    made, d_untested = _fitted(made, encoder, bool(config.docs))
+    made, d_untested = _fitted(made, encoder)
     if config.docs and not getattr(made, "reads_documents", False):
         raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
@@ -271,11 +270,9 @@ def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
     return OwnProtocol(path, protocol)
 
 
-def _fitted(protocol: DebateProtocol, encoder: str, library: bool) -> tuple[DebateProtocol, bool]:
-    """The protocol for the run's encoder and documents, and whether the encoder takes a test of the gate off."""
+def _fitted(protocol: DebateProtocol, encoder: str) -> tuple[DebateProtocol, bool]:
+    """The protocol for the run's encoder, and whether the encoder takes a test of the gate off."""
     found = inner(protocol)
-    if isinstance(found, Evince):
-        return _in_place_of(protocol, found.for_library()) if library else protocol, False
     if not isinstance(found, Selene):
         return protocol, False
     fitted = found.for_encoder(encoder)

@@ -8,9 +8,7 @@ from typing import Any
 
 import msgspec
 
-from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
-from moot.protocols.ceda.calls import calls_for
 from moot.protocols.ceda.context import context_of, evidence_record, synthesised
 from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
 from moot.protocols.ceda.debate import Versions, debate
@@ -72,10 +70,6 @@ class Ceda:
     def effective_settings(self) -> Mapping[str, Any]:
         """Its settings, without the difference that those make which have no effect."""
         return self.settings.effective().model_dump(mode="json")
-
-    def calls(self, case: Case, judges: int) -> CallPlan:
-        """What one case takes, with a panel of so many judges."""
-        return calls_for(self.settings, case, judges)
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Check one claim. Notes the events `state`, `evidence`, `stance` and `ruling`.

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case, Domain
-from moot.protocols.constructor_auditor.calls import OPENING, calls_for
 from moot.protocols.constructor_auditor.domains import CASTS, domain_of, speaker_slots, synthesis_slots
 from moot.protocols.constructor_auditor.replies import NumberSynthesis, Synthesis, synthesis_for
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
@@ -24,6 +22,7 @@ from moot.protocols.rubrics.sheet import sheet_for
 CHALLENGE = "constructor_auditor/auditor"
 SYNTHESIS = "constructor_auditor/synthesizer"
 
+OPENING = "constructor_auditor/constructor"
 _REPLY_TOKENS = {"constructor": 900, "auditor": 900, "synthesizer": 300, "judge": 500}
 
 
@@ -74,10 +73,6 @@ class ConstructorAuditor:
         once = judged and self.settings.judge.passes == 1
         self.temperatures: Mapping[str, float] = dict.fromkeys(self.speakers, 1.0) | ({"judge": 0.0} if once else {})
         self.top_ps: Mapping[str, float] = dict.fromkeys(self.speakers, 1.0)
-
-    def calls(self, case: Case, judges: int) -> CallPlan:
-        """What one case takes, with a panel of so many judges."""
-        return calls_for(self.settings, case, judges)
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case.

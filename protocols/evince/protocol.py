@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from statistics import fmean
 from types import MappingProxyType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +13,10 @@ from pydantic import Field
 
 from moot.metrics.divergence import entropy
 from moot.metrics.transport import embedding_distance
-from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case, case_slots, label_in_words
 from moot.protocols.crit.replies import Reading
 from moot.protocols.distribution import OTHER
 from moot.protocols.errors import CaseUnfit
-from moot.protocols.evince.calls import calls_for
 from moot.protocols.evince.consensus import Consensus, consensus_of
 from moot.protocols.evince.moderation import Held, Reason, Rounds
 from moot.protocols.evince.settings import EvinceSettings
@@ -117,25 +114,14 @@ class Evince:
     def __init__(self, settings: EvinceSettings | None = None, name: str = "evince") -> None:
         self.settings = settings if settings is not None else EvinceSettings()
         self.name = name
-        self.library = False
         self.roles: tuple[str, ...] = ("agent", "judge") if self.settings.judged else ("agent",)
         self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
         self.unread_settings = self.settings.unread
         self.replies = _asked(self.settings)
 
-    def for_library(self) -> Self:
-        """The same protocol for a run that has documents to search."""
-        fitted = copy(self)
-        fitted.library = True
-        return fitted
-
     def effective_settings(self) -> Mapping[str, Any]:
         """Its settings, without the difference that those make which have no effect: equal ones debate alike."""
         return self.settings.effective().model_dump(mode="json")
-
-    def calls(self, case: Case, judges: int) -> CallPlan:
-        """What one case takes, with a panel of so many judges."""
-        return calls_for(self.settings, case, judges, library=self.library)
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case.

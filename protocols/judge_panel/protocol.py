@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moot.protocols.calls import CallPlan, Calls
 from moot.protocols.case import Case
 from moot.protocols.errors import CaseUnfit, QuorumFailed
 from moot.protocols.floor import Floor
@@ -13,7 +12,7 @@ from moot.protocols.judge_panel.settings import JudgePanelSettings
 from moot.protocols.messages import Message, Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.rubrics.assessed import AssessmentData
-from moot.protocols.rubrics.panel import TEMPLATE, Shown, assess, rubric_slots, shown_slots
+from moot.protocols.rubrics.panel import Shown, assess
 from moot.protocols.rubrics.sheet import sheet_for
 
 
@@ -82,16 +81,6 @@ class JudgePanel:
         self.replies: Mapping[str, tuple[type[Reply], ...]] = {"judge": (sheet_for(self.settings.rubric),)}
         self.reply_tokens: Mapping[str, int] = {"judge": _REPLY_TOKENS}
         self.temperatures: Mapping[str, float] = {"judge": 0.0} if self.settings.passes == 1 else {}
-
-    def calls(self, case: Case, judges: int) -> CallPlan:
-        """What one reply takes, with so many judges.
-
-        Raises:
-            CaseUnfit: the case holds no reply to judge.
-        """
-        each = Calls(judges * self.settings.passes)
-        slots = {"rubric": rubric_slots(self.settings.rubric), **shown_slots(_shown(case))}
-        return CallPlan(each, each, TEMPLATE, slots)
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Judge one reply; notes the event `assessment` with every judge's marks.

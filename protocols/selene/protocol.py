@@ -7,13 +7,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Event, Verdict
 from moot.protocols.replies import Reply, Score, position_type
 from moot.protocols.seeds import seeded
-from moot.protocols.selene.calls import calls_for
 from moot.protocols.selene.debate import discuss
 from moot.protocols.selene.evidence import Paraphrase
 from moot.protocols.selene.gate import (
@@ -92,10 +90,6 @@ class Selene:
         fitted = copy.copy(self)
         fitted.settings = self.settings.for_encoder(encoder)
         return fitted
-
-    def calls(self, case: Case, judges: int) -> CallPlan:
-        """What one case takes, with a panel of so many judges."""
-        return calls_for(self.settings, case, judges)
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case.

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
 from moot.protocols.crit.replies import Reading
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
-from moot.protocols.socrasynth.calls import calls_for
 from moot.protocols.socrasynth.joint import Joint, Statements, close, confirm, propose_jointly
 from moot.protocols.socrasynth.panel import Ruling, judge_closings
 from moot.protocols.socrasynth.replies import (
@@ -76,10 +74,6 @@ class SocraSynth:
     def replies_for(self, case: Case) -> Mapping[str, tuple[type[Reply], ...]]:
         """The reply types that a case needs: on a closed list others than on a subject."""
         return _asked(self.settings, listed=bool(open_answers(case)))
-
-    def calls(self, case: Case, judges: int) -> CallPlan:
-        """What one subject takes, with a panel of so many judges."""
-        return calls_for(self.settings, case, judges)
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one subject.

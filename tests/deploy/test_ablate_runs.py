@@ -26,9 +26,9 @@ from moot.deploy.ablation.prepare import prepare_grid
 from moot.deploy.cli import main as cli
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.dry_run import plan
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import Run
-from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.run import run
 from moot.deploy.running.session import Session

@@ -23,8 +23,8 @@ from moot.actors.log import configure_json, configure_terminal, safe_to_show
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.run import tell_interrupted
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.dry_run import plan
 from moot.deploy.running.flags import flags_of
-from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.progress import BarListener, LineListener, Pace, figures
 from moot.deploy.running.run import RunOptions

@@ -23,7 +23,7 @@ from moot.deploy.cli.run import execute
 from moot.deploy.cli.several import several
 from moot.deploy.running import documents
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.plan_calls import plan
+from moot.deploy.running.dry_run import plan
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import Run, RunOptions, prepared_from, run
 from moot.deploy.running.session import Session

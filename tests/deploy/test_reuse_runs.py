@@ -21,7 +21,7 @@ from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.deploy.reading.transcripts.transcript import transcript
-from moot.deploy.running.plan_calls import plan
+from moot.deploy.running.dry_run import plan
 from moot.deploy.running.run import prepared_from, run
 from moot.protocols.errors import CapabilityMissing, ConfigError, RunMismatch
 from moot.protocols.tasks import open_task

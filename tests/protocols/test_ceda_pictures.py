@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from ceda_script import PICTURES, check, claim_case, states
 
-from moot.protocols.ceda.protocol import Ceda
 from moot.protocols.errors import AskFailed
 
 
@@ -94,8 +93,3 @@ async def test_without_an_extraction_prompt_everything_is_looked_for() -> None:
 async def test_with_nothing_left_to_go_by_the_case_fails() -> None:
     with pytest.raises(AskFailed, match="vision/image/0: refused"):
         await check(claim_case(images=PICTURES), {"vision/*": None})
-
-
-def test_equal_pictures_are_counted_once_beforehand() -> None:
-    counted = [Ceda().calls(claim_case(images=images), 1) for images in (PICTURES, PICTURES * 2)]
-    assert counted[0].most.count == counted[1].most.count

@@ -154,52 +154,6 @@ async def test_what_is_no_claim_is_refused(case: Case) -> None:
         await check(case)
 
 
-@pytest.mark.parametrize(
-    ("settings", "images", "judges"),
-    [
-        ({}, (), 1),
-        ({"max_turns": 1}, (), 2),
-        ({"max_turns": 4}, PICTURES, 3),
-        ({"vision.prompt": "fixed"}, PICTURES, 1),
-        ({"context.by": "model"}, (), 2),
-        ({"context.by": "model", "max_turns": 3}, PICTURES, 1),
-    ],
-)
-async def test_the_calls_are_those_that_are_foretold(settings: dict[str, Any], images: Any, judges: int) -> None:
-    case = claim_case(images=images, passage=ODD)
-    protocol: Any = make_protocol("ceda", settings)
-    plan = protocol.calls(case, judges)
-    shared = len(images)
-    short, _ = await check(case, settings=settings, judges=judges)
-    long, _ = await check(case, {"turn/*": {"text": DENY}}, settings, judges=judges)
-    assert plan.least.count == len(short.asks) - shared
-    assert plan.most.count == len(long.asks)
-    short_read, long_read = [_read(floor.asks.values()) for floor in (short, long)]
-    assert plan.least.replies_read == short_read - _read(r for r in short.asks.values() if r.template == "ceda/image")
-    assert plan.most.replies_read == long_read
-
-
-def _read(requests: Any) -> int:
-    """How many earlier replies stand in prompts."""
-    total = 0
-    for request in requests:
-        slots = request.slots
-        pictures = [item for item in slots.get("evidence", ()) if item["source"].startswith("picture")]
-        total += len(slots.get("messages", ())) + len(pictures) + bool(slots.get("looked_for"))
-        total += bool(slots.get("statements"))
-    return total
-
-
-async def test_the_plan_shows_the_case_s_own_texts() -> None:
-    case = claim_case(passage=ODD)
-    protocol: Any = make_protocol("ceda", {"evidence.passages": 1})
-    plan = protocol.calls(case, 1)
-    assert plan.template == "ceda/debater"
-    assert [item["text"] for item in plan.slots["evidence"]] == ["The old bridge opened in 1932."]
-    floor, _ = await check(case)
-    assert plan.slots.keys() == floor.asks["turn/1"].slots.keys()
-
-
 async def test_the_same_replies_give_the_same_debate() -> None:
     async def once() -> Any:
         floor, verdict = await check(

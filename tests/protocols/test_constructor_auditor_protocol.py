@@ -53,17 +53,6 @@ async def test_the_synthesis_and_all_judgments_are_in_flight_together() -> None:
     assert len(together) == 1 + 2 * 3
 
 
-@pytest.mark.parametrize("judges", [1, 3])
-@pytest.mark.parametrize("settings", [{}, {"judge.passes": 4}, {"judge.when": "never"}])
-async def test_the_calls_are_those_that_are_foretold(judges: int, settings: dict[str, Any]) -> None:
-    floor, _ = await hold(settings=settings, judges=judges)
-    protocol: Any = make_protocol("constructor-auditor", settings)
-    plan = protocol.calls(QUESTION, judges)
-    assert plan.least == plan.most
-    assert plan.most.count == len(floor.asks)
-    assert plan.template == "constructor_auditor/constructor"
-
-
 async def test_a_judge_is_shown_what_was_sent_and_said() -> None:
     floor, _ = await hold()
     slots = floor.asks["assessment/challenge/judge/0/pass/0"].slots

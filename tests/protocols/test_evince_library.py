@@ -70,11 +70,3 @@ async def test_with_nothing_to_be_found_there_is_no_second_debate() -> None:
 async def test_nothing_is_searched_without_need(script: Script, settings: dict[str, Any]) -> None:
     _, floor = await debate({**script, **JUDGED}, CASE, PASSAGES, **settings)
     assert floor.searched == []
-
-
-def test_a_run_with_documents_may_debate_twice() -> None:
-    alone = Evince(EvinceSettings(follow_ups="never"))
-    most = alone.calls(CASE, 1).most.count
-    assert alone.for_library().calls(CASE, 1).most.count > most
-    assert alone.calls(CASE, 1).most.count == most
-    assert Evince.reads_documents

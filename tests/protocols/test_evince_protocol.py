@@ -516,54 +516,6 @@ class TestMore:
         assert floor.event("crit", "crit/round/0/agent/0")["score"] == pytest.approx(0.6)
         assert verdict.payload["crit"]["agent/0"] == pytest.approx(0.6)
 
-    @pytest.mark.parametrize(
-        "settings",
-        [
-            {},
-            {"agents": 3, "max_rounds": 2},
-            {"gate": False, "crit_turns": "last"},
-            {"gate": False, "crit_turns": "none"},
-            {"schedule": "ensemble"},
-            {"agents": 1, "follow_ups": "always"},
-            {"follow_ups": "always"},
-            {"crit.max_depth": 1, "crit.max_calls": 3},
-            {"crit.max_depth": 1, "crit.max_reasons": 1, "crit.max_calls": 3},
-        ],
-        ids=str,
-    )
-    async def test_as_many_calls_as_it_says_beforehand(self, settings: dict[str, Any]) -> None:
-        """A debate at rest takes the fewest, one that never rests and is read deeply the most."""
-
-        def restless(path: str, _: Any) -> dict[str, Any]:
-            return says(FIRST_A if int(path.split("/")[1]) % 2 else FIRST_B)
-
-        deep = reads(8) | {"reasons": [{**reads(8)["reasons"][0], "text": t, "is_claim": True} for t in "abc"]}
-        asked = {"follow-ups/*": {"questions": ["Q"], "tests": ["T"]}}
-        protocol = make_protocol("evince", {"follow_ups": "never", **settings})
-        assert isinstance(protocol, Evince)
-        scripts: tuple[tuple[int, Script], ...] = (
-            (1, {"round/*": says(FIRST_A), "crit/*": reads(8), **asked}),
-            (2, {"round/*": restless, "crit/*": deep, **asked}),
-        )
-        for judges, script in scripts:
-            _, floor = await debate(script, judges=judges, **settings)
-            plan = protocol.calls(CASE, judges)
-            assert len(floor.asks) == (plan.least if judges == 1 else plan.most).count
-
-    async def test_a_second_debate_is_counted(self) -> None:
-        case = Case(id="j", question="Which?", labels=JAUNDICE, documents=("HCV: blood.",))
-
-        def restless(path: str, _: Any) -> dict[str, Any]:
-            return says(
-                {HCV: 0.3, HBV: 0.3, HAV: 0.4} if int(path.split("/")[1]) % 2 else {HCV: 0.4, HBV: 0.3, HAV: 0.3}
-            )
-
-        settings: dict[str, Any] = {"gate": False, "crit_turns": "last", "retrieve_from": 0.1, "follow_ups": "never"}
-        _, floor = await debate({"round/*": restless, **JUDGED}, case, **settings)
-        protocol = make_protocol("evince", settings)
-        assert isinstance(protocol, Evince)
-        assert len(floor.asks) == protocol.calls(case, 1).most.count
-
     def test_settings_without_effect_make_no_difference(self) -> None:
         def effective(**settings: Any) -> Mapping[str, Any]:
             protocol = make_protocol("evince", settings)

@@ -102,11 +102,6 @@ def test_one_pass_is_at_temperature_0_and_several_are_not() -> None:
     assert make_protocol("judge-panel", {"passes": 2}).temperatures == {}  # type: ignore[attr-defined]
 
 
-def test_calls_are_judges_times_passes() -> None:
-    found = JudgePanel(JudgePanel().settings.model_copy(update={"passes": 3})).calls(CASE, 4)
-    assert (found.least.count, found.most.count) == (12, 12)
-
-
 @pytest.mark.parametrize("name", ["reasoning", "factual"])
 def test_a_rubric_goes_by_name_and_is_held_as_data(name: str) -> None:
     made = make_protocol("judge-panel", {"rubric": name})

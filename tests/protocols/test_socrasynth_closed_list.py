@@ -7,14 +7,11 @@ from typing import Any
 
 import pytest
 from scripted_floor import ScriptedFloor
-from socrasynth_script import LONG, ROUNDS, conceding, hold, speech
+from socrasynth_script import conceding, hold, speech
 
 from moot.protocols.case import Case
 from moot.protocols.messages import Decision, Slots
-from moot.protocols.registry import read_settings
-from moot.protocols.socrasynth.calls import calls_for
 from moot.protocols.socrasynth.debater_slots import Positions
-from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import AGAINST, FOR
 from moot.protocols.templates import Templates
 
@@ -156,18 +153,6 @@ async def test_a_person_may_end_it_before_a_consensus() -> None:
         {**APART, **proposing("Flu", "Flu")}, case=CASE, decisions={"moderation/round/0": Decision("end")}
     )
     assert (verdict.how, verdict.answer) == ("ended-by-person", "Flu")
-
-
-@pytest.mark.parametrize("judges", [1, 3])
-@pytest.mark.parametrize("more", [{}, {"versus_qa": True, "crit_topics": True}])
-async def test_the_plan_of_calls_holds(judges: int, more: dict[str, Any]) -> None:
-    settings = read_settings(SocraSynthSettings, LONG | {"max_rounds": 2} | more, name="socrasynth")
-    plan = calls_for(settings, CASE, judges)
-    apart = {**APART, ROUNDS: speech, **proposing("Flu", "Flu")}
-    floor, _ = await hold(apart, {"max_rounds": 2} | more, case=CASE, judges=judges)
-    assert len(floor.asks) == plan.most.count
-    floor, _ = await hold(naming("Flu", "Flu"), more, case=CASE, judges=judges)
-    assert len(floor.asks) == plan.least.count
 
 
 def test_two_concessions_at_once_swap() -> None:

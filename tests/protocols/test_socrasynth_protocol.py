@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from scripted_floor import R, ScriptedFloor
 from socrasynth_script import (
-    LONG,
     ROUNDS,
     SUBJECT,
     agenda,
@@ -27,11 +26,8 @@ from moot.protocols.case import Case
 from moot.protocols.errors import AskFailed, QuorumFailed
 from moot.protocols.floor import Request
 from moot.protocols.messages import Decision, Failure, Slots, Turn
-from moot.protocols.registry import read_settings
-from moot.protocols.socrasynth.calls import calls_for
 from moot.protocols.socrasynth.debater_slots import Positions
 from moot.protocols.socrasynth.panel import judge_closings
-from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Topic
 
 PUBLISHED: dict[str, Any] = {
@@ -65,32 +61,6 @@ async def test_the_whole_debate_in_order() -> None:
     ]
     assert kinds.count("round") == 3
     assert kinds.count("crit") == 3 * 2 + 2
-
-
-@pytest.mark.parametrize("judges", [1, 3])
-@pytest.mark.parametrize("more", [{}, {"versus_qa": True, "crit_topics": True}, {"schedule": "three-phase"}, PUBLISHED])
-async def test_the_plan_of_calls_holds(judges: int, more: dict[str, Any]) -> None:
-    settings = LONG | {"max_rounds": 4} | more
-    plan = calls_for(make_settings(settings), SUBJECT, judges)
-    floor, verdict = await hold(settings=more | {"max_rounds": 4}, judges=judges)
-    assert verdict.rounds == (3 if "schedule" in more else 4)
-    assert len(floor.asks) == plan.most.count
-    shortest: dict[str, Any] = {"topics/moderator": agenda("Trade"), ROUNDS: finishing}
-    floor, verdict = await hold(shortest, more, judges=judges)
-    assert verdict.rounds == 1
-    assert len(floor.asks) == plan.least.count
-
-
-def make_settings(settings: dict[str, Any]) -> SocraSynthSettings:
-    return read_settings(SocraSynthSettings, settings, name="socrasynth")
-
-
-def test_calls_of_the_defaults() -> None:
-    """What the documentation says a subject costs."""
-    plan = calls_for(SocraSynthSettings(), SUBJECT, 1)
-    assert (plan.least.count, plan.most.count) == (22, 118)
-    plan = calls_for(make_settings({"crit.max_depth": 0}), SUBJECT, 3)
-    assert plan.most.count == 96
 
 
 class TestTopics:

@@ -1,0 +1,339 @@
+"""What a run would cost, before anything is paid: its protocol runs on the real floor, answered by stub replies.
+
+Twice for each case that is looked at: once every agent gives the same answer, surely and in few words, and once nobody
+agrees with anybody, at the full length that a reply may have. No model is asked, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.encoders.resolve import is_served
+from moot.actors.floor import CaseFloor
+from moot.actors.household import build_house
+from moot.actors.models.reply_schema import reply_schema, slot_sizes
+from moot.actors.models.token_bounds import estimated_length
+from moot.actors.record.closing import Closing
+from moot.actors.record.recovery import History
+from moot.actors.retrieval.library import LibraryChunk, LibraryFolder
+from moot.actors.roles import Roles
+from moot.actors.sent_request import sent_decoding
+from moot.deploy.documents.docs import Docs
+from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.recorded import reusable_replies
+from moot.protocols.case import Case
+from moot.protocols.lookups import Passage
+from moot.protocols.messages import Answered, Ask, Event, Intrinsic, Usage
+from moot.protocols.replies import FreeText, InvalidReply, Parsed, load_reply, parse_reply
+from moot.protocols.selene.settings import DEFAULT_ENCODER
+from moot.protocols.templates import Templates
+
+CHARACTERS_PER_TOKEN = 4
+LOOKED_AT = 20
+"""Cases that are run dry; what they give stands for the others."""
+
+_SAME = "as it is "
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What the debates of some cases ask, without retries and re-asks.
+
+    Attributes:
+        count: asks.
+        prompt_tokens, reply_tokens: prompts at four characters a token, or one in other scripts than Latin.
+        longest_prompt: of one ask, in tokens.
+    """
+
+    count: int = 0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    longest_prompt: int = 0
+
+    def __add__(self, other: Calls) -> Calls:
+        return Calls(
+            self.count + other.count,
+            self.prompt_tokens + other.prompt_tokens,
+            self.reply_tokens + other.reply_tokens,
+            max(self.longest_prompt, other.longest_prompt),
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Of prompts and replies."""
+        return self.prompt_tokens + self.reply_tokens
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run's cost in advance, without retries and without second asks after an unreadable reply.
+
+    Attributes:
+        protocol: its name.
+        cases: how many; None for a source that cannot be read twice.
+        least, most: calls over all cases, from those that were looked at; None without `cases`.
+        least_tokens, most_tokens: prompts at four characters per token, or one in other scripts than Latin; replies at
+            their full length.
+        reusable: replies of the other run that can answer equal asks; None without such a run. How many of them will
+            is known only when the debates are held, so the other figures count every call.
+        documents: what the library holds, and what is still to be embedded for it; empty for a run without documents.
+    """
+
+    protocol: str
+    cases: int | None
+    least: int | None
+    most: int | None
+    least_tokens: int | None
+    most_tokens: int | None
+    reusable: int | None = None
+    documents: str = ""
+
+    def lines(self) -> list[str]:
+        """The plan as text."""
+        calls = "unknown until the cases are read"
+        tokens = calls
+        if self.least is not None and self.most is not None:
+            calls = f"{self.least:,} to {self.most:,}"
+            if self.cases:
+                calls += f" ({self.least / self.cases:.4g} to {self.most / self.cases:.4g} a case)"
+            tokens = f"at most about {self.most_tokens:,} (at least {self.least_tokens:,} if every debate is short)"
+        reuse = [] if self.reusable is None else [f"reuse     {self.reusable:,} replies answer equal asks for nothing"]
+        return [
+            f"protocol  {self.protocol}",
+            f"cases     {'unknown' if self.cases is None else f'{self.cases:,}'}",
+            f"calls     {calls}",
+            f"tokens    {tokens}",
+            "          prompts at 4 characters a token (not Latin: 1), replies at full length, no retries or re-asks",
+            *reuse,
+            *([f"documents {self.documents}"] if self.documents else []),
+            "dry run: nothing was asked, paid or written",
+        ]
+
+
+def plan(prepared: Prepared) -> Plan:
+    """Count what a run would do, on cases spread over the task; asks nobody, writes nothing."""
+    name, total = prepared.protocol.name, prepared.total
+    documents = _documents(prepared, prepared.docs, prepared.library) if prepared.docs and prepared.library else ""
+    reusable = None if prepared.reuse is None else reusable_replies(prepared.reuse)
+    if total is None:
+        return Plan(name, total, None, None, None, None, reusable, documents)
+    found = dry_calls(prepared, (each.case for each in islice(prepared.cases(), 0, None, -(-total // LOOKED_AT) or 1)))
+    few, many = (sum((each[way] for each in found), Calls()) for way in (0, 1))
+    least, most, least_tokens, most_tokens = (
+        round(part * total / max(1, len(found))) for part in (few.count, many.count, few.tokens, many.tokens)
+    )
+    return Plan(name, total, least, most, least_tokens, most_tokens, reusable, documents)
+
+
+def _documents(prepared: Prepared, docs: Docs, library: Path) -> str:
+    """The documents in words; what one run embeds into a library that others share is embedded for all of them."""
+    chunks = f"{docs.size:,} {'chunk' if docs.size == 1 else 'chunks'}"
+    if docs.documents is None:
+        return f"a library of {chunks}, made before"
+    files = LibraryFolder(library)
+    done = files.embedded(files.note()) if files.exists() else 0
+    texts = len({chunk.text for chunk in docs.chunks[done:]})
+    once = "" if library.is_relative_to(prepared.folder) else ", once for all runs that share them"
+    encoder = prepared.config.encoder
+    by = f", {texts:,} texts to be embedded by {encoder}{once}" if is_served(encoder) else ""
+    return f"{docs.documents:,} in {chunks}{by}"
+
+
+def dry_calls(prepared: Prepared, cases: Iterable[Case]) -> list[tuple[Calls, Calls]]:
+    """The fewest and the most calls of each case, as far as stub replies bring them out."""
+    return asyncio.run(_all_calls(prepared, list(cases)))
+
+
+async def _all_calls(prepared: Prepared, cases: Sequence[Case]) -> list[tuple[Calls, Calls]]:
+    few, many = [await _calls(prepared, cases, differ=differ) for differ in (False, True)]
+    return list(zip(few, many, strict=True))
+
+
+async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> list[Calls]:
+    plain = {"encoder": DEFAULT_ENCODER, "library": None, "reuse": None, "attended": False}
+    spec = prepared.spec(0, {}, False).model_copy(update=plain)
+    agents = _StubAgents(Roles(spec.roles), prepared.templates, differ=differ)
+    house = build_house(spec, agents, _NoRecord())
+    if prepared.docs is not None:
+        house = replace(house, library=_FirstChunks(prepared.docs.chunks))
+    found = []
+    try:
+        for case in cases:
+            agents.calls = Calls()
+            with suppress(Exception):  # of a protocol that no stub reply satisfies: what it asked until then counts
+                await prepared.protocol.run(case, CaseFloor(case, 0, house))
+            found.append(agents.calls)
+    finally:
+        await house.close()
+    return found
+
+
+@dataclass
+class _StubAgents:
+    """Answers every ask by its reply's schema, and counts. See `moot.actors.ports.Crew`."""
+
+    roles: Roles
+    templates: Templates
+    differ: bool
+    calls: Calls = field(default_factory=Calls)
+
+    async def answer(self, ask: Ask) -> Answered:
+        """See `Crew.answer`."""
+        binding = self.roles.binding(ask.role)
+        most = sent_decoding(binding, ask.decoding).max_tokens
+        messages = self.templates.render(ask.template, ask.slots)
+        prompt = _tokens(sum(estimated_length(message.content) for message in messages))
+        text, parsed = self._reply(ask, most)
+        usage = Usage(prompt, most if self.differ else _tokens(len(text)))
+        self.calls += Calls(1, prompt, usage.completion_tokens or 0, prompt)
+        answered = Answered(path=ask.path, reply_id=ask.path, model=binding.model, text=text, usage=usage)
+        if parsed is None:
+            wrong = {"outcome": "failed", "failure": "invalid_reply", "error": "no stub reply fits"}
+            return msgspec.structs.replace(answered, **wrong)
+        sure = 0.5 if self.differ else 1.0
+        seen = Intrinsic(normalised=sure, printed=sure, raw=sure)
+        return msgspec.structs.replace(answered, data=parsed.data, answer=parsed.answer, intrinsic=seen)
+
+    def _reply(self, ask: Ask, most: int) -> tuple[str, Parsed | None]:
+        model = load_reply(ask.reply)
+        if model is FreeText:
+            text = _text(most * CHARACTERS_PER_TOKEN if self.differ else 1)
+            return text, parse_reply(text, model)
+        schema = msgspec.json.decode(
+            reply_schema(model, "vllm", ask.labels, most, sizes=slot_sizes(model, ask.slots)).body
+        )
+        place, turn = _last_number(ask.role), _last_number(ask.path.replace(ask.role, ""))
+        # What agents write alternates between all alike and all different, so that no round looks like the one before.
+        mark = ask.step_key if self.differ and turn % 2 == 0 else ""
+        place = place if self.differ else 0
+        for full in (self.differ, False):
+            text = msgspec.json.encode(_filled(schema, full, place, mark)).decode()
+            try:
+                return text, parse_reply(text, model, ask.labels, ask.choices, ask.aliases)
+            except InvalidReply:
+                place = 0
+        return text, None
+
+    async def drain(self) -> None:
+        """See `Crew.drain`."""
+
+
+def _filled(schema: Mapping[str, Any], full: bool, place: int, mark: str, index: int = 0) -> object:
+    """A value that fits: the smallest one, or the largest that the schema permits.
+
+    Args:
+        place: chooses among options.
+        mark: what texts are made of; empty for the same words in all of them.
+        index: of the list's item that the value belongs to.
+    """
+    if "enum" in schema:
+        return schema["enum"][place % len(schema["enum"])]
+    if "const" in schema:
+        return schema["const"]
+    if "anyOf" in schema:
+        return _filled(schema["anyOf"][0], full, place, mark, index)
+    match schema.get("type"):
+        case "object":
+            parts: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
+            return {name: _filled(part, full, place, mark, index) for name, part in parts.items()}
+        case "array":
+            least = max(1, schema.get("minItems", 0))
+            count = max(least, schema.get("maxItems", least)) if full else least
+            marks = [mark and f"{mark}/{item}" for item in range(count)]
+            return [_filled(schema["items"], full, place + item, of, item) for item, of in enumerate(marks)]
+        case "string" if "pattern" not in schema:
+            least = schema.get("minLength", 1)
+            return _text(max(least, schema.get("maxLength", least)) if full else least, mark)
+        case "string":
+            return "0"
+        case "number" | "integer":
+            low, high = schema.get("minimum", 0), schema.get("maximum", 1)
+            if schema["type"] == "integer":
+                return low + index % (high - low + 1) if full else high
+            return low + (_drawn(mark) if mark else 0.9 if full else 1.0) * (high - low)
+        case "boolean":
+            return not full
+    return None
+
+
+def _text(length: int, mark: str = "") -> str:
+    """A text of so many characters, five at least, whose words hang on the mark."""
+    digests = (blake2b(f"{mark}{part}".encode()).hexdigest() for part in range(1 + length // 128))
+    words = " ".join(digests) if mark else _SAME
+    return (words * (length // len(words) + 1))[: max(length, 5)]
+
+
+def _drawn(mark: str) -> float:
+    return int.from_bytes(blake2b(mark.encode(), digest_size=4).digest(), "big") / 2**32
+
+
+def _last_number(name: str) -> int:
+    return int(found[-1]) if (found := _NUMBER.findall(name)) else 0
+
+
+def _tokens(characters: int) -> int:
+    return math.ceil(characters / CHARACTERS_PER_TOKEN)
+
+
+@dataclass
+class _FirstChunks:
+    """A library that finds its first chunks, whatever is searched; see `moot.actors.ports.Library`."""
+
+    chunks: Sequence[LibraryChunk]
+
+    async def search(self, vector: npt.NDArray[np.float32], n: int) -> list[Passage]:
+        """See `Library.search`."""
+        stub = [LibraryChunk(document="document", chunk=0, page=None, text=_text(1000))]
+        return [
+            Passage(document=each.document, chunk=each.chunk, text=each.text, page=each.page, similarity=1.0)
+            for each in list(self.chunks or stub)[:n]
+        ]
+
+    async def close(self) -> None:
+        """There is nothing to let go."""
+
+
+class _NoRecord:
+    """Keeps nothing; see `moot.actors.ports.Scribe`."""
+
+    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
+        """Nothing is kept."""
+
+    def put_event(self, case_id: str, attempt: int, event: Event) -> None:
+        """Nothing is kept."""
+
+    async def commit(self, closing: Closing) -> bool:
+        """No verdict is kept."""
+        return True
+
+    async def history(self, case_id: str, attempt: int) -> History:
+        """There is none."""
+        return History()
+
+    async def claim(self, key: str) -> tuple[bool, History]:
+        """Whoever asks first pays."""
+        return True, History()
+
+    async def has_shared(self, key: str) -> bool:
+        """It is there as soon as it was given."""
+        return True
+
+    async def settle(self, key: str) -> None:
+        """Nothing was claimed."""
+
+    def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        """Nothing is kept."""

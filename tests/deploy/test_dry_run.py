@@ -1,0 +1,85 @@
+"""A dry run: what a run would ask, counted on the real floor with stub replies; nobody is asked and nothing written."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.dry_run import Calls, dry_calls, plan
+from moot.deploy.running.prepare import prepare
+from moot.protocols.case import Case
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Verdict
+from moot.protocols.replies import Position
+
+
+def _counted(protocol: str, task: str = "sample", judges: int = 1, **settings: Any) -> tuple[int, int]:
+    roles = {"judge": [{"model": "simulated"}] * judges} if judges > 1 else {}
+    config = {"protocol": protocol, "task": task, "engine": "inline", "set": settings, "roles": roles}
+    prepared = prepare(RunConfig.build(None, config))
+    ((few, many),) = dry_calls(prepared, [each.case for each in islice(prepared.cases(), 1)])
+    assert few.tokens < many.tokens
+    return few.count, many.count
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"protocol": "single-agent"}, (1, 1)),
+        ({"protocol": "majority-vote"}, (9, 9)),
+        # Three answers and a judge; or three rounds of three and a judge on two candidates in three variants.
+        ({"protocol": "selene"}, (4, 18)),
+        ({"protocol": "selene", "gate.when": "always"}, (7, 18)),
+        ({"protocol": "selene", "judges": 2, "gate.when": "never"}, (5, 15)),
+        ({"protocol": "selene", "both_branches": True}, (8, 19)),
+        # Two sides in the opening and one round, each read by a judge; or three rounds, and two follow-ups.
+        ({"protocol": "evince"}, (8, 18)),
+        ({"protocol": "evince", "agents": 1}, (1, 1)),
+        ({"protocol": "constructor-auditor", "judges": 3, "judge.passes": 2}, (15, 15)),
+        ({"protocol": "ceda", "task": "sample-claims"}, (3, 6)),
+        ({"protocol": "judge-panel", "task": "sample-replies", "judges": 4}, (4, 4)),
+    ],
+    ids=str,
+)
+def test_the_fewest_and_the_most_calls(given: dict[str, Any], wanted: tuple[int, int]) -> None:
+    assert _counted(**given) == wanted
+
+
+def test_a_long_protocol_has_many_more_calls_where_nobody_agrees() -> None:
+    few, many = _counted("socrasynth", "sample-subjects")
+    assert few == 22
+    assert many > 30
+
+
+class _Own:
+    """Asks once, and a second time where the first two did not agree."""
+
+    name, roles, needs_logprobs = "own", ("agent",), False
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        slots = {"question": case.question, "labels": case.labels, "choices": (), "passage": "", "title": ""}
+        asks = [Request(f"agent/{n}", "selene/opening", slots, Position, f"first/agent/{n}") for n in (0, 1)]
+        said = await floor.ask_all(asks)
+        if len({getattr(turn, "answer", None) for turn in said}) > 1:
+            await floor.ask("agent/0", "selene/opening", slots, reply=Position, path="second")
+        return Verdict(answer=None, how="asked")
+
+
+def test_a_protocol_of_ones_own_is_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("counted_protocol")
+    module.__dict__["Own"] = _Own
+    monkeypatch.setitem(sys.modules, "counted_protocol", module)
+    config = RunConfig(protocol="counted_protocol:Own", engine="inline", out=str(tmp_path / "run"))
+    found = plan(prepare(config))
+    assert (found.cases, found.least, found.most) == (72, 144, 216)
+    assert not (tmp_path / "run").exists()
+
+
+def test_sums_keep_the_longest_prompt() -> None:
+    assert Calls(1, 10, 5, 10) + Calls(2, 8, 1, 4) == Calls(3, 18, 6, 10)
