@@ -7,8 +7,7 @@ from typing import Any
 
 from moot.actors.attempt import Attempt
 from moot.actors.early_stop import CUT, REPETITION
-from moot.actors.record.reading import reading
-from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, token_columns
+from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, reading, token_columns
 
 
 def reply_row(

@@ -13,10 +13,9 @@ import numpy as np
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, Replayed, TokenLogprobs
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.reading import FROM_REASONING, read_by
 from moot.actors.record.recorded_replies import RecordedReplies
 from moot.actors.record.recorded_run import Lookup, RecordedRun, Row
-from moot.actors.record.rows import INVALID_SUFFIX, SHARED, image_hashes, messages_json
+from moot.actors.record.rows import FROM_REASONING, INVALID_SUFFIX, SHARED, image_hashes, messages_json, read_by
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.protocols.case import Image, is_shared_id
 from moot.protocols.errors import REPLAY_DIVERGED, ConfigError, ModelUnavailable, RecordError

@@ -1,19 +1,21 @@
 """What has come to a writer of the record: tells a row that is new from one that comes again, late, or for nobody.
 
 Rows are sent again when a call was lost on its way; a debate that is replayed notes the same again; and an ask that was
-paid for twice gives a second reply. The first reply of a path stands, unless a later one names it as superseded.
+paid for twice gives a second reply. The first reply of a path stands, unless a later one names it as superseded. A
+verdict is admitted when it rests on replies that stand.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from moot.actors.record.columns import sorted_json
+from moot.actors.record.closing import Closing
 from moot.actors.record.memory import Memory
 from moot.actors.record.open_debate import OpenDebate
+from moot.actors.record.rows import sorted_json
 from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, CaseKey
 from moot.protocols.case import LabelledCase, Reference, is_shared_id
 from moot.protocols.messages import Event
@@ -171,3 +173,54 @@ class Arrivals:
         if len(self._noted) > _NOTED:
             del self._noted[next(iter(self._noted))]
         return known
+
+
+_PATIENCE_S = 10.0
+
+
+class Admission:
+    """Admits each debate's verdict once, when everything it rests on is here.
+
+    Args:
+        arrivals: what has come.
+        write: takes an admitted verdict into the journal, with its debate and what is right in its case.
+        life: the writer's. What an earlier one had taken and not yet written was lost with it: replies are missed by
+            their ids, notes by nothing, so that a debate with notes from then is replayed, which notes them again.
+    """
+
+    def __init__(self, arrivals: Arrivals, write: Callable[[Closing, OpenDebate, Right], None], life: str) -> None:
+        self._arrivals, self._write, self._life = arrivals, write, life
+
+    async def admit(self, closings: Sequence[Closing]) -> list[bool]:
+        """Whether each is in the journal now, or was before; waits a little for replies that are on their way."""
+        admitted = [self._at_once(closing) for closing in closings]
+        late = [i for i, ok in enumerate(admitted) if ok is None]
+        for i, ok in zip(late, await asyncio.gather(*(self._in_time(closings[i]) for i in late)), strict=True):
+            admitted[i] = ok
+        return [bool(ok) for ok in admitted]
+
+    def _at_once(self, closing: Closing) -> bool | None:
+        """Admit a verdict whose replies are all here, or refuse one that rests on others; None to wait for what is
+        right in its case, or for some of its replies."""
+        key = (closing.case_id, closing.attempt)
+        if self._arrivals.has_ended(key):
+            return True
+        if closing.noted_in not in ("", self._life):
+            return False
+        debate = self._arrivals.debate(key)
+        if not self._arrivals.knows(closing.case_id) or not closing.replies.keys() <= debate.reply_ids.keys():
+            return None
+        if any(debate.reply_ids[path] != reply_id for path, reply_id in closing.replies.items()):
+            return False
+        self._write(closing, debate, self._arrivals.end(key))
+        return True
+
+    async def _in_time(self, closing: Closing) -> bool:
+        """The same, waiting for what is on its way."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while (admitted := self._at_once(closing)) is None:
+                    await self._arrivals.changed((closing.case_id, closing.attempt))
+        except TimeoutError:
+            return False
+        return admitted

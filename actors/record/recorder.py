@@ -18,23 +18,19 @@ import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
 from moot.actors.meter import SILENT, Meter
-from moot.actors.record.admission import Admission
-from moot.actors.record.arrivals import Arrivals, Right
-from moot.actors.record.chronicle import replies_as_events, verdict_event
+from moot.actors.record.arrivals import Admission, Arrivals, Right
 from moot.actors.record.claims import Claims
 from moot.actors.record.closing import Closing, Ended, writer_of
-from moot.actors.record.columns import case_columns, sorted_json, verdict_columns
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.memory import Memory
 from moot.actors.record.open_debate import OpenDebate
-from moot.actors.record.progress import Progress, StreamedEvent
+from moot.actors.record.progress import Progress, StreamedEvent, replies_as_events, verdict_event
 from moot.actors.record.read_back import ReadBack
-from moot.actors.record.recovery import History, recover
-from moot.actors.record.rows import DECISION, SHARED
+from moot.actors.record.recovery import History, recover, recover_signals
+from moot.actors.record.rows import DECISION, SHARED, case_columns, sorted_json, verdict_columns
 from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
 from moot.actors.record.signal_keeper import SignalKeeper, take_assessment
-from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tally import Tally
 from moot.protocols.case import LabelledCase, is_shared_id
 from moot.protocols.messages import Event
@@ -113,7 +109,7 @@ class Recorder:
         self._cases_written = state.cases
         self._finished |= state.finished
         self.progress = state.progress
-        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine)
+        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine, self._memory)
 
     def _mine(self, case_id: str) -> bool:
         return writer_of(case_id, self._writers) == self._writer

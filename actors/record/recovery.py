@@ -25,11 +25,13 @@ from moot.actors.record.rows import (
     recorded_replies,
 )
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.signal_keeper import in_a_debate, take_assessment
+from moot.actors.record.signal_keeper import SignalKeeper, in_a_debate, judged_replies, take_assessment
+from moot.actors.record.signals import Signals
 from moot.actors.record.tables import of_cases, read_table, rows_as_written
 from moot.protocols.messages import Ask, Unreadable
 from moot.protocols.rubrics.assessed import ASSESSMENT
 
+_DEBATES_TOGETHER = 500
 _TOKENS = ["prompt_tokens", "completion_tokens"]
 
 
@@ -100,16 +102,17 @@ def recover(folder: RunFolder, mine: Callable[[str], bool], memory: Memory) -> S
                     progress.reply(row["prompt_tokens"], row["completion_tokens"], reused=reused)
     for batch in rows_as_written(folder, "events", ["case_id", "attempt"]):
         begun.update(key for key in zip(*batch.to_pydict().values(), strict=True) if mine(key[0]))
-    _recover_debates(folder, begun - finished, memory)
+    for key, debate in recorded_debates(folder, begun - finished, memory).items():
+        memory.put_debate(key, debate)
     cases = {case_id for case_id in read_table(folder, "cases", [])["case_id"].to_pylist() if mine(case_id)}
     return State(finished, cases, progress)
 
 
-def _recover_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Memory) -> None:
-    """What is recorded of debates without verdict, the log-probabilities that signals are made of with it."""
-    if not keys:
-        return
+def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Memory) -> dict[CaseKey, OpenDebate]:
+    """What is recorded of debates, their log-probabilities with it, as if they had no verdict yet."""
     found = {key: OpenDebate() for key in keys}
+    if not keys:
+        return found
     case_ids = {case_id for case_id, _ in keys}
     only, groups = of_cases(case_ids), memory.groups_of(case_ids)
 
@@ -127,8 +130,7 @@ def _recover_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Memor
             debate.said[row["path"]] = said._replace(logprobs=np.array(row["logprob"], np.float32))
     for debate, row in sorted(rows("events", "kind", "path", "data", "at"), key=lambda pair: pair[1]["at"]):
         _note_again(debate, row)
-    for key, debate in found.items():
-        memory.put_debate(key, debate)
+    return found
 
 
 def _take_again(debate: OpenDebate, row: dict[str, Any]) -> None:
@@ -142,6 +144,31 @@ def _note_again(debate: OpenDebate, row: dict[str, Any]) -> None:
     debate.events[row["kind"], row["path"]] = crc32(row["data"].encode())
     if row["kind"] == ASSESSMENT:
         take_assessment(debate, msgspec.json.decode(row["data"]), row["case_id"])
+
+
+def recover_signals(folder: RunFolder, mine: Callable[[str], bool], memory: Memory | None = None) -> SignalKeeper:
+    """What a writer would keep of ended debates if it had written the whole record, as far as `mine(case_id)` says it
+    concerns it.
+
+    Reads the log-probabilities of judged debates: keep it off an event loop. Where there are none, it looks at what
+    kinds of event there are, and no further.
+    """
+    judged: dict[CaseKey, None] = {}
+    for batch in rows_as_written(folder, "events", ["case_id", "attempt", "kind"], pc.field("kind") == ASSESSMENT):
+        keys = zip(batch["case_id"].to_pylist(), batch["attempt"].to_pylist(), strict=True)
+        judged.update((key, None) for key in keys if mine(key[0]))
+    signals = Signals()
+    if not judged:
+        return SignalKeeper()
+    verdicts = read_table(folder, "verdicts", ["failed", "correct"]).to_pylist()
+    correct = {(row["case_id"], row["attempt"]): row["correct"] for row in verdicts if not row["failed"]}
+    ended = [key for key in judged if key in correct]
+    memory = memory or Memory()
+    for first in range(0, len(ended), _DEBATES_TOGETHER):
+        debates = recorded_debates(folder, ended[first : first + _DEBATES_TOGETHER], memory)
+        replies = [one for key, debate in debates.items() for one in judged_replies(debate, correct[key])]
+        signals = signals.merge(Signals.of(replies))
+    return SignalKeeper(signals)
 
 
 def histories(folder: RunFolder, keys: Sequence[CaseKey], memory: Memory) -> list[History]:

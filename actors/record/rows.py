@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.models.interface import TokenLogprobs
+from moot.actors.record.closing import Closing
 from moot.actors.record.schema import JOURNAL, TURNS
-from moot.protocols.case import Image
+from moot.protocols.case import Image, LabelledCase
 from moot.protocols.messages import Answered, Intrinsic, Message, Usage
 
 SaveTokens = Literal["none", "chosen", "all"]
@@ -222,3 +223,80 @@ def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
             answered = msgspec.structs.replace(final.answered, usage=usage, reasked=reasked)
             by_path[final.path] = msgspec.structs.replace(final, answered=answered)
     return by_path
+
+
+def case_columns(labelled: LabelledCase) -> dict[str, Any]:
+    """Of the table `cases`."""
+    case, reference = labelled.case, labelled.reference
+    return {
+        "case_id": case.id,
+        "index": labelled.index,
+        "content_hash": case.content_hash(),
+        "question": case.question,
+        "labels": list(case.labels) if case.labels is not None else None,
+        "choices": list(case.choices),
+        "passage": case.passage,
+        "title": case.title,
+        "aliases": [list(spellings) for spellings in case.aliases],
+        "documents": list(case.documents),
+        "gold": labelled.gold,
+        "invalid": labelled.invalid,
+        "domain": case.domain,
+        "criterion": None if case.criterion is None else sorted_json(case.criterion),
+        "scoring": reference.scoring,
+        "accepted": list(reference.accepted),
+        "ratings": list(reference.ratings),
+        "group": reference.group,
+        "part": reference.part,
+        "judged": None if case.judged is None else sorted_json(case.judged),
+        "tags": sorted_json(reference.tags) if reference.tags else None,
+    }
+
+
+def verdict_columns(closing: Closing, gold: str | None, correct: bool | None, at: float) -> dict[str, Any]:
+    """Of the table `verdicts`.
+
+    Args:
+        closing: how the debate ended.
+        gold: the correct label; None when there is none.
+        correct: how the answer was scored; None when it was not.
+        at: Unix time.
+    """
+    columns = msgspec.structs.asdict(closing)
+    del columns["replies"], columns["noted_in"]
+    return columns | {
+        "distribution": sorted_json(closing.distribution) if closing.distribution is not None else None,
+        "payload": sorted_json(closing.payload),
+        "flags": list(closing.flags),
+        "failed": bool(closing.failure),
+        "gold": gold,
+        "correct": correct,
+        "at": at,
+    }
+
+
+def sorted_json(value: Any) -> str:
+    """JSON that is the same for the same value, whatever the order of its keys."""
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+BY_PREFIX = "prefix"
+"""The label is the start of an answer that goes on; see `protocols.labels.leading_label`."""
+
+FROM_REASONING = "reasoning"
+"""The server put the reply where hidden reasoning belongs, and left the content empty."""
+
+
+def reading(*, by_prefix: bool, from_reasoning: bool) -> str | None:
+    """The column's value: the marks that apply, with a comma between them; None for a reply read as it stood.
+
+    >>> reading(by_prefix=True, from_reasoning=True), reading(by_prefix=False, from_reasoning=False)
+    ('prefix,reasoning', None)
+    """
+    marks = ((BY_PREFIX, by_prefix), (FROM_REASONING, from_reasoning))
+    return ",".join(mark for mark, applies in marks if applies) or None
+
+
+def read_by(column: str | None, mark: str) -> bool:
+    """Whether a value of the column holds a mark."""
+    return mark in (column or "").split(",")

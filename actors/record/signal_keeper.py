@@ -21,7 +21,7 @@ from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_group import JudgedReply
 from moot.actors.record.signals import Signals
 from moot.protocols.case import is_shared_id
-from moot.protocols.rubrics.assessed import AssessmentData, read_assessment
+from moot.protocols.rubrics.assessed import read_assessment
 
 FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
 """So many tokens of judged replies, or so many replies, are folded in together; whoever asks gets what is there."""
@@ -49,12 +49,13 @@ def take_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "")
     if assessment is None:
         _log.warning("an event of kind `assessment` is left out of the signals: it is none", case=case_id)
         return
-    debate.assessments[assessment.reply] = without_marks(assessment)
+    debate.assessments[assessment.reply] = msgspec.structs.replace(assessment, judges=(), scales=())
 
 
-def without_marks(assessment: AssessmentData) -> AssessmentData:
-    """The assessment without the judges' single marks."""
-    return msgspec.structs.replace(assessment, judges=(), scales=())
+def judged_replies(debate: OpenDebate, correct: bool | None) -> list[JudgedReply]:
+    """The judged replies of a debate that has its verdict."""
+    found = debate.assessments.items()
+    return [JudgedReply(*debate.said.get(path, UNRECORDED), assessment, correct) for path, assessment in found]
 
 
 def in_a_debate(case_id: str, path: str) -> bool:
@@ -92,8 +93,7 @@ class SignalKeeper:
         """A debate has its verdict; nothing of a failed one counts."""
         if failed or not debate.assessments:
             return
-        found = debate.assessments.items()
-        judged = [JudgedReply(*debate.said.get(path, UNRECORDED), assessment, correct) for path, assessment in found]
+        judged = judged_replies(debate, correct)
         self._pending += judged
         self._replies += len(judged)
         self._pending_tokens += sum(len(one.logprobs) for one in judged if one.logprobs is not None)

@@ -18,10 +18,9 @@ import msgspec
 from moot.actors.arena import Runtime
 from moot.actors.limits.gate import EndpointDown, LimiterGone
 from moot.actors.reception import Reception
-from moot.actors.record.chronicle import chronicle
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.progress import Counts, StreamedEvent, chronicle
 from moot.actors.record.store.uri import is_uri
 from moot.actors.trails import Trail
 from moot.deploy.running.affordable import affordable

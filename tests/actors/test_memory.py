@@ -26,8 +26,8 @@ from moot.actors.record.memory import Memory
 from moot.actors.record.parts import read_groups
 from moot.actors.record.read_back import recorded_endings
 from moot.actors.record.recorder import Recorder
+from moot.actors.record.recovery import recover_signals
 from moot.actors.record.rows import INVALID_SUFFIX
-from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tables import read_table
 from moot.actors.remote.archive import RayArchive
 from moot.actors.remote.peers import Peer

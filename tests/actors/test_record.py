@@ -386,7 +386,7 @@ async def test_a_verdict_waits_for_its_replies(folder: RunFolder) -> None:
 async def test_a_verdict_is_refused_without_its_replies_and_taken_with_them(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.actors.record.admission._PATIENCE_S", 0.1)
+    monkeypatch.setattr("moot.actors.record.arrivals._PATIENCE_S", 0.1)
     async with recording(folder) as recorder:
         await recorder.register([labelled(0), labelled(1)])
         recorder.add_replies(batch([reply("c000", "a", "another life")]))

@@ -13,11 +13,12 @@ from signals_from_record import assert_same_signals
 from structlog.testing import capture_logs
 
 from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.memory import Memory
 from moot.actors.record.recorder import Recorder
+from moot.actors.record.recovery import recorded_debates
 from moot.actors.record.sampling import Sampling
 from moot.actors.record.signal_keeper import FOLD_REPLIES
 from moot.actors.record.signals import decode_signals, encode_signals
-from moot.actors.record.tables import read_table
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
 
@@ -254,13 +255,13 @@ async def test_a_record_without_assessments_is_not_read_for_signals(
     recorder.add_events([("c000", 0, Event("note", "here", {"mine": True}), 1.0)])
     await recorder.commit([closing("c000", {"a": "r0"})])
     await left(recorder, owner)
-    read: list[str] = []
+    read: list[Any] = []
 
-    def watched(folder: RunFolder, table: str, *args: Any) -> Any:
-        read.append(table)
-        return read_table(folder, table, *args)
+    def watched(folder: RunFolder, keys: Any, memory: Memory) -> Any:
+        read.extend(keys)
+        return recorded_debates(folder, keys, memory)
 
-    monkeypatch.setattr("moot.actors.record.signal_recovery.read_table", watched)
+    monkeypatch.setattr("moot.actors.record.recovery.recorded_debates", watched)
     recorder, owner = await loaded(folder)
     assert not read
     await recorder.register([labelled(0), labelled(1)])
@@ -269,7 +270,7 @@ async def test_a_record_without_assessments_is_not_read_for_signals(
     await recorder.commit([closing("c001", {"a": "r1"})])
     await left(recorder, owner)
     recorder, owner = await loaded(folder)
-    assert sorted(read) == ["events", "turns", "verdicts"]
+    assert read == [("c001", 0)]
     assert (await recorder.signals.signals()).replies == 1
     await left(recorder, owner)
 

@@ -25,8 +25,7 @@ from moot.actors.record.schema import KEYS, TABLES
 from moot.actors.record.store import uri as uris
 from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal
 from moot.actors.record.store.lease import Holder
-from moot.actors.record.store.mirror import Mirror, record_path
-from moot.actors.record.store.scratch import Scratch
+from moot.actors.record.store.mirror import Mirror, Scratch, record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import below, is_uri, open_filesystem
 from moot.actors.record.tables import read_table

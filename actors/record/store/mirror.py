@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from moot.actors.folder_lock import LOCK, FolderLock, take_away_the_dead
 from moot.actors.record.folder import decode_part
 from moot.actors.record.store.deltas import AT_ONCE, replay, rolls_of
-from moot.actors.record.store.scratch import Scratch
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import is_uri, local_path
 from moot.protocols.errors import RecordError
@@ -149,3 +151,23 @@ def _store_of_folder(folder: Path, name: str) -> Store:
     from pyarrow.fs import LocalFileSystem
 
     return Store(LocalFileSystem(), str(folder), name)
+
+
+_PREFIX = "moot-scratch-"
+
+
+class Scratch:
+    """A new folder, removed by `remove`, when nothing refers to it any more, or at the end of the process.
+
+    Attributes:
+        path: the folder, absolute.
+    """
+
+    def __init__(self) -> None:
+        take_away_the_dead(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{LOCK}"))
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._gone = weakref.finalize(self, FolderLock(self.path).remove)
+
+    def remove(self) -> None:
+        """Remove the folder now."""
+        self._gone()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from moot.actors.early_stop import CUT, REPETITION
 from moot.actors.models.token_logprobs import UNALIGNED
-from moot.actors.record.reading import BY_PREFIX, FROM_REASONING, read_by
+from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, read_by
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.actors.unreadable import LENGTH

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from moot.actors.record.reading import BY_PREFIX, FROM_REASONING, read_by
-from moot.actors.record.rows import step_of
+from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, read_by, step_of
 from moot.deploy.reading.distributions import in_a_line
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Pairs, Quote
 from moot.deploy.reading.rounds.trace_blocks import trace_blocks

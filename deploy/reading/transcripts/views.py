@@ -34,7 +34,7 @@ class TurnView(_View):
         superseded: whether a later reply on the same path replaced it.
         reused: whether it was taken from another run.
         truncated: whether it ended at its token limit.
-        reading: how it was read, where not as it stood; see `moot.actors.record.reading`.
+        reading: how it was read, where not as it stood; see `moot.actors.record.rows`.
     """
 
     path: str
