@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moot.deploy.ablation.effects import Ablation, CellFigures
-from moot.deploy.reading.blocks import Block
 from moot.deploy.reading.detection.detection import Seconds
 from moot.deploy.reading.detection.estimates import Estimate, in_percent, in_seconds, without_interval
 from moot.deploy.reading.detection.figures import ALWAYS, VERDICT, ClaimSet, Detector
+from moot.deploy.reading.report.blocks import Table
 
 _F1, _RECALL = "macro F1, %", "recall, %"
 
@@ -49,7 +49,7 @@ def trivial(cells: Sequence[CellFigures]) -> str:
     return f"; {figure} over the claims with a verdict, one left open is wrong ({said}; [95 %, groups drawn anew])"
 
 
-def crossed(found: Ablation) -> list[Block]:
+def crossed(found: Ablation) -> list[Table]:
     """Two keys crossed, the figure and the seconds of a case in each place; none unless it is a grid of two keys."""
     keys = list(found.cells[0].values)
     if len(keys) != 2 or not any(each.claims for each in found.cells):
@@ -59,7 +59,7 @@ def crossed(found: Ablation) -> list[Block]:
     rows = [(one, *(_place(places.get((one, other))) for other in across)) for one in down]
     figure = _head(found.cells)
     title = f"{figure}, and seconds of a case in brackets: {keys[0]} down, {keys[1]} across"
-    return [Block(title, (keys[0].rpartition(".")[2], *across), rows)]
+    return [Table(title, (keys[0].rpartition(".")[2], *across), rows)]
 
 
 def _place(cell: CellFigures | None) -> str:

@@ -1,34 +1,25 @@
-"""Shows a grid's figures: on a terminal, as JSON, or as Markdown."""
+"""Shows a grid's figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
+from rich.console import Console
 
 from moot.deploy.ablation.brier import VOTES, BrierAgainst
 from moot.deploy.ablation.claims import claim_columns, crossed, trivial
-from moot.deploy.ablation.debates_show import debate_blocks
+from moot.deploy.ablation.debates import MEASURES, DebateMean, MeanAgainst
 from moot.deploy.ablation.effects import Ablation, Against, CellFigures
-from moot.deploy.reading.blocks import Block, block_markdown, block_table
 from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_notes
-from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.text import (
-    Interval,
-    count,
-    emit,
-    markdown_inline,
-    number,
-    p_value,
-    percent,
-    safe_json,
-    visible_line,
-)
+from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
+from moot.deploy.reading.report.render import banner, show_report
+from moot.deploy.reading.text import Interval, count, number, p_value, percent
 
 _SHARED = "cells share replies: those after the first take its replies to equal asks, so their costs are not their own"
 
 _NO_BRIER = "Brier score: not applicable to shares of votes, which nobody stated as probabilities"
+
+_DEBATES_HEADER = ("mean [95 %]", "n", "change [95 %]", "p", "p, BH", "pairs")
 
 _ANSWERS = 3
 """Answers that a cell names where no accuracy is known."""
@@ -36,29 +27,28 @@ _ANSWERS = 3
 
 def show_ablation(found: Ablation, form: str = "text", console: Console | None = None) -> None:
     """Write a grid's figures to the console."""
-    emit(
-        form,
-        text=lambda: ablation_text(found),
-        json=lambda: safe_json(found),
-        md=lambda: ablation_markdown(found),
-        console=console,
-    )
+    show_report(found, lambda: _report(found), form, console)
+
+
+def _report(found: Ablation) -> list[Block]:
+    remarks = [*banner(found.simulated), *(Note(remark, "warning") for remark in _remarks(found))]
+    return [Heading("Ablation", 1), *remarks, *_tables(found), *map(Note, _notes(found))]
 
 
 def _remarks(found: Ablation) -> list[str]:
     shared = [_SHARED] if found.shared_replies else []
     left = [f"not begun: {', '.join(found.not_begun)}"] if found.not_begun else []
-    return ([SIMULATED] if found.simulated else []) + shared + left + found.warnings
+    return shared + left + found.warnings
 
 
-def _blocks(found: Ablation) -> list[Block]:
+def _tables(found: Ablation) -> list[Table]:
     blocks = [_cells(found), *crossed(found)]
     compared = [each for each in found.cells if each.vs_baseline is not None]
     if compared:
         blocks.append(_accuracy(found, compared))
     if any(each.brier for each in found.cells):
         blocks += _brier(found)
-    blocks += debate_blocks(found.cells, _keys(found), found.baseline)
+    blocks += _debates(found.cells, _keys(found), found.baseline)
     return [*blocks, _main_effects(found)] if found.main_effects else blocks
 
 
@@ -84,7 +74,7 @@ def _keys(found: Ablation) -> tuple[str, ...]:
     return tuple(end if last.count(end) == 1 else key for key, end in zip(keys, last, strict=True))
 
 
-def _cells(found: Ablation) -> Block:
+def _cells(found: Ablation) -> Table:
     cells = _own(found)
     columns = claim_columns(cells) | {
         "accuracy, %": [_share(each.accuracy, each.accuracy_interval) for each in cells],
@@ -114,7 +104,7 @@ def _cells(found: Ablation) -> Block:
         (*each.values.values(), *(figures[each.cell] if each.same_as is None else _as(each.same_as, len(columns))))
         for each in found.cells
     ]
-    return Block(title, (*_keys(found), *columns), rows)
+    return Table(title, (*_keys(found), *columns), rows)
 
 
 def _answers(counts: Mapping[str, int]) -> str:
@@ -138,21 +128,21 @@ def _tokens(per_case: float | None) -> str:
     return "unknown" if per_case is None else f"{per_case:,.0f}"
 
 
-def _accuracy(found: Ablation, compared: Sequence[CellFigures]) -> Block:
+def _accuracy(found: Ablation, compared: Sequence[CellFigures]) -> Table:
     title = (
         f"accuracy against {found.baseline}, on cases that both scored (McNemar's exact p; BH: adjusted for "
         f"{len(compared)} {'comparison' if len(compared) == 1 else 'comparisons'}; +b: only this cell right)"
     )
     header = (*_keys(found), "points", "p", "p, BH", "+b/-c", "pairs", "left out")
     rows = [(*each.values.values(), *_against(each.vs_baseline)) for each in compared if each.vs_baseline]
-    return _without_empty_end(Block(title, header, rows))
+    return _without_empty_end(Table(title, header, rows))
 
 
-def _without_empty_end(block: Block) -> Block:
+def _without_empty_end(block: Table) -> Table:
     """The block without its last column, where that says nothing."""
     if any(row[-1] != "-" for row in block.rows):
         return block
-    return Block(block.title, block.header[:-1], [row[:-1] for row in block.rows])
+    return Table(block.title, block.header[:-1], [row[:-1] for row in block.rows])
 
 
 def _left_out(reasons: Mapping[str, int]) -> str:
@@ -169,19 +159,19 @@ def _against(found: Against) -> tuple[str, ...]:
     return (points, p_value(test.p_value), p_value(found.p_adjusted), discordant, f"{test.n:,}", left_out)
 
 
-def _brier(found: Ablation) -> list[Block]:
+def _brier(found: Ablation) -> list[Table]:
     """The means, and the changes from the baseline: two tables, for one would be too wide."""
     keys = _keys(found)
     title = "Brier score of the verdicts' distributions, 0 (best) to 2: mean with its BCa 95 % interval"
     means = [(*e.values.values(), *_brier_mean(e), _left_out(e.brier_left_out)) for e in _own(found)]
-    blocks = [_without_empty_end(Block(title, (*keys, "Brier", "n", "left out"), means))]
+    blocks = [_without_empty_end(Table(title, (*keys, "Brier", "n", "left out"), means))]
     rows = [
         (*each.values.values(), *_brier_change(each.brier.vs_baseline))
         for each in found.cells
         if each.brier and each.brier.vs_baseline
     ]
     title = f"change of the Brier score from {found.baseline} by case (Wilcoxon's p, BH as above; delta: Cliff's)"
-    return [*blocks, Block(title, (*keys, "change", "p", "p, BH", "delta", "pairs"), rows)] if rows else blocks
+    return [*blocks, Table(title, (*keys, "change", "p", "p, BH", "delta", "pairs"), rows)] if rows else blocks
 
 
 def _brier_mean(cell: CellFigures) -> tuple[str, str]:
@@ -202,7 +192,7 @@ def _brier_change(against: BrierAgainst) -> tuple[str, ...]:
     )
 
 
-def _main_effects(found: Ablation) -> Block:
+def _main_effects(found: Ablation) -> Table:
     n = found.main_effects[0].n
     title = (
         f"each value, the mean over the others, on the {n:,} cases that every cell scored (points: against the "
@@ -217,7 +207,7 @@ def _main_effects(found: Ablation) -> Block:
         )
         for each in found.main_effects
     ]
-    return Block(title, ("value", "accuracy, %", "points", "tokens /case"), rows)
+    return Table(title, ("value", "accuracy, %", "points", "tokens /case"), rows)
 
 
 def _points(difference: float | None, interval: Interval | None) -> str:
@@ -227,21 +217,35 @@ def _points(difference: float | None, interval: Interval | None) -> str:
     return f"{100 * difference:+.1f}{ends}"
 
 
-def ablation_text(found: Ablation) -> RenderableType:
-    """The figures for a terminal."""
-    parts: list[RenderableType] = [Text(visible_line(remark), style="bold yellow") for remark in _remarks(found)]
-    for block in _blocks(found):
-        parts += [*([Text()] if parts else []), Text(visible_line(block.title)), block_table(block)]
-    return Group(*parts, *(Text(visible_line(note)) for note in _notes(found)))
+def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str) -> list[Table]:
+    """A table for each measure that the rounds of any cell hold; cells that another one's run serves are left out."""
+    own = [each for each in cells if each.same_as is None]
+    held = [key for key in MEASURES if any(key in each.debates for each in own)]
+    return [
+        Table(
+            f"{MEASURES[key]}: mean (BCa), change from {baseline} by case (Wilcoxon's p; BH over all tables)",
+            (*keys, *_DEBATES_HEADER),
+            [(*each.values.values(), *_debate_row(each.debates.get(key))) for each in own],
+        )
+        for key in held
+    ]
 
 
-def ablation_markdown(found: Ablation) -> str:
-    """The figures as Markdown."""
-    parts = ["# Ablation", *(f"**{markdown_inline(remark)}**" for remark in _remarks(found))]
-    for block in _blocks(found):
-        parts += [markdown_inline(block.title), block_markdown(block)]
-    parts += map(markdown_inline, _notes(found))
-    return "\n\n".join(parts) + "\n"
+def _debate_row(found: DebateMean | None) -> tuple[str, ...]:
+    if found is None:
+        return ("unknown", "0", *_change(None))
+    return (_with_ends(f"{found.mean:.3g}", found.interval, ".3g"), count(found.n), *_change(found.vs_baseline))
+
+
+def _change(found: MeanAgainst | None) -> tuple[str, ...]:
+    if found is None:
+        return ("-", "-", "-", "-")
+    change = _with_ends(f"{found.difference:+.3g}", found.interval, "+.3g")
+    return (change, p_value(found.p_value), p_value(found.p_adjusted), count(found.n))
+
+
+def _with_ends(mean: str, interval: Interval | None, form: str) -> str:
+    return f"{mean} [{interval[0]:{form}}, {interval[1]:{form}}]" if interval else mean
 
 
 def next_cells(found: Ablation) -> list[tuple[str, str]]:

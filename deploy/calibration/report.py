@@ -1,50 +1,33 @@
-"""Shows a calibration: on a terminal, as JSON, or as Markdown."""
+"""Shows a calibration, and what was learned of early signals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from moot.deploy.calibration.calibrate import Calibration, HeldOut
+from moot.deploy.calibration.early_stop import EarlySignal, EarlyStopCalibration
 from moot.deploy.calibration.epsilon import EpsilonChoice, EpsilonPoint
 from moot.deploy.calibration.grid import GridPoint, best_by_skip_rate
+from moot.deploy.reading.report.blocks import Block, Code, Heading, Note, Table
+from moot.deploy.reading.report.render import show_report
 from moot.deploy.reading.summaries.summary_rows import paired_words
-from moot.deploy.reading.text import (
-    Interval,
-    count,
-    emit,
-    markdown_block,
-    markdown_inline,
-    markdown_table,
-    number,
-    percent,
-    safe_json,
-    times,
-    visible_line,
-)
+from moot.deploy.reading.text import Interval, count, number, percent, times
 
 _ROWS = 12
 _SWEEP = "validation cases: the most accurate setting at each skip rate"
 _STOPPING = "where debates stop: when D moves by less than epsilon"
 _SIGNALS = {"d": "D", "m": "M", "p": "p", "c": "c"}
 _GRID_HEADER = ("tau_d", "tau_m", "tau_p", "skipped", "accuracy", "on skipped", "cost / debate", "cost / single")
-_HELD_HEADER = ("held-out cases", "skipped", "accuracy", "on skipped", "cost / debate", "against always debating")
+_HELD_HEADER = ("", "skipped", "accuracy", "on skipped", "cost / debate", "against always debating")
 _STOPPING_HEADER = ("epsilon", "cases", "rounds", "accuracy of the vote", "cost / as run", "against the run's")
 _PREDICTOR_HEADER = ("signal", "read as", "AUROC", "n", "errors")
 
 
 def show_calibration(found: Calibration, form: str = "text", console: Console | None = None) -> None:
     """Write a calibration to the console."""
-    emit(
-        form,
-        text=lambda: calibration_text(found),
-        json=lambda: safe_json(found),
-        md=lambda: calibration_markdown(found),
-        console=console,
-    )
+    show_report(found, lambda: _blocks(found), form, console)
 
 
 def _tau(value: float | None) -> str:
@@ -151,64 +134,74 @@ def _rule(found: Calibration) -> str:
     )
 
 
-def calibration_text(found: Calibration) -> RenderableType:
-    """The calibration for a terminal."""
-    parts: list[RenderableType] = [Text(warning, style="bold yellow") for warning in found.warnings]
-    parts += [
-        Text(visible_line(_head(found))),
-        table(
-            "validation cases: the most accurate setting at each skip rate",
-            _GRID_HEADER,
-            [_grid_cells(p) for p in _shown_points(found)],
-        ),
-        Text(_rule(found)),
-        table("", _GRID_HEADER, [_grid_cells(found.chosen)]),
-        table("", _HELD_HEADER, _held_rows(found)),
-        table("what tells that the skipped answer is wrong", _PREDICTOR_HEADER, _predictor_rows(found)),
-        *_stopping_text(found.stopping),
-        Text("to use the chosen thresholds:"),
-        Text(visible_line(found.set_line), style="bold", no_wrap=True, overflow="ignore"),
+def _blocks(found: Calibration) -> Iterator[Block]:
+    yield Heading("Calibration of the gate", 1)
+    yield from (Note(warning, "warning") for warning in found.warnings)
+    yield Note(_head(found))
+    yield Table(_SWEEP, _GRID_HEADER, [_grid_cells(each) for each in _shown_points(found)])
+    yield Note(_rule(found))
+    yield Table("", _GRID_HEADER, [_grid_cells(found.chosen)])
+    yield Table("held-out cases", _HELD_HEADER, _held_rows(found))
+    yield Table("what tells that the skipped answer is wrong", _PREDICTOR_HEADER, _predictor_rows(found))
+    if found.stopping is not None:
+        yield Table(_STOPPING, _STOPPING_HEADER, _stopping_rows(found.stopping))
+        yield Note(_stopping_rule(found.stopping))
+    yield Note("to use the chosen thresholds:")
+    yield Code(found.set_line)
+
+
+def show_early_stop(found: EarlyStopCalibration, form: str = "text", console: Console | None = None) -> None:
+    """Write what was learned of early signals to the console."""
+    show_report(found, lambda: _signal_blocks(found), form, console)
+
+
+def _signal_blocks(found: EarlyStopCalibration) -> Iterator[Block]:
+    yield Heading("Early signals of wrong answers", 1)
+    yield from (Note(warning, "warning") for warning in found.warnings)
+    yield Note(_signals_head(found))
+    for signal in found.signals:
+        yield Table(_signal_title(signal), ("", "learned from", "held-out cases"), _signal_rows(signal))
+        if signal.role_yaml:
+            yield Note(f"to use it, under the role `{found.role}` in YAML:")
+            yield Code(signal.role_yaml)
+
+
+def _signals_head(found: EarlyStopCalibration) -> str:
+    return (
+        f"replies of `{found.role}` in {found.run} (seed {found.seed}, {100 * found.share:g} % to be stopped"
+        f"{left_out_words(found.left_out)})"
+    )
+
+
+def _signal_title(signal: EarlySignal) -> str:
+    temperature = "its default temperature" if signal.temperature is None else f"temperature {signal.temperature:g}"
+    stage = {"raw": ", before its schemas' masks", "masked": ", after its schemas' masks"}.get(signal.stage, "")
+    return f"{signal.model} at {temperature}{stage}"
+
+
+def _signal_rows(signal: EarlySignal) -> list[tuple[str, str, str]]:
+    rows = [("replies", str(signal.n_learning), f"{signal.n_held_out}, {signal.n_known} of them long enough")]
+    stop = signal.early_stop
+    if stop is None:
+        return [*rows, ("signal", "none: too few replies, or all right or all wrong", "-")]
+    confident = "higher, more errors" if stop.keep == "below" else "lower, more errors"
+    return [
+        *rows,
+        ("signal", f"{stop.statistic} of the first {stop.window} tokens: {confident}", "the same"),
+        ("AUROC for a wrong answer", number(signal.auroc_learning), _with(signal.auroc, signal.auroc_interval)),
+        ("stopped", f"not {stop.keep} {stop.bound:g}", percent(signal.share_stopped)),
+        ("wrong among those stopped", "", percent(signal.error_stopped)),
+        ("wrong among the others", "", percent(signal.error_kept)),
+        ("their difference", "", _with(_difference(signal), signal.difference_interval)),
     ]
-    return Group(*parts)
 
 
-def _stopping_text(found: EpsilonChoice | None) -> list[RenderableType]:
-    if found is None:
-        return []
-    return [table(_STOPPING, _STOPPING_HEADER, _stopping_rows(found)), Text(_stopping_rule(found))]
+def _difference(signal: EarlySignal) -> float | None:
+    if signal.error_stopped is None or signal.error_kept is None:
+        return None
+    return signal.error_stopped - signal.error_kept
 
 
-def _stopping_markdown(found: EpsilonChoice | None) -> list[str]:
-    if found is None:
-        return []
-    shown = markdown_table(_STOPPING_HEADER, _stopping_rows(found))
-    return [f"## {_STOPPING[0].upper()}{_STOPPING[1:]}", shown, markdown_inline(_stopping_rule(found))]
-
-
-def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table for a terminal; its cells hold no control characters."""
-    made = Table(*header, title=Text(title) if title else None, title_justify="left")
-    for row in rows:
-        made.add_row(*(Text(visible_line(cell)) for cell in row))
-    return made
-
-
-def calibration_markdown(found: Calibration) -> str:
-    """The calibration as Markdown."""
-    blocks = ["# Calibration of the gate"]
-    blocks += [f"**{markdown_inline(warning)}**" for warning in found.warnings]
-    blocks += [
-        markdown_inline(_head(found)),
-        "## The most accurate setting at each skip rate (validation cases)",
-        markdown_table(_GRID_HEADER, [_grid_cells(p) for p in _shown_points(found)]),
-        markdown_inline(_rule(found)),
-        markdown_table(_GRID_HEADER, [_grid_cells(found.chosen)]),
-        "## Held-out cases",
-        markdown_table(_HELD_HEADER, _held_rows(found)),
-        "## What tells that the skipped answer is wrong",
-        markdown_table(_PREDICTOR_HEADER, _predictor_rows(found)),
-        *_stopping_markdown(found.stopping),
-        "To use the chosen thresholds:",
-        markdown_block(found.set_line),
-    ]
-    return "\n\n".join(blocks) + "\n"
+def _with(value: float | None, interval: Interval | None) -> str:
+    ends = "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"
+    return number(value) + ends

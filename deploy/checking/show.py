@@ -4,29 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.rule import Rule
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from moot.deploy.checking.checked import Checked, DebateMessage
 from moot.deploy.reading.ceda_events import EvidenceItem, JudgeRuling
-from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.text import (
-    emit,
-    markdown_block,
-    markdown_inline,
-    markdown_table,
-    number,
-    safe_json,
-    visible,
-    visible_line,
-)
+from moot.deploy.reading.report.blocks import Block, Heading, Note, Pairs, Quote
+from moot.deploy.reading.report.render import banner, show_report
+from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.blocks import cost_words
 from moot.deploy.reading.transcripts.ceda import ruled, said_in_words, similarity
-
-_COLOURS = {"supported": "bold green", "hallucinated": "bold red"}
 
 
 def show_checked(checked: Checked, form: str = "text", console: Console | None = None) -> None:
@@ -39,13 +25,7 @@ def show_checked(checked: Checked, form: str = "text", console: Console | None =
     Raises:
         ConfigError: for an unknown format.
     """
-    emit(
-        form,
-        text=lambda: checked_text(checked),
-        json=lambda: safe_json(checked),
-        md=lambda: checked_markdown(checked),
-        console=console,
-    )
+    show_report(checked, lambda: _blocks(checked), form, console)
 
 
 def headline(checked: Checked) -> str:
@@ -68,40 +48,21 @@ def _stated_by(checked: Checked) -> str:
     return "the judge's own word" if len(checked.judges) == 1 else "the judges' own word"
 
 
-def checked_text(checked: Checked) -> RenderableType:
-    """The check for a terminal; whatever models and documents say is plain text."""
-    parts: list[RenderableType] = []
-    if checked.simulated:
-        parts.append(Text(SIMULATED, style="bold yellow"))
-    parts.append(Text(visible_line(headline(checked)), style=_COLOURS.get(checked.label or "", "bold")))
-    parts.append(_pairs(checked))
-    for title, said in sections(checked):
-        parts.append(Rule(Text(title), align="left"))
-        for head, body in said:
-            parts.append(Text(visible_line(head), style="bold"))
-            if body:
-                parts.append(Padding(Text(visible(body)), (0, 0, 0, 4)))
-    return Group(*parts)
-
-
-def sections(checked: Checked) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Evidence, debate and judges, those that there are: heads in a line each, with the text that stands under them."""
+def _blocks(checked: Checked) -> Iterator[Block]:
+    yield Heading("Check of a claim", 1)
+    yield from banner(checked.simulated)
+    yield Note(headline(checked), "strong")
+    yield Pairs(list(facts(checked)))
     if checked.evidence:
-        conflicts = [(line, "") for line in conflict_lines(checked)]
-        yield "Evidence", [(evidence_head(item), item.text) for item in checked.evidence] + conflicts
+        yield Heading("Evidence")
+        yield from (Quote(evidence_head(item), item.text) for item in checked.evidence)
+        yield from (Quote(line) for line in conflict_lines(checked))
     if checked.messages:
-        yield "Debate", [(message_head(message), message.text) for message in checked.messages]
+        yield Heading("Debate")
+        yield from (Quote(message_head(message), message.text) for message in checked.messages)
     if len(checked.judges) > 1 or checked.source == "classifier" or any(judge.missing for judge in checked.judges):
-        yield "Judges", [(judge_head(judge), judge.summary) for judge in checked.judges]
-
-
-def _pairs(checked: Checked) -> Table:
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in facts(checked):
-        table.add_row(Text(visible_line(name)), Text(visible(value)))
-    return table
+        yield Heading("Judges")
+        yield from (Quote(judge_head(judge), judge.summary) for judge in checked.judges)
 
 
 def facts(checked: Checked) -> Iterator[tuple[str, str]]:
@@ -145,18 +106,3 @@ def judge_head(judge: JudgeRuling) -> str:
     """What a judge ruled, or why it is missing."""
     sure = f", confidence {number(judge.confidence, 2)}" if judge.verdict is not None else ""
     return f"{judge.judge}: {ruled(judge)}{sure}"
-
-
-def checked_markdown(checked: Checked) -> str:
-    """The check as Markdown: texts of models and documents in fences and cells that they cannot break out of."""
-    blocks = [f"# {markdown_inline(headline(checked))}"]
-    if checked.simulated:
-        blocks.append(f"**{SIMULATED}**")
-    blocks.append(markdown_table(("", "value"), list(facts(checked))))
-    for title, said in sections(checked):
-        blocks.append(f"## {title}")
-        for head, body in said:
-            blocks.append(f"**{markdown_inline(head)}**")
-            if body:
-                blocks.append(markdown_block(body))
-    return "\n\n".join(blocks) + "\n"

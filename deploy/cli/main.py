@@ -136,7 +136,7 @@ def calibrate(
     from a run with log-probabilities."""
     if early_stop:
         from moot.deploy.calibration.early_stop import calibrate_early_stop
-        from moot.deploy.calibration.early_stop_report import show_early_stop
+        from moot.deploy.calibration.report import show_early_stop
 
         found = calibrate_early_stop(
             folder, role=role, holdout=holdout, seed=seed, share=share, keep_truncated=keep_truncated

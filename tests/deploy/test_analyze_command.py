@@ -77,7 +77,7 @@ def test_a_table_is_analysed_into_80_columns(command: Command) -> None:
         "Where the signals disagree",
         "Distributions of the judges' scores",
     ):
-        assert f"\n{title}\n" in out
+        assert f"\n{title} ─" in out
     assert "analysis/index.html" in out
     assert Path("analysis/index.html").exists()
 
@@ -92,7 +92,7 @@ def test_json_and_markdown_have_the_tables_of_the_files(command: Command) -> Non
     code, out, _ = command("--table", "mine.parquet", *FEW, "--format", "md", "--out", "here")
     assert code == 0
     assert out.startswith("# Confidence signals against judged reasoning\n\n- mine.parquet: 144 replies")
-    assert "\n## Top features for each target\n\n| stratum | target | # | feature |" in out
+    assert "\n## Top features for each target\n\n| stratum | target | \\# | feature |" in out
     assert "confident -> better" in out
 
 

@@ -14,7 +14,7 @@ import yaml
 
 from moot.actors.early_stop import EarlyStop
 from moot.deploy.calibration.early_stop import EarlySignal, calibrate_early_stop
-from moot.deploy.calibration.early_stop_report import show_early_stop
+from moot.deploy.calibration.report import show_early_stop
 from moot.metrics.confidence_features import window_statistic
 from moot.metrics.detection import auroc
 from moot.protocols.case import Reference

@@ -15,7 +15,7 @@ from checked_claims import OTHER, CheckedClaims, claim_cases, verdict_on
 
 from moot.deploy.ablation.effects import measure
 from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
-from moot.deploy.ablation.report import ablation_markdown, show_ablation
+from moot.deploy.ablation.report import show_ablation
 from moot.deploy.cli import main as cli
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show, summary_blocks
@@ -221,14 +221,14 @@ def test_a_grid_says_which_claims_are_left_out_and_that_cases_are_in_groups(
     assert base.brier is not None
     assert base.brier.mean == pytest.approx(1.125 / 5)
     assert (base.brier.n, base.brier_left_out) == (5, {"trained on": 3})
-    for words in (printed(show_ablation, found), ablation_markdown(found)):
+    for words in (printed(show_ablation, found), printed(show_ablation, found, "md")):
         flat = " ".join(words.split())
         assert flat.count("every cell: 3 claims left out: its classifier was trained on 3 of them") == 1
         assert flat.count("although 5 cases are in 4 groups") == 1
 
 
 def test_a_grid_over_cases_that_stand_alone_says_nothing_of_groups(
-    tmp_path: Path, planted: Callable[..., Path], session: Any
+    tmp_path: Path, planted: Callable[..., Path], session: Any, printed: Callable[..., str]
 ) -> None:
     axes = parse_axes(["k=x,y"])
     cells = cells_of(axes)
@@ -240,7 +240,7 @@ def test_a_grid_over_cases_that_stand_alone_says_nothing_of_groups(
         planted(made).rename(tmp_path / "grid" / cell.name)
     found = measure(tmp_path / "grid", axes, cells, baseline_of(axes, ()))
     assert [each for each in found.warnings if "independent" in each] == []
-    assert "left out" not in ablation_markdown(found)
+    assert "left out" not in printed(show_ablation, found, "md")
 
 
 @pytest.mark.parametrize("classified", [True, False])
