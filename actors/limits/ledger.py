@@ -117,8 +117,8 @@ class Ledger:
         Raises:
             RecordError: what it wrote cannot be read, or nothing can be written.
         """
-        page = self.read()
-        if page is None or page.epoch != self._epoch:
+        page = self._own()
+        if page is None:
             self.write(self.page(purses))
             return False
         for name, totals in page.budgets.items():
@@ -149,10 +149,9 @@ class Ledger:
         Raises:
             RecordError: as `read`.
         """
-        page = self.read()
-        if page is None or page.epoch != self._epoch:
-            return {}
-        return {name: sum(reserved for reserved, _ in totals.values()) for name, totals in page.budgets.items()}
+        page = self._own()
+        budgets = {} if page is None else page.budgets
+        return {name: sum(reserved for reserved, _ in totals.values()) for name, totals in budgets.items()}
 
     def bound(self) -> dict[str, float]:
         """By budget, at most how much the run had used when this owner last wrote; empty when it wrote nothing.
@@ -160,8 +159,12 @@ class Ledger:
         Raises:
             RecordError: as `read`.
         """
+        page = self._own()
+        return {} if page is None else page.at_most
+
+    def _own(self) -> Page | None:
         page = self.read()
-        return page.at_most if page is not None and page.epoch == self._epoch else {}
+        return page if page is not None and page.epoch == self._epoch else None
 
     def read(self) -> Page | None:
         """What lies in the file; None when there is none.

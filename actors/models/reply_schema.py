@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel
 
-from moot.actors.models.schema_dialects import DIALECTS, DialectName, in_dialect, json_schema, limited_schema
+from moot.actors.models.schema_dialects import DIALECTS, DialectName, in_dialect, json_schema, limited_schema, through
 from moot.actors.models.token_bounds import bytes_per_character
 from moot.protocols.reply_limits import CASE_LABEL, SIZE_SLOT
 
@@ -206,7 +206,7 @@ def _is_open_text(part: Mapping[str, Any]) -> bool:
 def _sized(schema: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
     """The schema with its lists and integers bound by what the slots say; one item at least, for not every server takes
     a list that must be empty."""
-    written = _through(schema, partial(_sized, sizes=sizes))
+    written = through(schema, partial(_sized, sizes=sizes))
     size = sizes.get(written.pop(SIZE_SLOT, ""))
     if size is not None:
         word, least = ("maxItems", "minItems") if written["type"] == "array" else ("maximum", "minimum")
@@ -214,21 +214,9 @@ def _sized(schema: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any
     return written
 
 
-def _through(schema: Mapping[str, Any], change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """A copy of the schema, each schema directly inside it changed."""
-    written = dict(schema)
-    if "anyOf" in written:
-        written["anyOf"] = [change(member) for member in written["anyOf"]]
-    if "properties" in written:
-        written["properties"] = {name: change(part) for name, part in written["properties"].items()}
-    if "items" in written:
-        written["items"] = change(written["items"])
-    return written
-
-
 def _with_room(schema: Mapping[str, Any], longest_label: int) -> dict[str, Any]:
     """The schema with room for the longest label wherever a label is written as a free text."""
-    written = _through(schema, partial(_with_room, longest_label=longest_label))
+    written = through(schema, partial(_with_room, longest_label=longest_label))
     if written.get(CASE_LABEL):
         written["maxLength"] = max(written.get("maxLength", 0), longest_label)
     return written
@@ -242,7 +230,7 @@ def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with a bound on every text and list."""
     if "enum" in schema:
         return dict(schema)
-    written = _through(schema, _bounded)
+    written = through(schema, _bounded)
     if written.get("type") == "array":
         written.setdefault("maxItems", max(_MOST_ITEMS, written.get("minItems", 0)))
     if written.get("type") == "string":
@@ -275,14 +263,14 @@ def _largest(cut: Callable[[float], dict[str, Any]], fits: Callable[[dict[str, A
 
 
 def _with_fewer_items(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
-    written = _through(schema, partial(_with_fewer_items, share=share))
+    written = through(schema, partial(_with_fewer_items, share=share))
     if written.get("type") == "array":
         written["maxItems"] = max(1, written.get("minItems", 0), int(written["maxItems"] * share))
     return written
 
 
 def _cut(schema: Mapping[str, Any], share: float, shortest: int) -> dict[str, Any]:
-    written = _through(schema, partial(_cut, share=share, shortest=shortest))
+    written = through(schema, partial(_cut, share=share, shortest=shortest))
     if written.get("type") == "string" and written.get("maxLength", 0) > shortest:
         least = max(shortest, written.get("minLength", 0))
         written["maxLength"] = max(least, int(written["maxLength"] * share))

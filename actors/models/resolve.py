@@ -51,6 +51,17 @@ _OFFERED: dict[str, Offered] = {
 }
 
 
+Kind = Literal["simulated", "small", "openai", "anthropic", "local", "url", "replay"]
+
+_PREFIXES: dict[str, tuple[Kind, str]] = {
+    "openai": ("openai", f"has no name: write openai/NAME, such as {EXAMPLES['openai/NAME']}"),
+    "anthropic": ("anthropic", f"has no name: write anthropic/NAME, such as {EXAMPLES['anthropic/NAME']}"),
+    "replay": ("replay", "names no run: write replay/RUN, such as replay/runs/selene-sample-s0"),
+    "local": ("local", "names no folder: write local/PATH, such as local/models/qwen"),
+}
+"""By what stands before the slash, the backend, and what is said of a name that ends there."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
     """A model's name, taken apart.
@@ -63,7 +74,7 @@ class ModelSpec:
         more_urls: further servers of the same model.
     """
 
-    kind: Literal["simulated", "small", "openai", "anthropic", "local", "url", "replay"]
+    kind: Kind
     name: str
     model: str = ""
     base_url: str = ""
@@ -82,29 +93,13 @@ class ModelSpec:
             return cls("simulated", name)
         if is_small(name):
             return cls("small", str(SmallName.parse(name)))
-        vendor, slash, model = name.partition("/")
-        if vendor == "replay":
-            return _replay_spec(name, model)
-        if vendor == "local" and slash:
-            return _local_spec(name, model)
-        if vendor not in ("openai", "anthropic"):
+        prefix, _, model = name.partition("/")
+        kind, what = _PREFIXES.get(prefix, (None, ""))
+        if kind is None or name == "local":
             raise unknown_name("model", redact(name), MODELS)
         if not model.strip() or not model.isprintable():
-            example = EXAMPLES[f"{vendor}/NAME"]
-            raise ConfigError(f"model '{vendor}/' has no name: write {vendor}/NAME, such as {example}")
-        return cls("openai" if vendor == "openai" else "anthropic", name, model=model)
-
-
-def _replay_spec(name: str, folder: str) -> ModelSpec:
-    if not folder.strip() or not folder.isprintable():
-        raise ConfigError("model 'replay/' names no run: write replay/RUN, such as replay/runs/selene-sample-s0")
-    return ModelSpec("replay", name, model=folder)
-
-
-def _local_spec(name: str, folder: str) -> ModelSpec:
-    if not folder.strip() or not folder.isprintable():
-        raise ConfigError("model 'local/' names no folder: write local/PATH, such as local/models/qwen")
-    return ModelSpec("local", name, model=folder)
+            raise ConfigError(f"model '{prefix}/' {what}")
+        return cls(kind, name, model=model)
 
 
 def _url_spec(name: str) -> ModelSpec:

@@ -6,9 +6,9 @@ without it; a number between two bounds becomes a list of values where bounds of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
@@ -67,22 +67,29 @@ DIALECTS: Mapping[DialectName, SchemaDialect] = {
 assert set(DIALECTS) == set(get_args(DialectName))
 
 
+def through(schema: Mapping[str, Any], change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    """A copy of the schema, each schema directly inside it changed."""
+    written = dict(schema)
+    if "anyOf" in written:
+        written["anyOf"] = [change(member) for member in written["anyOf"]]
+    if "properties" in written:
+        written["properties"] = {name: change(part) for name, part in written["properties"].items()}
+    if "items" in written:
+        written["items"] = change(written["items"])
+    return written
+
+
 def in_dialect(schema: Mapping[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
     """A schema as a server of the dialect takes it.
 
     >>> in_dialect({"type": "number", "minimum": 0, "maximum": 1}, DIALECTS["llama.cpp"])["enum"][:3]
     [0, 0.05, 0.1]
     """
-    written = dict(schema)
-    if "anyOf" in written:
-        written["anyOf"] = [in_dialect(member, dialect) for member in written["anyOf"]]
-    if "properties" in written:
-        written["properties"] = {name: in_dialect(part, dialect) for name, part in written["properties"].items()}
+    written = through(schema, partial(in_dialect, dialect=dialect))
     if "enum" in written:
         return _chosen(written, dialect)
     match written.get("type"):
         case "array":
-            written["items"] = in_dialect(written["items"], dialect)
             return _list(written, dialect)
         case "string":
             return _text(written, dialect)

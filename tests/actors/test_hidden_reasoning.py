@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openai_server import answers, served
 
 from moot.actors.early_stop import REPETITION, EarlyStop, watched
 from moot.actors.intrinsic import intrinsic_of
-from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.hidden_reasoning import Said, told_apart
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
@@ -190,11 +188,3 @@ async def test_a_stream_that_repeats_itself_is_stopped() -> None:
     assert len(reply.text) < 600
     thinking = await _watched([*[{"reasoning": "It is so. "}] * 200, {"content": "Yes"}])
     assert (thinking.finish_reason, thinking.text) == ("stop", "Yes")
-
-
-async def test_a_server_without_a_parser_for_reasoning() -> None:
-    """As vLLM does: the schema-held reply comes as `reasoning_content`, `content` is null."""
-    reply = {"choices": [{"message": {"content": None, "reasoning_content": JSON}, "finish_reason": "stop"}]}
-    async with served(lambda url: CompatibleModel(url, "m"), answers(200, reply)) as model:
-        found = await model.complete((Message("user", "?"),), Decoding(), step_key="s")
-    assert (found.text, found.from_reasoning, found.reasoning) == (JSON, True, "")

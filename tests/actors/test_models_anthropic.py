@@ -16,7 +16,6 @@ from moot.actors.models.interface import Model, ModelError, RateHeaders
 from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.models.schema_dialects import json_schema
-from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import Position
 
@@ -114,13 +113,6 @@ async def test_models_that_take_none_get_the_version_of_the_sdk() -> None:
     assert listener.requests[0].headers["anthropic-version"] > "2023-06-01"
 
 
-def test_capabilities() -> None:
-    late, early = make("http://h/v1").capabilities, make("http://h/v1", EARLY).capabilities
-    assert (late.max_temperature, early.max_temperature) == (None, 1.0)
-    assert late.structured_output == early.structured_output == "yes"
-    assert (late.max_alternatives, late.images, late.seeds, late.simulated) == (0, True, False, False)
-
-
 async def test_a_schema_is_sent_as_the_output_format() -> None:
     listener = Listener()
     async with served(make, listener.answer) as model:
@@ -128,15 +120,6 @@ async def test_a_schema_is_sent_as_the_output_format() -> None:
     expected = {"format": {"type": "json_schema", "schema": json_schema(Position)}}
     assert listener.bodies[0]["output_config"] == expected
     assert list(listener.bodies[0]["output_config"]["format"]["schema"]["properties"]) == list(Position.model_fields)
-
-
-async def test_images_go_before_the_text() -> None:
-    listener = Listener()
-    message = Message("user", "what?", (Image("image/png", b"\x00\x01"),))
-    async with served(make, listener.answer) as model:
-        await model.complete([message], DECODING, step_key="c/1/a")
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAE="}}
-    assert listener.bodies[0]["messages"] == [{"role": "user", "content": [image, {"type": "text", "text": "what?"}]}]
 
 
 @pytest.mark.parametrize(
@@ -186,13 +169,6 @@ async def test_waits_and_limits_of_a_refusal(status: int, kind: str) -> None:
     assert caught.kind == kind
     assert caught.retry_after_s == (None if status == 400 else 3.0)
     assert caught.limits == RateHeaders(requests_left=0, requests_limit=50)
-
-
-async def test_limits_of_a_reply() -> None:
-    headers = {"anthropic-ratelimit-tokens-limit": "9000", "anthropic-ratelimit-tokens-remaining": "8000"}
-    async with served(make, answers(200, said(), headers)) as model:
-        reply = await model.complete(MESSAGES, DECODING, step_key="c/1/a")
-    assert reply.limits == RateHeaders(tokens_left=8000, tokens_limit=9000)
 
 
 @pytest.mark.parametrize(

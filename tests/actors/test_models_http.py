@@ -9,7 +9,6 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import unused_port
 from openai_server import (
     BACKENDS,
     DECODING,
@@ -26,7 +25,7 @@ from openai_server import (
 from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel
-from moot.actors.models.interface import Model, ModelError
+from moot.actors.models.interface import ModelError
 from moot.actors.models.probe import probe
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.models.trial import Trial
@@ -146,17 +145,6 @@ async def test_lone_surrogate_is_a_failed_request(make: MakeModel) -> None:
     assert caught.value.kind == "request"
 
 
-def test_one_model_in_two_loops(make: MakeModel) -> None:
-    model: list[Model] = []
-
-    async def call() -> str:
-        async with served(make, answers(200, completion())) as served_model:
-            model.append(served_model)
-            return (await served_model.complete(MESSAGES, DECODING, step_key="c")).text
-
-    assert [asyncio.run(call()), asyncio.run(call())] == ["No.", "No."]
-
-
 # check() of the compatible client, and the probe of both
 
 
@@ -175,15 +163,6 @@ async def test_check_refuses(status: int, said: str) -> None:
             await model.check()
     assert KEY not in str(caught.value)
     assert "/v1/models" in str(caught.value)
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
-async def test_check_names_the_url_that_is_not_reachable(host: str) -> None:
-    url = f"http://{host}:{unused_port()}/v1"
-    model = compatible(url)
-    with pytest.raises(ModelUnavailable, match=f"{url}/models"):
-        await model.check()
-    await model.close()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from moot.actors.models.trial import OnlyOverResponses, Trial
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import fingerprint, sent_decoding
 from moot.protocols.case import Image
-from moot.protocols.errors import ConfigError, ModelUnavailable
+from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding, Message, Usage
 from moot.protocols.replies import Position
 
@@ -101,12 +101,6 @@ def test_reasoning_and_commentary_are_kept_apart_from_the_reply() -> None:
     assert reply.tokens is not None
     assert reply.tokens.tokens == ["Y", "es"]
     np.testing.assert_allclose(reply.tokens.alt_logprob, [[-0.5, -2.0]] * 2)
-
-
-def test_log_probabilities_that_were_not_asked_for_or_not_given() -> None:
-    assert read(response(said("Yes", logprobs="of no form")), Decoding()).tokens is None
-    assert read(response(said("Yes", logprobs=[]))).tokens is None
-    assert read(response(said("Yes"))).tokens is None
 
 
 @pytest.mark.parametrize(
@@ -281,19 +275,3 @@ async def test_a_server_that_knows_no_include_gives_no_log_probabilities() -> No
     async with served(over, handler) as model:
         found, given = await probe(model, Trial(ASKED, 5.0, needs_logprobs=True))
     assert (found.alternatives, given) == (0, False)
-
-
-@pytest.mark.usefixtures("_key", "certificates_read_once")
-async def test_a_gateway_without_the_api_is_asked_once() -> None:
-    calls = 0
-
-    async def handler(request: web.Request) -> web.Response:
-        nonlocal calls
-        calls += 1
-        return web.json_response({"error": {"message": "no route to v1/responses"}}, status=404)
-
-    async with served(over, handler) as model:
-        with pytest.raises(ModelUnavailable, match="no route") as caught:
-            await probe(model, Trial(Decoding(), 5.0))
-    assert calls == 1
-    assert not isinstance(caught.value, OnlyOverResponses)

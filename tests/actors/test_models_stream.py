@@ -194,17 +194,6 @@ async def test_a_stream_with_something_wrong(
     assert KEY not in str(failed)
 
 
-async def test_a_connection_that_breaks_in_the_stream(make: MakeModel) -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    first = said("No")
-    async with served_raw(make, head + b"%x\r\n%b\r\n" % (len(first), first)) as model:
-        pieces: list[StreamPiece] = []
-        with pytest.raises(ModelError) as caught:
-            await read(model, into=pieces)
-    assert (caught.value.kind, caught.value.may_be_billed) == ("connection", True)
-    assert [piece.text for piece in pieces] == ["No"]
-
-
 # The events themselves
 
 

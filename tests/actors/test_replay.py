@@ -18,11 +18,9 @@ from openai_server import ScriptedServer, simulated_server
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelError
 from moot.actors.models.replay import ReplayModel
-from moot.actors.models.resolve import ModelBinding, make_model
 from moot.actors.models.retry import call_with_retries
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol
 from moot.protocols.templates import Templates
@@ -232,22 +230,3 @@ async def test_a_recorded_failure_is_not_tried_again(tmp_path: Path) -> None:
         )
     assert (raised.value.kind, raised.value.message) == ("server", row["error"])
     assert not waits
-
-
-def test_names_of_replays(tmp_path: Path) -> None:
-    for name, said in (("replay/", "names no run"), (f"replay/{tmp_path}", r"no run in .*\(no run.yaml\)")):
-        with pytest.raises(ConfigError, match=said):
-            make_model(ModelBinding(model=name), seed=0, answer_key=None)
-
-
-async def test_check_reads_the_record(tmp_path: Path) -> None:
-    (tmp_path / "run.yaml").write_text("simulated: true\nsave_tokens: chosen\n")
-    model = make_model(ModelBinding(model=f"replay/{tmp_path}"), seed=0, answer_key=None)
-    assert (model.capabilities.simulated, model.capabilities.max_alternatives) == (True, 0)
-    await model.check()
-    (tmp_path / "parts").mkdir()
-    (tmp_path / "turns").mkdir()
-    (tmp_path / "turns" / "x.parquet").write_bytes(b"no Parquet")
-    (tmp_path / "parts" / "x.json").write_text('{"tables": {"turns": "turns/x.parquet"}, "covers": []}')
-    with pytest.raises(ModelUnavailable, match="cannot be read"):
-        await model.check()

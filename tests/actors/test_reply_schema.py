@@ -191,14 +191,6 @@ def test_decisive_fields_come_first_where_texts_are_not_bounded(dialect: Dialect
     assert list(body(reply_schema(Position, dialect))["properties"]) == ["answer", "reasoning", "confidence"]
 
 
-class Own(BaseModel):
-    """A user's reply without any bound."""
-
-    answer: str
-    notes: list[str]
-    worth: float
-
-
 @pytest.mark.parametrize("dialect", [None, *DIALECTS])
 @pytest.mark.parametrize(
     ("reply", "order"),
@@ -213,13 +205,6 @@ def test_what_the_source_wants_written_first_comes_first_everywhere(
 ) -> None:
     body = json.loads(reply_schema(reply, dialect, ("Yes", "No") if reply is not Score else None).body)
     assert list(body["properties"]) == body["required"] == order
-
-
-def test_a_reply_of_a_users_own_is_bounded_and_fits() -> None:
-    found = body(reply_schema(Own, "vllm", ("Yes", "No"), 150))
-    assert longest_reply(found) <= 150 * CHARACTERS_PER_TOKEN
-    assert found["properties"]["answer"]["enum"] == ["Yes", "No"]
-    assert "enum" not in body(reply_schema(Own, "llama.cpp"))["properties"]["worth"]
 
 
 class Listed(BaseModel):

@@ -21,7 +21,7 @@ from moot.actors.encoders.interface import Rows
 from moot.actors.retrieval import build
 from moot.actors.retrieval.build import build_library
 from moot.actors.retrieval.library import LibraryChunk, StoredLibrary
-from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable, RecordError, RunFolderBusy
+from moot.protocols.errors import ConfigError, EncoderFailed, RecordError, RunFolderBusy
 
 NAME = "counting"
 TEXTS = [f"fact number {place}" for place in range(23)]
@@ -88,19 +88,6 @@ async def test_what_is_built_is_not_embedded_again_nor_a_text_twice(tmp_path: Pa
     again = Counting()
     await build_library(tmp_path, chunks_of_texts(texts), again)
     assert again.asked == []
-
-
-async def test_a_build_that_fails_says_how_far_it_came_and_goes_on(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailable, match="10 of 23"):
-        await build_library(tmp_path, chunks_of_texts(TEXTS), Counting(fails_after=10))
-    with pytest.raises(ConfigError, match="10 of 23"):
-        StoredLibrary(tmp_path, NAME)
-    with pytest.raises(ModelUnavailable, match="8 numbers"):
-        await build_library(tmp_path, chunks_of_texts(TEXTS), Counting(dimension=8))
-    rest = Counting()
-    await build_library(tmp_path, chunks_of_texts(TEXTS), rest)
-    assert rest.asked == TEXTS[10:]
-    assert len(StoredLibrary(tmp_path, NAME)) == 23
 
 
 @pytest.fixture(scope="module")

@@ -70,16 +70,6 @@ def test_rows_that_single_precision_cannot_tell_apart_come_in_their_true_order()
     assert (places[0].tolist(), scores[0].tolist()) == plainly(vectors, query[0], 10)
 
 
-def test_what_is_found_does_not_hang_on_the_batch() -> None:
-    vectors, queries = made_rows(9000, 33, 4), made_rows(300, 33, 5)
-    together = nearest(vectors, queries, 7)
-    for number in (0, 17, 299):
-        for some in (slice(number, number + 1), slice(max(0, number - 3), number + 1)):
-            alone = nearest(vectors, queries[some], 7)
-            assert alone[0][-1].tolist() == together[0][number].tolist()
-            assert alone[1][-1].tolist() == together[1][number].tolist()
-
-
 async def test_queries_that_come_while_one_is_searched_leave_together(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, queries = made_rows(50, 8, 6), made_rows(20, 8, 7)
     sizes: list[int] = []

@@ -19,7 +19,7 @@ from moot.actors.models.probe import probe
 from moot.actors.models.trial import AskedReply, Trial
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import fingerprint, held_schema, sent_decoding
-from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
+from moot.protocols.errors import CapabilityMissing, ConfigError
 from moot.protocols.messages import Ask, Decoding
 from moot.protocols.replies import Position, Score, reply_path
 
@@ -106,17 +106,6 @@ async def test_a_chat_template_without_a_system_role(status: int) -> None:
     assert (profile.folds_system, profile.schemas) == (True, "portable")
     (message,) = seen[-1]["messages"]
     assert "one word" in message["content"]
-
-
-async def test_a_request_that_is_quoted_in_an_error_names_no_system_message() -> None:
-    quoted = "[{'type': 'missing', 'input': {'messages': [{'role': 'system', 'content': 'x'}]}}]"
-    with pytest.raises(ModelUnavailable, match="missing"):
-        await tried(lambda body: refusal(quoted), Trial(DECODING, 5.0))
-
-
-async def test_what_is_no_matter_of_schemas_ends_the_trial() -> None:
-    with pytest.raises(ModelUnavailable, match="context length"):
-        await tried(lambda body: refusal("maximum context length exceeded"), Trial(DECODING, 5.0, REPLIES))
 
 
 async def test_of_two_settings_that_exclude_each_other_the_written_one_stays() -> None:
@@ -213,14 +202,6 @@ async def test_a_server_that_takes_few_values_of_an_enum_is_sent_no_labels() -> 
     profile, _, _, logs = await tried(answer, Trial(DECODING, 5.0, asked), "vllm")
     assert profile == ModelProfile(schemas="vllm", server="vllm", listed_labels=False)
     assert not logs
-
-
-async def test_a_server_that_takes_no_enum_at_all_holds_what_has_none() -> None:
-    answer = refusing(lambda body: "enum" in str(schema_of(body)), "schema: enum is not supported")
-    asked = (AskedReply(Position, LABELS, 300), AskedReply(Score, None, 300))
-    profile, _, _, _ = await tried(answer, Trial(DECODING, 5.0, asked), "vllm")
-    assert profile.way(POSITION) == ("vllm", False)
-    assert profile.way(SCORE)[0] == "free"  # its support is one of three words
 
 
 ALL: dict[str, Any] = {"seed": 7, "stop": ("END",), "repetition_penalty": 1.1, "reasoning_effort": "low"}

@@ -44,14 +44,6 @@ async def test_a_bound_of_the_alternatives_is_kept_to_and_the_schemas_stay() -> 
         await tried(answer, Trial(ASKS, 5.0, REPLIES, needs_logprobs=True, written=frozenset({"top_logprobs"})))
 
 
-async def test_a_server_that_says_too_many_and_not_how_many_gives_one() -> None:
-    def answer(body: Body) -> tuple[int, Any]:
-        return refusal("top_logprobs is too large") if body.get("top_logprobs", 0) > 1 else with_logprobs(body)
-
-    profile, given, _, _ = await tried(answer, WANTED)
-    assert (profile.alternatives, given) == (1, True)
-
-
 def either(body: Body) -> tuple[int, Any]:
     """Log-probabilities or a schema."""
     if body.get("logprobs") and schema_of(body):
@@ -165,11 +157,6 @@ async def test_the_stage_is_never_read_from_hidden_reasoning(
 
     profile, _, _, _ = await tried(answer, Trial(ASKS, 5.0, REPLIES[:1], needs_logprobs=True))
     assert (profile.schemas, profile.held_logprobs) == ("portable", stage)
-
-
-async def test_a_server_that_tells_nothing_beside_a_free_reply_stays_unknown() -> None:
-    profile, _, _, _ = await tried(lambda body: (200, completion("Yes", logprobs=LOGPROBS)), WANTED)
-    assert (profile.schemas, profile.held_logprobs) == ("free", "unknown")
 
 
 @pytest.mark.parametrize(("masked", "stage"), [(True, "masked"), (False, None)])

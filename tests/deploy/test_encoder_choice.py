@@ -56,10 +56,6 @@ def test_the_best_is_taken_where_d_compares_what_real_models_wrote(
         assert (gate["tau_d"], gate["tau_d_encoder"], found.d_untested) == (TAU_D[encoder], encoder, False)
 
 
-def test_without_the_weights_it_is_the_n_grams(tmp_path: Path) -> None:
-    assert prepared(tmp_path, model=REAL).config.encoder == DEFAULT_ENCODER
-
-
 def recorded(folder: Path, encoder: str) -> None:
     """Rewrite whose embeddings a finished run says it has compared."""
     file = folder / "run.yaml"

@@ -149,7 +149,7 @@ def test_a_gate_that_does_not_test_d_says_so_once_the_encoder_is_found_good(tmp_
 
 def test_a_dry_run_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("moot.deploy.cli.run.configure_terminal", lambda level: None)
+    monkeypatch.setattr("moot.actors.log.configure_terminal", lambda level: None)
     with capture_logs() as logs:
         assert execute(None, {"encoder": "openai/x", "limit": 1}, dry_run=True) == 0
     assert [NO_D in entry["event"] for entry in logs] == [True]
