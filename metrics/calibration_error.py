@@ -1,4 +1,8 @@
-"""Brier scores and expected calibration error, and what a perfect forecaster is found to have."""
+"""Brier scores and expected calibration error, and what a perfect forecaster is found to have.
+
+Functions raise ValueError for shapes that do not fit, a confidence or level outside its range, an outcome that is
+neither true, false nor unknown, a number that is no label's, fewer than one bin or replicate, and an unknown binning.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +25,6 @@ def brier_multiclass(p: npt.ArrayLike, truth_index: npt.ArrayLike | Sequence[int
         `(...)`, in [0, 2]: 0 for all mass on the truth, 2 for all on one wrong label, `1 - 1/k` for the uniform
         distribution. Proper, and finite where the truth has no mass. NaN where p is no distribution or the truth is
         unknown.
-
-    Raises:
-        ValueError: for shapes that do not broadcast, or a number that is no label's.
 
     Source: Brier, "Verification of forecasts expressed in terms of probability", 1950.
 
@@ -53,10 +54,6 @@ def brier_stated(confidence: npt.ArrayLike, correct: npt.ArrayLike | Sequence[bo
     Returns:
         `(...)`, in [0, 1]; NaN where either is unknown.
 
-    Raises:
-        ValueError: for shapes that do not broadcast, a confidence outside [0, 1], or an outcome that is neither true,
-            false nor unknown.
-
     Source: Brier, "Verification of forecasts expressed in terms of probability", 1950, for one event.
 
     >>> brier_stated([0.75, 0.25], [True, True]).tolist()
@@ -79,9 +76,6 @@ def brier_top_label(p: npt.ArrayLike, correct: npt.ArrayLike | Sequence[bool | N
 
     Returns:
         `(...)`, in [0, 1]; NaN where p is no distribution or the outcome is unknown.
-
-    Raises:
-        ValueError: for shapes that do not broadcast, or an outcome that is neither true, false nor unknown.
 
     >>> brier_top_label([0.75, 0.25], [True, False]).tolist()
     [0.0625, 0.5625]
@@ -151,10 +145,6 @@ def expected_calibration_error(
         A difference of probabilities in [0, 1]. Cases with something unknown are left out; NaN when none is left. It is
         biased upwards, the more so the fewer cases a bin has: read it beside `calibration_null_band`.
 
-    Raises:
-        ValueError: if the inputs are not two vectors of one length, a confidence is outside [0, 1], an outcome is
-            neither true, false nor unknown, `bins` is below 1, or `binning` is unknown.
-
     Source: Naeini, Cooper and Hauskrecht, AAAI 2015; Nguyen and O'Connor, EMNLP 2015, for equal-frequency bins.
 
     >>> expected_calibration_error([0.75, 0.75, 0.5, 0.5], [True, True, True, False], bins=2)
@@ -178,9 +168,6 @@ def reliability_bins(
 
     Args:
         confidence, correct, bins, binning: as for `expected_calibration_error`.
-
-    Raises:
-        ValueError: as `expected_calibration_error`.
 
     >>> [(each.n, each.confidence, each.accuracy) for each in reliability_bins([0.25, 0.25, 1.0], [0, 1, 1], bins=2)]
     [(2, 0.25, 0.5), (1, 1.0, 1.0)]
@@ -214,10 +201,6 @@ def calibration_null_band(
         replicates: how many draws, at least 1.
         level: share of the replicates inside the band, in (0, 1).
         seed: of the draws.
-
-    Raises:
-        ValueError: if `confidence` is not a vector of numbers in [0, 1], `bins` or `replicates` is below 1, the level
-            is outside (0, 1), or `binning` is unknown.
 
     Source: Brocker and Smith, "Increasing the reliability of reliability diagrams", 2007 (consistency resampling).
 

@@ -1,7 +1,8 @@
 """How well each of many features tells a flag's two classes apart, each pair on the rows that have both.
 
-Throughout, x is `(n, F)`, flags is `(n, T)` of 0 and 1 (a vector is one column), NaN where unknown; results are
-`(F, T)`, and NaN where one of the classes is empty on the rows that have both.
+Throughout, x is `(n, F)`, flags is `(n, T)` of 0 and 1 (a vector is one column), NaN where unknown; results are `(F,
+T)`, and NaN where one of the classes is empty on the rows that have both. Functions raise ValueError where the numbers
+of rows differ, or a flag is neither 0, 1 nor NaN.
 """
 
 import numpy as np
@@ -17,9 +18,6 @@ def auroc_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
 
     The probability that a random flagged row has the higher x than a random unflagged one, ties counting one half;
     from the rank sum of the flagged rows, `(R - P (P + 1) / 2) / (P N)`.
-
-    Raises:
-        ValueError: if the numbers of rows differ, or a flag is neither 0, 1 nor NaN.
 
     Source: Hanley and McNeil, Radiology 1982.
 
@@ -54,9 +52,6 @@ def point_biserial_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
 
     NaN also where x does not vary, is infinite, or fewer than three rows have both.
 
-    Raises:
-        ValueError: if the numbers of rows differ, or a flag is neither 0, 1 nor NaN.
-
     >>> point_biserial_matrix([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1]).round(4).tolist()
     [[0.8944]]
     """
@@ -71,9 +66,6 @@ def within_groups_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, groups: npt.Arra
     Args:
         x, flags: see the head of this file.
         groups: `(n,)`, of any sortable type.
-
-    Raises:
-        ValueError: if the numbers of rows differ, or a flag is neither 0, 1 nor NaN.
 
     >>> within_groups_auroc([1.0, 2.0, 8.0, 7.0], [0, 1, 0, 1], [0, 0, 1, 1]).tolist()
     [[0.5]]
@@ -93,11 +85,7 @@ def within_groups_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, groups: npt.Arra
 
 
 def checked_flags(x: npt.ArrayLike, flags: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both as float64 columns.
-
-    Raises:
-        ValueError: if the numbers of rows differ, or a flag is neither 0, 1 nor NaN.
-    """
+    """Both as float64 columns."""
     features, targets = as_pair(x, flags)
     if not np.isin(targets[~np.isnan(targets)], (0.0, 1.0)).all():
         raise ValueError("a flag is 0, 1 or unknown")

@@ -1,7 +1,9 @@
 """Bootstrap of associations when whole clusters are drawn: the statistic of every resample, and intervals from them.
 
 A cluster is what was sampled (a case, an essay); its replies are not independent of each other. Every resample is
-ranked anew. For another statistic, given as a function, see `metrics.bootstrap.cluster_bootstrap`.
+ranked anew. For another statistic, given as a function, see `metrics.bootstrap.cluster_bootstrap`. Functions raise
+ValueError for shapes that do not fit, no rows, fewer than one resample, a flag that is neither 0, 1 nor NaN, and a
+level outside (0, 1).
 """
 
 from collections.abc import Iterator
@@ -35,9 +37,6 @@ def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> W
     Returns:
         `(resamples, n)`, whole numbers from 0; rows of one cluster have the same.
 
-    Raises:
-        ValueError: for no rows, or `resamples` below 1.
-
     Source: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8.
 
     >>> weights = cluster_weights(["a", "a", "b"], 4)
@@ -70,9 +69,6 @@ def resampled_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, resamples: in
     Returns:
         `(resamples, K)`.
 
-    Raises:
-        ValueError: for shapes that do not fit, no rows, or `resamples` below 1.
-
     >>> resampled_sums([[1.0], [2.0], [4.0]], ["a", "a", "b"], 4)[:, 0].tolist()
     [8.0, 7.0, 6.0, 6.0]
     """
@@ -104,9 +100,6 @@ def resampled_spearman(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> 
 
     Returns:
         `(resamples, F, T)`, each exactly the rho of the drawn rows; NaN where it is undefined in a resample.
-
-    Raises:
-        ValueError: for shapes that do not fit.
     """
     features, targets = as_pair(x, y)
     found = np.full((len(weights), features.shape[1], targets.shape[1]), np.nan)
@@ -135,9 +128,6 @@ def resampled_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, weights: Weights) ->
 
     Returns:
         `(resamples, F, T)`, in [0, 1]; NaN where a resample lacks one of the classes.
-
-    Raises:
-        ValueError: for shapes that do not fit, or a flag that is neither 0, 1 nor NaN.
     """
     features, targets = checked_flags(x, flags)
     found = np.full((len(weights), features.shape[1], targets.shape[1]), np.nan)
@@ -165,9 +155,6 @@ def resampled_pearson(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> F
 
     Returns:
         `(resamples,)`, in [-1, 1]; NaN where one of the two does not vary in a resample.
-
-    Raises:
-        ValueError: for shapes that do not fit, or an unknown value.
 
     >>> drawn = np.array([[1, 1, 1], [0, 2, 1]], np.int32)
     >>> resampled_pearson([1.0, 2.0, 4.0], [2.0, 4.0, 8.0], drawn).round(9).tolist()
@@ -208,9 +195,6 @@ def interval_from(
         Its ends, each `(...)`; NaN where fewer than half of the resamples have a value, where they do not vary (perfect
         separation leaves the bootstrap nothing to go by), or where nothing was observed.
 
-    Raises:
-        ValueError: if the shapes do not fit, or the level is outside (0, 1).
-
     Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 12.6, with the delta method.
 
     >>> low, high = interval_from([0.4, 0.5, 0.6], 0.5)
@@ -246,9 +230,6 @@ def p_value_from(resamples: npt.ArrayLike, observed: npt.ArrayLike) -> Floats:
 
     Returns:
         `(...)`, in [0, 1]; NaN where `interval_from` gives no interval.
-
-    Raises:
-        ValueError: if the shapes do not fit.
 
     >>> float(p_value_from([-0.1, 0.0, 0.1], 0.0))
     1.0

@@ -1,7 +1,8 @@
-"""Rank correlations of many features with many targets, each pair on the rows that have both.
+"""Correlations of many features with many targets, each pair on the rows that have both.
 
-Throughout, x is `(n, F)` and y is `(n, T)` (a vector is one column), NaN where unknown; results are `(F, T)`, in
-[-1, 1], and NaN where nothing can be said: fewer than three rows have both, or one of the two does not vary on them.
+Throughout, x is `(n, F)` and y is `(n, T)` (a vector is one column), NaN where unknown; results are `(F, T)`, in [-1,
+1], and NaN where nothing can be said: fewer than three rows have both, or one of the two does not vary on them.
+Functions raise ValueError where the numbers of rows differ.
 """
 
 from dataclasses import dataclass
@@ -41,9 +42,6 @@ def concordance(x: npt.ArrayLike, y: npt.ArrayLike) -> Concordance:
     Args:
         x: `(n, F)`, NaN where unknown.
         y: `(n, T)`, the same.
-
-    Raises:
-        ValueError: if they have different numbers of rows.
 
     Source: Kendall, "Rank Correlation Methods", 1948; Knight, JASA 1966, for many levels (scipy).
 
@@ -120,9 +118,6 @@ def pairwise_n(x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.int64]:
     Returns:
         `(F, T)`, whole numbers.
 
-    Raises:
-        ValueError: if they have different numbers of rows.
-
     >>> pairwise_n([[1.0, np.nan], [2.0, 3.0]], [1.0, 0.0]).tolist()
     [[2], [1]]
     """
@@ -143,9 +138,6 @@ def pearson_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
         `(F, T)`, in [-1, 1]; NaN where fewer than three rows have both, or one of the two does not vary on them or is
         infinite on one of them.
 
-    Raises:
-        ValueError: if they have different numbers of rows.
-
     >>> pearson_matrix([[1.0], [2.0], [4.0]], [[1.0, 1.0], [2.0, 1.0], [4.0, 1.0]]).round(6).tolist()
     [[1.0, nan]]
     """
@@ -159,9 +151,6 @@ def pearson_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
 
 def spearman_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     """Spearman's rho: Pearson's correlation of the ranks, tied values sharing their mean rank.
-
-    Raises:
-        ValueError: if x and y have different numbers of rows.
 
     Source: Spearman, "The proof and measurement of association between two things", 1904.
 
@@ -177,9 +166,6 @@ def spearman_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
 
 def kendall_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     """Kendall's tau-b: concordant less discordant pairs, over the geometric mean of the pairs untied in x and in y.
-
-    Raises:
-        ValueError: if x and y have different numbers of rows.
 
     Source: Kendall, "The treatment of ties in ranking problems", Biometrika 1945.
 
@@ -204,9 +190,6 @@ def partial_spearman(x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike) -> Fl
 
     Returns:
         `(F, T)`; NaN also where x or y has the order of z, or its opposite, or z does not vary.
-
-    Raises:
-        ValueError: if the numbers of rows differ.
 
     Source: Kendall, "Partial rank correlation", Biometrika 1942, for rho.
 
@@ -240,9 +223,6 @@ def within_groups_spearman(x: npt.ArrayLike, y: npt.ArrayLike, groups: npt.Array
     Args:
         x, y: see the head of this file.
         groups: `(n,)`, of any sortable type.
-
-    Raises:
-        ValueError: if the numbers of rows differ.
 
     >>> within_groups_spearman([1, 2, 3, 8, 9, 7], [1, 2, 3, 2, 3, 1], [0, 0, 0, 1, 1, 1]).round(6).tolist()
     [[1.0]]
@@ -328,9 +308,6 @@ def somers_d(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     Returns:
         `(F, T)`, in [-1, 1]: 1 when every pair with different scores is ordered alike. NaN where no two rows that have
         both have different scores.
-
-    Raises:
-        ValueError: if they have different numbers of rows.
 
     Source: Somers, "A new asymmetric measure of association for ordinal variables", 1962.
 

@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import brier_score_loss
 
 from moot.metrics.calibration_error import (
+    brier_multiclass,
+    brier_stated,
+    brier_top_label,
     calibration_null_band,
     expected_calibration_error,
     reliability_bins,
@@ -47,12 +51,6 @@ def test_equal_confidences_are_never_split() -> None:
     assert found == pytest.approx(0.0)
 
 
-def test_all_certain_and_half_right() -> None:
-    for binning in ("equal-frequency", "equal-width"):
-        assert expected_calibration_error([1.0] * 8, [True, False] * 4, binning=binning) == pytest.approx(0.5)
-        assert expected_calibration_error([0.0] * 8, [True, False] * 4, binning=binning) == pytest.approx(0.5)
-
-
 def test_a_planted_miscalibration_is_outside_the_band_and_none_is_inside() -> None:
     confidence = RANDOM.beta(8, 2, 1000)
     band = calibration_null_band(confidence)
@@ -60,15 +58,6 @@ def test_a_planted_miscalibration_is_outside_the_band_and_none_is_inside() -> No
     assert sum(inside) >= 185  # 97.5 % of 200 are 195
     overconfident = expected_calibration_error(confidence, RANDOM.random(1000) < confidence - 0.12)
     assert overconfident > band.high
-
-
-def test_the_printed_difference_of_300_cases_shows_nothing() -> None:
-    """A perfect forecaster of about the printed accuracy, 15 bins: .062 and .094 both lie inside its band."""
-    band = calibration_null_band(np.random.default_rng(1).beta(7, 2, 300), replicates=4000)
-    assert band.mean == pytest.approx(0.068, abs=0.004)
-    assert band.low == pytest.approx(0.043, abs=0.004)
-    assert band.high == pytest.approx(0.097, abs=0.004)
-    assert band.low < 0.062 < 0.094 < band.high
 
 
 def test_the_band_is_that_of_the_error_on_drawn_outcomes() -> None:
@@ -130,3 +119,33 @@ def test_the_band_does_not_depend_on_the_order_of_the_cases() -> None:
     shuffled = np.random.default_rng(4).permutation(confidence)
     for binning in ("equal-frequency", "equal-width"):
         assert calibration_null_band(confidence, binning=binning) == calibration_null_band(shuffled, binning=binning)
+
+
+def test_brier_scores_are_scikit_learns() -> None:
+    p = RANDOM.dirichlet(np.ones(5), size=300)
+    truth = RANDOM.integers(5, size=300)
+    expected = brier_score_loss(truth, p, labels=np.arange(5), scale_by_half=False)
+    assert brier_multiclass(p, truth).mean() == pytest.approx(expected)
+    correct = p.argmax(axis=1) == truth
+    expected = brier_score_loss(correct, p.max(axis=1))
+    assert brier_top_label(p, correct).mean() == pytest.approx(expected)
+
+
+def test_a_stated_confidence_is_taken_as_it_is() -> None:
+    confidence, correct = RANDOM.random(300), RANDOM.random(300) < 0.5
+    assert brier_stated(confidence, correct).mean() == pytest.approx(brier_score_loss(correct, confidence))
+    assert brier_stated(0.25, False) == 0.0625, "not that of 1 - c"
+    assert np.isnan(brier_stated([0.5, math.nan], [None, True])).all()
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        brier_stated(1.5, True)
+
+
+def test_unknown_has_no_brier_score() -> None:
+    assert np.isnan(brier_multiclass([[0.5, 0.5], [0.7, 0.7]], [None, 0])).all()
+    assert np.isnan(brier_top_label([[0.5, 0.5], [0.7, 0.7]], [None, True])).all()
+    assert math.isnan(brier_multiclass([0.5, 0.5], math.nan))
+    for wrong in (2, -1, 0.5):
+        with pytest.raises(ValueError, match="from 0 to 1"):
+            brier_multiclass([0.5, 0.5], wrong)
+    with pytest.raises(ValueError, match="true, false or unknown"):
+        brier_top_label([0.5, 0.5], 0.5)

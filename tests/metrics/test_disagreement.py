@@ -7,25 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.spatial.distance import pdist
+from scipy.special import expit
 
-from moot.metrics.disagreement import semantic_disagreement
+from moot.metrics.disagreement import confidence_misalignment, semantic_disagreement, sigmoid_of_log_probability
 
 embeddings = st.tuples(st.integers(2, 7), st.integers(1, 6)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.floats(-1e3, 1e3).map(lambda x: round(x, 3)))
 )
-
-
-@pytest.mark.parametrize(("n", "d"), [(2, 3), (3, 384), (12, 5)])
-def test_equals_scipy(n: int, d: int) -> None:
-    rows = np.random.default_rng(n).normal(size=(n, d))
-    assert semantic_disagreement(rows) == pytest.approx(float(pdist(rows, "cosine").mean()), abs=1e-12)
-
-
-def test_float32_equals_scipy() -> None:
-    rows = np.random.default_rng(0).normal(size=(5, 64)).astype(np.float32)
-    expected = float(pdist(rows.astype(np.float64), "cosine").mean())
-    assert semantic_disagreement(rows) == pytest.approx(expected, abs=1e-12)
 
 
 @given(embeddings)
@@ -49,25 +37,6 @@ def test_order_and_length_do_not_matter(rows: np.ndarray, data: st.DataObject) -
     assert semantic_disagreement(changed) == pytest.approx(semantic_disagreement(rows), abs=1e-9)
 
 
-def test_known_values() -> None:
-    assert semantic_disagreement([[0.3, 0.4]] * 4) == pytest.approx(0.0, abs=1e-15)
-    assert semantic_disagreement([[1.0], [-1.0]]) == 2.0
-    assert semantic_disagreement([[1.0], [1.0], [-1.0]]) == pytest.approx(4 / 3)
-
-
-def test_a_zero_row_has_cosine_zero_with_every_row() -> None:
-    assert semantic_disagreement([[0.0, 0.0], [1.0, 0.0]]) == 1.0
-    assert semantic_disagreement([[0.0, 0.0], [0.0, 0.0]]) == 1.0
-    assert semantic_disagreement([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]]) == pytest.approx(2 / 3)
-
-
-def test_rounding_does_not_leave_the_range() -> None:
-    rng = np.random.default_rng(0)
-    for row in rng.normal(size=(200, 16)):
-        assert semantic_disagreement([row, row, row]) >= 0.0
-        assert semantic_disagreement([row, -row]) <= 2.0
-
-
 def test_extreme_scales_keep_their_direction() -> None:
     assert semantic_disagreement([[1e300, 1e300], [1e-300, 1e-300]]) == pytest.approx(0.0, abs=1e-12)
 
@@ -83,3 +52,36 @@ def test_unknown_is_nan(rows: np.ndarray) -> None:
 def test_refuses_other_shapes(rows: np.ndarray) -> None:
     with pytest.raises(ValueError, match="shape"):
         semantic_disagreement(rows)
+
+
+maybe = st.one_of(st.none(), st.just(math.nan), st.floats(0.0, 1.0))
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)), min_size=1), st.lists(maybe))
+def test_unknown_agents_change_nothing(pairs: list[tuple[float, float]], stated: list[float | None]) -> None:
+    c = [pair[0] for pair in pairs]
+    p = [pair[1] for pair in pairs]
+    known = confidence_misalignment(c, p)
+    assert 0.0 <= known <= 1.0
+    assert known == pytest.approx(sum(abs(a - b) for a, b in pairs) / len(pairs))
+    assert confidence_misalignment([*stated, *c], [*[None] * len(stated), *p]) == known
+    assert confidence_misalignment([*[None] * len(stated), *p], [*stated, *c]) == known
+
+
+@given(st.floats(1e-300, 1.0))
+def test_sigma_of_log_p(p: float) -> None:
+    assert sigmoid_of_log_probability(p) == pytest.approx(float(expit(math.log(p))), rel=1e-9)
+
+
+def test_what_is_no_probability_is_refused_and_nobody_known_is_nan() -> None:
+    assert math.isnan(confidence_misalignment([0.9, 0.1], [None, math.nan]))
+    with pytest.raises(ValueError, match="2 stated"):
+        confidence_misalignment([0.1, 0.2], [0.1])
+    with pytest.raises(ValueError, match="not in"):
+        confidence_misalignment([90.0], [None])
+
+
+def test_printed_confidence_makes_a_calibrated_agent_look_misaligned() -> None:
+    printed = confidence_misalignment([0.95], [sigmoid_of_log_probability(0.95)])
+    assert printed == pytest.approx(0.463, abs=5e-4)
+    assert confidence_misalignment([0.95], [0.95]) == 0.0

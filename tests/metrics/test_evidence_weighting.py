@@ -29,14 +29,6 @@ def test_the_papers_example() -> None:
         assert evidence_weighted_score(even, weighting) > evidence_weighted_score(uneven, weighting)
 
 
-def test_printed_ties_where_ours_does_not() -> None:
-    steady, shaky = [0.5, 0.5, 0.5], [0.25, 0.5, 0.75]
-    assert evidence_weighted_score(steady, "printed") == evidence_weighted_score(shaky, "printed")
-    assert evidence_weighted_score(steady, "variance-penalised") == 0.5
-    assert evidence_weighted_score(shaky, "variance-penalised") < 0.49
-    assert evidence_weighted_score(shaky, "variance-penalised", lam=0.0) == 0.5
-
-
 @given(vectors)
 def test_printed_is_the_papers_weighted_sum(scores: np.ndarray) -> None:
     weights = np.array([math.exp(-float(np.var(scores))) for _ in scores])
@@ -54,15 +46,6 @@ def test_penalised_never_falls_when_a_score_rises(
     before = evidence_weighted_score(scores, "variance-penalised", lam)
     assert evidence_weighted_score(better, "variance-penalised", lam) >= before - 1e-12
     assert 0.0 <= before <= 1.0
-
-
-def test_a_larger_penalty_would_fall_when_a_score_rises() -> None:
-    def score(scores: list[float], lam: float) -> float:
-        return float(np.mean(scores)) * math.exp(-lam * float(np.var(scores)))
-
-    worse, better = [0.6, *[0.5] * 50], [1.0, *[0.5] * 50]
-    assert score(better, 2.0) > score(worse, 2.0)
-    assert score(better, 6.0) < score(worse, 6.0)
 
 
 @given(tables, unit, st.data())
@@ -99,12 +82,6 @@ def test_missing_scores_are_left_out(weighting: Weighting) -> None:
         assert math.isnan(evidence_weighted_score(nothing, weighting))
 
 
-@pytest.mark.parametrize("lam", [-0.1, 2.001, math.nan])
-def test_refuses_lam(lam: float) -> None:
-    with pytest.raises(ValueError, match="lam"):
-        evidence_weighted_score([0.5], "variance-penalised", lam)
-
-
 def test_refuses_bad_input() -> None:
     for scores in ([0.5, 0.6], [[0.5], [0.6]]):
         with pytest.raises(ValueError, match="R > 1"):
@@ -116,13 +93,6 @@ def test_refuses_bad_input() -> None:
         judge_stability(0.5)
     with pytest.raises(ValueError, match="weighting"):
         evidence_weighted_score([0.5], "mean")  # type: ignore[arg-type]
-
-
-@given(arrays(np.float64, 3, elements=unit))
-def test_stability_of_three_scores_is_at_least_seven_ninths(scores: np.ndarray) -> None:
-    stability = judge_stability(scores)
-    assert 7 / 9 - 1e-12 <= stability <= 1.0
-    assert stability == pytest.approx(1 - float(np.var(scores)))
 
 
 def test_stability() -> None:

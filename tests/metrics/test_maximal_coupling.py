@@ -26,15 +26,6 @@ def maximal_coupling(p: Floats, q: Floats) -> Floats:
     return joint
 
 
-def test_by_hand() -> None:
-    """p = (3/4, 1/4), q = (1/4, 3/4): the joint is 1/4 on the diagonal and 1/2 at (0, 1)."""
-    p, q = [0.75, 0.25], [0.25, 0.75]
-    expected = 2 * 0.25 * math.log(0.25 / (0.75 * 0.25)) + 0.5 * math.log(0.5 / (0.75 * 0.75))
-    assert mutual_information(p, q) == pytest.approx(expected)
-    assert mutual_information(p, q, unit="bit") == pytest.approx(expected / math.log(2))
-    assert normalised_mutual_information(p, q) == pytest.approx(expected / entropy(p))
-
-
 def test_against_the_double_sum_over_the_joint() -> None:
     p, q = np.random.default_rng(4).dirichlet(np.full(8, 0.5), size=(2, 100))
     joint = maximal_coupling(p, q)

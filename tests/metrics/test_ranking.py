@@ -31,12 +31,6 @@ def test_accuracy_is_that_of_scikit_learn() -> None:
         assert accuracy_at_k(rank_of_truth(p, truth), k) == pytest.approx(expected)
 
 
-def test_ties_earn_nothing() -> None:
-    assert rank_of_truth([0.25] * 4, 0) == 4.0
-    assert rank_of_truth([0.4, 0.4, 0.2], [0, 1, 2]).tolist() == [2.0, 2.0, 3.0]
-    assert accuracy_at_k(rank_of_truth([[0.5, 0.5]], [0]), 1) == 0.0
-
-
 def test_what_is_not_listed_is_a_miss() -> None:
     ranks = rank_of_truth([[0.6, 0.4, 0.0]] * 4, [0, 1, 2, None])
     assert ranks.tolist() == [1.0, 2.0, math.inf, math.inf]

@@ -77,26 +77,11 @@ def test_the_four_phases_of_a_long_curve() -> None:
     assert late.mean == pytest.approx(0.6)
 
 
-def test_a_single_low_position_is_not_the_end_of_the_decline() -> None:
-    mean = [0.9] * 5 + [0.8] * 5 + [0.3] + [0.8] * 9 + [0.5] * 10 + [0.7] * 40
-    assert phases(curve(mean))[1].stop - 1 == 22  # the first position whose neighbours are all at 0.5
-
-
 def test_the_smoothing_looks_as_far_ahead_as_back() -> None:
     mean = [0.9] * 20 + [0.5] * 4 + [0.3] + [0.9] * 40
     assert phases(curve(mean))[1].stop - 1 == 22
     mean = [0.9] * 20 + [0.3] + [0.5] * 4 + [0.9] * 40
     assert phases(curve(mean))[1].stop - 1 == 22
-
-
-def test_a_curve_that_only_rises_has_no_decline() -> None:
-    down = phases(curve(np.linspace(0.2, 0.9, 80).tolist()))[1]
-    assert (down.start, down.stop, down.n) == (5, 5, 0)
-    assert math.isnan(down.mean)
-
-
-def test_the_minimum_is_not_sought_beyond_fifty() -> None:
-    assert phases(curve(np.linspace(0.9, 0.1, 200).tolist()))[1].stop <= 50
 
 
 @given(some_replies)
@@ -133,11 +118,3 @@ def test_bands_are_numpys_quantiles(count: int, empty: int) -> None:
     assert found.n[7] == count - 1
     assert set(np.delete(found.n, 7)) == {count}
     assert math.isnan(found.mean[7]) == math.isnan(found.low_10[7]) == (count == 1)
-
-
-def test_bands_of_no_replies_are_unknown() -> None:
-    found = bands(percent_grid(Ragged.from_lists([])))
-    assert np.isnan([found.mean, found.low_10, found.high_90]).all()
-    assert not found.n.any()
-    with pytest.raises(ValueError, match=r"\(R, 101\)"):
-        bands(np.zeros((3, 100)))
