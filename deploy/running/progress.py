@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
-from rich.text import Text
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
-from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.progress import Counts
 from moot.deploy.reading.text import cases
 from moot.deploy.running.listener import Listener
 
@@ -93,47 +92,43 @@ def duration(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-class Indexing:
-    """Says on stderr how far the library is, now and then; nothing where that takes no time.
-
-    Args:
-        say: takes a line.
-        every_s: seconds between two lines, and before the first.
-    """
-
-    def __init__(self, say: Callable[[str], object], every_s: float = LINE_EVERY_S) -> None:
-        self._say, self._every_s = say, every_s
-        self._last = time.monotonic()
-        self._said = False
-
-    def told(self, done: int, total: int) -> None:
-        """So many chunks of how many are embedded."""
-        if time.monotonic() - self._last >= self._every_s or (self._said and done == total):
-            self._last, self._said = time.monotonic(), True
-            self._say(f"embedding the documents: {done:,} of {total:,} chunks")
-
-
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else _UNKNOWN
 
 
-class LineListener(Listener):
-    """One line every few seconds, and one at the end."""
+class _Progress(Listener):
+    """What a bar and lines have in common: the pace, and how far the library is, now and then."""
 
-    def __init__(self, every_s: float = LINE_EVERY_S, *, gated: bool = True) -> None:
-        self._every_s, self._gated = every_s, gated
+    def __init__(self, say: Callable[[str], object], every_s: float, *, gated: bool) -> None:
+        self._say, self._every_s, self._gated = say, every_s, gated
         self._last = time.monotonic()
-        self._indexing = Indexing(self._say, every_s)
-        self._latest: Counts | None = None
+        self._told_of_library = False
         self._pace = Pace(None, 0)
 
     def indexed(self, done: int, total: int) -> None:
-        """See `Listener.indexed`."""
-        self._indexing.told(done, total)
+        """See `Listener.indexed`; nothing is said where that takes no time."""
+        if time.monotonic() - self._last >= self._every_s or (self._told_of_library and done == total):
+            self._last, self._told_of_library = time.monotonic(), True
+            self._say(f"embedding the documents: {done:,} of {total:,} chunks")
 
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""
         self._pace = Pace(total, done)
+
+    def _left(self) -> str:
+        return f"left {duration(self._pace.left_s())}"
+
+
+class LineListener(_Progress):
+    """One line every few seconds, and one at the end."""
+
+    def __init__(self, every_s: float = LINE_EVERY_S, *, gated: bool = True) -> None:
+        super().__init__(lambda line: print(line, file=sys.stderr, flush=True), every_s, gated=gated)
+        self._latest: Counts | None = None
+
+    def began(self, total: int | None, done: int) -> None:
+        """See `Listener.began`."""
+        super().began(total, done)
         there = f", {done:,} of them done" if done else ""
         self._say(f"{f'{_UNKNOWN} cases' if total is None else cases(total)}{there}")
 
@@ -142,36 +137,19 @@ class LineListener(Listener):
         self._latest = counts
         self._pace.saw(counts.finished + counts.failed)
         if time.monotonic() - self._last >= self._every_s:
-            self._line(counts)
+            self.ended()
 
     def ended(self) -> None:
         """See `Listener.ended`."""
-        if self._latest is not None:
-            self._line(self._latest)
-
-    def _line(self, counts: Counts) -> None:
+        if (counts := self._latest) is None:
+            return
         self._last = time.monotonic()
-        done, total = counts.finished + counts.failed, self._pace.total
-        of = "" if total is None else f"/{total:,}"
+        of = "" if self._pace.total is None else f"/{self._pace.total:,}"
         shown = figures(counts, gated=self._gated)
-        self._say(f"{done:,}{of} cases | {shown} | left {duration(self._pace.left_s())}")
-
-    def _say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+        self._say(f"{counts.finished + counts.failed:,}{of} cases | {shown} | {self._left()}")
 
 
-class _LeftColumn(ProgressColumn):
-    """Time left at the pace of this session."""
-
-    max_refresh = 0.5
-    pace = Pace(None, 0)
-
-    def render(self, task: Task) -> Text:
-        """The cell."""
-        return Text(f"left {duration(self.pace.left_s())}", style="cyan")
-
-
-class BarListener(Listener):
+class BarListener(_Progress):
     """A bar with the running figures.
 
     Args:
@@ -180,39 +158,31 @@ class BarListener(Listener):
     """
 
     def __init__(self, console: Console, *, gated: bool = True) -> None:
-        self._gated = gated
-        self._left = _LeftColumn()
+        super().__init__(console.print, LINE_EVERY_S, gated=gated)
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.completed:.0f}/{task.fields[total_text]}"),
             BarColumn(bar_width=24),
             TextColumn("{task.fields[figures]}"),
-            self._left,
+            TextColumn("{task.fields[left]}", style="cyan"),
             console=console,
         )
         self._task: TaskID | None = None
-        self._indexing = Indexing(console.print)
-
-    def indexed(self, done: int, total: int) -> None:
-        """See `Listener.indexed`."""
-        self._indexing.told(done, total)
 
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""
-        self._left.pace = Pace(total, done)
-        text = "?" if total is None else f"{total:,}"
-        self._task = self._bar.add_task("", total=total, completed=done, total_text=text, figures="starting")
+        super().began(total, done)
+        shown = {"total_text": "?" if total is None else f"{total:,}", "figures": "starting", "left": self._left()}
+        self._task = self._bar.add_task("", total=total, completed=done, **shown)
         self._bar.start()
 
     def counts(self, counts: Counts) -> None:
         """See `Listener.counts`."""
         if self._task is not None:
             done = counts.finished + counts.failed
-            self._left.pace.saw(done)
-            self._bar.update(self._task, completed=done, figures=figures(counts, gated=self._gated))
-
-    def events(self, events: Sequence[StreamedEvent]) -> None:
-        """See `Listener.events`."""
+            self._pace.saw(done)
+            shown = figures(counts, gated=self._gated)
+            self._bar.update(self._task, completed=done, figures=shown, left=self._left())
 
     def ended(self) -> None:
         """See `Listener.ended`."""

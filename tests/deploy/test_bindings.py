@@ -80,10 +80,6 @@ class TestJudgesApart:
         told = said(Apart(), tmp_path, **roles)
         assert [(entry["models"], entry["log_level"]) for entry in told] == ([(both, "warning")] if both else [])
 
-    def test_the_same_model_on_another_server_is_another_one(self, tmp_path: Path) -> None:
-        judge = {"model": "openai/a", "base_url": "http://127.0.0.1:9/v1"}
-        assert said(Apart(), tmp_path, agent=[{"model": "openai/a"}], judge=[judge]) == []
-
     def test_a_protocol_that_does_not_ask_for_it_is_left_alone(self, tmp_path: Path) -> None:
         assert said(Silent(), tmp_path, agent=[{"model": "openai/a"}], judge=[{"model": "openai/a"}]) == []
 

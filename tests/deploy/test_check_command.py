@@ -87,15 +87,6 @@ def test_a_preset_is_taken_as_a_run_takes_it(command: Command, debate: Debate) -
     assert (code, "selene" in err) == (2, True)
 
 
-def test_a_judge_that_states_no_confidence_leaves_it_unknown(command: Command, debate: Debate) -> None:
-    debate.judge = lambda step, user: ruling(0, None)
-    code, out, _ = command("check", CLAIM, "--docs", "notes.txt", *debate.flags, "--out", "kept")
-    assert (code, out.splitlines()[0]) == (5, "hallucinated, confidence unknown")
-    found = read_checked("kept")
-    assert found is not None
-    assert (found.confidence, found.p_hallucinated, found.source) == (None, None, "judges")
-
-
 @pytest.mark.parametrize("width", [80, 40])
 def test_it_fits_a_terminal_and_names_every_place(
     command: Command, debate: Debate, printed: Callable[..., str], width: int
@@ -184,14 +175,6 @@ def test_the_records_beside_the_documents_of_a_folder_change_nothing(command: Co
     arguments = (CLAIM, "--docs", ".", *debate.flags)
     assert command("check", *arguments)[1] == command("check", *arguments)[1]
     assert len(list(Path("runs").iterdir())) == 1
-
-
-def test_other_judges_make_it_another_check(command: Command, debate: Debate) -> None:
-    arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
-    assert command("check", *arguments)[0] == 0
-    assert command("check", *arguments, "--role", f"judge={debate.server.model},{debate.server.model}")[0] == 0
-    assert command("check", *arguments, "--set", "max_turns=2")[0] == 0
-    assert len(list(Path("runs").iterdir())) == 3
 
 
 def test_the_claim_from_standard_input(command: Command, debate: Debate, monkeypatch: pytest.MonkeyPatch) -> None:

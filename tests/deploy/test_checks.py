@@ -153,13 +153,6 @@ async def test_judges_who_are_shown_what_speakers_were_sent_must_take_pictures(
     assert await held(tmp_path / "none", task=[QUESTION], protocol="constructor-auditor", roles=judge)
 
 
-def test_a_task_of_ones_own_takes_pictures_that_are_loaded(cat: Path) -> None:
-    labelled = next(moot.Task.from_cases([{**QUESTION, "images": [moot.load_image(cat)]}]).cases())
-    assert labelled.case.images[0].media_type == "image/png"
-    with pytest.raises(UserError, match=r"moot\.load_image"):
-        moot.Task.from_cases([{**QUESTION, "images": [str(cat)]}]).validate()
-
-
 def test_a_run_that_was_tried_is_not_tried_again(tmp_path: Path, server: ScriptedServer) -> None:
     config = RunConfig(protocol="single-agent", task="sample", model=server.model, limit=1, out=str(tmp_path / "run"))
     prepared = prepare(config)

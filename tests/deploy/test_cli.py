@@ -36,18 +36,6 @@ INLINE = ["run", "--engine", "inline", "--quiet"]
 Command = Callable[..., tuple[int, str, str]]
 
 
-def test_lists(command: Command) -> None:
-    for listed, name in (
-        ("models", "simulated"),
-        ("encoders", "hashed-ngrams"),
-        ("tasks", "boolq:PATH"),
-        ("protocols", "majority-vote"),
-    ):
-        code, out, _ = command(listed)
-        assert code == 0
-        assert name in out
-
-
 def test_the_main_job_and_what_is_shown_of_it(command: Command) -> None:
     code, out, err = command("run", "--engine", "inline")
     assert code == 0
@@ -113,12 +101,6 @@ def test_the_help_says_the_defaults(command: Command, monkeypatch: pytest.Monkey
         default = RunConfig.model_fields[name.replace("-", "_")].default
         line = said[name]
         assert f"(default: {default})" in line or f"{default} (the default)" in line, name
-
-
-def test_nobody_waits(command: Command) -> None:
-    command(*INLINE, "--limit", "1", "--out", "run")
-    code, out, err = command("decide", "run")
-    assert (code, out, err) == (0, "", "no debate waits for a person\n")
 
 
 def test_yaml_and_flags(command: Command) -> None:

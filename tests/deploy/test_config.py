@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from moot.actors.roles import RoleBinding
-from moot.deploy.running.bindings import bind_roles
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_roles, parse_settings
 from moot.deploy.running.places import default_out, run_folder
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.resume import describe, differences
 from moot.protocols.errors import ConfigError
-from moot.protocols.registry import make_protocol
 
 
 def written(folder: Path, text: str) -> Path:
@@ -131,23 +128,6 @@ def test_agents_is_a_setting_of_the_protocol() -> None:
         RunConfig(agents=5, set={"agents": 4}).settings()
     with pytest.raises(ConfigError, match=r"`agents`.*'single-agent'"):
         prepare(RunConfig(protocol="single-agent", agents=3))
-
-
-def test_one_model_serves_every_role_and_a_role_overrides_it() -> None:
-    judges = ["openai/b", RoleBinding(model="openai/c")]
-    config = RunConfig.build(None, {"model": "openai/a", "roles": {"judge": judges}})
-    bound = bind_roles(config, make_protocol("selene"))
-    assert [m.model for m in bound["agent"]] == ["openai/a"]
-    assert [m.model for m in bound["judge"]] == ["openai/b", "openai/c"]
-
-
-def test_agents_ask_for_alternatives_where_the_protocol_needs_them() -> None:
-    bound = bind_roles(RunConfig(), make_protocol("selene"))
-    assert (bound["agent"][0].top_logprobs, bound["judge"][0].top_logprobs) == (5, None)
-    chosen = RunConfig.build(None, {"roles": {"agent": {"top_logprobs": 9}}})
-    assert bind_roles(chosen, make_protocol("selene"))["agent"][0].top_logprobs == 9
-    without = bind_roles(RunConfig(), make_protocol("selene", {"gate.intrinsic": "none"}))
-    assert without["agent"][0].top_logprobs is None
 
 
 def test_the_default_folder_is_the_same_for_the_same_command() -> None:

@@ -161,20 +161,6 @@ def test_a_kill_in_the_middle_of_a_call(engine: list[str], server: ScriptedServe
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_models_are_at_work_waits_for_them(server: ScriptedServer, tmp_path: Path) -> None:
-    server.gated = "/round/1/"
-    with Terminal(tmp_path, *_command(server)) as terminal:
-        terminal.types("go")
-        _until(lambda: len(_paid(server)) == 3)
-        terminal.child.sendcontrol("c")
-        terminal.sees("stopping: finishing calls under way")
-        server.gate.set()
-        assert terminal.ends()[0] == 130
-    converse(_ends_after_a_round, tmp_path, *_command(server))
-    assert _paid(server) == _once(1)
-
-
-@pytest.mark.slow
 def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedServer, tmp_path: Path) -> None:
     server.gated = "/round/1/"
     with Terminal(tmp_path, *_command(server)) as terminal:

@@ -109,15 +109,6 @@ async def test_two_who_bring_the_same_case_share_its_debate(tmp_path: Path) -> N
     assert len(rows(tmp_path / "run", "verdicts")) == 1
 
 
-async def test_a_case_without_an_id_is_known_by_its_content(tmp_path: Path) -> None:
-    async with opened(tmp_path / "run") as run:
-        first = await run.hold({"question": "is water wet", "labels": ["Yes", "No"]})
-        second = await run.hold({"question": "is water wet", "labels": ["Yes", "No"]})
-        other = await run.hold({"question": "is water dry", "labels": ["Yes", "No"]})
-    assert first.case_id == second.case_id != other.case_id
-    assert (first.reused, second.reused) == (False, True)
-
-
 @pytest.mark.parametrize("name", ["inline", pytest.param("actors", marks=ON_RAY)])
 async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "run", model=SLOW, **ENGINES[name]) as run:
@@ -225,17 +216,6 @@ async def test_closing_lets_debates_end_for_a_while_and_puts_the_rest_aside(
         await slow.close(drain_s=0.05)
     with pytest.raises(NotHeld, match="closed"):
         await waiting
-
-
-async def test_a_budget_that_is_used_up_puts_every_debate_aside(tmp_path: Path) -> None:
-    async with opened(tmp_path / "run", max_tokens=3000) as run:
-        ends = await asyncio.gather(*(run.hold(case) for case in CASES), return_exceptions=True)
-        refused = [end for end in ends if isinstance(end, NotHeld)]
-        assert refused
-        with pytest.raises(NotHeld, match="tokens"):
-            await run.hold({"question": "one more", "labels": ["Yes", "No"]})
-    (session,) = sessions(tmp_path / "run")
-    assert (session["status"], session["stopped_by"].split()[:2]) == ("stopped", ["--max-tokens", "3000"])
 
 
 async def test_an_engine_that_cannot_start_ends_its_session_and_leaves_the_record(

@@ -154,14 +154,6 @@ def test_a_replay_is_bound_as_its_run_was(first: Path, tmp_path: Path) -> None:
     assert other.failed > 0
 
 
-def test_a_replay_beside_a_live_judge(first: Path, tmp_path: Path) -> None:
-    roles: dict[str, Any] = {"agent": f"replay/{first}", "judge": {"model": "simulated?judge_noise=0.4"}}
-    done = run(**SMALL, roles=roles, out=tmp_path / "run")
-    paid = [row for row in done.table("turns").to_pylist() if row["reused_from"] is None]
-    assert paid
-    assert {row["role"] for row in paid} == {"judge/0"}
-
-
 def test_a_replay_without_log_probabilities_is_refused(first: Path, tmp_path: Path) -> None:
     run(**SMALL, save_tokens="none", out=tmp_path / "none")
     with pytest.raises(CapabilityMissing, match="log-probabilities"):

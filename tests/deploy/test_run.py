@@ -15,7 +15,6 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from assessed_debate import Assessed
-from structlog.testing import capture_logs
 
 import moot
 from moot.actors.inline import InlineArchive
@@ -25,13 +24,11 @@ from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.deploy.running import session
-from moot.deploy.running.caveats import warn
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.decide import decide, waiting
 from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import prepare
-from moot.deploy.running.run import RunOptions, arun, run, stream
+from moot.deploy.running.run import arun, run, stream
 from moot.deploy.running.session import Session
 from moot.deploy.running.single import debate
 from moot.deploy.simulation.options import SimulateOptions
@@ -165,24 +162,6 @@ def test_a_template_that_cannot_work_is_refused_before_anything_is_paid(tmp_path
     assert said in str(refused.value)
     assert str(file) in str(refused.value)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "warned"),
-    [
-        ("a.txt", "\n# ours\nShould we?\n", True),
-        ("b.txt", "Should we #1?\n# no\n", False),
-        ("c.csv", "subject\n# ours\n", False),
-    ],
-)
-def test_a_comment_at_the_top_of_a_text_of_subjects_is_told_to_be_debated(
-    tmp_path: Path, name: str, text: str, warned: bool
-) -> None:
-    (tmp_path / name).write_text(text)
-    with capture_logs() as logs:
-        prepared = prepare(RunConfig(task=f"subjects:{tmp_path / name}", protocol="single-agent", engine="inline"))
-        warn(prepared)
-    assert ["the first line begins with #" in entry["event"] for entry in logs] == [True] * warned
 
 
 @pytest.mark.parametrize(
@@ -381,38 +360,6 @@ def test_the_header_of_a_template_declares_what_it_uses(name: str) -> None:
     assert templates._slots(name) <= templates._declared(name)
 
 
-class Asking:
-    """A protocol that asks a person."""
-
-    roles = ()
-
-    async def run(self, case: Case, floor: Floor) -> Verdict:
-        decision = await floor.consult(Form("Which one?", case.question, ("Yes", "No")), path="person")
-        return Verdict(answer=decision.action, how="decided")
-
-
-async def test_debates_that_wait_for_a_person(tmp_path: Path) -> None:
-    options = RunOptions(task=QUESTIONS[:2], protocol=Asking(), engine="inline", out=tmp_path / "run", attended=True)
-    parked = await arun(**options)
-    assert (parked.status, parked.exit_code, parked.done) == ("waiting", 0, 0)
-    forms = waiting(parked.path)
-    assert [form.case_id for form in forms] == list(parked.parked)
-    first, second = forms
-    with pytest.raises(ConfigError, match="mine-0 'Maybe'"):
-        await asyncio.to_thread(decide, parked.path, first.case_id, "Maybe")
-    await asyncio.to_thread(decide, parked.path, first.case_id, "Yes", "I am sure")
-    with pytest.raises(ConfigError, match="waiting case"):
-        await asyncio.to_thread(decide, parked.path, first.case_id, "Yes")
-    half = await arun(**options)
-    assert (half.status, half.done, half.parked) == ("waiting", 1, (second.case_id,))
-    await asyncio.to_thread(decide, parked.path, second.case_id, "No")
-    done = await arun(**options)
-    assert (done.status, {row["case_id"]: row["answer"] for row in rows(done, "verdicts")}) == (
-        "finished",
-        {first.case_id: "Yes", second.case_id: "No"},
-    )
-
-
 async def test_failed_asks_alone_are_no_failure_of_the_run(tmp_path: Path) -> None:
     async def only_the_trial(request: web.Request) -> web.Response:
         if request.headers.get(REQUEST_ID_HEADER) == STEP_KEY:
@@ -427,29 +374,6 @@ async def test_failed_asks_alone_are_no_failure_of_the_run(tmp_path: Path) -> No
         done = await arun(**{**small(tmp_path / "run"), "limit": 4}, roles={"agent": agents}, set=settings)
     assert done.summary.asks_failed["request"] >= 4
     assert (done.status, done.done, done.failed, done.exit_code) == ("finished", 4, 0, 0)
-
-
-async def test_failed_cases_are_told_and_can_be_retried(tmp_path: Path) -> None:
-    class Broken:
-        roles = ()
-
-        async def run(self, case: Case, floor: Floor) -> Verdict:
-            if case.id == "mine-1":
-                raise ValueError("no")
-            return Verdict(answer="Yes", how="first")
-
-    options: dict[str, Any] = {
-        "task": QUESTIONS[:3],
-        "protocol": Broken(),
-        "engine": "inline",
-        "out": tmp_path / "run",
-    }
-    done = await arun(**options)
-    assert (done.status, done.failed, done.exit_code) == ("finished", 1, 3)
-    assert (await arun(**options)).worked is False
-    again = await arun(**{**options, "retry_failed": True})
-    assert [row["attempt"] for row in rows(again, "verdicts", case_id="mine-1")] == [0, 1]
-    assert again.failed == 1
 
 
 async def test_a_case_that_is_tried_again_is_one_case_and_what_failed_before_is_over(tmp_path: Path) -> None:
