@@ -262,6 +262,8 @@ class ScriptedServer:
         self._server.close()
 
     async def _chat(self, request: web.Request) -> web.Response:
+        if request.method == "GET":  # no list of models
+            raise web.HTTPNotFound
         step = unquote(request.headers["X-Client-Request-Id"])
         body = await request.read()
         self.calls[step] += 1
