@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
@@ -172,7 +173,11 @@ class BarListener(_Progress):
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""
         super().began(total, done)
-        shown = {"total_text": "?" if total is None else f"{total:,}", "figures": "starting", "left": self._left()}
+        shown: dict[str, Any] = {
+            "total_text": "?" if total is None else f"{total:,}",
+            "figures": "starting",
+            "left": self._left(),
+        }
         self._task = self._bar.add_task("", total=total, completed=done, **shown)
         self._bar.start()
 
