@@ -14,7 +14,7 @@ from moot.actors.record.tables import read_table
 from moot.deploy.ablation.cases import CellCases
 from moot.deploy.ablation.inference import adjusted, bca, known
 from moot.deploy.reading.record import decoded
-from moot.deploy.reading.summaries.held import Held, hold_against
+from moot.deploy.reading.summaries.consensus import Held, hold_against
 from moot.deploy.reading.text import Interval
 from moot.metrics.significance import cliffs_delta_per_case, wilcoxon_signed_rank
 
@@ -31,7 +31,7 @@ class CellScores:
 
     Attributes:
         scores: by case id, in order of the ids, so that nothing drawn over them depends on the record's order.
-        left_out: verdicts without a score, by reason: see `moot.deploy.reading.summaries.held`, `failed`,
+        left_out: verdicts without a score, by reason: see `moot.deploy.reading.summaries.consensus`, `failed`,
             `shares of votes`, which nobody stated as probabilities and no judging moves, and `trained on`, for claims
             that the run's classifier knows.
     """

@@ -10,7 +10,7 @@ from moot.deploy.ablation.brier import VOTES, BrierAgainst
 from moot.deploy.ablation.claims import claim_columns, crossed, trivial
 from moot.deploy.ablation.debates import MEASURES, DebateMean, MeanAgainst
 from moot.deploy.ablation.effects import Ablation, Against, CellFigures
-from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_notes
+from moot.deploy.reading.detection.show import RunOfClaims, claims_notes
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.text import Interval, count, number, p_value, percent

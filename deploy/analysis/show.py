@@ -14,8 +14,7 @@ from moot.deploy.reading.plotting import has_matplotlib
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Picture
 from moot.deploy.reading.report.page import page
 from moot.deploy.reading.report.render import banner, show_report
-from moot.deploy.reading.summaries.model_replies import warnings_of
-from moot.deploy.reading.summaries.model_replies_show import replies_words
+from moot.deploy.reading.summaries.model_replies import replies_words, warnings_of
 
 MOST_ROWS = 200
 """Rows of a table that the page shows; the files hold all."""

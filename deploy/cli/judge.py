@@ -73,8 +73,7 @@ def _plan(prepared: Prepared) -> None:
 
 def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
     from moot.deploy.cli.run import hold_and_tell, read_at, shown
-    from moot.deploy.reading.summaries.judged import judging
-    from moot.deploy.reading.summaries.judged_show import show_judging
+    from moot.deploy.reading.summaries.judged import judging, show_judging
 
     done = hold_and_tell(prepared, quiet=quiet)
     where = shown(prepared)

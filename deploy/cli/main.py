@@ -157,7 +157,7 @@ def compare(
 ) -> None:
     """Compare runs over the same cases, case by case."""
     from moot.deploy.reading.summaries.compare import compare as compared
-    from moot.deploy.reading.summaries.compare_show import show_comparison
+    from moot.deploy.reading.summaries.compare import show_comparison
 
     show_comparison(compared(folders), form)
 

@@ -90,8 +90,7 @@ async def _check(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:
 
 
 def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
-    from moot.deploy.reading.summaries.compare import compare
-    from moot.deploy.reading.summaries.compare_show import show_comparison
+    from moot.deploy.reading.summaries.compare import compare, show_comparison
 
     for each in runs:
         check_resumable(each)

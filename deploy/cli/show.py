@@ -35,14 +35,12 @@ def show(
     of_debate = {"a case": case, "--attempt": attempt, "--plot": plot}
     if rounds:
         _not_with("--rounds", of_debate | {"--questioned": questioned or None, "--dial": dial or None})
-        from moot.deploy.reading.rounds.dynamics import dynamics
-        from moot.deploy.reading.rounds.dynamics_show import show_dynamics
+        from moot.deploy.reading.rounds.dynamics import dynamics, show_dynamics
 
         show_dynamics(dynamics(folder), form)
     elif dial:
         _not_with("--dial", of_debate | {"--questioned": questioned or None})
-        from moot.deploy.reading.rounds.dial import dial_effect
-        from moot.deploy.reading.rounds.dial_show import show_dial
+        from moot.deploy.reading.rounds.dial import dial_effect, show_dial
 
         show_dial(dial_effect(folder), form)
     elif questioned:

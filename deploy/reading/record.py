@@ -246,47 +246,27 @@ def read_replies(folder: str | Path) -> list[Reply]:
     names = ["role", "model", "outcome", "failure", "prompt_tokens", "completion_tokens", "reused_from"]
     more = ["unconfirmed_attempts", "unconfirmed_tokens_max", "completion_tokens_estimate"]
     more += ["prompt_tokens_stated", "completion_tokens_stated", "finish_reason"]
-    table = read_table(folder, "turns", [*names, *more])
-    columns = {name: table[name].to_pylist() for name in table.column_names}
     return [
         Reply(
-            case,
-            attempt,
-            path,
-            role or "",
-            model or "",
-            outcome or "",
-            failure or "",
-            prompt,
-            completion,
-            bool(reused),
-            superseded,
-            unconfirmed or 0,
-            tokens or 0,
-            received,
-            not (stated_prompt is None and stated_completion is None),
-            finish == LENGTH,
+            case_id=row["case_id"],
+            attempt=row["attempt"],
+            path=row["path"],
+            role=row["role"] or "",
+            model=row["model"] or "",
+            outcome=row["outcome"] or "",
+            failure=row["failure"] or "",
+            prompt=row["prompt_tokens"],
+            completion=row["completion_tokens"],
+            reused=bool(row["reused_from"]),
+            superseded=row["superseded"],
+            unconfirmed=row["unconfirmed_attempts"] or 0,
+            unconfirmed_tokens=row["unconfirmed_tokens_max"] or 0,
+            received=row["completion_tokens_estimate"],
+            estimated=row["prompt_tokens_stated"] is not None or row["completion_tokens_stated"] is not None,
+            truncated=row["finish_reason"] == LENGTH,
         )
-        for (
-            case,
-            attempt,
-            path,
-            role,
-            model,
-            outcome,
-            failure,
-            prompt,
-            completion,
-            reused,
-            superseded,
-            unconfirmed,
-            tokens,
-            received,
-            stated_prompt,
-            stated_completion,
-            finish,
-        ) in zip(*(columns[name] for name in ("case_id", "attempt", "path", *names, "superseded", *more)), strict=True)
-        if role != "person"
+        for row in read_table(folder, "turns", [*names, *more]).to_pylist()
+        if row["role"] != "person"
     ]
 
 

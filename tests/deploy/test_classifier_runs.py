@@ -17,8 +17,7 @@ from moot.deploy.cli.main import app
 from moot.deploy.reading.record import read_events
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.compare import compare
-from moot.deploy.reading.summaries.compare_show import comparison_blocks, show_comparison
+from moot.deploy.reading.summaries.compare import compare, comparison_blocks, show_comparison
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare

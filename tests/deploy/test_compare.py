@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from moot.deploy.reading.references import score_as_now
-from moot.deploy.reading.summaries.compare import Comparison, compare
-from moot.deploy.reading.summaries.compare_show import run_names, show_comparison
+from moot.deploy.reading.summaries.compare import Comparison, compare, run_names, show_comparison
 from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows

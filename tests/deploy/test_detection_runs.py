@@ -19,8 +19,7 @@ from moot.deploy.ablation.report import show_ablation
 from moot.deploy.cli import main as cli
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show, summary_blocks
-from moot.deploy.reading.summaries.compare import compare
-from moot.deploy.reading.summaries.compare_show import comparison_blocks, show_comparison
+from moot.deploy.reading.summaries.compare import compare, comparison_blocks, show_comparison
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.run import run
 from moot.protocols.case import Reference

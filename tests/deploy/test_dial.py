@@ -14,8 +14,7 @@ import pytest
 
 import moot
 from moot.deploy.cli.main import main
-from moot.deploy.reading.rounds.dial import MEASURES, DialEffect, dial_effect
-from moot.deploy.reading.rounds.dial_show import show_dial
+from moot.deploy.reading.rounds.dial import MEASURES, DialEffect, dial_effect, show_dial
 from moot.deploy.reading.simulated import SIMULATED
 from moot.protocols.errors import ConfigError
 

@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 import moot
 from moot.deploy.cli.main import app
 from moot.deploy.reading.report.render import report_markdown
-from moot.deploy.reading.rounds.dynamics import dynamics
-from moot.deploy.reading.rounds.dynamics_show import dynamics_blocks, show_dynamics
+from moot.deploy.reading.rounds.dynamics import dynamics, dynamics_blocks, show_dynamics
 from moot.deploy.reading.simulated import SIMULATED
 from moot.protocols.errors import ConfigError
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.deploy.reading.summaries.consensus import ConsensusVerdict
+from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
 from moot.deploy.reading.summaries.evaluation import evaluate
-from moot.deploy.reading.summaries.held import Held, hold_against
 
 LABELS = ("a", "Other", "b")
 

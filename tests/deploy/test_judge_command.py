@@ -17,8 +17,7 @@ import moot
 from moot.actors.record.files import encode_file
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.judged import judging
-from moot.deploy.reading.summaries.judged_show import show_judging
+from moot.deploy.reading.summaries.judged import judging, show_judging
 
 FOLDER = "runs/judge-sample-replies-reasoning-s0"
 QUICK = ("judge", "sample-replies", "--engine", "inline", "--quiet")

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from moot.deploy.reading.report.render import report_markdown
-from moot.deploy.reading.rounds.dynamics import dynamics
-from moot.deploy.reading.rounds.dynamics_show import dynamics_blocks, show_dynamics
+from moot.deploy.reading.rounds.dynamics import dynamics, dynamics_blocks, show_dynamics
 
 SURE, EVEN, WRONG = {"Yes": 1.0, "No": 0.0}, {"Yes": 0.5, "No": 0.5}, {"Yes": 0.0, "No": 1.0}
 CLOSE, LESS = {"Yes": 0.8, "No": 0.2}, {"Yes": 0.6, "No": 0.4}

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from moot.deploy.reading.natural import natural
-from moot.deploy.reading.nearest import nearest
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show, summary_blocks
 from moot.deploy.reading.simulated import SIMULATED
@@ -29,7 +28,7 @@ from moot.deploy.reading.text import (
 )
 from moot.deploy.reading.transcripts.blocks import transcript_blocks
 from moot.deploy.reading.transcripts.selene import gate_event, judging_event
-from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.transcript import nearest, transcript
 from moot.deploy.reading.transcripts.views import EventView, Transcript
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event

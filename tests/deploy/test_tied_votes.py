@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.compare import compare
-from moot.deploy.reading.summaries.compare_show import show_comparison
+from moot.deploy.reading.summaries.compare import compare, show_comparison
 from moot.deploy.reading.summaries.summary import summarise
 
 

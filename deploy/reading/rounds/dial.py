@@ -13,9 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
+from rich.console import Console
 
 from moot.deploy.reading.record import Noted, read_events, read_facts
+from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
+from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.rounds.over_cases import (
+    LEAST_CASES,
     LEVEL,
     Measured,
     known_number,
@@ -23,6 +27,7 @@ from moot.deploy.reading.rounds.over_cases import (
     mean_over_cases,
     ratio_interval,
 )
+from moot.deploy.reading.text import number
 from moot.protocols.errors import ConfigError
 
 MEASURES = {
@@ -145,8 +150,8 @@ def dial_effect(folder: str | Path) -> DialEffect:
 
 def _round(event: Noted) -> _Round | None:
     data = event.data
-    kappa, number, entropies = known_number(data.get("kappa")), data.get("round"), data.get("entropy")
-    if kappa is None or not isinstance(number, int) or number == 0:
+    kappa, held, entropies = known_number(data.get("kappa")), data.get("round"), data.get("entropy")
+    if kappa is None or not isinstance(held, int) or held == 0:
         return None
     failed = data.get("failed") or []
     order = data.get("order")
@@ -154,7 +159,7 @@ def _round(event: Noted) -> _Round | None:
     answering = entropies.get(second) if isinstance(entropies, Mapping) else None
     return _Round(
         event.case_id,
-        number,
+        held,
         kappa,
         {
             "entropy": None if f"{event.path}/{second}" in failed else known_number(answering),
@@ -182,8 +187,8 @@ def _slope(rounds: Sequence[_Round], key: str, tested: int) -> Slope:
     """Only equal rounds are compared with each other, for debates change from round to round whatever kappa is."""
     known = [each for each in rounds if each.values[key] is not None]
     parts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for number in {each.number for each in known}:
-        same = [each for each in known if each.number == number]
+    for held in {each.number for each in known}:
+        same = [each for each in known if each.number == held]
         levels = np.array([each.kappa for each in same])
         measured = np.array([each.values[key] for each in same], dtype=np.float64)
         for of, kappa, value in zip(same, levels - levels.mean(), measured - measured.mean(), strict=True):
@@ -195,3 +200,77 @@ def _slope(rounds: Sequence[_Round], key: str, tested: int) -> Slope:
     products, squares = np.array(told).T
     low, high = ratio_interval(products, squares, 1.0 - (1.0 - LEVEL) / tested)
     return Slope(per_kappa=float(products.sum() / squares.sum()), low=low, high=high, cases=len(told))
+
+
+_CANNOT_TELL = (
+    "Whether the models react to the dial cannot be told from this run: its schedule moves kappa with the rounds and "
+    "the debates, which change by themselves. A run with --set schedule=random tells (EVINCE), or fixed levels side by "
+    "side (moot ablate)."
+)
+_ONE_LEVEL = (
+    "Whether the models react to the dial cannot be told from one level: hold several side by side, as by moot ablate "
+    "--set schedule=fixed --over kappa.start=0.9,0.5,0.1."
+)
+
+
+def conclusion(found: DialEffect) -> str:
+    """Whether anything follows kappa."""
+    if not found.randomised:
+        return _ONE_LEVEL if len(found.levels) == 1 else _CANNOT_TELL
+    if found.moves is None:
+        return f"Whether the models react to the dial is unknown: fewer than {LEAST_CASES} cases can be compared."
+    if found.moves:
+        moved = {MEASURES[key].partition(",")[0]: slope for key, slope in found.slopes.items() if slope.moves}
+        by = "; ".join(f"{name} {_slope_words(slope)}" for name, slope in moved.items())
+        return f"The debates react to kappa, which was drawn at random: {by} from kappa 0 to 1."
+    return "No reaction to the dial can be seen: the interval of every slope over kappa includes 0."
+
+
+def _header(found: DialEffect) -> list[str]:
+    return ["", "kappa, to 0.1" if found.binned else "kappa", "mean", "95 % interval", "cases"]
+
+
+def _table_rows(found: DialEffect) -> list[list[str]]:
+    """By measure: its mean at each level, then its slope."""
+    rows = []
+    for key in found.levels[0].measured:
+        for i, level in enumerate(found.levels):
+            at = level.measured[key]
+            kappa = number(level.kappa, 2)
+            rows.append(
+                [MEASURES[key] if i == 0 else "", kappa, number(at.mean), _ends(at.low, at.high), f"{at.cases:,}"]
+            )
+        if (slope := found.slopes.get(key)) is not None:
+            rows.append(["", "slope", number(slope.per_kappa), _ends(slope.low, slope.high), f"{slope.cases:,}"])
+    return rows
+
+
+def _slope_words(found: Slope) -> str:
+    if found.per_kappa is None:
+        return number(None)
+    sign = "+" if found.per_kappa > 0.0 else ""
+    return f"{sign}{number(found.per_kappa)} ({_ends(found.low, found.high)})"
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return number(None) if low is None or high is None else f"{number(low)} to {number(high)}"
+
+
+def _head(found: DialEffect) -> str:
+    schedule = f", schedule {', '.join(found.schedules)}" if found.schedules else ""
+    slopes = " and slopes among equal rounds" if found.slopes else ""
+    return f"means by kappa{slopes}, with bootstrap intervals over cases{schedule}"
+
+
+def show_dial(found: DialEffect, form: str = "text", console: Console | None = None) -> None:
+    """Write the effect to the console.
+
+    Raises:
+        ConfigError: for an unknown format.
+    """
+    show_report(found, lambda: _blocks(found), form, console)
+
+
+def _blocks(found: DialEffect) -> list[Block]:
+    head = [*banner(found.simulated), Heading(f"What kappa did: {found.run}", 1), Note(_head(found))]
+    return [*head, Table("", _header(found), _table_rows(found)), Note(conclusion(found))]

@@ -13,8 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.rounds.over_cases import Measured, mean_over_cases
-from moot.deploy.reading.summaries.consensus import ConsensusVerdict
-from moot.deploy.reading.summaries.held import Held, hold_against
+from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
 from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
 from moot.protocols.evince.round_numbers import reliable_mixture

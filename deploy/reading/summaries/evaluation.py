@@ -13,8 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.calibration_null import calibration_null, in_words
-from moot.deploy.reading.summaries.consensus import ConsensusVerdict
-from moot.deploy.reading.summaries.held import Held, hold_against
+from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
 from moot.deploy.reading.text import Interval, number, percent
 from moot.metrics.calibration_error import brier_top_label, expected_calibration_error
 from moot.metrics.detection import macro_f1

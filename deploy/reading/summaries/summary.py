@@ -29,26 +29,26 @@ from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.accuracy import (
     PartAccuracy,
     RoundsAccuracy,
+    ShortAnswers,
+    VoteFigures,
     accuracy_by_part,
     accuracy_by_rounds,
     accuracy_of,
     answered,
+    short_answers,
+    vote_figures,
 )
 from moot.deploy.reading.summaries.confidence import ConfidenceFigures, confidence_figures
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
-from moot.deploy.reading.summaries.costs import CaseCost, case_costs, relative_cost, totals
+from moot.deploy.reading.summaries.costs import CaseCost, StoppedEarly, case_costs, relative_cost, stopped_early, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
 from moot.deploy.reading.summaries.judged import Judging, judging
 from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict_sources
 from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies, warnings_of
 from moot.deploy.reading.summaries.paired import Paired, audit_difference
 from moot.deploy.reading.summaries.questioned import contradicted, converged
-from moot.deploy.reading.summaries.reasoning import RoleReasoning, reasoning_by_role
-from moot.deploy.reading.summaries.rulings import Rulings, rulings
+from moot.deploy.reading.summaries.rulings import RoleReasoning, Rulings, reasoning_by_role, rulings
 from moot.deploy.reading.summaries.scores import TraitScores, trait_scores
-from moot.deploy.reading.summaries.short_answers import ShortAnswers, short_answers
-from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
-from moot.deploy.reading.summaries.votes import VoteFigures, vote_figures
 from moot.deploy.reading.text import Interval
 from moot.protocols.case import is_shared_id
 
