@@ -8,7 +8,7 @@ from rich.console import Console
 
 from moot.deploy.checking.checked import Checked, DebateMessage
 from moot.deploy.reading.ceda_events import EvidenceItem, JudgeRuling
-from moot.deploy.reading.report.blocks import Block, Heading, Note, Pairs, Quote
+from moot.deploy.reading.report.blocks import Block, Heading, Pairs, Quote
 from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.blocks import cost_words
@@ -49,9 +49,8 @@ def _stated_by(checked: Checked) -> str:
 
 
 def _blocks(checked: Checked) -> Iterator[Block]:
-    yield Heading("Check of a claim", 1)
+    yield Heading(headline(checked), 1)
     yield from banner(checked.simulated)
-    yield Note(headline(checked), "strong")
     yield Pairs(list(facts(checked)))
     if checked.evidence:
         yield Heading("Evidence")

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from moot.deploy.planning.plan import RunPlan
 from moot.deploy.planning.remarks import debates
 from moot.deploy.planning.scenario import WORDS, Constraint
 from moot.deploy.planning.totals import Estimate
-from moot.deploy.reading.text import emit, safe_json, visible_line
+from moot.deploy.reading.report.blocks import Block, Items, Note, Pairs
+from moot.deploy.reading.report.render import show_report
 from moot.protocols.errors import ConfigError
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
@@ -55,18 +54,12 @@ def show_plan(found: RunPlan, form: str = "text", console: Console | None = None
         ConfigError: for an unknown format.
     """
     check_form(form)
-    emit(form, text=lambda: _text(found), json=lambda: safe_json(_json(found)), md=str, console=console)
+    show_report(_json(found), lambda: _blocks(found), form, console)
 
 
-def _text(found: RunPlan) -> RenderableType:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in _rows(found):
-        table.add_row(Text(name), Text(visible_line(value)))
-    notes = [Text(f"- {visible_line(remark)}") for remark in found.remarks]
-    warnings = [Text(f"warning: {visible_line(warning)}\n") for warning in found.warnings]
-    return Group(*warnings, table, Text(), *notes)
+def _blocks(found: RunPlan) -> list[Block]:
+    warnings = [Note(f"warning: {warning}", "warning") for warning in found.warnings]
+    return [*warnings, Pairs(list(_rows(found))), Items(found.remarks)]
 
 
 def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:

@@ -115,7 +115,7 @@ def test_every_form_says_the_same(command: Command, debate: Debate) -> None:
     text = command("check", *arguments)[1]
     page = command("check", *arguments, "--format", "md")[1]
     found = Checked.model_validate(json.loads(command("check", *arguments, "--format", "json")[1]))
-    assert page.startswith("# Check of a claim\n\n**supported, confidence 0.8")
+    assert page.startswith("# supported, confidence 0.8")
     assert "## Evidence\n\n**E1: notes.txt, chunk 1" in page
     assert found.evidence[0].place == "notes.txt, chunk 1"
     for words in (found.rationale, found.evidence[0].text, found.messages[1].text, str(found.record)):
