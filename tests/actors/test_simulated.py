@@ -17,10 +17,10 @@ from simulated_calls import LABELS, PASSAGE, TEMPLATES, judging, model, opening,
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model, ModelError, ModelReply
-from moot.actors.models.simulated.draft import json_draft
 from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
 from moot.actors.models.simulated.prompt import read_prompt
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft, split_text
+from moot.actors.models.simulated.turn import json_draft
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message

@@ -9,9 +9,10 @@ import pytest
 from simulated_calls import model, opening, position
 
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.simulated.agent import SimulatedAgent
+from moot.actors.models.simulated.belief import independent
 from moot.actors.models.simulated.prompt import read_prompt
 from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.turn import Turn
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding, Message
 
@@ -21,13 +22,14 @@ def test_essays_under_one_question_are_as_easy_as_others() -> None:
     cases = [
         LabelledCase(Case(id=str(i), question="Which score?", passage=f"Essay {i}."), i, str(i % 4)) for i in range(400)
     ]
-    agent = SimulatedAgent(SimulatedSettings(), 3, AnswerKey.from_cases(cases))
+    key = AnswerKey.from_cases(cases)
     away = []
     for case in cases:
         user = f"<passage>\n{case.case.passage}\n</passage>\n<question>\nWhich score?\n</question>"
         system = '{"answer": ..., "reasoning": ...} with "answer" exactly one of: 0, 1, 2, 3.'
         prompt = read_prompt([Message("system", system), Message("user", user)])
-        away.append(abs(int(agent.independent(prompt, Random(case.index), False).answer) - int(case.gold or "")))
+        turn = Turn(prompt, Random(case.index), False, SimulatedSettings(), 3, key)
+        away.append(abs(int(independent(turn).answer) - int(case.gold or "")))
     right = away.count(0) / 400
     assert right == pytest.approx(0.78, abs=4 * math.sqrt(0.78 * 0.22 / 400))
     assert away.count(1) > away.count(2) + away.count(3) > 0

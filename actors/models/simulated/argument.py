@@ -13,12 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from moot.actors.models.simulated.agent import SimulatedAgent, Stance
-from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.belief import independent
 from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.prompt import SeenPrompt
-from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.models.simulated.tokens import split_text
+from moot.actors.models.simulated.turn import Draft, Turn
 from moot.protocols.tasks.numbers import stated_number
 
 _MATERIAL_CHARACTERS = 20_000
@@ -86,50 +85,44 @@ _LAST = (
 """Words of one token each; the n-th sentence has n of them."""
 
 
-class SimulatedArguer:
-    """Writes arguments in the sections asked for, with quotations of the material.
+def write_argument(turn: Turn) -> Draft:
+    """Text in the sections asked for, or in four paragraphs, each of about `reasoning_words` words.
 
-    Args:
-        agent: what it believes; it alone knows the key.
-        settings: how long an argument is, and how much its tokens show.
+    It is never shorter than the fullest argument would need: else a good one would be known by its length.
     """
+    prompt, random = turn.prompt, turn.random
+    position = _position(turn)
+    quality = random.random()
+    material = "\n".join(fence.body for fence in prompt.tagged("passage", "question"))[:_MATERIAL_CHARACTERS]
+    heard = "\n".join(fence.body for fence in prompt.tagged("argument"))
+    spans = _spans(material, heard, _drawn(quality, _QUOTES, random), random)
+    bodies = [position, _evidence(spans, quality, turn), _reasoning(quality, random), _end(position, prompt)]
+    frame = " ".join([position, bodies[3], *(f"{label}: " for label in prompt.sections)])
+    unlabelled = _DERIVED if _DERIVES.search(prompt.instructions) else _PARTS
+    sections = _in_order(prompt.sections, bodies, unlabelled)
+    if quality < _GAP_BELOW and random.random() < _GAP_SHARE:
+        _leave_out(sections, labelled=bool(prompt.sections))
+    least = (len(split_text(frame)) + _MOST_SAID) / (1.0 - _SPREAD / 2)
+    length = max(least, len(sections) * turn.settings.reasoning_words / _WORDS_PER_TOKEN)
+    wanted = round(length * (1.0 + _SPREAD * (random.random() - 0.5)))
+    return Draft(_filled(sections, wanted, random), surety=quality * turn.settings.confidence_signal)
 
-    def __init__(self, agent: SimulatedAgent, settings: SimulatedSettings) -> None:
-        self._agent, self._settings = agent, settings
 
-    def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """Text in the sections asked for, or in four paragraphs, each of about `reasoning_words` words.
-
-        It is never shorter than the fullest argument would need: else a good one would be known by its length.
-        """
-        position = self._position(prompt, random, greedy)
-        quality = random.random()
-        material = "\n".join(fence.body for fence in prompt.tagged("passage", "question"))[:_MATERIAL_CHARACTERS]
-        heard = "\n".join(fence.body for fence in prompt.tagged("argument"))
-        spans = _spans(material, heard, _drawn(quality, _QUOTES, random), random)
-        bodies = [position, _evidence(spans, quality, random), _reasoning(quality, random), _end(position, prompt)]
-        frame = " ".join([position, bodies[3], *(f"{label}: " for label in prompt.sections)])
-        unlabelled = _DERIVED if _DERIVES.search(prompt.instructions) else _PARTS
-        sections = _in_order(prompt.sections, bodies, unlabelled)
-        if quality < _GAP_BELOW and random.random() < _GAP_SHARE:
-            _leave_out(sections, labelled=bool(prompt.sections))
-        least = (len(split_text(frame)) + _MOST_SAID) / (1.0 - _SPREAD / 2)
-        length = max(least, len(sections) * self._settings.reasoning_words / _WORDS_PER_TOKEN)
-        wanted = round(length * (1.0 + _SPREAD * (random.random() - 0.5)))
-        text = _filled(sections, wanted, random)
-        return Draft(text, surety=quality * self._settings.confidence_signal)
-
-    def _position(self, prompt: SeenPrompt, random: Random, greedy: bool) -> str:
-        heard = prompt.tagged("argument")
-        criterion = prompt.tagged("criterion")
-        if criterion or _NO_SCORE in "\n".join(prompt.sent):
-            trait = criterion[0].attributes.get("trait", "") if criterion else ""
-            falls = "falls short of" if heard else "meets"
-            return f"The text {falls} what is expected{f' in {trait}' if trait else ''}."
-        stance = self._agent.independent(prompt, random, greedy)
-        if _FINAL in "\n".join(prompt.sent):
-            return _FOR.format(as_number(stance.answer, prompt.question))
-        return _FOR.format(_rival(stance, argued_for(heard[0].body)) if heard else stance.answer)
+def _position(turn: Turn) -> str:
+    prompt, sent = turn.prompt, "\n".join(turn.prompt.sent)
+    heard = prompt.tagged("argument")
+    criterion = prompt.tagged("criterion")
+    if criterion or _NO_SCORE in sent:
+        trait = criterion[0].attributes.get("trait", "") if criterion else ""
+        falls = "falls short of" if heard else "meets"
+        return f"The text {falls} what is expected{f' in {trait}' if trait else ''}."
+    stance = independent(turn)
+    if _FINAL in sent:
+        return _FOR.format(as_number(stance.answer, prompt.question))
+    # For what it believes in most but for what the other argues for.
+    claimed = argued_for(heard[0].body) if heard else None
+    rivals = {answer: belief for answer, belief in stance.belief.items() if answer != claimed}
+    return _FOR.format(max(rivals, key=rivals.__getitem__) if heard and rivals else stance.answer)
 
 
 def argued_for(argument: str) -> str | None:
@@ -158,12 +151,6 @@ def quotations(argument: str) -> list[str]:
     return re.findall(r'"([^"]+)"', argument)
 
 
-def _rival(stance: Stance, claimed: str | None) -> str:
-    """What it believes in most but for what the other argues for."""
-    rivals = {answer: belief for answer, belief in stance.belief.items() if answer != claimed}
-    return max(rivals, key=rivals.__getitem__) if rivals else stance.answer
-
-
 def _drawn(quality: float, steps: Sequence[float], random: Random) -> int:
     """How many of the steps a quality reaches, give or take a tenth."""
     reached = quality + 0.2 * (random.random() - 0.5)
@@ -177,10 +164,10 @@ def _spans(material: str, heard: str, count: int, random: Random) -> list[str]:
     return sorted(found, key=lambda span: span in heard)[:count]
 
 
-def _evidence(spans: Sequence[str], quality: float, random: Random) -> str:
+def _evidence(spans: Sequence[str], quality: float, turn: Turn) -> str:
     cited = list(spans)
-    if random.random() < _INVENTS + _INVENTS_WORST * (1.0 - quality):
-        cited[-1:] = [_INVENTED[int(random.random() * len(_INVENTED))]]
+    if turn.random.random() < _INVENTS + _INVENTS_WORST * (1.0 - quality):
+        cited[-1:] = [turn.pick(_INVENTED)]
     said = [form.format(span) for form, span in zip(_CITING, cited, strict=False)]
     return " ".join(said) or _VAGUE
 
@@ -199,13 +186,7 @@ def _end(position: str, prompt: SeenPrompt) -> str:
 
 @dataclass(slots=True)
 class _Section:
-    """A part of an argument.
-
-    Attributes:
-        label: that it begins with; may be empty.
-        body: its text.
-        may_grow: whether sentences that say little may follow.
-    """
+    """A part of an argument; after one that may grow, sentences that say little follow."""
 
     label: str
     body: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from moot.actors.models.simulated.judge import content_words
+from moot.actors.models.simulated.judges import content_words
 from moot.actors.models.simulated.prompt import SeenPrompt
 from moot.protocols.ceda.stance import Stance as Side
 from moot.protocols.ceda.stance import relation_of, stance_of
@@ -41,7 +41,7 @@ class SeenMessage:
 
 def claim_of(prompt: SeenPrompt) -> str:
     """The claim; where none is marked, the message that is answered, which then is the claim."""
-    return prompt.claim or next((fence.body for fence in prompt.tagged("last_message")), "")
+    return prompt.first("claim") or prompt.first("last_message")
 
 
 def evidence_of(prompt: SeenPrompt) -> list[SeenEvidence]:

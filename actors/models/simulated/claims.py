@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 
-from moot.actors.models.simulated.agent import SimulatedAgent, Stance
+from moot.actors.models.simulated.belief import Stance, independent, position
 from moot.actors.models.simulated.claim_prompt import (
     AGREE,
     DENY,
@@ -20,9 +18,8 @@ from moot.actors.models.simulated.claim_prompt import (
     heard_sides,
     telling_words,
 )
-from moot.actors.models.simulated.draft import Draft, json_draft
 from moot.actors.models.simulated.prompt import SeenPrompt, SeenReply
-from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.turn import Draft, Turn, json_draft
 from moot.protocols.ceda.stance import Stance as Side
 from moot.protocols.ceda.stance import opposite
 from moot.protocols.claims import CLAIM_LABELS
@@ -54,60 +51,49 @@ _WITHOUT_EVIDENCE: dict[Side, str] = {
 _UNCLEAR = ("It is hard to say.", "Both readings are open to me.", "This may be read either way.")
 
 
-class SimulatedClaimDebater:
-    """Believes a claim supported or hallucinated with the agent's competence, and speaks of the last message.
+def write_message(turn: Turn) -> Draft:
+    """AGREE or DENY of the last message, and one or two sentences, the first of which cites a piece of evidence.
 
-    Before it has spoken, what it believes is drawn from the agent, and with a probability of at most one tenth from
-    the evidence that it was shown: the further the share of the claim's words in it is from one half, the likelier.
-    What it believes, or the side that it last said, and the side of the message it answers are weighed as replies in a
-    revision; a side that was said counts as if stated with a confidence of .75.
-
-    Args:
-        agent: what it believes; it alone knows the key.
+    As the JSON object that is asked for, with its stance; a prompt without a form gets plain text. Before it has
+    spoken, what it believes is drawn from the agent, and with a probability of at most one tenth from the evidence that
+    it was shown: the further the share of the claim's words in it is from one half, the likelier. What it believes, or
+    the side that it last said, and the side of the message it answers are weighed as replies in a revision; a side that
+    was said counts as if stated with a confidence of .75.
     """
+    prompt, random = turn.prompt, turn.random
+    claim, evidence, heard = claim_of(prompt), evidence_of(prompt), heard_sides(prompt)
+    stance = _stance(turn, heard, evidence_lean(claim, evidence))
+    side: Side = "supports" if stance.answer == SIDE_LABELS["supports"] else "denies"
+    spoken_of: Side = (prompt.tagged("last_message") and heard and heard[-1]) or "supports"
+    cited = _cited(claim, evidence, random)
+    reason = turn.pick(_REASONS[side])
+    said = reason.format(cited.number, _quotation(cited.text)) if cited else _WITHOUT_EVIDENCE[side]
+    words = telling_words(claim)
+    if cited and words and random.random() < _COUNTS:
+        said += f" Of the {len(words)} words that matter in it the evidence has {len(covered_words(claim, evidence))}."
+    if random.random() < turn.settings.unclear_rate:  # drawn after all else, so that a rate changes no other message
+        unclear = turn.pick(_UNCLEAR)
+        text = f'{unclear} {cited.number} says "{_quotation(cited.text)}".' if cited else unclear
+        return turn.filled({TEXT: text, STANCE: "unclear"}) if prompt.form else Draft(text)
+    shares = {AGREE: stance.belief[SIDE_LABELS[spoken_of]], DENY: stance.belief[SIDE_LABELS[opposite(spoken_of)]]}
+    word = AGREE if side == spoken_of else DENY
+    if prompt.form:
+        return json_draft(prompt.form, {SAYS: word, TEXT: said, STANCE: side}, SAYS, shares)
+    return Draft("", word, f". {said}", shares)
 
-    def __init__(self, agent: SimulatedAgent, settings: SimulatedSettings) -> None:
-        self._agent, self._unclear_rate = agent, settings.unclear_rate
 
-    def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """AGREE or DENY, and one or two sentences, the first of which cites a piece of evidence.
-
-        As the JSON object that is asked for, with its stance; a prompt without a form gets plain text.
-        """
-        claim, evidence, heard = claim_of(prompt), evidence_of(prompt), heard_sides(prompt)
-        stance = self._stance(prompt, heard, evidence_lean(claim, evidence), random, greedy)
-        side: Side = "supports" if stance.answer == SIDE_LABELS["supports"] else "denies"
-        spoken_of: Side = (prompt.tagged("last_message") and heard and heard[-1]) or "supports"
-        cited = _cited(claim, evidence, random)
-        reason = _REASONS[side][int(random.random() * len(_REASONS[side]))]
-        said = reason.format(cited.number, _quotation(cited.text)) if cited else _WITHOUT_EVIDENCE[side]
-        if cited and telling_words(claim) and random.random() < _COUNTS:
-            said += " " + _counted(claim, evidence)
-        if random.random() < self._unclear_rate:  # drawn after all else, so that a rate changes no other message
-            return _unclear_draft(prompt.form, _unclear(cited, random))
-        shares = {
-            AGREE: stance.belief[SIDE_LABELS[spoken_of]],
-            DENY: stance.belief[SIDE_LABELS[opposite(spoken_of)]],
-        }
-        word = AGREE if side == spoken_of else DENY
-        if prompt.form:
-            return json_draft(prompt.form, {SAYS: word, TEXT: said, STANCE: side}, SAYS, shares)
-        return Draft("", word, f". {said}", shares)
-
-    def _stance(
-        self, prompt: SeenPrompt, heard: Sequence[Side | None], lean: float, random: Random, greedy: bool
-    ) -> Stance:
-        """What it believes now; `heard` are the sides of all messages, every second one its own."""
-        asked = replace(prompt, question=claim_of(prompt), labels=CLAIM_LABELS, passage="", own=None, others=())
-        own = next((side for side in heard[-2::-2] if side), None)
-        answered = heard[-1] if heard else None
-        alone = _pulled(self._agent.independent(asked, random, greedy), lean, random, greedy)
-        before = _as_reply(own) if own else SeenReply(alone.answer, alone.belief[alone.answer])
-        if answered:
-            return self._agent.position(replace(asked, own=before, others=(_as_reply(answered),)), random, greedy)
-        if own and before.answer != alone.answer:  # nothing that was said moves it, so it stays where it was
-            return Stance(before.answer, {label: 1.0 - share for label, share in alone.belief.items()})
-        return alone
+def _stance(turn: Turn, heard: Sequence[Side | None], lean: float) -> Stance:
+    """What it believes now; `heard` are the sides of all messages, every second one its own."""
+    asked = turn.about(question=claim_of(turn.prompt), labels=CLAIM_LABELS, passage="", own=None, others=())
+    own = next((side for side in heard[-2::-2] if side), None)
+    answered = heard[-1] if heard else None
+    alone = _pulled(turn, independent(asked), lean)
+    before = _as_reply(own) if own else SeenReply(alone.answer, alone.belief[alone.answer])
+    if answered:
+        return position(asked.about(own=before, others=(_as_reply(answered),)))
+    if own and before.answer != alone.answer:  # nothing that was said moves it, so it stays where it was
+        return Stance(before.answer, {label: 1.0 - share for label, share in alone.belief.items()})
+    return alone
 
 
 def asks_for_side(prompt: SeenPrompt) -> bool:
@@ -116,21 +102,16 @@ def asks_for_side(prompt: SeenPrompt) -> bool:
     return not prompt.form and AGREE in words and DENY in words and bool(prompt.tagged("claim", "last_message"))
 
 
-def _unclear_draft(form: Sequence[str], text: str) -> Draft:
-    values = {TEXT: text, STANCE: "unclear"}
-    return Draft(json.dumps({key: values[key] for key in form if key in values}, ensure_ascii=False) if form else text)
-
-
 def _as_reply(side: Side) -> SeenReply:
     return SeenReply(SIDE_LABELS[side], _HEARD_CONFIDENCE)
 
 
-def _pulled(stance: Stance, lean: float, random: Random, greedy: bool) -> Stance:
+def _pulled(turn: Turn, stance: Stance, lean: float) -> Stance:
     """Mixed with a belief in the side that the evidence leans to."""
-    share, drawn = _PULL * abs(lean), random.random()
+    share, drawn = _PULL * abs(lean), turn.random.random()
     side = SIDE_LABELS["supports" if lean > 0.0 else "denies"]
     belief = {label: (1.0 - share) * mass + share * (label == side) for label, mass in stance.belief.items()}
-    pulled = max(belief, key=belief.__getitem__) == side if greedy else drawn < share
+    pulled = max(belief, key=belief.__getitem__) == side if turn.greedy else drawn < share
     return Stance(side if pulled else stance.answer, belief)
 
 
@@ -147,13 +128,3 @@ def _quotation(text: str) -> str:
     """The first words of a text, printable, in one line, and without a mark at the end."""
     words = [word for word in text.replace('"', "'").split() if word.isprintable()]
     return " ".join(words[:_QUOTED_WORDS])[:_QUOTED_CHARACTERS].rstrip(" .,:;?!") or "nothing to read"
-
-
-def _counted(claim: str, evidence: Sequence[SeenEvidence]) -> str:
-    words = telling_words(claim)
-    return f"Of the {len(words)} words that matter in it the evidence has {len(covered_words(claim, evidence))}."
-
-
-def _unclear(cited: SeenEvidence | None, random: Random) -> str:
-    said = _UNCLEAR[int(random.random() * len(_UNCLEAR))]
-    return f'{said} {cited.number} says "{_quotation(cited.text)}".' if cited else said

@@ -8,10 +8,8 @@ finds more, and is wrong more often.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
-from random import Random
 
 from moot.actors.models.simulated.claim_prompt import (
     SeenEvidence,
@@ -20,9 +18,7 @@ from moot.actors.models.simulated.claim_prompt import (
     evidence_of,
     telling_words,
 )
-from moot.actors.models.simulated.draft import Draft
-from moot.actors.models.simulated.prompt import SeenPrompt
-from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.turn import Draft, Turn
 from moot.protocols.ceda.wording import OPPOSITES, Wording, wording_of
 from moot.protocols.selene.sentences import split_sentences
 
@@ -33,70 +29,53 @@ _ABOUT_ONE_THING = 0.25
 _INVENTED = "as everybody knows"
 
 
-class SimulatedContext:
+def write_context(turn: Turn) -> Draft:
     """Puts evidence in order: a statement for each item that has words of the claim, and pairs that look at odds.
 
     A pair of items that looks at odds is told with the probability of the competence, any other one about one thing
     with a quarter of what is missing from 1. At temperature 0 all of the former are told, and none of the
     latter. The hallucination rate is the share of quotes that hold words which are not in the item.
     """
-
-    def __init__(self, settings: SimulatedSettings) -> None:
-        self._competence, self._invents = settings.competence, settings.hallucination_rate
-
-    def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """The reply as JSON in the form asked for."""
-        evidence = evidence_of(prompt)
-        values = {
-            "statements": self._statements(claim_of(prompt), evidence, random),
-            "conflicts": self._conflicts(evidence, random, greedy),
-        }
-        return Draft(json.dumps({key: values[key] for key in prompt.form if key in values}, ensure_ascii=False))
-
-    def _statements(self, claim: str, evidence: Sequence[SeenEvidence], random: Random) -> list[dict[str, object]]:
-        nearest = sorted(evidence, key=lambda each: -len(covered_words(claim, [each])))
-        told: list[dict[str, object]] = []
-        for each in nearest[:_MOST_STATEMENTS]:
-            words = sorted(covered_words(claim, [each]))
-            sentence = max(_sentences(each), key=lambda s: len(telling_words(s) & set(words)), default="")
-            quote = self._quoted(sentence, random)
-            if words and sentence:
-                text = f"{each.number} speaks of {', '.join(words[:3])}."
-                told.append({"text": text, "facts": [{"item": each.number, "quote": quote}]})
-        return told
-
-    def _conflicts(self, evidence: Sequence[SeenEvidence], random: Random, greedy: bool) -> list[dict[str, str]]:
-        told = []
-        for one, other in combinations(evidence, 2):
-            drawn = random.random()
-            pairs = list(_pairs(one, other))
-            said, odd = next((pair for pair in pairs if pair[1]), pairs[0] if pairs else (None, False))
-            share = self._competence if odd else _FALSE_ALARM * (1.0 - self._competence)
-            if said is not None and (odd if greedy else drawn < share):
-                told.append(self._pair(one, other, said, random))
-        return told[:_MOST_CONFLICTS]
-
-    def _pair(self, one: SeenEvidence, other: SeenEvidence, said: tuple[str, str], random: Random) -> dict[str, str]:
-        return {
-            "item_1": one.number,
-            "quote_1": self._quoted(said[0], random),
-            "item_2": other.number,
-            "quote_2": self._quoted(said[1], random),
-        }
-
-    def _quoted(self, sentence: str, random: Random) -> str:
-        invents = random.random() < self._invents
-        quote = " ".join(sentence.split()[:_QUOTED_WORDS])
-        return f"{quote} {_INVENTED}" if invents else quote
+    evidence = evidence_of(turn.prompt)
+    statements = _statements(claim_of(turn.prompt), evidence, turn)
+    return turn.filled({"statements": statements, "conflicts": _conflicts(evidence, turn)})
 
 
-def _sentences(each: SeenEvidence) -> list[str]:
-    return split_sentences(each.text)
+def _statements(claim: str, evidence: Sequence[SeenEvidence], turn: Turn) -> list[dict[str, object]]:
+    nearest = sorted(evidence, key=lambda each: -len(covered_words(claim, [each])))
+    told: list[dict[str, object]] = []
+    for each in nearest[:_MOST_STATEMENTS]:
+        words = sorted(covered_words(claim, [each]))
+        sentence = max(split_sentences(each.text), key=lambda s: len(telling_words(s) & set(words)), default="")
+        quote = _quoted(sentence, turn)
+        if words and sentence:
+            text = f"{each.number} speaks of {', '.join(words[:3])}."
+            told.append({"text": text, "facts": [{"item": each.number, "quote": quote}]})
+    return told
+
+
+def _conflicts(evidence: Sequence[SeenEvidence], turn: Turn) -> list[dict[str, str]]:
+    competence, told = turn.settings.competence, []
+    for one, other in combinations(evidence, 2):
+        drawn = turn.random.random()
+        pairs = list(_pairs(one, other))
+        said, odd = next((pair for pair in pairs if pair[1]), pairs[0] if pairs else (None, False))
+        share = competence if odd else _FALSE_ALARM * (1.0 - competence)
+        if said is not None and (odd if turn.greedy else drawn < share):
+            quotes = [_quoted(sentence, turn) for sentence in said]
+            told.append(dict(item_1=one.number, quote_1=quotes[0], item_2=other.number, quote_2=quotes[1]))
+    return told[:_MOST_CONFLICTS]
+
+
+def _quoted(sentence: str, turn: Turn) -> str:
+    invents = turn.random.random() < turn.settings.hallucination_rate
+    quote = " ".join(sentence.split()[:_QUOTED_WORDS])
+    return f"{quote} {_INVENTED}" if invents else quote
 
 
 def _pairs(one: SeenEvidence, other: SeenEvidence) -> Iterator[tuple[tuple[str, str], bool]]:
     """The pairs of sentences about one thing, in order, and whether they look at odds."""
-    for said in product(_sentences(one), _sentences(other)):
+    for said in product(split_sentences(one.text), split_sentences(other.text)):
         first, second = wording_of(said[0]), wording_of(said[1])
         common = len(first.words & second.words)
         if common and common >= _ABOUT_ONE_THING * min(len(first.words), len(second.words)):

@@ -1,19 +1,39 @@
-"""The simulated debater of a subject: an argument per topic in the register of its contentiousness, and a proposal."""
+"""The simulated debater of a subject: its themes, an argument per topic, and a proposal.
+
+It argues without understanding: it quotes the facts and names the topic. What contentiousness changes is the register,
+and how soon a debater has said all: at level k it has in (1 - k)/2 of its turns after the opening; at 0.3 or less it
+concedes in one tenth of them, the less so the more stubborn it is.
+
+On a closed list it does know something: it names what its agent believes on its own, and it weighs its answer and the
+other's as that agent does, which pulls towards the truth and is the harder to move the more contentious it is.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from random import Random
+from collections.abc import Iterable, Sequence
 
-from moot.actors.models.simulated.agent import SimulatedAgent
-from moot.actors.models.simulated.draft import Draft, json_draft
-from moot.actors.models.simulated.prompt import SeenFence, SeenPrompt
-from moot.actors.models.simulated.register import PLAIN, register_of
-from moot.actors.models.simulated.settings import SimulatedSettings
-from moot.actors.models.simulated.text import Trace, sentences_of
+from moot.actors.models.simulated.belief import independent, weighed
+from moot.actors.models.simulated.prompt import SeenFence
+from moot.actors.models.simulated.text import Trace, frame, sentences_of
+from moot.actors.models.simulated.turn import Draft, Turn, json_draft, json_reply
+from moot.protocols.labels import fold
 
+_CONCERNS = (
+    ("What it costs", "Who pays for it, and whether what comes of it is worth that."),
+    ("Who is protected, who is burdened", "Which groups gain, which lose, and whether that is fair."),
+    ("Freedom against safety", "How far one may be limited for the sake of the other."),
+    ("The evidence so far", "What is known, what is only assumed, and who has looked."),
+    ("Putting it into practice", "Whether it can be done with the means that there are."),
+    ("Effects in the long run", "What it leads to in ten years, wanted or not."),
+    ("If nothing is done", "What happens without it, and how soon."),
+    ("Trust and accountability", "Who answers for mistakes, and to whom."),
+    ("Room for exceptions", "Whether one rule can fit everybody."),
+    ("Local or common rules", "Who should decide: those on the spot, or all together."),
+)
+_MOST = 20
+_BALANCED = 0.9
+_COUNT = re.compile(r"(\d+)\s+(?:themes|of them)")
 _SECOND = re.compile(r"\bYou are debater B\b")
 _LOW, _CONCEDES = 0.3, 0.1
 _ADDS = 0.2
@@ -32,127 +52,139 @@ _UNKNOWN = (
 _DOUBTS = ("The first point still asks too much at once.", "Who pays remains open.")
 
 
-class SimulatedDebater:
-    """Argues for or against a subject without understanding it: it quotes the facts and names the topic.
+def write_balance(turn: Turn) -> Draft:
+    """Mostly that the subject is balanced."""
+    balanced = turn.random.random() < _BALANCED
+    why = "Both sides have something to bring." if balanced else "One side has little to bring."
+    return json_reply({"balanced": balanced, "why": why})
 
-    What contentiousness changes is the register, and how soon a debater has said all: at level k it has in (1 - k)/2 of
-    its turns after the opening; at 0.3 or less it concedes in one tenth of them, the less so the more stubborn it is.
 
-    On a closed list it does know something: it names what its agent believes on its own, and it weighs its answer and
-    the other's as that agent does, which pulls towards the truth and is the harder to move the more contentious it is.
-    """
+def write_themes(turn: Turn) -> Draft:
+    """As many themes as the prompt asks for: drawn concerns, or one list of what is shown."""
+    shown = [*turn.prompt.tagged("own_theme"), *turn.prompt.tagged("theme")]
+    if shown:
+        listed = [(_title(each), each.body) for each in _first_of_each(shown)[: _count(turn)]]
+    else:
+        listed = turn.random.sample(_CONCERNS, min(_count(turn), len(_CONCERNS)))
+    return json_reply({"themes": [{"title": title, "description": text} for title, text in listed]})
 
-    def __init__(self, agent: SimulatedAgent, settings: SimulatedSettings) -> None:
-        self._agent, self._settings = agent, settings
 
-    def write_speech(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """One argument per topic; in an opening its own answer, where one is asked for; later, whether that is all."""
-        if prompt.labels:
-            return self._labelled_opening(prompt, random, greedy)
-        told = self._told(prompt, "argument", _answer(prompt), random)
-        if "finished" not in prompt.instructions:
-            return _json({"declined": False, "arguments": told})
-        level = 1.0 if prompt.contentiousness is None else prompt.contentiousness
-        finished = random.random() < (1.0 - level) / 2.0
-        yields = self._yields(prompt, random, greedy)
-        return _json({"declined": False, "arguments": told, "finished": finished, "conceded": yields})
+def write_agenda(turn: Turn) -> Draft:
+    """As many of the proposed themes as the prompt asks for, those of both sides first; equal titles are merged."""
+    themes = turn.prompt.tagged("theme")
+    topics = []
+    for first in _first_of_each(themes):
+        tags = [each.attributes.get("number", "") for each in themes if fold(_title(each)) == fold(_title(first))]
+        topics.append({"title": _title(first), "description": first.body, "merges": tags})
+    topics.sort(key=lambda topic: -len(topic["merges"]))
+    return json_reply({"topics": topics[: _count(turn)]})
 
-    def _labelled_opening(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        stance = self._agent.independent(prompt, random, greedy)
-        told = self._told(prompt, "argument", f'"{stance.answer}"', random)
-        values = {"answer": stance.answer, "declined": False, "arguments": told}
+
+def _title(theme: SeenFence) -> str:
+    return theme.attributes.get("title", "")
+
+
+def _first_of_each(themes: Iterable[SeenFence]) -> Sequence[SeenFence]:
+    first: dict[str, SeenFence] = {}
+    for theme in themes:
+        first.setdefault(fold(_title(theme)), theme)
+    return list(first.values())
+
+
+def _count(turn: Turn) -> int:
+    found = _COUNT.search("\n".join(turn.prompt.sent))
+    return max(1, min(_MOST, int(found[1]))) if found else len(_CONCERNS) // 2
+
+
+def write_speech(turn: Turn) -> Draft:
+    """One argument per topic; in an opening its own answer, where one is asked for; later, whether that is all."""
+    prompt = turn.prompt
+    if prompt.labels:
+        stance = independent(turn)
+        values: dict[str, object] = {"answer": stance.answer, "declined": False}
+        values["arguments"] = _told(turn, "argument", f'"{stance.answer}"')
         return json_draft(tuple(values), values, "answer", stance.belief)
-
-    def _yields(self, prompt: SeenPrompt, random: Random, greedy: bool) -> bool:
-        """On a closed list, whether the other's answer convinces it; on a subject, now and then at a low level."""
-        drawn = random.random() < _CONCEDES * 2.0 * (1.0 - self._settings.stubbornness)
-        if prompt.tagged("own_answer"):
-            return self._weighed(prompt, random, greedy) == _first(prompt, "other_answer")
-        return drawn and prompt.contentiousness is not None and prompt.contentiousness <= _LOW
-
-    def _weighed(self, prompt: SeenPrompt, random: Random, greedy: bool) -> str:
-        """What it holds, of the possible answers, now that it has heard the other's."""
-        own, other = _first(prompt, "own_answer"), _first(prompt, "other_answer")
-        return self._agent.weighed(prompt, own, other, list(dict.fromkeys([own, other])), random, greedy)
-
-    def write_last_word(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """Mostly that all has been presented; else one more argument on one topic."""
-        topics = list(enumerate(_topics(prompt), 1))
-        number, topic = topics[int(random.random() * len(topics))]
-        adds = random.random() < _ADDS
-        told = [{"topic": number, "addition": self._on(topic, prompt, _answer(prompt), random)}] if adds else []
-        conceded = bool(prompt.tagged("own_answer")) and self._yields(prompt, random, greedy)
-        return _json({"presented_all": not adds, "additions": told, "conceded": conceded})
-
-    def write_closing(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """One closing statement per topic."""
-        return _json({"declined": False, "statements": self._told(prompt, "statement", _answer(prompt), random)})
-
-    def _told(self, prompt: SeenPrompt, what: str, answer: str, random: Random) -> list[dict[str, object]]:
-        return [
-            {"topic": number, what: self._on(topic, prompt, answer, random)}
-            for number, topic in enumerate(_topics(prompt), 1)
-        ]
-
-    def _on(self, topic: SeenFence, prompt: SeenPrompt, answer: str, random: Random) -> str:
-        level = prompt.contentiousness
-        plain = level is None or self._settings.contentiousness_effect == 0.0
-        register = PLAIN if level is None or plain else register_of(level)
-        title = topic.attributes.get("title", "")
-        sentences = sentences_of(prompt.passage or prompt.question)
-        opener = register.openers[int(random.random() * len(register.openers))].split()
-        closer = register.closers[int(random.random() * len(register.closers))].format(answer).split()
-        trace = Trace(opener, sentences, int(random.random() * len(sentences)), closer)
-        claims = [f"On {title.lower()} that is what counts."]
-        if prompt.tagged("moderator_question") and random.random() < 0.5:
-            claims.append("That also answers the moderator's question.")
-        if prompt.tagged("weak_point") and random.random() < 0.5:
-            claims.append("What was found weak rests on this as well.")
-        return trace.written(self._settings.reasoning_words, " ".join(claims))
-
-    def write_proposal(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """A point per topic, and what to find out; of a draft that is shown, the same points with one made narrower."""
-        drafted = [fence.body for fence in prompt.tagged("point")]
-        asked = [fence.body for fence in prompt.tagged("open_question")]
-        if drafted:
-            place = int(random.random() * len(drafted))
-            drafted[place] = f"{drafted[place].rstrip('.')}, and stop where it does not help."
-        points = drafted or [
-            f"{topic.attributes.get('title', '')}: {_WAYS[int(random.random() * len(_WAYS))]}."
-            for topic in _topics(prompt)
-        ]
-        values: dict[str, object] = {"points": points, "questions": asked or random.sample(_UNKNOWN, 2)}
-        if "consents" in prompt.form:
-            values |= _consent(True, random)
-        if "answer" in prompt.form:
-            values = {"answer": self._weighed(prompt, random, greedy), **values}
-        return _json(values)
-
-    def write_consent(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """Mostly yes; no to an answer that it does not hold. A side that does not consent says why."""
-        named = _first(prompt, "amended_answer")
-        holds = not named or named == self._weighed(prompt, random, greedy)
-        return _json(_consent(holds, random))
+    said: dict[str, object] = {"declined": False, "arguments": _told(turn, "argument", _answer(turn))}
+    if "finished" in prompt.instructions:
+        level = 1.0 if prompt.contentiousness is None else prompt.contentiousness
+        said["finished"] = turn.random.random() < (1.0 - level) / 2.0
+        said["conceded"] = _yields(turn)
+    return json_reply(said)
 
 
-def _consent(holds: bool, random: Random) -> dict[str, object]:
-    agrees, doubt = holds and random.random() < 0.85, _DOUBTS[int(random.random() * len(_DOUBTS))]
+def write_last_word(turn: Turn) -> Draft:
+    """Mostly that all has been presented; else one more argument on one topic."""
+    number, topic = turn.pick(list(enumerate(turn.prompt.tagged("topic"), 1)))
+    adds = turn.random.random() < _ADDS
+    told = [{"topic": number, "addition": _on(topic, turn, _answer(turn))}] if adds else []
+    conceded = bool(turn.prompt.tagged("own_answer")) and _yields(turn)
+    return json_reply({"presented_all": not adds, "additions": told, "conceded": conceded})
+
+
+def write_closing(turn: Turn) -> Draft:
+    """One closing statement per topic."""
+    return json_reply({"declined": False, "statements": _told(turn, "statement", _answer(turn))})
+
+
+def write_proposal(turn: Turn) -> Draft:
+    """A point per topic, and what to find out; of a draft that is shown, the same points with one made narrower."""
+    points = [fence.body for fence in turn.prompt.tagged("point")]
+    asked = [fence.body for fence in turn.prompt.tagged("open_question")]
+    if points:
+        place = turn.pick(range(len(points)))
+        points[place] = f"{points[place].rstrip('.')}, and stop where it does not help."
+    else:
+        points = [f"{_title(topic)}: {turn.pick(_WAYS)}." for topic in turn.prompt.tagged("topic")]
+    values: dict[str, object] = {"points": points, "questions": asked or turn.random.sample(_UNKNOWN, 2)}
+    if "consents" in turn.prompt.form:
+        values |= _consent(turn, holds=True)
+    if "answer" in turn.prompt.form:
+        values = {"answer": _weighed(turn), **values}
+    return json_reply(values)
+
+
+def write_consent(turn: Turn) -> Draft:
+    """Mostly yes; no to an answer that it does not hold. A side that does not consent says why."""
+    named = turn.prompt.first("amended_answer")
+    return json_reply(_consent(turn, holds=not named or named == _weighed(turn)))
+
+
+def _consent(turn: Turn, *, holds: bool) -> dict[str, object]:
+    agrees = holds and turn.random.random() < 0.85
+    doubt = turn.pick(_DOUBTS)
     return {"consents": agrees, "reservations": [] if agrees else [doubt]}
 
 
-def _json(values: Mapping[str, object]) -> Draft:
-    return Draft(json.dumps(values, ensure_ascii=False))
+def _yields(turn: Turn) -> bool:
+    """On a closed list, whether the other's answer convinces it; on a subject, now and then at a low level."""
+    drawn = turn.random.random() < _CONCEDES * 2.0 * (1.0 - turn.settings.stubbornness)
+    if turn.prompt.tagged("own_answer"):
+        return _weighed(turn) == turn.prompt.first("other_answer")
+    return drawn and turn.prompt.contentiousness is not None and turn.prompt.contentiousness <= _LOW
 
 
-def _first(prompt: SeenPrompt, tag: str) -> str:
-    return next((fence.body for fence in prompt.tagged(tag)), "")
+def _weighed(turn: Turn) -> str:
+    return weighed(turn, turn.prompt.first("own_answer"), turn.prompt.first("other_answer"))
 
 
-def _answer(prompt: SeenPrompt) -> str:
+def _told(turn: Turn, what: str, answer: str) -> list[dict[str, object]]:
+    topics = enumerate(turn.prompt.tagged("topic"), 1)
+    return [{"topic": number, what: _on(topic, turn, answer)} for number, topic in topics]
+
+
+def _on(topic: SeenFence, turn: Turn, answer: str) -> str:
+    sentences = sentences_of(turn.prompt.passage or turn.prompt.question)
+    opener, closer = frame(turn, answer)
+    trace = Trace(opener, sentences, turn.pick(range(len(sentences))), closer)
+    claims = [f"On {_title(topic).lower()} that is what counts."]
+    if turn.prompt.tagged("moderator_question") and turn.random.random() < 0.5:
+        claims.append("That also answers the moderator's question.")
+    if turn.prompt.tagged("weak_point") and turn.random.random() < 0.5:
+        claims.append("What was found weak rests on this as well.")
+    return trace.written(turn.settings.reasoning_words, " ".join(claims))
+
+
+def _answer(turn: Turn) -> str:
     """What a side stands for: its own answer, else yes or no."""
-    second = _SECOND.search("\n".join(prompt.sent)) is not None
-    return f'"{_first(prompt, "own_answer") or ("no" if second else "yes")}"'
-
-
-def _topics(prompt: SeenPrompt) -> list[SeenFence]:
-    return prompt.tagged("topic")
+    second = _SECOND.search("\n".join(turn.prompt.sent)) is not None
+    return f'"{turn.prompt.first("own_answer") or ("no" if second else "yes")}"'

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
-from random import Random
+from collections.abc import Mapping
 
-from moot.actors.models.simulated.agent import SimulatedAgent
-from moot.actors.models.simulated.draft import Draft
-from moot.actors.models.simulated.prompt import SeenPrompt, SeenReply
-from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.belief import gold, independent, stubbornness
+from moot.actors.models.simulated.prompt import SeenReply
 from moot.actors.models.simulated.text import draw_trace
+from moot.actors.models.simulated.turn import Draft, Turn, json_reply
 
 _NAMED = 5
 _NOISE = 0.12
@@ -19,54 +16,58 @@ _TRUTH_PULL = 0.1
 _EXPLORING = 1.2
 _HEAT = 0.3
 _LEAST = 1e-4
+_QUESTIONS = (
+    "Since when has this been so, and has it changed?",
+    "What speaks against {} that has not been mentioned?",
+    "Has anything been left out that would point to {}?",
+    "How strong is it compared with a usual case of {}?",
+)
+_TESTS = (
+    "A measurement that tells {} from {}.",
+    "A look-up of how often {} comes with what is described.",
+    "A second observation after some days, to tell {} from {}.",
+)
 
 
-class SimulatedForecaster:
-    """Gives probabilities to labels, and revises them towards the others' with the agent's stubbornness.
+def write_distribution(turn: Turn) -> Draft:
+    """Probabilities of labels, with arguments, revised towards the others' with the agent's stubbornness.
 
     Alone it believes what the agent believes. In a debate its distribution is pooled with the others': its own weighs
     as much as it is stubborn, the right label gains a little, and every label gets some noise. A level of
     contentiousness makes it more stubborn, and flattens what it says, so that labels come up which it hardly believes
     in, most of all the first time it speaks; a low one sharpens it. All as much as `contentiousness_effect` says.
     """
+    prompt, words = turn.prompt, turn.settings.reasoning_words
+    alone = independent(turn).belief
+    belief = _pooled(turn, alone) if prompt.others else alone
+    named = _shares(_spread(belief, turn), prompt.most_labels or _NAMED)
+    reply = {
+        "distribution": [{"label": label, "probability": share} for label, share in named.items()],
+        "arguments": [draw_trace(turn, label).written(words) for label in list(named)[:2]],
+        "rebuttals": [draw_trace(turn, other.answer).written(words // 2) for other in prompt.others[:1]],
+    }
+    return turn.filled(reply)
 
-    def __init__(self, agent: SimulatedAgent, settings: SimulatedSettings) -> None:
-        self._agent, self._settings = agent, settings
 
-    def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """A distribution with arguments, as JSON."""
-        alone = self._agent.independent(prompt, random, greedy).belief
-        belief = self._pooled(prompt, alone, random) if prompt.others else alone
-        named = _shares(self._spread(belief, prompt), prompt.most_labels or _NAMED)
-        register = self._agent.register(prompt.contentiousness)
-        words = self._settings.reasoning_words
-        arguments = [draw_trace(prompt, label, register, random).written(words) for label in list(named)[:2]]
-        rebuttals = [
-            draw_trace(prompt, other.answer, register, random).written(words // 2) for other in prompt.others[:1]
-        ]
-        given = [{"label": label, "probability": share} for label, share in named.items()]
-        reply = {"distribution": given, "arguments": arguments, "rebuttals": rebuttals}
-        return Draft(json.dumps({key: reply[key] for key in prompt.form if key in reply}, ensure_ascii=False))
+def _pooled(turn: Turn, alone: Mapping[str, float]) -> dict[str, float]:
+    own = _seen(turn.prompt.own, alone) if turn.prompt.own else dict(alone)
+    others = [_seen(other, alone) for other in turn.prompt.others]
+    keep, right, random = stubbornness(turn), gold(turn), turn.random
+    pooled = {}
+    for label in alone:
+        heard = sum(other[label] for other in others) / len(others)
+        mass = keep * own[label] + (1.0 - keep) * heard
+        mass *= math.exp(_NOISE * (random.random() - 0.5))
+        pooled[label] = max(_LEAST, mass * (1.0 + _TRUTH_PULL * random.random()) if label == right else mass)
+    return _normalised(pooled)
 
-    def _pooled(self, prompt: SeenPrompt, alone: Mapping[str, float], random: Random) -> dict[str, float]:
-        own = _seen(prompt.own, alone) if prompt.own else dict(alone)
-        others = [_seen(other, alone) for other in prompt.others]
-        keep = self._agent.stubbornness(prompt.contentiousness)
-        gold = self._agent.gold(prompt)
-        pooled = {}
-        for label in alone:
-            heard = sum(other[label] for other in others) / len(others)
-            mass = keep * own[label] + (1.0 - keep) * heard
-            mass *= math.exp(_NOISE * (random.random() - 0.5))
-            pooled[label] = max(_LEAST, mass * (1.0 + _TRUTH_PULL * random.random()) if label == gold else mass)
-        return _normalised(pooled)
 
-    def _spread(self, belief: Mapping[str, float], prompt: SeenPrompt) -> dict[str, float]:
-        level, heat = prompt.contentiousness, 1.0
-        if level is not None:
-            felt = _HEAT * (2.0 * level - 1.0) if prompt.own else _EXPLORING * level
-            heat += self._settings.contentiousness_effect * felt
-        return _normalised({label: max(_LEAST, mass) ** (1.0 / heat) for label, mass in belief.items()})
+def _spread(belief: Mapping[str, float], turn: Turn) -> dict[str, float]:
+    level, heat = turn.prompt.contentiousness, 1.0
+    if level is not None:
+        felt = _HEAT * (2.0 * level - 1.0) if turn.prompt.own else _EXPLORING * level
+        heat += turn.settings.contentiousness_effect * felt
+    return _normalised({label: max(_LEAST, mass) ** (1.0 / heat) for label, mass in belief.items()})
 
 
 def _seen(reply: SeenReply, alone: Mapping[str, float]) -> dict[str, float]:
@@ -101,27 +102,11 @@ def _normalised(masses: Mapping[str, float]) -> dict[str, float]:
     return {label: mass / total for label, mass in masses.items()}
 
 
-_QUESTIONS = (
-    "Since when has this been so, and has it changed?",
-    "What speaks against {} that has not been mentioned?",
-    "Has anything been left out that would point to {}?",
-    "How strong is it compared with a usual case of {}?",
-)
-_TESTS = (
-    "A measurement that tells {} from {}.",
-    "A look-up of how often {} comes with what is described.",
-    "A second observation after some days, to tell {} from {}.",
-)
-
-
-def write_follow_ups(prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
+def write_follow_ups(turn: Turn) -> Draft:
     """Questions and tests about the labels of the joint estimate."""
-    labels: Sequence[str] = [part.rpartition(" ")[0] for part in prompt.joint_estimate.split(", ")] or ["it"]
+    labels = [part.rpartition(" ")[0] for part in turn.prompt.first("joint_estimate").split(", ")]
     first, second = labels[0], labels[min(1, len(labels) - 1)]
-    asked = sorted(random.sample(range(len(_QUESTIONS)), 2))
-    tried = sorted(random.sample(range(len(_TESTS)), 2))
-    reply = {
-        "questions": [_QUESTIONS[i].format(first) for i in asked],
-        "tests": [_TESTS[i].format(first, second) for i in tried],
-    }
-    return Draft(json.dumps(reply, ensure_ascii=False))
+    asked = sorted(turn.random.sample(range(len(_QUESTIONS)), 2))
+    tried = sorted(turn.random.sample(range(len(_TESTS)), 2))
+    questions = [_QUESTIONS[i].format(first) for i in asked]
+    return json_reply({"questions": questions, "tests": [_TESTS[i].format(first, second) for i in tried]})

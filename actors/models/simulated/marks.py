@@ -5,17 +5,14 @@ It has no answer key and understands nothing: what a dimension asks is told by i
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from random import Random
 
 from moot.actors.models.simulated.argument import LEFT_UNDONE
-from moot.actors.models.simulated.draft import Draft
-from moot.actors.models.simulated.judge import content_words
+from moot.actors.models.simulated.judges import content_words
 from moot.actors.models.simulated.prompt import UNLABELLED, SeenPrompt
-from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.turn import Draft, Turn, json_reply
 from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING
 from moot.protocols.selene.sentences import split_sentences
 
@@ -57,42 +54,33 @@ class _Counted:
     covered: float
 
 
-class SimulatedMarker:
-    """Scores a reply from 1 to 3 by what can be counted of it, mapped to the scale of each dimension.
+def write_marks(turn: Turn) -> Draft:
+    """A sheet with the keys that the prompt asks for; scores go by what can be counted of the reply.
 
-    A name with `instruction` in it goes by sections (4, 3) or, where an argument without any was asked for, by whether
-    it says that it leaves something undone; one with `justification` by connectives (2, 1), one with
-    `evidence`, `grounding` or `support` by quotations (2, 1), any other by the share of words that were given (.6, .3).
+    They are 1 to 3, mapped to the scale of each dimension. A name with `instruction` in it goes by sections (4, 3) or,
+    where an argument without any was asked for, by whether it says that it leaves something undone; one with
+    `justification` by connectives (2, 1), one with `evidence`, `grounding` or `support` by quotations (2, 1), any other
+    by the share of words that were given (.6, .3).
     A quotation that was not given is flagged. With a probability of the judge's noise a score is one level off, and a
     flag is overlooked; at temperature 0, too, so that two judges differ.
     """
-
-    def __init__(self, settings: SimulatedSettings) -> None:
-        self._noise = settings.judge_noise
-
-    def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """The sheet as JSON, with the keys that the prompt asks for."""
-        counted = _count(prompt)
-        overlooked = random.random() < self._noise
-        invented = () if overlooked else counted.invented
-        values: dict[str, int | str] = {}
-        for name, lowest, highest in _SCALE.findall(prompt.sent[0]):
-            values[name] = self._score(_reading(name, counted), int(lowest), int(highest), random)
-        values[FLAG] = int(bool(invented))
-        values[ISSUES] = f"Quotes what was not given: {_short(invented[0])}" if invented else ""
-        values[REASONING] = (
-            f"Labelled sections: {counted.sections}; sentences that give a reason: {counted.connectives}. "
-            f"Quotations found in what was given: {counted.quoted}, not found: {len(invented)}."
-        )
-        asked = dict.fromkeys(_KEY.findall(prompt.sent[0]))
-        return Draft(json.dumps({key: values[key] for key in asked if key in values}, ensure_ascii=False))
-
-    def _score(self, reading: int, lowest: int, highest: int, random: Random) -> int:
-        """The reading, 1 to 3, on another scale, or the level next to it."""
-        score = round(lowest + (reading - 1) / 2 * (highest - lowest))
+    form, noise = turn.prompt.sent[0], turn.settings.judge_noise
+    counted = _count(turn.prompt)
+    overlooked = turn.random.random() < noise
+    invented = () if overlooked else counted.invented
+    values: dict[str, int | str] = {}
+    for name, lowest, highest in _SCALE.findall(form):
+        score = round(int(lowest) + (_reading(name, counted) - 1) / 2 * (int(highest) - int(lowest)))
         # Each draw is made in any case, so that one dimension's noise does not shift that of the next.
-        moved, up = random.random() < self._noise, random.random() < 0.5
-        return min(highest, max(lowest, score + (1 if up else -1))) if moved else score
+        moved, up = turn.random.random() < noise, turn.random.random() < 0.5
+        values[name] = min(int(highest), max(int(lowest), score + (1 if up else -1))) if moved else score
+    values[FLAG] = int(bool(invented))
+    values[ISSUES] = f"Quotes what was not given: {_short(invented[0])}" if invented else ""
+    values[REASONING] = (
+        f"Labelled sections: {counted.sections}; sentences that give a reason: {counted.connectives}. "
+        f"Quotations found in what was given: {counted.quoted}, not found: {len(invented)}."
+    )
+    return json_reply({key: values[key] for key in dict.fromkeys(_KEY.findall(form)) if key in values})
 
 
 def _count(prompt: SeenPrompt) -> _Counted:

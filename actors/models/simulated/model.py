@@ -21,26 +21,32 @@ from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.off_loop import off_loop_if_long
 from moot.actors.models.openai_wire import request_id
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.simulated.agent import SimulatedAgent
-from moot.actors.models.simulated.argument import SimulatedArguer
-from moot.actors.models.simulated.claims import SAYS, STANCE, TEXT, SimulatedClaimDebater, asks_for_side
-from moot.actors.models.simulated.context import SimulatedContext
-from moot.actors.models.simulated.crit import SimulatedCrit
-from moot.actors.models.simulated.debater import SimulatedDebater
-from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.argument import write_argument
+from moot.actors.models.simulated.belief import write_answer
+from moot.actors.models.simulated.claims import SAYS, STANCE, TEXT, asks_for_side, write_message
+from moot.actors.models.simulated.context import write_context
+from moot.actors.models.simulated.debater import (
+    write_agenda,
+    write_balance,
+    write_closing,
+    write_consent,
+    write_last_word,
+    write_proposal,
+    write_speech,
+    write_themes,
+)
 from moot.actors.models.simulated.draws import call_digest
-from moot.actors.models.simulated.forecast import SimulatedForecaster, write_follow_ups
-from moot.actors.models.simulated.judge import SimulatedJudge
-from moot.actors.models.simulated.marks import JUDGED, SimulatedMarker
-from moot.actors.models.simulated.panel import SimulatedPanelist
+from moot.actors.models.simulated.forecast import write_distribution, write_follow_ups
+from moot.actors.models.simulated.judges import write_comparison, write_reading, write_support
+from moot.actors.models.simulated.marks import JUDGED, write_marks
 from moot.actors.models.simulated.prompt import SeenPrompt, read_prompt
-from moot.actors.models.simulated.ruling import SimulatedDebateJudge
+from moot.actors.models.simulated.ruling import write_ruling
 from moot.actors.models.simulated.schema_reply import write_held
 from moot.actors.models.simulated.settings import SimulatedSettings
-from moot.actors.models.simulated.synthesis import SimulatedSynthesizer
+from moot.actors.models.simulated.synthesis import write_synthesis
 from moot.actors.models.simulated.text import write_paraphrase, write_plain
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
-from moot.actors.models.simulated.topics import write_agenda, write_balance, write_themes
+from moot.actors.models.simulated.turn import Turn, Writer
 from moot.actors.models.simulated.vision import (
     asks_for_extraction,
     asks_to_look,
@@ -53,7 +59,39 @@ __all__ = ["MAX_ALTERNATIVES", "AnswerKey", "SimulatedModel", "SimulatedSettings
 
 MAX_ALTERNATIVES = 20
 
-Writer = Callable[[SeenPrompt, Random, bool], Draft]
+_ASKED: tuple[tuple[Callable[[SeenPrompt], bool], Writer], ...] = (
+    # A sheet's keys are a rubric's, which may be anybody's; what tells it is that there is a reply to judge.
+    (lambda prompt: bool(prompt.tagged(JUDGED)), write_marks),
+    (lambda prompt: prompt.argues, write_argument),
+    (asks_for_side, write_message),
+    (asks_to_look, write_description),
+    (asks_for_extraction, write_extraction),
+)
+"""What writes a reply that is not told by its form: the first row that fits the prompt."""
+
+_FORMS: tuple[tuple[frozenset[str], Writer], ...] = (
+    (frozenset({SAYS, TEXT, STANCE}), write_message),
+    (frozenset({"distribution"}), write_distribution),
+    (frozenset({"questions", "tests"}), write_follow_ups),
+    (frozenset({"points", "questions"}), write_proposal),
+    (frozenset({"answer", "rationale"}), write_synthesis),
+    (frozenset({"answer"}), write_answer),
+    (frozenset({"support", "score"}), write_support),
+    (frozenset({"statements"}), write_context),
+    (frozenset({"reasons", "rivals"}), write_reading),
+    (frozenset({"sentences"}), write_paraphrase),
+    (frozenset({"topic", "addition"}), write_last_word),
+    (frozenset({"topic", "argument"}), write_speech),
+    (frozenset({"topic", "statement"}), write_closing),
+    (frozenset({"title", "description", "merges"}), write_agenda),
+    (frozenset({"title", "description"}), write_themes),
+    (frozenset({"consents"}), write_consent),
+    (frozenset({"summary", "verdict"}), write_ruling),
+    (frozenset({"first", "second"}), write_comparison),
+    (frozenset({"balanced", "why"}), write_balance),
+    (frozenset(), write_plain),
+)
+"""What writes any other: the first row whose keys are all in the form that the prompt asks for."""
 
 
 class SimulatedModel:
@@ -81,43 +119,7 @@ class SimulatedModel:
 
     def __init__(self, settings: SimulatedSettings, seed: int, key: AnswerKey | None, name: str = "simulated") -> None:
         self.name = name
-        self._seed = seed
-        self._latency_s = settings.latency_ms / 1000.0
-        # A sheet's keys are a rubric's, which may be anybody's; what tells it is that there is a reply to judge.
-        self._marker = SimulatedMarker(settings)
-        agent = SimulatedAgent(settings, seed, key)
-        debater = SimulatedDebater(agent, settings)
-        write_message = SimulatedClaimDebater(agent, settings).write
-        self._argue: Writer = SimulatedArguer(agent, settings).write
-        # What a prompt without a form asks for: the first row that fits it.
-        self._plain_writers: tuple[tuple[Callable[[SeenPrompt], bool], Writer], ...] = (
-            (asks_for_side, write_message),
-            (asks_to_look, write_description),
-            (asks_for_extraction, write_extraction),
-        )
-        # The first row whose keys are all in the form that the prompt asks for.
-        self._writers: tuple[tuple[frozenset[str], Writer], ...] = (
-            (frozenset({SAYS, TEXT, STANCE}), write_message),
-            (frozenset({"distribution"}), SimulatedForecaster(agent, settings).write),
-            (frozenset({"questions", "tests"}), write_follow_ups),
-            (frozenset({"points", "questions"}), debater.write_proposal),
-            (frozenset({"answer", "rationale"}), SimulatedSynthesizer(agent).write),
-            (frozenset({"answer"}), agent.write),
-            (frozenset({"support", "score"}), SimulatedJudge(settings).write),
-            (frozenset({"statements"}), SimulatedContext(settings).write),
-            (frozenset({"reasons", "rivals"}), SimulatedCrit(settings).write),
-            (frozenset({"sentences"}), write_paraphrase),
-            (frozenset({"topic", "addition"}), debater.write_last_word),
-            (frozenset({"topic", "argument"}), debater.write_speech),
-            (frozenset({"topic", "statement"}), debater.write_closing),
-            (frozenset({"title", "description", "merges"}), write_agenda),
-            (frozenset({"title", "description"}), write_themes),
-            (frozenset({"consents"}), debater.write_consent),
-            (frozenset({"summary", "verdict"}), SimulatedDebateJudge(settings).write),
-            (frozenset({"first", "second"}), SimulatedPanelist(settings).write),
-            (frozenset({"balanced", "why"}), write_balance),
-            (frozenset(), write_plain),
-        )
+        self._settings, self._seed, self._key = settings, seed, key
 
     async def complete(
         self,
@@ -132,8 +134,8 @@ class SimulatedModel:
         The step key is taken as a server would get it in a header, so that replies over HTTP are the same. What to
         write is read from the prompt; a `schema` only counts where that asks for no known form.
         """
-        if self._latency_s:
-            await asyncio.sleep(self._latency_s)
+        if self._settings.latency_ms:
+            await asyncio.sleep(self._settings.latency_ms / 1000.0)
         step_key = unquote(request_id(step_key))
         held = None if schema is None else msgspec.json.decode(schema.body)
         texts = [message.content for message in messages]
@@ -160,11 +162,10 @@ class SimulatedModel:
         greedy = decoding.temperature == 0
         digest = call_digest(self._seed, messages, step_key, greedy)
         prompt = read_prompt(messages)
-        writer = self._writer(prompt)
-        if writer is write_plain and schema is not None:
-            draft = write_held(schema)
-        else:
-            draft = writer(prompt, Random(int.from_bytes(digest, "little")), greedy)
+        writer = _writer(prompt)
+        random = Random(int.from_bytes(digest, "little"))
+        turn = Turn(prompt, random, greedy, self._settings, self._seed, self._key)
+        draft = write_held(schema) if writer is write_plain and schema is not None else writer(turn)
         split = split_draft(draft)
         kept = min(len(split.tokens), decoding.max_tokens)
         cut = kept < len(split.tokens)
@@ -178,22 +179,17 @@ class SimulatedModel:
             tokens=logprobs,
         )
 
-    def _writer(self, prompt: SeenPrompt) -> Writer:
-        if prompt.tagged(JUDGED):
-            return self._marker.write
-        if prompt.argues:
-            return self._argue
-        for fits, writer in self._plain_writers:
-            if fits(prompt):
-                return writer
-        keys = frozenset(prompt.form)
-        return next(writer for needed, writer in self._writers if needed <= keys)
-
     async def check(self) -> None:
         """It can always be used."""
 
     async def close(self) -> None:
         """It holds nothing."""
+
+
+def _writer(prompt: SeenPrompt) -> Writer:
+    asked = next((writer for fits, writer in _ASKED if fits(prompt)), None)
+    keys = frozenset(prompt.form)
+    return asked or next(writer for needed, writer in _FORMS if needed <= keys)
 
 
 def _prompt_tokens(messages: Sequence[Message]) -> int:

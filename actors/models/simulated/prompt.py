@@ -68,14 +68,8 @@ class SeenPrompt:
         labels: the closed set of answers; empty when the prompt names none.
         own: the agent's own last reply; None before a debate.
         others: the other agents' last replies.
-        candidate: the answer that a judge is to check, as text.
-        rationale: the reasoning behind the candidate; may be empty.
-        evidence: the numbered pieces of evidence.
-        document, claim, facts, opposing: a text to be read critically, what it argues for, what is given, and what the
-            other side says; each may be empty.
         contentiousness: the level that the instructions state, in [0, 1]; None when they state none.
         most_labels: how many labels a distribution shall name; None when the instructions do not say.
-        joint_estimate: the estimate that follow-up questions are asked about; may be empty.
         instructions: all that stands outside of tags.
         pictures: those that go along, in order.
         fences: everything between tags, in order.
@@ -90,16 +84,8 @@ class SeenPrompt:
     labels: tuple[str, ...]
     own: SeenReply | None
     others: tuple[SeenReply, ...]
-    candidate: str
-    rationale: str
-    evidence: tuple[str, ...]
-    document: str
-    claim: str
-    facts: str
-    opposing: str
     contentiousness: float | None
     most_labels: int | None
-    joint_estimate: str
     instructions: str
     pictures: tuple[Image, ...]
     fences: tuple[SeenFence, ...]
@@ -108,6 +94,10 @@ class SeenPrompt:
     def tagged(self, *tags: str) -> list[SeenFence]:
         """What stands between one of these tags, in order."""
         return [fence for fence in self.fences if fence.tag in tags]
+
+    def first(self, tag: str) -> str:
+        """The text between the first of these tags; may be empty."""
+        return next((fence.body for fence in self.fences if fence.tag == tag), "")
 
 
 def count_reasks(messages: Sequence[Message]) -> int:
@@ -136,14 +126,6 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
         labels=_labels(instructions, fences),
         own=own[-1] if own else None,
         others=tuple(_seen_reply(fence) for fence in fences if fence.tag == "reply"),
-        candidate=first.get("candidate", ""),
-        rationale=first.get("rationale", ""),
-        joint_estimate=first.get("joint_estimate", ""),
-        evidence=tuple(fence.body for fence in fences if fence.tag == "evidence"),
-        document=first.get("document", ""),
-        claim=first.get("claim", ""),
-        facts=first.get("facts", ""),
-        opposing=first.get("opposing", ""),
         contentiousness=_contentiousness(_outside(system, list(_fences(system))), outside),
         most_labels=int(named[1]) if (named := _MOST_LABELS.search(instructions)) else None,
         instructions=instructions,

@@ -7,9 +7,8 @@ so that a classifier of summaries has something to learn.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from random import Random
-from statistics import NormalDist, fmean
+from collections.abc import Sequence
+from statistics import fmean
 
 from moot.actors.models.simulated.claim_prompt import (
     SeenMessage,
@@ -20,12 +19,10 @@ from moot.actors.models.simulated.claim_prompt import (
     judged_messages,
     telling_words,
 )
-from moot.actors.models.simulated.draft import Draft, json_draft
 from moot.actors.models.simulated.prompt import SeenPrompt
-from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.turn import Draft, Turn, json_draft
 from moot.protocols.ceda.stance import Stance as Side
 
-_NORMAL = NormalDist()
 _LAST_WORD = 0.7
 _DEBATE, _EVIDENCE = 0.75, 0.25
 _SUREST = 0.99
@@ -82,40 +79,32 @@ _RULINGS = {
 }
 
 
-class SimulatedDebateJudge:
+def write_ruling(turn: Turn) -> Draft:
     """Rules on a claim by a score in [0, 1]: above one half it is supported, below hallucinated.
 
     The score is one half, plus .375 times where the debaters stand (from -1 to 1; for each debater its last side counts
-    .7, the mean of all its sides .3), plus .125 times how the evidence leans, plus noise. It abstains where the score
-    comes to exactly .50, and where the debaters' sides cancel out and there is no evidence.
+    .7, the mean of all its sides .3), plus .125 times how the evidence leans, plus noise, at temperature 0, too, so
+    that two judges differ. It abstains where the score comes to exactly .50, and where the debaters' sides cancel out
+    and there is no evidence.
     """
-
-    def __init__(self, settings: SimulatedSettings) -> None:
-        self._noise = settings.judge_noise
-
-    def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """The ruling as JSON in the form asked for; it is noisy at temperature 0, too, so that two judges differ."""
-        messages, evidence = judged_messages(prompt), evidence_of(prompt)
-        standing = _standing(messages)
-        reading = 0.5 + 0.5 * (_DEBATE * standing + _EVIDENCE * evidence_lean(claim_of(prompt), evidence))
-        noise = self._noise * _NORMAL.inv_cdf(min(1.0 - 1e-9, max(1e-9, random.random())))
-        score = round(min(_SUREST, max(1.0 - _SUREST, reading + noise)), 2)
-        torn = score == 0.5 or (standing == 0.0 and not evidence)
-        verdict = None if torn else int(score > 0.5)
-        values = {
-            "consensus": _agree_at_last(messages),
-            "agreed": _agreed(prompt, messages),
-            "disputed": _disputed(prompt, messages),
-            "summary": _summary(prompt, messages, verdict, random),
-            "verdict": verdict,
-            "confidence": None if torn else round(max(score, 1.0 - score), 2),
-        }
-        return json_draft(prompt.form, values, "verdict", _belief(score, torn))
-
-
-def _belief(score: float, torn: bool) -> Mapping[str, float]:
+    prompt = turn.prompt
+    messages, evidence = judged_messages(prompt), evidence_of(prompt)
+    standing = _standing(messages)
+    reading = 0.5 + 0.5 * (_DEBATE * standing + _EVIDENCE * evidence_lean(claim_of(prompt), evidence))
+    score = round(min(_SUREST, max(1.0 - _SUREST, reading + turn.noise())), 2)
+    torn = score == 0.5 or (standing == 0.0 and not evidence)
+    verdict = None if torn else int(score > 0.5)
+    values = {
+        "consensus": _agree_at_last(messages),
+        "agreed": _agreed(prompt, messages),
+        "disputed": _disputed(prompt, messages),
+        "summary": _summary(turn, messages, verdict),
+        "verdict": verdict,
+        "confidence": None if torn else round(max(score, 1.0 - score), 2),
+    }
     rest = 1.0 - _NULL
-    return _TORN_BELIEF if torn else {"1": rest * score, "0": rest * (1.0 - score), "null": _NULL}
+    belief = _TORN_BELIEF if torn else {"1": rest * score, "0": rest * (1.0 - score), "null": _NULL}
+    return json_draft(prompt.form, values, "verdict", belief)
 
 
 def _signs(messages: Sequence[SeenMessage]) -> dict[str, list[float]]:
@@ -169,21 +158,15 @@ def _disputed(prompt: SeenPrompt, messages: Sequence[SeenMessage]) -> list[str]:
     return told + [f"What to make of {each}, which do not go together." for each in between if each]
 
 
-def _summary(prompt: SeenPrompt, messages: Sequence[SeenMessage], verdict: int | None, random: Random) -> str:
-    claim, evidence = claim_of(prompt), evidence_of(prompt)
-    found = (
-        f"{len(covered_words(claim, evidence))} of {len(telling_words(claim))} words that matter stand in the evidence."
-    )
-    conflicts = len(prompt.tagged("conflict"))
+def _summary(turn: Turn, messages: Sequence[SeenMessage], verdict: int | None) -> str:
+    claim, evidence = claim_of(turn.prompt), evidence_of(turn.prompt)
+    words = f"{len(covered_words(claim, evidence))} of {len(telling_words(claim))} words that matter"
+    conflicts = len(turn.prompt.tagged("conflict"))
     told = [
-        _drawn(_COURSE[_course(messages)], random),
-        found if evidence else "There was no evidence.",
+        turn.pick(_COURSE[_course(messages)]),
+        f"{words} stand in the evidence." if evidence else "There was no evidence.",
         *([f"Places that do not go together: {conflicts}."] if conflicts else []),
-        _drawn(_GROUNDS[verdict], random),
-        _drawn(_RULINGS[verdict], random),
+        turn.pick(_GROUNDS[verdict]),
+        turn.pick(_RULINGS[verdict]),
     ]
     return " ".join(told)
-
-
-def _drawn(sentences: Sequence[str], random: Random) -> str:
-    return sentences[int(random.random() * len(sentences))]

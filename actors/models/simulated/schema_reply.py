@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.turn import Draft
 
 _WORDS = "as it is "
 

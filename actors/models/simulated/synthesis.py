@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
-from random import Random
 
-from moot.actors.models.simulated.agent import SimulatedAgent, Stance
 from moot.actors.models.simulated.argument import argued_for, as_number, quotations
-from moot.actors.models.simulated.draft import Draft, json_draft
+from moot.actors.models.simulated.belief import Stance, gold, independent, position
 from moot.actors.models.simulated.prompt import SeenPrompt, SeenReply
+from moot.actors.models.simulated.turn import Draft, Turn, json_draft
 from moot.protocols.labels import fold
 
 _SCALE = re.compile(r"a whole number from (-?\d{1,6}) to (-?\d{1,6})")
@@ -19,46 +17,42 @@ _MOST_SCORES = 200
 _TRUST, _PER_QUOTATION, _MOST_QUOTATIONS = 0.5, 0.1, 3
 
 
-class SimulatedSynthesizer:
-    """Reads two arguments and answers.
+def write_synthesis(turn: Turn) -> Draft:
+    """An answer and a rationale, as JSON, from two arguments.
 
     What they argue for counts like others' replies in a revision, the more, the more they quote; where they argue for
-    an answer, it gives no other. A score is right as
-    often as an answer of the agent's own; otherwise it is off by one, upwards if the first argument quotes more.
-
-    Args:
-        agent: what it believes; it alone knows the key.
+    an answer, it gives no other. A score is right as often as an answer of the agent's own; otherwise it is off by
+    one, upwards if the first argument quotes more.
     """
+    prompt = turn.prompt
+    arguments = [fence.body for fence in prompt.tagged("argument")]
+    quoted = [len(quotations(argument)) for argument in arguments]
+    labels = prompt.labels or _scores(prompt)
+    turn = turn.about(labels=labels)
+    if prompt.tagged("criterion", "passage") and labels and all(re.fullmatch(r"-?\d+", label) for label in labels):
+        stance = _scored(turn, sum(quoted[:1]) - sum(quoted[1:2]))
+    else:
+        found = zip(map(argued_for, arguments), quoted, strict=True)
+        heard = [SeenReply(a, _TRUST + _PER_QUOTATION * min(_MOST_QUOTATIONS, n)) for a, n in found if a is not None]
+        stance = _among([reply.answer for reply in heard], position(turn.about(others=tuple(heard))))
+    if _NUMBER in "\n".join(prompt.sent):
+        stance = _numbers(stance, prompt.question)
+    rationale = "Both rest on as much of what is given."
+    if len(quoted) > 1 and quoted[0] != quoted[1]:
+        rationale = f"The {'first' if quoted[0] > quoted[1] else 'second'} argument rests on more of what is given."
+    return json_draft(prompt.form, {"answer": stance.answer, "rationale": rationale}, "answer", stance.belief)
 
-    def __init__(self, agent: SimulatedAgent) -> None:
-        self._agent = agent
 
-    def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """An answer and a rationale, as JSON."""
-        arguments = [fence.body for fence in prompt.tagged("argument")]
-        prompt = replace(prompt, labels=prompt.labels or _scores(prompt))
-        if prompt.tagged("criterion", "passage") and _are_scores(prompt.labels):
-            stance = self._scored(prompt, arguments, random, greedy)
-        else:
-            heard = _as_replies(arguments)
-            stance = self._agent.position(replace(prompt, others=heard), random, greedy)
-            stance = _among([reply.answer for reply in heard], stance)
-        if _NUMBER in "\n".join(prompt.sent):
-            stance = _numbers(stance, prompt.question)
-        values = {"answer": stance.answer, "rationale": _rationale(arguments)}
-        return json_draft(prompt.form, values, "answer", stance.belief)
-
-    def _scored(self, prompt: SeenPrompt, arguments: Sequence[str], random: Random, greedy: bool) -> Stance:
-        stance = self._agent.independent(prompt, random, greedy)
-        gold = self._agent.gold(prompt)
-        scores = sorted(prompt.labels, key=int)
-        place = scores.index(stance.answer if gold not in scores else gold)
-        if gold is None or stance.answer != gold:
-            lead = len(quotations("".join(arguments[:1]))) - len(quotations("".join(arguments[1:2])))
-            up = lead > 0 or (lead == 0 and random.random() < 0.5)
-            beside = [each for each in (place + 1, place - 1) if 0 <= each < len(scores)]
-            place = (beside if up else beside[::-1])[0] if beside and gold is not None else place
-        return Stance(scores[place], _around(scores, place, stance.belief[stance.answer]))
+def _scored(turn: Turn, lead: int) -> Stance:
+    """A score; `lead` is how many quotations more the first argument has."""
+    stance, right = independent(turn), gold(turn)
+    scores = sorted(turn.prompt.labels, key=int)
+    place = scores.index(stance.answer if right not in scores else right)
+    if right is None or stance.answer != right:
+        up = lead > 0 or (lead == 0 and turn.random.random() < 0.5)
+        beside = [each for each in (place + 1, place - 1) if 0 <= each < len(scores)]
+        place = (beside if up else beside[::-1])[0] if beside and right is not None else place
+    return Stance(scores[place], _around(scores, place, stance.belief[stance.answer]))
 
 
 def _numbers(stance: Stance, question: str) -> Stance:
@@ -81,16 +75,6 @@ def _among(argued: Sequence[str], stance: Stance) -> Stance:
     return Stance(answer, {each: share / total for each, share in belief.items()})
 
 
-def _as_replies(arguments: Sequence[str]) -> tuple[SeenReply, ...]:
-    replies = []
-    for argument in arguments:
-        answer = argued_for(argument)
-        if answer is not None:
-            quoted = min(_MOST_QUOTATIONS, len(quotations(argument)))
-            replies.append(SeenReply(answer, _TRUST + _PER_QUOTATION * quoted))
-    return tuple(replies)
-
-
 def _around(scores: Sequence[str], place: int, belief: float) -> dict[str, float]:
     """The belief at one score, and the rest of it over the others, half as much with every step."""
     weights = {score: 0.5 ** abs(at - place) for at, score in enumerate(scores) if at != place}
@@ -105,14 +89,3 @@ def _scores(prompt: SeenPrompt) -> tuple[str, ...]:
     if found is None or not 0 <= int(found[2]) - int(found[1]) < _MOST_SCORES:
         return ()
     return tuple(str(score) for score in range(int(found[1]), int(found[2]) + 1))
-
-
-def _are_scores(labels: Sequence[str]) -> bool:
-    return bool(labels) and all(re.fullmatch(r"-?\d+", label) for label in labels)
-
-
-def _rationale(arguments: Sequence[str]) -> str:
-    counts = [len(quotations(argument)) for argument in arguments]
-    if len(counts) < 2 or counts[0] == counts[1]:
-        return "Both rest on as much of what is given."
-    return f"The {'first' if counts[0] > counts[1] else 'second'} argument rests on more of what is given."

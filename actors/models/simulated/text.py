@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from random import Random
 
-from moot.actors.models.simulated.draft import Draft
 from moot.actors.models.simulated.draws import stable_uniform
-from moot.actors.models.simulated.prompt import SeenPrompt
-from moot.actors.models.simulated.register import PLAIN, Register
+from moot.actors.models.simulated.register import PLAIN, Register, register_of
+from moot.actors.models.simulated.turn import Draft, Turn, json_reply
 
 _MATERIAL_CHARACTERS = 20_000
 _PLAIN_WORDS = 40
@@ -68,18 +65,27 @@ class Trace:
         return " ".join([*said[:end], *claimed, *said[end:]])
 
 
-def draw_trace(prompt: SeenPrompt, answer: str, register: Register, random: Random) -> Trace:
+def draw_trace(turn: Turn, answer: str, register: Register | None = None) -> Trace:
     """A reasoning that cites the passage, or the question when there is none.
 
-    Agents with the same answer mostly cite the same place, so that agreement shows in the text as well.
+    It is in the register of the turn unless one is given. Agents with the same answer mostly cite the same place, so
+    that agreement shows in the text as well.
     """
-    sentences = sentences_of(prompt.passage or prompt.question)
-    place = stable_uniform("place", prompt.question, answer)
-    if random.random() < 0.2:
-        place = random.random()
-    opener = register.openers[int(random.random() * len(register.openers))].split()
-    closer = register.closers[int(random.random() * len(register.closers))].format(answer).split()
+    sentences = sentences_of(turn.prompt.passage or turn.prompt.question)
+    place = stable_uniform("place", turn.prompt.question, answer)
+    if turn.random.random() < 0.2:
+        place = turn.random.random()
+    opener, closer = frame(turn, answer, register)
     return Trace(opener, sentences, int(place * len(sentences)), closer)
+
+
+def frame(turn: Turn, answer: str, register: Register | None = None) -> tuple[list[str], list[str]]:
+    """The first and the last words of a reasoning, in the register of the prompt's contentiousness; plain without."""
+    level = turn.prompt.contentiousness
+    if level is None or turn.settings.contentiousness_effect == 0.0:
+        register = PLAIN
+    spoken = register or register_of(level or 0.0)
+    return turn.pick(spoken.openers).split(), turn.pick(spoken.closers).format(answer).split()
 
 
 def sentences_of(text: str) -> list[str]:
@@ -101,24 +107,23 @@ def _cited(sentences: list[str], start: int, words: int) -> list[str]:
     return cited
 
 
-def write_paraphrase(prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
+def write_paraphrase(turn: Turn) -> Draft:
     """Every piece of evidence in slightly other words: numbers, names and negations stay as they are."""
-    sentences = [_reworded(sentence, random) for sentence in prompt.evidence]
-    return Draft(json.dumps({"sentences": sentences}, ensure_ascii=False))
+    return json_reply({"sentences": [_reworded(fence.body, turn) for fence in turn.prompt.tagged("evidence")]})
 
 
-def _reworded(sentence: str, random: Random) -> str:
+def _reworded(sentence: str, turn: Turn) -> str:
     def swap(found: re.Match[str]) -> str:
         other = _OTHER_WORDS[found[0].casefold()]
         return other.capitalize() if found[0][0].isupper() else other
 
     printable = "".join(letter for letter in sentence if letter.isprintable() or letter.isspace())
     changed = _SWAPS.sub(swap, printable)
-    if changed != printable and random.random() < 0.5:
+    if changed != printable and turn.random.random() < 0.5:
         return changed
-    return f"{PLAIN.openers[int(random.random() * len(PLAIN.openers))]} {changed}"
+    return f"{turn.pick(PLAIN.openers)} {changed}"
 
 
-def write_plain(prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
+def write_plain(turn: Turn) -> Draft:
     """A few sentences on the question, for prompts that ask for no known form."""
-    return Draft(draw_trace(prompt, "this", PLAIN, random).written(_PLAIN_WORDS))
+    return Draft(draw_trace(turn, "this", PLAIN).written(_PLAIN_WORDS))

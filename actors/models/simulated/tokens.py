@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.models.interface import TokenLogprobs
-from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.turn import Draft
 
 _PIECE = re.compile(r" ?[^\W\d_]{1,9}|\d{1,3}| ?[^\w\s]{1,3}|[\s\S]")
 _LOWEST = -15.0

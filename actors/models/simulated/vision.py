@@ -10,15 +10,14 @@ from __future__ import annotations
 import io
 import re
 from hashlib import sha256
-from random import Random
 
 from PIL import Image as Pillow
 
 from moot.actors.models.simulated.claim_prompt import claim_of, telling_words
-from moot.actors.models.simulated.draft import Draft
 from moot.actors.models.simulated.draws import stable_uniform
-from moot.actors.models.simulated.judge import content_words
+from moot.actors.models.simulated.judges import content_words
 from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.turn import Draft, Turn
 from moot.protocols.case import Image
 
 _READ = ("PNG", "JPEG", "WEBP", "GIF")
@@ -42,13 +41,12 @@ def asks_for_extraction(prompt: SeenPrompt) -> bool:
     return alone and _ABOUT_PICTURES.search(prompt.instructions) is not None
 
 
-def write_extraction(prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
+def write_extraction(turn: Turn) -> Draft:
     """What to look for in the pictures of a case: the words of its claim, in order."""
-    claim = claim_of(prompt)
+    claim = claim_of(turn.prompt)
     words = telling_words(claim)
     terms = [word for word in dict.fromkeys(_WORD.findall(claim.casefold())) if word in words][:_MOST_TERMS]
-    form = _EXTRACTION[int(random.random() * len(_EXTRACTION))]
-    return Draft(form.format(", ".join(terms) or "all that matters"))
+    return Draft(turn.pick(_EXTRACTION).format(", ".join(terms) or "all that matters"))
 
 
 def asks_to_look(prompt: SeenPrompt) -> bool:
@@ -56,14 +54,14 @@ def asks_to_look(prompt: SeenPrompt) -> bool:
     return not prompt.form and bool(prompt.pictures) and bool(prompt.tagged("looked_for"))
 
 
-def write_description(prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
+def write_description(turn: Turn) -> Draft:
     """One paragraph on all the pictures; it says the same of the same bytes whatever is drawn."""
-    looked_for = " ".join(fence.body for fence in prompt.tagged("looked_for"))
+    pictures = turn.prompt.pictures
+    looked_for = " ".join(fence.body for fence in turn.prompt.tagged("looked_for"))
     words = content_words(looked_for) - _PHRASING
     terms = [word for word in dict.fromkeys(_WORD.findall(looked_for.casefold())) if word in words]
-    several = len(prompt.pictures) > 1
-    names = [f"Picture {place}" if several else "The picture" for place in range(1, len(prompt.pictures) + 1)]
-    return Draft(" ".join(_told(name, image, terms) for name, image in zip(names, prompt.pictures, strict=True)))
+    names = [f"Picture {place}" for place in range(1, len(pictures) + 1)] if len(pictures) > 1 else ["The picture"]
+    return Draft(" ".join(_told(name, image, terms) for name, image in zip(names, pictures, strict=True)))
 
 
 def _told(name: str, image: Image, terms: list[str]) -> str:

@@ -1,11 +1,21 @@
-"""A simulated reply before its tokens are drawn: the text, and where in it the decision stands."""
+"""What one simulated reply is made from: the prompt as read, the draws, the settings, and the answer key."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from statistics import NormalDist
+from typing import Any, TypeVar
 
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.settings import SimulatedSettings
+
+T = TypeVar("T")
+
+_NORMAL = NormalDist()
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -33,6 +43,55 @@ class Draft:
     def text(self) -> str:
         """The whole reply."""
         return f"{self.before}{self.decision}{self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One reply to be written.
+
+    Attributes:
+        random: the draws of this one reply.
+        greedy: whether the most believed answer is always the one given.
+        seed: the run's.
+        key: what agents may know; None lets them answer at random. Judges never look at it.
+    """
+
+    prompt: SeenPrompt
+    random: Random
+    greedy: bool
+    settings: SimulatedSettings
+    seed: int
+    key: AnswerKey | None
+
+    def about(self, **changes: Any) -> Turn:
+        """The same draws on a prompt of which some is changed."""
+        return replace(self, prompt=replace(self.prompt, **changes))
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of the options, each as likely."""
+        return options[int(self.random.random() * len(options))]
+
+    def noise(self) -> float:
+        """A judge's error, normal with the deviation that is set."""
+        drawn = _NORMAL.inv_cdf(min(1.0 - 1e-9, max(1e-9, self.random.random())))
+        return self.settings.judge_noise * drawn
+
+    def mark(self, share: float) -> float:
+        """A judge's mark from 0 to 10 of a reading in [0, 1]; noisy unless the turn is greedy."""
+        noise = self.noise()
+        return 10.0 * min(1.0, max(0.0, share + (0.0 if self.greedy else noise)))
+
+    def filled(self, values: Mapping[str, object]) -> Draft:
+        """The values that the prompt's form asks for, in its order, as a JSON object."""
+        return json_reply({key: values[key] for key in self.prompt.form if key in values})
+
+
+Writer = Callable[[Turn], Draft]
+
+
+def json_reply(values: Mapping[str, object]) -> Draft:
+    """A reply that is one JSON object, without a decision in it."""
+    return Draft(_encode(values))
 
 
 def json_draft(
