@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from moot.metrics.bootstrap import BootstrapInterval, cluster_bootstrap, percentile_interval
 from moot.metrics.cluster_bootstrap import cluster_weights
-from moot.metrics.distribution import Floats
+from moot.metrics.distribution import Floats, ratio
 
 Level = Literal["nominal", "ordinal", "interval"]
 """What the levels are: names, an order, or numbers whose differences mean something."""
@@ -296,19 +296,14 @@ def _agreements(counted: _Counts, worth: Floats, weights: Floats) -> Floats:
     pairable, raters = counted.raters >= 2.0, counted.raters
     pairs = (counted.counts * (counted.counts @ worth - 1.0)).sum(axis=1)
     of_unit = np.divide(pairs, raters * (raters - 1.0), out=np.zeros(len(raters)), where=pairable)
-    return _ratio(weights @ of_unit, weights @ pairable.astype(np.float64))
+    return ratio(weights @ of_unit, weights @ pairable.astype(np.float64))
 
 
 def _coefficients(counted: _Counts, worth: Floats, weights: Floats) -> Floats:
     """AC2 for each row of multiplicities."""
     rated = counted.raters > 0.0
     shares = counted.counts / np.where(rated, counted.raters, 1.0)[:, np.newaxis]
-    prevalence = _ratio(weights @ shares, (weights @ rated.astype(np.float64))[:, np.newaxis])
+    prevalence = ratio(weights @ shares, (weights @ rated.astype(np.float64))[:, np.newaxis])
     k = len(worth)
     chance = worth.sum() / (k * (k - 1)) * (prevalence * (1.0 - prevalence)).sum(axis=1)
     return np.asarray((_agreements(counted, worth, weights) - chance) / (1.0 - chance))
-
-
-def _ratio(above: Floats, below: Floats) -> Floats:
-    """NaN where nothing is below."""
-    return np.asarray(np.where(below > 0.0, above, np.nan) / np.where(below > 0.0, below, 1.0))

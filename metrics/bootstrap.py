@@ -1,4 +1,7 @@
-"""Bootstrap intervals: of independent cases, and of clusters (several replies of one case are not independent)."""
+"""Bootstrap intervals: of independent cases, and of clusters (several replies of one case are not independent).
+
+Functions raise ValueError for no observation or resample, values that are no vector, and a level outside (0, 1).
+"""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -37,9 +40,6 @@ def percentile_interval(resampled: npt.ArrayLike, level: float = 0.95) -> Bootst
         level, it is that of the lucky ones. Without a disagreement in the data all resamples are alike and it has no
         width, which is no certainty.
 
-    Raises:
-        ValueError: if the level is outside (0, 1).
-
     Source: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 5.3.
 
     >>> found = percentile_interval([0.0, 0.25, 0.5, 0.75, 1.0, float("nan")], 0.5)
@@ -72,9 +72,6 @@ def cluster_bootstrap(
         resamples: how many draws.
         level: share of the draws inside the interval, in (0, 1).
         seed: of the draws.
-
-    Raises:
-        ValueError: for an empty `clusters`, or a level outside (0, 1).
 
     Source: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8.
 
@@ -125,9 +122,6 @@ def bca_interval(
         The interval. NaN at both ends, with 0 resamples, when the data are degenerate: fewer than two cases, all alike
         (the bootstrap has then nothing to go by; for shares take `wilson_interval`), or every resample on one side of
         the statistic.
-
-    Raises:
-        ValueError: if `values` is no vector, the level is outside (0, 1), or `resamples` is below 1.
 
     Source: Efron, "Better bootstrap confidence intervals", JASA 1987; computed by scipy.
 

@@ -166,9 +166,6 @@ def reliability_bins(
 ) -> list[ReliabilityBin]:
     """The bins behind `expected_calibration_error`, those that have any case, by rising confidence.
 
-    Args:
-        confidence, correct, bins, binning: as for `expected_calibration_error`.
-
     >>> [(each.n, each.confidence, each.accuracy) for each in reliability_bins([0.25, 0.25, 1.0], [0, 1, 1], bins=2)]
     [(2, 0.25, 0.5), (1, 1.0, 1.0)]
     """

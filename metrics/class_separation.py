@@ -64,7 +64,6 @@ def within_groups_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, groups: npt.Arra
     `sum over groups of U / sum over groups of P N`: a group without both classes has no pair, so it says nothing.
 
     Args:
-        x, flags: see the head of this file.
         groups: `(n,)`, of any sortable type.
 
     >>> within_groups_auroc([1.0, 2.0, 8.0, 7.0], [0, 1, 0, 1], [0, 0, 1, 1]).tolist()

@@ -1,4 +1,8 @@
-"""How well classes are told apart: AUROC, F1 and accuracy with abstentions, and whether two raters err together."""
+"""How well classes are told apart: AUROC, F1 and accuracy with abstentions, and whether two raters err together.
+
+Functions raise ValueError for shapes or lengths that do not fit, and for a class, label, error or correlation that is
+none.
+"""
 
 import math
 from collections import Counter
@@ -9,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.class_separation import auroc_matrix
-from moot.metrics.distribution import Floats, Values, values
+from moot.metrics.distribution import Floats, Values, ratio, values
 
 
 def auroc(score: npt.ArrayLike | Sequence[float | None], is_positive: npt.ArrayLike | Sequence[bool | None]) -> float:
@@ -24,9 +28,6 @@ def auroc(score: npt.ArrayLike | Sequence[float | None], is_positive: npt.ArrayL
 
     Returns:
         A number in [0, 1]; NaN when either class is empty.
-
-    Raises:
-        ValueError: if the inputs are not two vectors of one length, or `is_positive` holds anything else.
 
     >>> auroc([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
     0.75
@@ -50,9 +51,6 @@ def macro_f1(truth: Sequence[str | None], predicted: Sequence[str | None], label
         A number in [0, 1]. Cases without a known truth are left out. A label that is neither true nor answered anywhere
         has no F1 and is left out of the mean (as in scikit-learn with `zero_division=nan`, not 0); NaN when none is
         left.
-
-    Raises:
-        ValueError: if the lengths differ, a label is repeated, or a true label is not one of them.
 
     Source: van Rijsbergen, Information Retrieval, 1979; the mean as in Lewis, 1991.
 
@@ -111,9 +109,6 @@ def detection_outcomes(
     Returns:
         `(n, 6)`. Sum it, or resample its sums with `metrics.cluster_bootstrap.resampled_sums`.
 
-    Raises:
-        ValueError: if the inputs are not two vectors of one length, or hold anything but 0, 1 and unknown.
-
     >>> detection_outcomes([0, 1, 1], [0, 0, None]).sum(axis=0).tolist()
     [1.0, 0.0, 0.0, 1.0, 0.0, 1.0]
     """
@@ -136,9 +131,6 @@ def detection_figures(counts: npt.ArrayLike) -> DetectionFigures:
     Args:
         counts: `(..., 6)`, sums of `detection_outcomes`.
 
-    Raises:
-        ValueError: if the last axis has another length.
-
     Source: van Rijsbergen, Information Retrieval, 1979.
 
     >>> found = detection_figures([8, 2, 0, 1, 8, 1])
@@ -152,13 +144,13 @@ def detection_figures(counts: npt.ArrayLike) -> DetectionFigures:
     hits = np.diagonal(by_class[..., :2], axis1=-2, axis2=-1)
     called = by_class[..., :2].sum(axis=-2)
     are = by_class.sum(axis=-1)
-    f1 = _ratio(2.0 * hits, called + are)
+    f1 = ratio(2.0 * hits, called + are)
     return DetectionFigures(
-        precision=_ratio(hits, called),
-        recall=_ratio(hits, are),
+        precision=ratio(hits, called),
+        recall=ratio(hits, are),
         f1=f1,
-        macro_f1=_ratio(np.nansum(f1, axis=-1), (~np.isnan(f1)).sum(axis=-1)),
-        accuracy=_ratio(hits.sum(axis=-1), are.sum(axis=-1)),
+        macro_f1=ratio(np.nansum(f1, axis=-1), (~np.isnan(f1)).sum(axis=-1)),
+        accuracy=ratio(hits.sum(axis=-1), are.sum(axis=-1)),
     )
 
 
@@ -171,9 +163,6 @@ def resampled_figures(counts: npt.ArrayLike, resampled: npt.ArrayLike) -> Detect
     Args:
         counts: `(..., 6)`, of the data themselves.
         resampled: `(resamples, ..., 6)`, of each resample.
-
-    Raises:
-        ValueError: if the last axis has another length.
 
     >>> resampled_figures([4, 0, 0, 0, 1, 0], [[5, 0, 0, 0, 0, 0], [3, 0, 0, 0, 2, 0]]).macro_f1.tolist()
     [nan, 1.0]
@@ -190,12 +179,6 @@ def _of_class(counts: npt.ArrayLike) -> Floats:
     return sizes
 
 
-def _ratio(above: npt.ArrayLike, below: npt.ArrayLike) -> Floats:
-    one, other = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
-    found: Floats = np.divide(one, other, out=np.full(one.shape, np.nan), where=other > 0.0)
-    return found
-
-
 ERROR_PAIRS = 4
 """Columns of the counts: neither errs, only the second, only the first, both."""
 
@@ -209,9 +192,6 @@ def error_pairs(first: npt.ArrayLike | Sequence[bool | None], second: npt.ArrayL
     Returns:
         `(n, 4)`; a case on which one of the two is unknown has a row of 0. Sum it, or resample its sums with
         `metrics.cluster_bootstrap.resampled_sums`.
-
-    Raises:
-        ValueError: if the inputs are not two vectors of one length, or hold anything but true, false and unknown.
 
     >>> error_pairs([True, True, False], [True, False, None]).sum(axis=0).tolist()
     [0.0, 0.0, 1.0, 1.0]
@@ -238,9 +218,6 @@ def error_correlation(counts: npt.ArrayLike) -> Values:
         rho, `(...)`, in [-1, 1]: 0 when their errors have nothing to do with each other, 1 when they err on the same
         cases. Its reach is less where they err differently often. NaN when one of them always errs or never does:
         nothing is known of how errors go together then.
-
-    Raises:
-        ValueError: if the last axis has another length.
 
     Source: Pearson, 1900 (the phi coefficient of a table of two by two).
 
@@ -271,9 +248,6 @@ def effective_raters(rho: float, raters: int) -> float:
     Returns:
         A number above 0: n for rho = 0, 1 for rho = 1, more than n for errors that offset each other. NaN when rho is
         unknown, or so far below 0 that no variance would be left (`rho <= -1 / (n - 1)`).
-
-    Raises:
-        ValueError: for fewer than one rater, or a rho outside [-1, 1].
 
     Source: Kish, Survey Sampling, 1965 (the design effect).
 

@@ -1,4 +1,7 @@
-"""How far apart a group's replies are, and its stated confidences from the models' own probabilities."""
+"""How far apart a group's replies are, and its stated confidences from the models' own probabilities.
+
+Functions raise ValueError for another shape, other lengths, and a probability outside [0, 1].
+"""
 
 import math
 from collections.abc import Sequence
@@ -22,9 +25,6 @@ def semantic_disagreement(embeddings: npt.ArrayLike) -> float:
         any entry is NaN or infinite (that reply's place is unknown). A row of zeros has no
         direction; its cosine with every row, another row of zeros included, is taken as 0, so each
         of its pairs adds a distance of 1.
-
-    Raises:
-        ValueError: if `embeddings` is not two-dimensional (no replies at all is the shape `(0, d)`).
 
     Source: SELENE, eq. 2.
 
@@ -63,9 +63,6 @@ def confidence_misalignment(stated: Sequence[float | None], intrinsic: Sequence[
     Returns:
         A difference of probabilities in [0, 1]; NaN when no agent has both numbers (also for n = 0).
 
-    Raises:
-        ValueError: if the lengths differ, or a known number is outside [0, 1].
-
     Source: SELENE, eq. 3.
 
     >>> round(confidence_misalignment([0.9, 0.8, 0.7], [0.8, None, 0.9]), 3)
@@ -93,9 +90,6 @@ def sigmoid_of_log_probability(p: float) -> float:
 
     Returns:
         A number in [0, 0.5], rising with p; 0 for p = 0; NaN for NaN.
-
-    Raises:
-        ValueError: if p is outside [0, 1].
 
     Source: SELENE, sigma(l) with l the log-likelihood of the answer's tokens.
 

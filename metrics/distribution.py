@@ -1,4 +1,7 @@
-"""What every measure of distributions asks of its input: rows of shape `(..., k)`, checked alike everywhere."""
+"""What every measure of distributions asks of its input: rows of shape `(..., k)`, checked alike everywhere.
+
+Functions raise ValueError for shapes that do not fit, a single number, and an unknown unit.
+"""
 
 import math
 from typing import Any, Literal, TypeAlias, get_args
@@ -27,9 +30,6 @@ def known_rows(p: npt.ArrayLike) -> Floats:
         p: `(..., k)`. A distribution has no negative, NaN (or None) or infinite entry, and sums to 1 within
             `SUM_TOLERANCE`.
 
-    Raises:
-        ValueError: for a single number, which has no classes.
-
     >>> known_rows([[0.25, 0.75], [0.25, 0.25]]).tolist()
     [[0.25, 0.75], [nan, nan]]
     """
@@ -56,11 +56,7 @@ def row_sums(terms: Floats) -> Floats:
 
 
 def known_pairs(p: npt.ArrayLike, q: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both as `known_rows`, after a check that they fit.
-
-    Raises:
-        ValueError: if the numbers of classes differ, or the leading axes do not broadcast.
-    """
+    """Both as `known_rows`, after a check that they fit."""
     first, second = known_rows(p), known_rows(q)
     if first.shape[-1] != second.shape[-1]:
         raise ValueError(f"distributions over {first.shape[-1]} and over {second.shape[-1]} classes")
@@ -77,9 +73,6 @@ def row_weights(rows: Floats, weights: npt.ArrayLike | None) -> Floats:
 
     Returns:
         `(..., m)`, summing to 1; NaN where a weight is NaN or negative, or all are 0.
-
-    Raises:
-        ValueError: if `rows` has fewer than two axes, or there is not one weight for each row.
 
     >>> row_weights(np.eye(2), [1.0, 3.0]).tolist()
     [0.25, 0.75]
@@ -99,14 +92,21 @@ def row_weights(rows: Floats, weights: npt.ArrayLike | None) -> Floats:
 
 
 def nats(unit: Unit) -> float:
-    """How many nats a unit is.
-
-    Raises:
-        ValueError: for an unknown unit.
-    """
+    """How many nats a unit is."""
     if unit not in _NATS:
         raise ValueError(f"unknown unit {unit!r}; one of {', '.join(get_args(Unit))}")
     return _NATS[unit]
+
+
+def ratio(above: npt.ArrayLike, below: npt.ArrayLike) -> Floats:
+    """The quotient, NaN where nothing is below; both broadcast.
+
+    >>> ratio([1.0, 1.0], [2.0, 0.0]).tolist()
+    [0.5, nan]
+    """
+    one, other = np.broadcast_arrays(np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64))
+    found: Floats = np.divide(one, other, out=np.full(one.shape, np.nan), where=other > 0.0)
+    return found
 
 
 def values(found: Floats) -> Values:

@@ -1,4 +1,8 @@
-"""One score per candidate from K judge passes over perturbed evidence, and how stable they were."""
+"""One score per candidate from K judge passes over perturbed evidence, and how stable they were.
+
+Functions raise ValueError for another shape, a score outside [0, 1], a `lam` outside [0, 2], an unknown weighting, and
+`per-variant` without at least two repeats.
+"""
 
 import math
 from collections import Counter
@@ -42,10 +46,6 @@ def evidence_weighted_score(scores: Scores, weighting: Weighting, lam: float = 1
     Returns:
         A score in [0, 1], over the scores that are not missing; NaN when none (usable) is left.
 
-    Raises:
-        ValueError: for another shape, a score outside [0, 1], a `lam` outside [0, 2], an unknown
-            `weighting`, or `"per-variant"` without at least two repeats (R > 1).
-
     Source: SELENE, evidence-weighted self-consistency (EWSC), S_i.
 
     >>> round(evidence_weighted_score([0.9, 0.4, 0.6], "printed"), 4)
@@ -82,9 +82,6 @@ def judge_stability(scores: Scores) -> float:
 
     Returns:
         A number in [0.75, 1]; NaN with fewer than two variants that are not missing.
-
-    Raises:
-        ValueError: for another shape or a score outside [0, 1].
 
     Source: SELENE, judge stability (averaged there over cases and candidates).
 

@@ -1,6 +1,8 @@
 """Logistic regression held in check by a ridge, whose strength may be chosen on groups that a fit has not seen.
 
 Throughout, predictors are `(n, k)` and finite, outcomes `(n,)` of 0 and 1, groups `(n,)` of any sortable type.
+Functions raise ValueError for shapes that do not fit, an outcome that does not occur (or that fewer than two groups
+have), a penalty that is not above 0, fewer than 2 folds, and fewer groups than folds.
 """
 
 from dataclasses import dataclass
@@ -47,13 +49,9 @@ def fit_logistic(
     """The maximum of the penalised likelihood, by scikit-learn; k = 0 fits the share of ones.
 
     Args:
-        predictors, outcome: see the head of this file.
         ridge: the penalty, above 0; see `RIDGE`.
         standardise: whether each predictor counts in its standard deviations. Not for the coordinates of a unit
             vector, which are of one scale already: it would make much of those that hardly vary.
-
-    Raises:
-        ValueError: unless both outcomes occur and the penalty is above 0.
 
     Source: Le Cessie and van Houwelingen, "Ridge estimators in logistic regression", 1992.
 
@@ -85,7 +83,6 @@ def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0, outcome: npt
     """The fold of each row: the groups in random order, dealt out one after another.
 
     Args:
-        groups: see the head of this file.
         folds: how many, at least 2.
         seed: of the order.
         outcome: None, or what every fold is to have about the same share of: the groups are ordered by their share of
@@ -94,9 +91,6 @@ def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0, outcome: npt
 
     Returns:
         `(n,)`, 0 to `folds - 1`; the numbers of groups in two folds differ by one at most.
-
-    Raises:
-        ValueError: for fewer than 2 folds, fewer groups than folds, or shapes that do not fit.
 
     >>> folds = grouped_folds(["a", "a", "b", "c", "d"], 2)
     >>> int(folds[0] - folds[1]), np.bincount(folds[1:]).tolist()
@@ -167,11 +161,7 @@ def fit_chosen(
 
     Args:
         predictors: of one scale, such as the coordinates of unit vectors: they are taken as they are.
-        outcome, groups: see the head of this file.
         folds, seed: see `grouped_folds`.
-
-    Raises:
-        ValueError: for shapes that do not fit, fewer groups than folds, or an outcome that fewer than two groups have.
 
     Source: Stone, JRSS B 1974; Le Cessie and van Houwelingen, "Ridge estimators in logistic regression", 1992.
 
@@ -232,10 +222,6 @@ def fit_scaling(log_odds: npt.ArrayLike, outcome: npt.ArrayLike) -> LogisticMode
 
     Args:
         log_odds: `(n,)`, by models that have not seen their row; of models fitted to it, it would learn nothing.
-        outcome: see the head of this file.
-
-    Raises:
-        ValueError: unless both outcomes occur.
 
     Source: Platt, "Probabilistic outputs for support vector machines", 1999.
 

@@ -2,6 +2,7 @@
 
 Columns that miss the same rows are measured together: the eight statistics of a window are unknown for the same
 replies, and the scores of one judge panel for the same failures, so a few whole blocks stand for thousands of pairs.
+Functions raise ValueError for other numbers of dimensions or rows.
 """
 
 from collections.abc import Iterator
@@ -38,9 +39,6 @@ class Block:
 def as_columns(values: npt.ArrayLike) -> Floats:
     """The values as float64 `(n, columns)`; a vector is one column.
 
-    Raises:
-        ValueError: for any other number of dimensions.
-
     >>> as_columns([1, 2, 3]).shape
     (3, 1)
     """
@@ -53,11 +51,7 @@ def as_columns(values: npt.ArrayLike) -> Floats:
 
 
 def as_pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both as `as_columns`.
-
-    Raises:
-        ValueError: if they have different numbers of rows.
-    """
+    """Both as `as_columns`."""
     features, targets = as_columns(x), as_columns(y)
     if len(features) != len(targets):
         raise ValueError(f"{len(features)} rows of x but {len(targets)} of y")
@@ -66,9 +60,6 @@ def as_pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
 
 def as_codes(groups: npt.ArrayLike, rows: int) -> Numbers:
     """The groups numbered from 0 in their sorted order, `(rows,)`.
-
-    Raises:
-        ValueError: unless there is one group for each row.
 
     >>> as_codes(["b", "a", "b"], 3).tolist()
     [1, 0, 1]

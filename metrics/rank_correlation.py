@@ -39,10 +39,6 @@ def concordance(x: npt.ArrayLike, y: npt.ArrayLike) -> Concordance:
 
     With y of few levels (scores) one sort of x counts them all: how many rows of each level stand below each row.
 
-    Args:
-        x: `(n, F)`, NaN where unknown.
-        y: `(n, T)`, the same.
-
     Source: Kendall, "Rank Correlation Methods", 1948; Knight, JASA 1966, for many levels (scipy).
 
     >>> found = concordance([1.0, 2.0, 3.0, 3.0], [1.0, 1.0, 2.0, 0.0])
@@ -111,10 +107,6 @@ LEAST_ROWS = 3
 def pairwise_n(x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """How many rows have both values, for each column of x and each of y.
 
-    Args:
-        x: `(n, F)`, NaN where unknown.
-        y: `(n, T)`, the same.
-
     Returns:
         `(F, T)`, whole numbers.
 
@@ -129,10 +121,6 @@ def pairwise_n(x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 def pearson_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     """Pearson's correlation of each column of x with each of y.
-
-    Args:
-        x: `(n, F)`, NaN where unknown (a vector is one column).
-        y: `(n, T)`, the same.
 
     Returns:
         `(F, T)`, in [-1, 1]; NaN where fewer than three rows have both, or one of the two does not vary on them or is
@@ -185,7 +173,6 @@ def partial_spearman(x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike) -> Fl
     Pearson's correlation of what a straight line on z's ranks leaves of those of x and of y.
 
     Args:
-        x, y: see the head of this file.
         z: `(n,)`, NaN where unknown. Only its order matters: T and log T are the same covariate.
 
     Returns:
@@ -221,7 +208,6 @@ def within_groups_spearman(x: npt.ArrayLike, y: npt.ArrayLike, groups: npt.Array
     the mean of the groups' own rho. Groups in which x or y does not vary are left out.
 
     Args:
-        x, y: see the head of this file.
         groups: `(n,)`, of any sortable type.
 
     >>> within_groups_spearman([1, 2, 3, 8, 9, 7], [1, 2, 3, 2, 3, 1], [0, 0, 0, 1, 1, 1]).round(6).tolist()

@@ -1,4 +1,8 @@
-"""Where the true label stands in a ranked list of answers. Ranks start at 1."""
+"""Where the true label stands in a ranked list of answers. Ranks start at 1.
+
+Functions raise ValueError for a rank or a k below 1, ranks that are no vector, shapes that do not fit, and a number
+that is no label's.
+"""
 
 from collections.abc import Sequence
 
@@ -21,9 +25,6 @@ def accuracy_at_k(ranks: Ranks, k: int) -> float:
     Returns:
         A share in [0, 1]; NaN for no case.
 
-    Raises:
-        ValueError: for a rank or a k below 1, or ranks that are no vector.
-
     >>> accuracy_at_k([1, 3, None, 2], 2)
     0.5
     """
@@ -41,9 +42,6 @@ def mean_reciprocal_rank(ranks: Ranks) -> float:
 
     Returns:
         A number in [0, 1], 1 when every true label comes first; NaN for no case.
-
-    Raises:
-        ValueError: for a rank below 1, or ranks that are no vector.
 
     Source: Voorhees, "The TREC-8 question answering track report", 1999.
 
@@ -67,9 +65,6 @@ def rank_of_truth(p: npt.ArrayLike, truth_index: npt.ArrayLike | Sequence[int | 
     Returns:
         `(...)`, from 1 to k; infinite when the list does not hold the truth (it has no mass, or is none of the labels).
         NaN where p is no distribution: nothing was said.
-
-    Raises:
-        ValueError: for shapes that do not broadcast, or a number that is no label's.
 
     >>> rank_of_truth([0.5, 0.25, 0.25, 0.0], [0, 1, 3]).tolist()
     [1.0, 3.0, inf]

@@ -1,4 +1,7 @@
-"""Intervals of shares, and whether two systems measured on the same cases differ."""
+"""Intervals of shares, and whether two systems measured on the same cases differ.
+
+Functions raise ValueError for shapes or lengths that do not fit, and for a number outside its range.
+"""
 
 import math
 from collections.abc import Sequence
@@ -33,9 +36,6 @@ def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
 
     Returns:
         The interval; NaN at both ends for n = 0.
-
-    Raises:
-        ValueError: if `successes` is not between 0 and n, n is negative, or `level` is not in (0, 1).
 
     Source: Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927.
 
@@ -91,9 +91,6 @@ def paired_difference(correct_a: Sequence[float | None], correct_b: Sequence[flo
 
     Returns:
         See `PairedDifference`; cases with an unknown outcome of either are left out.
-
-    Raises:
-        ValueError: if the lengths differ, or an outcome is neither true, false nor unknown.
 
     Source: McNemar, Psychometrika 1947, in its exact (binomial) form.
 
@@ -174,9 +171,6 @@ def wilcoxon_signed_rank(a: Scores, b: Scores) -> PairedTest:
     Returns:
         The test; its statistic is the smaller of the two signed rank sums. The p-value is 1 when no pair differs.
 
-    Raises:
-        ValueError: if the inputs are not two vectors of one length.
-
     Source: Wilcoxon, "Individual comparisons by ranking methods", 1945.
 
     >>> wilcoxon_signed_rank([1, 2, 3, 4, 5, 6, None], [0, 0, 0, 0, 0, 0, 0]).p_value
@@ -202,9 +196,6 @@ def cliffs_delta_per_case(a: Scores, b: Scores) -> float:
 
     Returns:
         A number in [-1, 1]; for outcomes of 0 and 1 it is the difference in accuracy. NaN when no pair is known.
-
-    Raises:
-        ValueError: if the inputs are not two vectors of one length.
 
     Source: Cliff, 1993, the "within" dominance d_w.
 
@@ -245,9 +236,6 @@ def benjamini_hochberg(p_values: npt.ArrayLike | Sequence[float | None]) -> Floa
 
     Returns:
         `(m,)`, in the order given, each at least its p-value; NaN where that is NaN.
-
-    Raises:
-        ValueError: if they are no vector, or one is outside [0, 1].
 
     Source: Benjamini and Hochberg, JRSS B 1995.
 

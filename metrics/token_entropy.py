@@ -1,4 +1,7 @@
-"""The entropy of the distribution that each token was drawn from, as far as its listed alternatives tell it."""
+"""The entropy of the distribution that each token was drawn from, as far as its listed alternatives tell it.
+
+Functions raise ValueError when the rows do not fit one another, or more tokens are seen than the vocabulary has.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -59,9 +62,6 @@ def entropy_lower(chosen: Ragged, alternatives: Ragged) -> Ragged:
         more than `MOST_TOKENS` tokens: such a list is none of the most probable ones. What is not finite or at most
         `LEAST_LOGPROB` counts as not listed.
 
-    Raises:
-        ValueError: when the rows do not fit one another.
-
     >>> chosen = Ragged.from_lists([np.log([0.5])])
     >>> alternatives = Ragged.from_lists([np.log([0.5, 0.25])])  # what is left: one token of 0.25
     >>> round(float(entropy_lower(chosen, alternatives).values[0] / np.log(2)), 12)
@@ -76,15 +76,10 @@ def entropy_upper(chosen: Ragged, alternatives: Ragged, vocabulary: int | None =
     H = sum over seen p ln(1/p) + r ln((V - n) / r), with V tokens in the vocabulary, n of them seen, and the rest r.
 
     Args:
-        chosen: as for `entropy_lower`.
-        alternatives: as for `entropy_lower`.
         vocabulary: V; None when unknown.
 
     Returns:
         As `entropy_lower`, at most ln V, and equal to it when the whole distribution is listed; NaN for an unknown V.
-
-    Raises:
-        ValueError: when the rows do not fit one another, or more tokens are seen than there are in the vocabulary.
 
     >>> chosen = Ragged.from_lists([np.log([0.5])])
     >>> alternatives = Ragged.from_lists([np.log([0.5, 0.25])])
@@ -110,15 +105,8 @@ def entropy_renormalised(chosen: Ragged, alternatives: Ragged) -> Ragged:
     H = sum over seen q ln(1/q), q = p / sum of seen p. "Seen" is as for `entropy_lower`, so that it does not matter
     whether a server appends a chosen token that is not among its K most probable.
 
-    Args:
-        chosen: as for `entropy_lower`.
-        alternatives: as for `entropy_lower`.
-
     Returns:
         As `entropy_lower`, at most ln(K + 1). No bound of the true entropy: it may lie on either side.
-
-    Raises:
-        ValueError: when the rows do not fit one another.
 
     >>> chosen = Ragged.from_lists([np.log([0.1])])
     >>> alternatives = Ragged.from_lists([np.log([0.4, 0.1, 0.1, 0.1, 0.1])])

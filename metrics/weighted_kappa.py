@@ -1,4 +1,7 @@
-"""Kappa of two raters, nominal and quadratically weighted: agreement beyond what their distributions give by chance."""
+"""Kappa of two raters, nominal and quadratically weighted: agreement beyond what their distributions give by chance.
+
+Functions raise ValueError for vectors of different lengths, a score outside the scale, and weights that do not fit.
+"""
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +21,6 @@ def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
     Returns:
         A number in [-1, 1], 1 for equal scores; NaN when there is no pair, or both give one and the same score always.
-
-    Raises:
-        ValueError: for vectors of different lengths.
 
     Source: Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 1960.
 
@@ -52,9 +52,6 @@ def quadratic_weighted_kappa(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, 
     Returns:
         A number in [-1, 1], 1 for equal scores; NaN when there is no pair, or both give one and the same score always.
 
-    Raises:
-        ValueError: for vectors of different lengths, or a score outside the scale.
-
     Sources: Cohen, "Weighted kappa", Psychological Bulletin 1968; Lin, "A concordance correlation coefficient to
     evaluate reproducibility", Biometrics 1989.
 
@@ -73,9 +70,6 @@ def resampled_weighted_kappa(
     Args:
         a, b, lowest, highest: as for `quadratic_weighted_kappa`.
         weights: `(resamples, n)`, how often each pair was drawn.
-
-    Raises:
-        ValueError: as there, or if the weights do not fit the pairs.
     """
     times = np.asarray(weights, dtype=np.float64)
     known = ~(np.isnan(np.asarray(a, dtype=np.float64)) | np.isnan(np.asarray(b, dtype=np.float64)))

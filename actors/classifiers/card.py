@@ -130,13 +130,9 @@ class Training(_Part):
 
     Attributes:
         digest: over the summaries, labels and groups, and all settings: the same training has the same one.
-        runs: the folders, as they were named.
-        tasks, protocols: of these runs.
-        simulated: whether any reply in them is a simulated model's.
         n, hallucinated, cases, groups: summaries, how many of them are of hallucinated claims, cases by content, and
             groups of cases that belong together.
         left_out: cases that could not be used, by reason.
-        folds, seed: of the held-out figures.
     """
 
     digest: Digest

@@ -51,9 +51,7 @@ def make_card(
     """The card, sealed.
 
     Args:
-        learned: the head and its held-out probabilities.
-        examples: what it was learnt from.
-        material: their labels, groups and folds.
+        learned, examples, material: the head and its held-out probabilities, and what it was learnt from.
         runs: their folders, as they were named.
         encoder: identity of the encoder that is read; with a body, its name.
         body: the fine-tuned encoder; None for the kind `logistic`.
@@ -123,7 +121,7 @@ class HeldOutCases:
     """
 
     def __init__(self, outcome: Floats, groups: npt.NDArray[np.str_], fold: npt.NDArray[np.intp], seed: int) -> None:
-        self._outcome, self._fold, self._seed = outcome, fold, seed
+        self._outcome, self._fold = outcome, fold
         self._weights = cluster_weights(groups, RESAMPLES, seed)
         self._groups = len(np.unique(groups))
 

@@ -74,8 +74,7 @@ def learn_logistic(vectors: npt.NDArray[np.float32], masked: npt.NDArray[np.floa
     The penalty is chosen by cross-validation, inside every training part anew for the held-out figures.
 
     Args:
-        vectors: `(n, d)`, unit vectors of the summaries.
-        masked: `(n, d)`, of the summaries without verdict words.
+        vectors, masked: `(n, d)`, unit vectors of the summaries with and without verdict words.
         material: labels, groups and folds.
     """
     of = (material.outcome, material.groups)
@@ -120,11 +119,11 @@ def learn_setfit(
         body = _tuned(texts, material, ~out, tuning)
         for some, found in ((texts, odds), (masked, odds_masked)):
             vectors = _encoded(body, some)
-            found[out] = _head(vectors[~out], material.outcome[~out]).log_odds(vectors[out])
+            found[out] = fit_logistic(vectors[~out], material.outcome[~out], standardise=False).log_odds(vectors[out])
     say("fine-tuning on all summaries ...")
     everything = np.ones(len(texts), dtype=np.bool_)
     body = _tuned(texts, material, everything, tuning)
-    model = _head(_encoded(body, texts), material.outcome)
+    model = fit_logistic(_encoded(body, texts), material.outcome, standardise=False)
     scaled = tuning.recipe == "short"
     scaling = fit_scaling(odds, material.outcome) if scaled else _UNSCALED
     head = Head(
@@ -144,10 +143,6 @@ def _tuned(texts: Sequence[str], material: Material, rows: Known, tuning: FineTu
 
 def _encoded(body: SentenceTransformer, texts: Sequence[str]) -> Rows:
     return unit_rows(np.asarray(body.encode(list(texts), convert_to_numpy=True, show_progress_bar=False)))
-
-
-def _head(vectors: Rows, outcome: Floats) -> LogisticModel:
-    return fit_logistic(vectors, outcome, ridge=RIDGE, standardise=False)
 
 
 def _probability(odds: Floats, material: Material, *, scaled: bool) -> Floats:

@@ -38,17 +38,7 @@ _MOST_SUMMARIES, _MOST_FINE_TUNED = 100_000, 5_000
 
 
 class TrainingSettings(BaseModel):
-    """How a classifier is trained.
-
-    Attributes:
-        setfit: name of the sentence encoder to fine-tune; None leaves the encoder as it is.
-        encoder: whose vectors are read, without `setfit`; None for that of the runs.
-        folds: of the held-out figures.
-        seed: of everything drawn.
-        iterations: pairs of one label, and of two, per summary, with `setfit`; None for `contrastive.PAIRS` in all.
-        epochs: how often every pair is gone through, with `setfit`; None for once.
-        recipe: how `setfit` fine-tunes: `short`, or `published`, which takes SetFit's own defaults; see `contrastive`.
-    """
+    """How a classifier is trained; see `train_classifier`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -73,11 +63,7 @@ class TrainingSettings(BaseModel):
         return self
 
     def of_the_result(self, encoder: str) -> dict[str, Any]:
-        """What the classifier hangs on besides the summaries.
-
-        Args:
-            encoder: identity of the encoder that is read, or fine-tuned.
-        """
+        """What the classifier hangs on besides the summaries and this encoder, which is read or fine-tuned."""
         found: dict[str, Any] = {"encoder": encoder, "folds": self.folds, "seed": self.seed}
         tuned: dict[str, Any] = {"iterations": self.iterations, "epochs": self.epochs or 1}
         if self.recipe != "short":
@@ -112,7 +98,8 @@ def train_classifier(
         setfit: a sentence encoder to fine-tune, `sentence-transformers/NAME`; None leaves the encoder as it is.
         encoder: whose vectors are read, without `setfit`; None for that of the runs.
         folds, seed: of the held-out figures and of everything drawn.
-        iterations, epochs: of the fine-tuning, with `setfit`; None for its defaults.
+        iterations: pairs of one label, and of two, per summary, with `setfit`; None for `contrastive.PAIRS` in all.
+        epochs: how often every pair is gone through, with `setfit`; None for once.
         recipe: how `setfit` fine-tunes: `short`, or `published`, SetFit's own defaults, which take every pair.
 
     Returns:
@@ -178,11 +165,7 @@ def trained(
 
 
 def _check(examples: Examples, settings: TrainingSettings) -> None:
-    """Refuse what nothing can be learnt from.
-
-    Raises:
-        ConfigError: too few groups, or too few of them with one of the labels; or too many summaries.
-    """
+    """Refuse too few groups, or too few of them with one of the labels, and too many summaries."""
     groups = set(examples.groups.tolist())
     if len(groups) < LEAST_GROUPS:
         left = "".join(f"; left out: {n} {why}" for why, n in examples.left_out.items())

@@ -13,8 +13,6 @@ from rulings import FACTS, HASHED, Tells, add_claim, add_claims
 from sklearn.metrics import brier_score_loss, f1_score
 
 from moot.actors.classifiers.card import CARD, Card, Figures, read_card
-from moot.actors.classifiers.opened import probabilities
-from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.deploy.reading.detection.calibration import calibrations
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.training.card import ALWAYS, JUDGES, MASKED, OWN, HeldOutCases
@@ -78,14 +76,6 @@ def test_nothing_is_found_where_there_is_nothing(claims: Claims, tmp_path: Path)
     assert np.mean([each.value for each in aurocs if each.value is not None]) == pytest.approx(0.5, abs=0.12)
     told = [any("not shown to tell hallucinated" in remark for remark in remarks(card)) for card in cards]
     assert told == [(each.low or 0.0) <= 0.5 for each in aurocs]
-
-
-def test_it_is_never_surer_than_its_cases_allow(claims: Claims, tmp_path: Path) -> None:
-    card = train_classifier(claims(40), tmp_path / "clf")
-    vectors = HashedNgramEncoder().rows(["one passage gives another figure", "sources name same year and place"])
-    p = probabilities(card.head, vectors)
-    assert card.head.least_probability == pytest.approx(1 / 42)
-    assert 1 / 42 <= p[1] < 0.2 < 0.8 < p[0] <= 41 / 42
 
 
 def test_the_baselines_are_plain_counts(claims: Claims, tmp_path: Path) -> None:
