@@ -1,4 +1,4 @@
-"""Anthropic's thinking: how much is asked for, counted, kept apart and recorded; replies are the SDK's own types."""
+"""Anthropic's thinking: how much is asked for, counted, kept apart and recorded."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from anthropic.types import Message as SdkMessage
-from anthropic.types import OutputTokensDetails, TextBlock, ThinkingBlock
-from anthropic.types import Usage as SdkUsage
+from anthropic.types import OutputTokensDetails
 from anthropic.types.output_config_param import OutputConfigParam
 from openai_server import served
 from pydantic import TypeAdapter
@@ -27,28 +25,19 @@ from moot.protocols.replies import Position
 pytestmark = pytest.mark.usefixtures("certificates_read_once")
 
 MESSAGES = [Message("user", "Can penguins fly?")]
-THOUGHT = ThinkingBlock(type="thinking", thinking="Birds, but heavy.", signature="s")
-OMITTED = ThinkingBlock(type="thinking", thinking="", signature="s")
+THOUGHT = {"type": "thinking", "thinking": "Birds, but heavy.", "signature": "s"}
+OMITTED = {**THOUGHT, "thinking": ""}
 """What models from Claude 5 on send unless `display` says `summarized`."""
 
 POSITION = '{"answer": "No", "reasoning": "r", "confidence": 0.9}'
 
 
-def said(text: str, *thinking: ThinkingBlock, thought: int | None = 40, stop: Any = "end_turn") -> dict[str, Any]:
+def said(text: str, *thinking: dict[str, str], thought: int | None = 40, stop: str = "end_turn") -> dict[str, Any]:
     """A message of the service; `thought` tokens of 50 are thinking, None where it does not say."""
-    details = None if thought is None else OutputTokensDetails(thinking_tokens=thought)
-    return SdkMessage(
-        id="msg_1",
-        container=None,
-        diagnostics=None,
-        content=[*thinking, *([TextBlock(type="text", text=text, citations=None)] if text else [])],
-        model="claude-opus-5-5",
-        role="assistant",
-        stop_details=None,
-        stop_reason=stop,
-        type="message",
-        usage=SdkUsage(input_tokens=7, output_tokens=50, output_tokens_details=details),
-    ).model_dump(mode="json")
+    details = None if thought is None else {"thinking_tokens": thought}
+    usage = {"input_tokens": 7, "output_tokens": 50, "output_tokens_details": details}
+    content = [*thinking, *([{"type": "text", "text": text}] if text else [])]
+    return {"type": "message", "role": "assistant", "content": content, "stop_reason": stop, "usage": usage}
 
 
 class Service:
@@ -92,6 +81,7 @@ def test_every_effort_of_the_table_is_one_of_the_sdk() -> None:
     known = TypeAdapter(OutputConfigParam)
     efforts = {effort for family in families() if family.vendor == "anthropic" for effort in family.efforts}
     assert efforts
+    assert {"thinking_tokens"} == OutputTokensDetails.model_fields.keys(), "what is counted below is called so"
     for effort in efforts:
         known.validate_python({"effort": effort})
 
@@ -126,7 +116,7 @@ def test_an_effort_that_a_family_does_not_take_is_refused_before_any_call(
 @pytest.mark.parametrize("thought", [0, 40, None])
 async def test_thinking_is_counted_where_the_service_says_so_and_kept_apart(thought: int | None) -> None:
     reply = await Service(said("No.", THOUGHT, thought=thought)).asked(Decoding())
-    assert (reply.text, reply.reasoning) == ("No.", THOUGHT.thinking)
+    assert (reply.text, reply.reasoning) == ("No.", THOUGHT["thinking"])
     assert reply.usage == Usage(7, 50, thought), "those of thinking are among the 50 that are paid for"
     assert believed(reply, MESSAGES) is reply, "a count of thinking is no reason to estimate"
 
@@ -159,14 +149,14 @@ async def _run(tmp_path: Path, service: Service, **member: Any) -> list[dict[str
 async def test_thinking_is_on_record_beside_the_reply(tmp_path: Path) -> None:
     service = Service(said(POSITION, THOUGHT))
     (turn,) = await _run(tmp_path, service, reasoning_effort="medium")
-    assert (turn["text"], turn["reasoning"], turn["reasoning_tokens"]) == (POSITION, THOUGHT.thinking, 40)
+    assert (turn["text"], turn["reasoning"], turn["reasoning_tokens"]) == (POSITION, THOUGHT["thinking"], 40)
     assert turn["completion_tokens"] == 50
     assert {body["output_config"]["effort"] for body in service.bodies} == {"medium"}
 
 
 @pytest.mark.parametrize("block", [THOUGHT, OMITTED])
 async def test_a_reply_that_was_all_thinking_is_truncated_and_says_what_mends_it(
-    tmp_path: Path, block: ThinkingBlock
+    tmp_path: Path, block: dict[str, str]
 ) -> None:
     turns = await _run(tmp_path, Service(said("", block, thought=50, stop="max_tokens")))
     assert turns[-1]["failure"] == "unparsable"

@@ -15,7 +15,6 @@ from openai_server import (
     KEY,
     MESSAGES,
     WITH_LOGPROBS,
-    Handler,
     MakeModel,
     answers,
     compatible,
@@ -163,32 +162,6 @@ async def test_check_refuses(status: int, said: str) -> None:
             await model.check()
     assert KEY not in str(caught.value)
     assert "/v1/models" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("handler", "expected"),
-    [
-        (answers(200, completion()), False),
-        (answers(200, completion("", logprobs={"content": []})), False),
-        (answers(400, {"error": {"message": "logprobs is not supported"}}), False),
-        (
-            answers(
-                200,
-                completion(
-                    "Yes",
-                    logprobs={
-                        "content": [{"token": "Yes", "logprob": -1, "top_logprobs": [{"token": "Yes", "logprob": -1}]}]
-                    },
-                ),
-            ),
-            True,
-        ),
-    ],
-)
-async def test_probe(make: MakeModel, handler: Handler, expected: bool) -> None:
-    async with served(make, handler) as model:
-        profile, given = await probe(model, Trial(WITH_LOGPROBS, 5.0, needs_logprobs=True))
-    assert (profile.schemas, given) == ("free", expected)
 
 
 async def test_probe_of_a_server_that_never_answers(make: MakeModel) -> None:
