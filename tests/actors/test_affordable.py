@@ -64,6 +64,22 @@ def test_a_debate_of_unknown_use_has_used_its_bound_and_says_nothing_of_others()
     assert found.most_open == 700 // 300
 
 
+def test_what_was_put_aside_is_used_but_is_no_whole_debate() -> None:
+    found = of_tokens(1000, DebateBound(300, 0))
+    found.used(use(10), whole=False)
+    assert found.most_open == 990 // 300
+
+
+def test_a_debate_that_paid_nothing_says_nothing_of_others() -> None:
+    found = of_tokens(1000)
+    found.used({}, whole=True)
+    assert found.most_open == 1, "as of a case that cannot be debated: nothing is known yet of what others use"
+    found = of_tokens(1000, DebateBound(300, 0))
+    for _ in range(200):
+        found.used({}, whole=True)
+    assert found.most_open == 3
+
+
 def test_a_debate_that_rests_on_recorded_replies_says_nothing_of_what_a_new_one_uses() -> None:
     assert Outcome("c", 0, "finished", paid=use(10)).is_whole
     assert not Outcome("c", 0, "finished", paid=use(10), recalled=True).is_whole

@@ -94,6 +94,29 @@ async def test_calls_of_one_moment_leave_together_and_each_gets_its_own() -> Non
     assert made.dimension == 16
 
 
+async def test_no_more_batches_are_under_way_than_the_backend_takes() -> None:
+    backend = Backend(lambda texts: asyncio.sleep(0.001), most_under_way=3)
+    made = encoder(backend, most_texts=2)
+    rows = await made.encode([str(i) for i in range(20)])
+    np.testing.assert_array_equal(rows, HASHED.rows([str(i) for i in range(20)]))
+    assert (backend.most_seen, len(backend.batches)) == (3, 10)
+
+
+async def test_a_text_under_way_is_not_sent_again() -> None:
+    gate = asyncio.Event()
+    backend = Backend(until(gate), most_under_way=2)
+    made = encoder(backend)
+    first = asyncio.create_task(made.encode(["a", "b"]))
+    await turns()
+    second = asyncio.create_task(made.encode(["b", "c"]))
+    await turns()
+    gate.set()
+    await asyncio.gather(first, second)
+    assert backend.batches == [["a", "b"], ["c"]]
+    await made.encode(["a"])
+    assert backend.batches[2:] == [["a"]], "vectors are kept by the record, not by the encoder"
+
+
 async def test_a_batch_that_nobody_waits_for_is_cancelled_and_its_place_is_free() -> None:
     never = asyncio.Event()
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import unused_port
 from openai_server import answers, served, simulated_server
 
-from moot.actors.encoders.endpoint import decode_reply
+from moot.actors.encoders.endpoint import EmbeddingsEndpoint, decode_reply, encode_request
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Encoder
 from moot.actors.encoders.resolve import make_encoder
@@ -60,6 +60,13 @@ def test_vectors_are_read_in_the_order_of_the_texts_and_made_unit_long(base64: b
     for item in body["data"]:
         del item["index"]
     np.testing.assert_allclose(read(body), UNIT[::-1], atol=1e-7)
+
+
+def test_the_request_asks_for_base64_and_sends_no_empty_text() -> None:
+    sent = json.loads(encode_request("m", ["a", "", "é"]))
+    assert sent == {"model": "m", "input": ["a", " ", "é"], "encoding_format": "base64"}
+    with pytest.raises(ModelError, match="surrogate"):
+        encode_request("m", ["\ud800"])
 
 
 @pytest.mark.parametrize(
@@ -175,3 +182,8 @@ async def test_openai_by_name_goes_where_its_variable_says(monkeypatch: pytest.M
     made = make_encoder("openai/text-embedding-3-small", QUICK)
     with pytest.raises(MissingKey, match="OPENAI_API_KEY"):
         await made.check()
+
+
+def test_no_key_in_a_repr() -> None:
+    made = EmbeddingsEndpoint("http://h/v1#m", "http://h/v1", "m", api_key_env="MOOT_TEST_KEY")
+    assert repr(made) == "EmbeddingsEndpoint('http://h/v1#m', api_key_env='MOOT_TEST_KEY')"

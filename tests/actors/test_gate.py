@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Mapping
 
 import pytest
@@ -169,6 +170,12 @@ async def test_money_is_reserved_settled_and_refused() -> None:
     with pytest.raises(BudgetSpent):
         await asyncio.wait_for(gate.admit("m", Need(budgets={"usd": 0.5})), 5.0)
     await gate.close()
+
+
+def test_a_spent_budget_crosses_a_process_boundary() -> None:
+    spent = BudgetSpent("usd", 3.0, 2.0)
+    again = pickle.loads(pickle.dumps(spent))
+    assert (str(again), again.args) == (str(spent), ("usd", 3.0, 2.0))
 
 
 @leaping

@@ -39,6 +39,18 @@ def test_no_window_of_uses_is_overfull(limit: int, steps: list[tuple[float, int,
         assert sum(start <= use < start + WINDOW_S for use in uses) <= limit
 
 
+def test_what_was_not_used_can_be_granted_again() -> None:
+    window = SlidingWindow(10, 60.0, 1.0)
+    window.grant(0.0, 1, 10)
+    assert window.left(1.0) == 0
+    window.correct(1, -4)
+    assert window.left(1.0) == 4
+    window.correct(1, +2)
+    assert window.left(1.0) == 2
+    assert window.free_in(1.0, 3) == pytest.approx(60.0)
+    assert window.left(61.0) == 10
+
+
 @given(
     bound=st.integers(0, 40),
     demands=st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 30), min_size=1),

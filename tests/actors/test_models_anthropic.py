@@ -16,6 +16,7 @@ from moot.actors.models.interface import Model, ModelError, RateHeaders
 from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.models.schema_dialects import json_schema
+from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import Position
 
@@ -122,6 +123,15 @@ async def test_a_schema_is_sent_as_the_output_format() -> None:
     assert list(listener.bodies[0]["output_config"]["format"]["schema"]["properties"]) == list(Position.model_fields)
 
 
+async def test_images_go_before_the_text() -> None:
+    listener = Listener()
+    message = Message("user", "what?", (Image("image/png", b"\x00\x01"),))
+    async with served(make, listener.answer) as model:
+        await model.complete([message], DECODING, step_key="c/1/a")
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAE="}}
+    assert listener.bodies[0]["messages"] == [{"role": "user", "content": [image, {"type": "text", "text": "what?"}]}]
+
+
 @pytest.mark.parametrize(
     ("status", "kind_said", "message", "kind"),
     [
@@ -169,6 +179,13 @@ async def test_waits_and_limits_of_a_refusal(status: int, kind: str) -> None:
     assert caught.kind == kind
     assert caught.retry_after_s == (None if status == 400 else 3.0)
     assert caught.limits == RateHeaders(requests_left=0, requests_limit=50)
+
+
+async def test_limits_of_a_reply() -> None:
+    headers = {"anthropic-ratelimit-tokens-limit": "9000", "anthropic-ratelimit-tokens-remaining": "8000"}
+    async with served(make, answers(200, said(), headers)) as model:
+        reply = await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+    assert reply.limits == RateHeaders(tokens_left=8000, tokens_limit=9000)
 
 
 @pytest.mark.parametrize(

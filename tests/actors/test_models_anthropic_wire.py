@@ -36,6 +36,11 @@ def test_system_messages_are_joined_in_order() -> None:
     assert "system" not in sent(Message("user", "b"))
 
 
+def test_a_reply_that_said_nothing_is_not_sent_back() -> None:
+    request = sent(Message("user", "b"), Message("assistant", " \n"), Message("user", "again"))
+    assert [message["role"] for message in request["messages"]] == ["user", "user"]
+
+
 def test_only_what_was_said_is_the_text() -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": "x"}
     called = {"type": "tool_use", "id": "1", "name": "n", "input": {}}

@@ -24,7 +24,7 @@ from openai_server import (
 from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel
-from moot.actors.models.interface import ModelError
+from moot.actors.models.interface import Model, ModelError
 from moot.actors.models.probe import probe
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.models.trial import Trial
@@ -138,10 +138,28 @@ async def test_key_is_missing(make: MakeModel, monkeypatch: pytest.MonkeyPatch) 
         await model.complete(MESSAGES, DECODING, step_key="c/1/a")
 
 
+async def test_key_that_cannot_be_sent(make: MakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOOT_TEST_KEY", f"{KEY}\nX-Evil: 1")
+    with pytest.raises(MissingKey) as caught:
+        await make("http://127.0.0.1:9/v1").check()
+    assert KEY not in str(caught.value)
+
+
 async def test_lone_surrogate_is_a_failed_request(make: MakeModel) -> None:
     with pytest.raises(ModelError) as caught:
         await make("http://127.0.0.1:9/v1").complete([Message("user", "\ud800")], DECODING, step_key="c")
     assert caught.value.kind == "request"
+
+
+def test_one_model_in_two_loops(make: MakeModel) -> None:
+    model: list[Model] = []
+
+    async def call() -> str:
+        async with served(make, answers(200, completion())) as served_model:
+            model.append(served_model)
+            return (await served_model.complete(MESSAGES, DECODING, step_key="c")).text
+
+    assert [asyncio.run(call()), asyncio.run(call())] == ["No.", "No."]
 
 
 # check() of the compatible client, and the probe of both

@@ -95,6 +95,12 @@ def test_backends(binding: ModelBinding, kind: str, name: str, most: int) -> Non
     assert model.capabilities.max_alternatives == most
 
 
+@pytest.mark.parametrize("model", ["simulated", "http://h/v1#m"])
+def test_base_url_is_for_vendors(model: str) -> None:
+    with pytest.raises(ConfigError, match="base_url"):
+        make_model(ModelBinding(model=model, base_url="http://h/v1"), seed=1, answer_key=None)
+
+
 @pytest.mark.parametrize("url", ["http://u:hunter2@h/v1", "h:80", "http://h/v1#m"])
 @pytest.mark.parametrize("model", ["openai/m", "anthropic/m"])
 def test_base_url_is_checked(model: str, url: str) -> None:

@@ -103,6 +103,19 @@ def test_reasoning_and_commentary_are_kept_apart_from_the_reply() -> None:
     np.testing.assert_allclose(reply.tokens.alt_logprob, [[-0.5, -2.0]] * 2)
 
 
+def test_tokens_that_split_a_character_are_read_from_their_bytes() -> None:
+    halves = [token("\ufffd") | {"bytes": [0xC3]}, token("\ufffd") | {"bytes": [0xA9]}]
+    reply = read(response(said("é", logprobs=halves)))
+    assert reply.tokens is not None
+    assert reply.tokens.tokens == ["", "é"]
+
+
+def test_log_probabilities_that_were_not_asked_for_or_not_given() -> None:
+    assert read(response(said("Yes", logprobs="of no form")), Decoding()).tokens is None
+    assert read(response(said("Yes", logprobs=[]))).tokens is None
+    assert read(response(said("Yes"))).tokens is None
+
+
 @pytest.mark.parametrize(
     ("reason", "finish"), [("max_output_tokens", "length"), ("steered", "steered"), (None, "incomplete")]
 )

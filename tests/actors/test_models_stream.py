@@ -23,6 +23,8 @@ from openai_server import (
     Backend,
     Handler,
     MakeModel,
+    answers,
+    completion,
     deadline_after,
     served,
     served_raw,
@@ -143,6 +145,11 @@ async def test_as_much_as_a_whole_reply(make: MakeModel) -> None:
     np.testing.assert_array_equal(np.concatenate([part.alt_logprob for part in parts]), whole.tokens.alt_logprob)
 
 
+async def test_a_server_that_does_not_stream(make: MakeModel) -> None:
+    async with served(make, answers(200, completion())) as model:
+        assert await read(model) == [StreamPiece("No.", None, "stop", Usage(7, 2))]
+
+
 async def test_closing_early_closes_the_response(make: MakeModel) -> None:
     gone = asyncio.Event()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -192,6 +199,16 @@ async def test_a_stream_with_something_wrong(
     assert [piece.text for piece in pieces] == came
     assert failed.kind == kind
     assert KEY not in str(failed)
+
+
+async def test_a_stream_that_is_refused(make: MakeModel) -> None:
+    refused = answers(429, {"error": {"message": "wait"}}, {"retry-after-ms": "20", "x-ratelimit-limit-tokens": "9"})
+    async with served(make, refused) as model:
+        with pytest.raises(ModelError) as caught:
+            await read(model)
+    failed = caught.value
+    assert (failed.kind, failed.retry_after_s, failed.may_be_billed) == ("rate_limited", 0.02, False)
+    assert failed.limits == RateHeaders(tokens_limit=9)
 
 
 # The events themselves

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image as Pillow
+from PIL.PngImagePlugin import PngInfo
 
 from moot.actors.models import pictures
 from moot.actors.models.pictures import LONGEST_SIDE_PIXELS, load_image, load_images
@@ -68,6 +69,13 @@ def test_metadata_goes_and_its_turn_is_made(kind: str) -> None:
     assert b"maker of cameras" not in load_image(with_exif(kind)).data
 
 
+def test_texts_go() -> None:
+    texts = PngInfo()
+    texts.add_text("Author", "somebody private")
+    assert b"private" not in load_image(picture(pnginfo=texts)).data
+    assert b"private" not in load_image(picture("JPEG", comment=b"somebody private")).data
+
+
 @pytest.mark.parametrize(("size", "scaled"), [((4000, 1000), (1568, 392)), ((1, 3000), (1, 1568))])
 def test_a_large_picture_is_scaled(size: tuple[int, int], scaled: tuple[int, int]) -> None:
     image = load_image(picture(size=size))
@@ -85,6 +93,11 @@ def test_a_picture_of_many_bytes_is_written_anew(kind: str, monkeypatch: pytest.
     assert len(image.data) <= 400_000
     assert image.media_type == "image/jpeg"
     assert max(opened(image).size) <= LONGEST_SIDE_PIXELS
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "1"])
+def test_all_kinds_of_colours_can_be_scaled(mode: str) -> None:
+    assert opened(load_image(picture(size=(2000, 40), mode=mode))).size == (1568, 31)
 
 
 def test_sixteen_bits_are_scaled_not_clipped() -> None:
@@ -264,3 +277,9 @@ def test_an_address_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"0\.1 s"):
         load_image(f"http://127.0.0.1:{server.server_address[1]}/cat")
     server.server_close()
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_image("http://me:hunter2@127.0.0.1:1/cat")
+    assert "hunter2" not in str(caught.value)

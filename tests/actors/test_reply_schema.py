@@ -236,6 +236,11 @@ def test_a_list_has_as_many_items_as_the_ask_wants() -> None:
     assert slot_sizes(Closing, {}) == ()
 
 
+def test_no_server_is_asked_for_a_list_that_must_be_empty() -> None:
+    schema = body(reply_schema(Reading, "llama.cpp", None, 2000, sizes=(("max_rivals", 0),)))
+    assert schema["properties"]["rivals"]["maxItems"] == 1
+
+
 @pytest.mark.parametrize("reply", [Reading, Closing, Amendment, Agenda])
 def test_lists_are_cut_where_short_texts_do_not_fit(reply: type[BaseModel]) -> None:
     schema = body(reply_schema(reply, "vllm", None, DEFAULT_TOKENS))

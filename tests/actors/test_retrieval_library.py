@@ -216,3 +216,10 @@ def test_a_note_that_does_not_fit_is_refused_in_one_line(tmp_path: Path, changed
     with pytest.raises(ConfigError, match=why) as found:
         StoredLibrary(tmp_path, NAME)
     assert "\n" not in str(found.value)
+
+
+def test_a_library_without_its_chunks_is_refused(tmp_path: Path) -> None:
+    asyncio.run(build_library(tmp_path, chunks_of_texts(TEXTS), Counting()))
+    (tmp_path / "chunks.arrow").unlink()
+    with pytest.raises(ConfigError, match=r"has no chunks\.arrow"):
+        StoredLibrary(tmp_path, NAME)

@@ -19,7 +19,7 @@ from moot.actors.models.probe import probe
 from moot.actors.models.trial import AskedReply, Trial
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import fingerprint, held_schema, sent_decoding
-from moot.protocols.errors import CapabilityMissing, ConfigError
+from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
 from moot.protocols.messages import Ask, Decoding
 from moot.protocols.replies import Position, Score, reply_path
 
@@ -106,6 +106,17 @@ async def test_a_chat_template_without_a_system_role(status: int) -> None:
     assert (profile.folds_system, profile.schemas) == (True, "portable")
     (message,) = seen[-1]["messages"]
     assert "one word" in message["content"]
+
+
+async def test_a_request_that_is_quoted_in_an_error_names_no_system_message() -> None:
+    quoted = "[{'type': 'missing', 'input': {'messages': [{'role': 'system', 'content': 'x'}]}}]"
+    with pytest.raises(ModelUnavailable, match="missing"):
+        await tried(lambda body: refusal(quoted), Trial(DECODING, 5.0))
+
+
+async def test_what_is_no_matter_of_schemas_ends_the_trial() -> None:
+    with pytest.raises(ModelUnavailable, match="context length"):
+        await tried(lambda body: refusal("maximum context length exceeded"), Trial(DECODING, 5.0, REPLIES))
 
 
 async def test_of_two_settings_that_exclude_each_other_the_written_one_stays() -> None:
