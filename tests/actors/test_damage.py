@@ -128,18 +128,6 @@ def _read(folder: Path) -> Rows | RecordError:
         return error
 
 
-def test_a_damaged_batch_with_whole_ones_behind_it_is_named_and_kept(run: Path) -> None:
-    damaged = segment(run)
-    flipped(damaged, 8 * 3000)
-    before = damaged.read_bytes()
-    for read in (lambda: rows_of(run), lambda: RecordedRun(run)):
-        with pytest.raises(RecordError, match=rf"{damaged.name}: damaged at byte \d+"):
-            read()
-    with pytest.raises(RecordError, match=rf"{damaged.name}: damaged at byte \d+"):
-        asyncio.run(_session(RunFolder(run), range(5), killed=False))
-    assert damaged.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     "behind", [1, 5, 9, 13, 17, 300], ids=["marker", "length", "crc", "own crc", "begin", "payload"]
 )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from journal_writer import batch, closing, debate_rows, labelled, reply, write_journal
 
-from moot.actors.failpoints import _plan
 from moot.actors.record.closing import writer_of
 from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.folder import Ownership, RunFolder, write_whole
+from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import JOURNAL, KEYS, TABLES
 from moot.actors.record.segments import SegmentWriter, read_segment
@@ -124,22 +122,6 @@ def test_a_torn_tail_is_cut_wherever_it_tears(segment: tuple[bytes, list[tuple[i
     assert limited == torn
 
 
-@given(cut=st.integers(0, 4000), junk=st.binary(min_size=1, max_size=64))
-def test_a_tail_of_garbage_is_cut_or_said_and_what_is_before_it_is_read(
-    segment: tuple[bytes, list[tuple[int, int]]], cut: int, junk: bytes
-) -> None:
-    raw, whole = segment
-    cut = min(cut, len(raw))
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "segment"
-        path.write_bytes(raw[:cut] + junk)
-        found = 0
-        with suppress(RecordError):
-            for batch in read_segment(path):
-                found += batch.num_rows
-    assert found >= max(rows for at, rows in whole if at <= cut)
-
-
 @pytest.mark.parametrize("zeros", [1, 15, 16, 100, 600, 5000])
 def test_zeros_that_a_lost_machine_leaves_are_a_torn_tail(
     zeros: int, segment: tuple[bytes, list[tuple[int, int]]], tmp_path: Path
@@ -150,16 +132,6 @@ def test_zeros_that_a_lost_machine_leaves_are_a_torn_tail(
     assert sum(batch.num_rows for batch in read_segment(path)) == whole[-2][1]
     path.write_bytes(raw[: whole[-2][0] + 1000] + bytes(len(raw) - whole[-2][0] - 1000))
     assert sum(batch.num_rows for batch in read_segment(path)) == whole[-2][1]
-
-
-async def test_a_torn_journal_is_read_and_written_on(folder: RunFolder) -> None:
-    async with recording(folder, close=False) as recorder:
-        await _verdicts(recorder, range(3))
-    torn = next(path for path, _ in folder.segments("replies"))
-    torn.write_bytes(torn.read_bytes()[:-100])
-    async with recording(folder) as recorder:
-        await _verdicts(recorder, range(3, 5))
-    assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == [f"c{i:03d}" for i in range(5)]
 
 
 # --- owners ---
@@ -237,12 +209,6 @@ def test_a_second_live_owner_is_refused(folder: RunFolder) -> None:
     owner.release()
 
 
-def test_a_folder_that_cannot_be_written_is_an_error_of_the_record(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    with pytest.raises(RecordError, match="cannot write"):
-        Ownership.take(RunFolder(tmp_path / "file" / "run"))
-
-
 async def test_nothing_more_is_taken_once_a_row_could_not_be_written(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,31 +229,6 @@ async def test_nothing_more_is_taken_once_a_row_could_not_be_written(
         recorder.add_replies(batch(debate_rows("c000", "e1")))
     for segment in recorder._journal._segments.values():
         segment.close()
-
-
-async def test_leftovers_that_cannot_be_compacted_stay_as_they_are(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with recording(folder, close=False) as recorder:
-        await _verdicts(recorder, range(3))
-
-    def full(self: object, content: pa.Table) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("moot.actors.record.compaction._PartWriter.write", full)
-    owner = Ownership.take(folder)
-    with pytest.raises(RecordError, match="No space left"):
-        compact_leftovers(folder, owner.epoch)
-    owner.release()
-    assert len(sorted_rows(folder.path, "verdicts")) == 3
-    assert folder.committed_parts() == []
-
-
-def test_a_file_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(RecordError, match="cannot write"):
-        write_whole(tmp_path / "taken", b"x")
-    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 # --- which row wins ---
@@ -498,16 +439,6 @@ async def test_compaction_changes_nothing_that_is_read(folder: RunFolder) -> Non
     assert not list(folder.journal.glob("*.arrows"))
 
 
-async def test_rolls_are_compacted_while_writing_goes_on(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.record.journal.ROLL_BYTES", 10_000)
-    async with recording(folder) as recorder:
-        for start in range(0, 40, 10):
-            await _verdicts(recorder, range(start, start + 10))
-        assert len(folder.committed_parts()) >= 2
-        assert len(sorted_rows(folder.path, "turns")) == 80
-    assert len(sorted_rows(folder.path, "verdicts")) == 40
-
-
 FAILPOINTS = [
     pytest.param(f"{name}:{hit}", marks=[] if hit == hits[0] else pytest.mark.slow)
     for name, hits in {
@@ -574,11 +505,6 @@ def test_a_crash_while_leftovers_are_compacted_leaves_a_whole_record(folder: Run
     assert found == {f"c{i:03d}" for i in range(5)}
 
 
-def test_an_unknown_failpoint_is_refused() -> None:
-    with pytest.raises(ValueError, match="unknown failpoint"):
-        _plan("writer.flush:1")
-
-
 # --- readers ---
 
 
@@ -623,15 +549,3 @@ def test_reading_what_is_no_run_is_an_error(tmp_path: Path, folder: RunFolder) -
     with pytest.raises(ConfigError, match="did you mean 'turns'"):
         read_table(folder, "turn")
     assert read_table(folder, "turns").num_rows == 0
-
-
-async def test_a_damaged_part_is_named(folder: RunFolder) -> None:
-    async with recording(folder) as recorder:
-        await _verdicts(recorder, range(2))
-    part = next((folder.path / "turns").glob("*.parquet"))
-    part.write_bytes(b"PAR1 no more")
-    with pytest.raises(RecordError, match=r"turns/e0001-w0-r0000\.parquet"):
-        read_table(folder, "turns")
-    shutil.rmtree(folder.path / "turns")
-    with pytest.raises(RecordError, match=r"turns/e0001-w0-r0000\.parquet"):
-        read_table(folder, "turns")

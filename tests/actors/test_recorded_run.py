@@ -120,11 +120,6 @@ def test_lookup_finds_every_row_of_a_text(texts: list[str]) -> None:
         assert lookup.find(text) == [number for number, each in enumerate(texts) if each == text]
 
 
-def test_where_no_run_is(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"no run there \(no run.yaml\)"):
-        RecordedRun(tmp_path)
-
-
 async def test_rows_wanted_together_are_read_together(tmp_path: Path) -> None:
     rows = [row_of(number, (f"case-{number}", 0, "p"), None) for number in range(50)]
     await write(tmp_path / "run", [rows], [True])

@@ -46,15 +46,6 @@ def test_the_same_run_again_costs_nothing(recorded: Held, tmp_path: Path) -> Non
     _assert_costs_nothing(recorded, tmp_path, "inline", _all_settings())
 
 
-@pytest.mark.ray
-@pytest.mark.slow
-def test_the_same_run_again_costs_nothing_on_actors(tmp_path: Path) -> None:
-    cases = made_cases(3, "default") + made_cases(2, "majority-vote", start=3)
-    roles = same_for_all("simulated")
-    first = asyncio.run(hold("inline", tmp_path / "first", ManySettings(), cases, roles, seed=SEED, key=key_of(cases)))
-    _assert_costs_nothing(first, tmp_path, "actors", cases)
-
-
 def _assert_costs_nothing(recorded: Held, tmp_path: Path, kind: str, cases: list[LabelledCase]) -> None:
     roles = same_for_all("simulated")
     # Without the answer key the simulated model would say other things: whatever is equal was not drawn anew.

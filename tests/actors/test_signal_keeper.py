@@ -130,31 +130,6 @@ async def test_odd_values_and_odd_events_stop_nothing(folder: RunFolder) -> None
     await left(recorder, owner)
 
 
-async def test_replies_under_different_temperatures_are_not_pooled(folder: RunFolder) -> None:
-    recorder, owner = await loaded(folder)
-    await recorder.register([labelled(number) for number in range(3)])
-    recorder.add_replies(said(0, "r0", [-1.0]))
-    hot = reply("c001", "a", "r1", temperature=1.0, top_p=0.9, token=["t"], logprob=[-3.0])
-    recorder.add_replies(batch([hot, reply("c002", "a", "r2", temperature=0.7)]))
-    recorder.add_events([assessment(number) for number in range(3)])
-    await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
-    signals = await recorder.signals.signals()
-    cool = Sampling(0.3, 0.9, "unknown")
-    assert signals.samplings("m", "constructor") == [cool, Sampling(1.0, 0.9, "unknown")]
-    with pytest.raises(ConfigError, match="sampled in several ways"):
-        signals.bands("m", "constructor")
-    with pytest.raises(ConfigError, match="known"):
-        signals.bands("m", "constructor", Sampling(0.5, None, "unknown"))
-    with pytest.raises(ConfigError, match="did you mean 'm/constructor'"):
-        signals.correlation("m", "construct")
-    assert set(signals.bands("m", "constructor", cool).mean.tolist()) == {-1.0}
-    assert (signals.group("m", "constructor", cool).replies, signals.replies) == (2, 3)
-    again = decode_signals(encode_signals(signals))
-    assert again.kept.keys() == signals.kept.keys()
-    assert repr(again.divergences("m", "constructor", cool)) == repr(signals.divergences("m", "constructor", cool))
-    await left(recorder, owner)
-
-
 async def test_models_and_stages_are_not_pooled(folder: RunFolder) -> None:
     recorder, owner = await loaded(folder)
     numbers = range(4)
@@ -207,22 +182,6 @@ async def test_a_token_that_a_mask_may_have_forced_is_left_out_where_the_record_
         }
         assert {held: np.isnan(ends[0]) for held, ends in means.items()} == {True: True, False: False}
         assert {ends[1] for ends in means.values()} == {-3.0}
-
-
-async def test_what_is_held_against_confidence_is_whether_a_reply_is_flagged(folder: RunFolder) -> None:
-    recorder, owner = await loaded(folder)
-    shares = (0.0, 0.25, 0.5, 0.75, 1.0)
-    mu = np.array([-5.0, -1.0, -2.0, -4.0, -3.0])
-    await recorder.register([labelled(number) for number in range(5)])
-    for number, share in enumerate(shares):
-        recorder.add_replies(said(number, f"r{number}", [mu[number]]))
-        (case_id, attempt, event, at) = assessment(number)
-        recorder.add_events([(case_id, attempt, Event(event.kind, event.path, event.data | {"flag": share}), at)])
-    await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(5)])
-    found = (await recorder.signals.signals()).correlation("m", "constructor")
-    value = found.value[found.features.index("logprob.full.mean"), found.targets.index("flag")]
-    assert value == pytest.approx(np.corrcoef(mu, np.array(shares) >= 0.5)[0, 1])
-    await left(recorder, owner)
 
 
 async def test_many_replies_without_a_token_do_not_wait_in_memory(folder: RunFolder) -> None:

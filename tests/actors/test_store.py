@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from pyarrow import ArrowNotImplementedError
 from pyarrow.fs import LocalFileSystem
 from stored_record import Dying, at_once, pulled, store_in, write
 
-from moot.actors.folder_lock import LOCK
-from moot.actors.record.compaction import compact, compact_leftovers
+from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.owner import Owner
 from moot.actors.record.recorder import Recorder
@@ -25,7 +23,7 @@ from moot.actors.record.schema import KEYS, TABLES
 from moot.actors.record.store import uri as uris
 from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal
 from moot.actors.record.store.lease import Holder
-from moot.actors.record.store.mirror import Mirror, Scratch, record_path
+from moot.actors.record.store.mirror import Mirror, record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import below, is_uri, open_filesystem
 from moot.actors.record.tables import read_table
@@ -108,31 +106,6 @@ def test_a_store_that_cannot_rename_is_refused_in_one_line(tmp_path: Path) -> No
     store = Store(Flat(), str(tmp_path), "abfss://box/run")
     with pytest.raises(RecordError, match="not for accounts"):
         store.put("one", b"1")
-    assert store.sizes() == {}
-
-
-@pytest.mark.parametrize("data", [b"", b"[{", b'{"tables": 3}'])
-@pytest.mark.parametrize("name", ["epochs.json", "parts/e0001-w0-r0000.json"])
-async def test_an_illegible_file_of_the_record_is_said_in_one_line(tmp_path: Path, name: str, data: bytes) -> None:
-    store = store_in(tmp_path / "store")
-    await write(store, 1)
-    found = pulled(store, tmp_path / "found")
-    (found / name).write_bytes(data)
-    with pytest.raises(RecordError, match=f"{name} cannot be read: ") as refused:
-        ids(found)
-    assert "\n" not in str(refused.value)
-    store.put(name, data)
-    with pytest.raises(RecordError, match=f"{name} cannot be read: "):
-        ids(pulled(store, tmp_path / "again"))
-
-
-def test_a_forbidden_store_takes_nothing(tmp_path: Path) -> None:
-    store = store_in(tmp_path)
-    store.forbid("somebody else owns it")
-    with pytest.raises(RecordError, match="somebody else owns it"):
-        store.put("a", b"")
-    with pytest.raises(RecordError, match="somebody else owns it"):
-        store.delete(["a"])
     assert store.sizes() == {}
 
 
@@ -279,15 +252,6 @@ async def test_a_record_is_whole_after_a_crash_at_every_change(tmp_path: Path) -
         assert left <= {*TABLES, "parts", "run.yaml", "epochs.json", "owner.json"}, changes
 
 
-async def test_a_run_that_was_stopped_goes_on_from_its_deltas(tmp_path: Path) -> None:
-    store = store_in(tmp_path / "store")
-    await write(store, 2, ends=False)
-    assert any(name.endswith(".delta") for name in store.sizes())
-    assert ids(pulled(store, tmp_path / "stopped")) == {"c000", "c001"}
-    assert await write(store, DEBATES) == ["c002", "c003"]
-    assert ids(pulled(store, tmp_path / "finished")) == ALL
-
-
 async def test_a_copy_of_an_unfinished_run_is_read_with_its_deltas(tmp_path: Path) -> None:
     await write(store_in(tmp_path / "store"), 3, ends=False)
     assert ids(record_path(tmp_path / "store" / "run")) == {"c000", "c001", "c002"}
@@ -367,14 +331,6 @@ async def test_what_a_killed_owner_and_a_killed_writer_have_left_becomes_two_par
     ]
 
 
-async def test_a_committed_part_is_not_written_again(tmp_path: Path) -> None:
-    await write(store_in(tmp_path / "store"), 1)
-    folder = RunFolder(pulled(store_in(tmp_path / "store"), tmp_path / "found"))
-    with pytest.raises(RecordError, match="e0001-w0-r0000"):
-        compact(folder, "e0001-w0-r0000", {})
-    assert ids(folder.path) == {"c000"}
-
-
 async def test_what_an_owner_before_uploads_late_does_not_count(tmp_path: Path) -> None:
     """Deltas, a part and a deleted journal of somebody whose lease has ended."""
     store, late = store_in(tmp_path / "store"), store_in(tmp_path / "store")
@@ -423,27 +379,4 @@ async def test_a_flush_is_one_object_and_a_question_none(tmp_path: Path) -> None
     await recorder.close(compact=False)
 
 
-def test_a_store_is_asked_for_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    assert Store.of("s3://bucket/x?endpoint_override=127.0.0.1:1&scheme=http").uri.startswith("s3://bucket/x")
-
-
 # --- scratch folders ---
-
-
-def test_scratch_folders_go_with_their_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    kept, removed = Scratch(), Scratch()
-    dead = tmp_path / "moot-scratch-dead"
-    dead.mkdir()
-    (dead / LOCK).touch()
-    removed.remove()
-    with open(dead / LOCK, "rb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        forgotten = Scratch()
-        assert dead.exists()
-    place = forgotten.path
-    del forgotten
-    assert not place.exists()
-    again = Scratch()
-    assert sorted(tmp_path.iterdir()) == sorted([kept.path, again.path])

@@ -126,18 +126,6 @@ def _unreachable(name: str) -> bytes:
     raise RecordError(f"cannot read {name}: no route to host")
 
 
-async def test_what_the_work_raises_ends_it(store: Store, tmp_path: Path) -> None:
-    async def work(epoch: int) -> None:
-        assert epoch == 1
-        raise KeyError("mine")
-
-    folder = RunFolder(tmp_path / "copy", store)
-    folder.path.mkdir()
-    with pytest.raises(KeyError, match="mine"):
-        await (await Owner.take(folder)).hold(work)
-    assert owner_of(store).released
-
-
 async def test_a_cancelled_owner_gives_the_record_up(store: Store, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "copy", store)
     (tmp_path / "copy").mkdir()

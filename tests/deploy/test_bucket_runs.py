@@ -39,7 +39,7 @@ from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run
 from moot.deploy.running.single import debate
-from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy
+from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.tasks import open_task
 
 pytestmark = pytest.mark.slow
@@ -220,22 +220,6 @@ def test_a_driver_that_stood_still_changes_nothing_any_more(bucket: ObjectStore,
     assert "has taken the run over; this process ends" in said
     assert bucket.objects["run/owner.json"] == owner
     assert_equal_records(before, pulled(Store.of(uri), tmp_path / "after"))
-
-
-def test_two_drivers_at_once_are_one(bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "LEASE_S", 30.0)
-    uri = bucket.uri("run")
-    with simulated_server(KEY, port=0, seed=5, latency_ms=300.0) as port:
-        first = moot(*run_command(uri, port, "inline"))
-        while "run/owner.json" not in bucket.puts:
-            time.sleep(0.02)
-            assert first.poll() is None
-        with pytest.raises(RunFolderBusy, match=rf"written by another process \(.*, pid {first.pid}\)"):
-            hold(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
-        first.send_signal(signal.SIGINT)
-        code, said = ended(first)
-    assert code in (0, 130), said  # it may have ended meanwhile
-    assert json.loads(bucket.objects["run/owner.json"][0])["released"]
 
 
 @pytest.mark.parametrize(
