@@ -165,7 +165,7 @@ class _PartWriter:
         os.replace(self._temporary, self._target)
         failpoint("compaction.part_renamed")
         if self._folder.store is not None:
-            self._folder.store.put_file(self._name, self._target)
+            self._folder.store.put(self._name, self._target)
             failpoint("store.part_put")
         return self._name
 

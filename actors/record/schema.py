@@ -17,95 +17,62 @@ CaseKey = tuple[str, int]
 _VOLATILE = {"volatile": "1"}
 
 
-def _field(name: str, kind: pa.DataType, *, volatile: bool = False) -> pa.Field:
-    return pa.field(name, kind, metadata=_VOLATILE if volatile else None)
+def _columns(kind: pa.DataType, *names: str, volatile: bool = False) -> list[pa.Field]:
+    return [pa.field(name, kind, metadata=_VOLATILE if volatile else None) for name in names]
 
 
-_KEY = [
-    _field("case_id", pa.string()),
-    _field("attempt", pa.int16()),
-]
+_TEXT, _TEXTS, _FLAG = pa.string(), pa.list_(pa.string()), pa.bool_()
+_INT16, _INT32, _INT64, _FLOAT = pa.int16(), pa.int32(), pa.int64(), pa.float64()
+_REPLY_ID = _columns(_TEXT, "reply_id", volatile=True)
+_KEY = [*_columns(_TEXT, "case_id"), *_columns(_INT16, "attempt")]
 
 CASES = pa.schema(
     [
-        _field("case_id", pa.string()),
-        _field("index", pa.int64()),
-        _field("content_hash", pa.string()),
-        _field("question", pa.string()),
-        _field("labels", pa.list_(pa.string())),
-        _field("choices", pa.list_(pa.string())),
-        _field("passage", pa.string()),
-        _field("title", pa.string()),
-        _field("aliases", pa.list_(pa.list_(pa.string()))),
-        _field("documents", pa.list_(pa.string())),
-        _field("gold", pa.string()),
-        _field("invalid", pa.string()),
-        _field("domain", pa.string()),
-        _field("criterion", pa.string()),
-        _field("scoring", pa.string()),
-        _field("accepted", pa.list_(pa.string())),
-        _field("ratings", pa.list_(pa.float64())),
-        _field("group", pa.string()),
-        _field("part", pa.string()),
-        _field("judged", pa.string()),
-        _field("tags", pa.string()),
+        *_columns(_TEXT, "case_id"),
+        *_columns(_INT64, "index"),
+        *_columns(_TEXT, "content_hash", "question"),
+        *_columns(_TEXTS, "labels", "choices"),
+        *_columns(_TEXT, "passage", "title"),
+        *_columns(pa.list_(_TEXTS), "aliases"),
+        *_columns(_TEXTS, "documents"),
+        *_columns(_TEXT, "gold", "invalid", "domain", "criterion", "scoring"),
+        *_columns(_TEXTS, "accepted"),
+        *_columns(pa.list_(_FLOAT), "ratings"),
+        *_columns(_TEXT, "group", "part", "judged", "tags"),
     ]
 )
 
 _REPLY = [
     *_KEY,
-    _field("path", pa.string()),
-    _field("role", pa.string()),
-    _field("model", pa.string()),
-    _field("template", pa.string()),
-    _field("template_hash", pa.string()),
-    _field("fingerprint", pa.string()),
-    _field("sample", pa.int32()),
-    _field("temperature", pa.float64()),
-    _field("top_p", pa.float64()),
-    _field("max_tokens", pa.int32()),
-    _field("messages", pa.string()),
-    _field("image_hashes", pa.list_(pa.string())),
-    _field("text", pa.string()),
-    _field("data", pa.string()),
-    _field("answer", pa.string()),
-    _field("p_normalised", pa.float64()),
-    _field("p_printed", pa.float64()),
-    _field("p_raw", pa.float64()),
-    _field("p_bound_shift", pa.float64()),
-    _field("p_reason", pa.string()),
-    _field("logprob_stage", pa.string()),
-    _field("held", pa.bool_()),
-    _field("outcome", pa.string()),
-    _field("failure", pa.string()),
-    _field("error", pa.string()),
-    _field("finish_reason", pa.string()),
-    _field("prompt_tokens", pa.int32()),
-    _field("completion_tokens", pa.int32()),
-    _field("completion_tokens_estimate", pa.int32()),
-    _field("prompt_tokens_stated", pa.int32()),
-    _field("completion_tokens_stated", pa.int32()),
-    _field("reasoning_tokens", pa.int32()),
-    _field("reasoning", pa.string()),
-    _field("reading", pa.string()),
-    _field("reply_id", pa.string(), volatile=True),
-    _field("supersedes", pa.string(), volatile=True),
-    _field("reused_from", pa.string(), volatile=True),
-    _field("latency_s", pa.float64(), volatile=True),
-    _field("waited_s", pa.float64(), volatile=True),
-    _field("http_attempts", pa.int16(), volatile=True),
-    _field("unconfirmed_attempts", pa.int16(), volatile=True),
-    _field("unconfirmed_tokens_max", pa.int64(), volatile=True),
-    _field("at", pa.float64(), volatile=True),
-    _field("process_id", pa.int32(), volatile=True),
+    *_columns(_TEXT, "path", "role", "model", "template", "template_hash", "fingerprint"),
+    *_columns(_INT32, "sample"),
+    *_columns(_FLOAT, "temperature", "top_p"),
+    *_columns(_INT32, "max_tokens"),
+    *_columns(_TEXT, "messages"),
+    *_columns(_TEXTS, "image_hashes"),
+    *_columns(_TEXT, "text", "data", "answer"),
+    *_columns(_FLOAT, "p_normalised", "p_printed", "p_raw", "p_bound_shift"),
+    *_columns(_TEXT, "p_reason", "logprob_stage"),
+    *_columns(_FLAG, "held"),
+    *_columns(_TEXT, "outcome", "failure", "error", "finish_reason"),
+    *_columns(_INT32, "prompt_tokens", "completion_tokens", "completion_tokens_estimate"),
+    *_columns(_INT32, "prompt_tokens_stated", "completion_tokens_stated", "reasoning_tokens"),
+    *_columns(_TEXT, "reasoning", "reading"),
+    *_REPLY_ID,
+    *_columns(_TEXT, "supersedes", "reused_from", volatile=True),
+    *_columns(_FLOAT, "latency_s", "waited_s", volatile=True),
+    *_columns(_INT16, "http_attempts", "unconfirmed_attempts", volatile=True),
+    *_columns(_INT64, "unconfirmed_tokens_max", volatile=True),
+    *_columns(_FLOAT, "at", volatile=True),
+    *_columns(_INT32, "process_id", volatile=True),
 ]
 
 _TOKEN_COLUMNS = [
-    _field("token", pa.list_(pa.string())),
-    _field("logprob", pa.list_(pa.float32())),
-    _field("alternatives", pa.int16()),
-    _field("alt_token", pa.list_(pa.string())),
-    _field("alt_logprob", pa.list_(pa.float32())),
+    *_columns(_TEXTS, "token"),
+    *_columns(pa.list_(pa.float32()), "logprob"),
+    *_columns(_INT16, "alternatives"),
+    *_columns(_TEXTS, "alt_token"),
+    *_columns(pa.list_(pa.float32()), "alt_logprob"),
 ]
 
 TOKEN_COLUMNS = [column.name for column in _TOKEN_COLUMNS]
@@ -115,65 +82,36 @@ REPLIES = pa.schema(_REPLY + _TOKEN_COLUMNS)
 """The journal's row for one paid reply; the tables `turns`, `tokens` and `judgments` are cut from it."""
 
 TURNS = pa.schema(_REPLY)
-TOKENS = pa.schema(
-    [*_KEY, _field("path", pa.string()), _field("reply_id", pa.string(), volatile=True), *_TOKEN_COLUMNS]
-)
+TOKENS = pa.schema([*_KEY, *_columns(_TEXT, "path"), *_REPLY_ID, *_TOKEN_COLUMNS])
 JUDGMENTS = pa.schema(
     [
         *_KEY,
-        _field("path", pa.string()),
-        _field("judge", pa.string()),
-        _field("model", pa.string()),
-        _field("support", pa.string()),
-        _field("score", pa.float64()),
-        _field("rationale", pa.string()),
-        _field("failure", pa.string()),
-        _field("reply_id", pa.string(), volatile=True),
+        *_columns(_TEXT, "path", "judge", "model", "support"),
+        *_columns(_FLOAT, "score"),
+        *_columns(_TEXT, "rationale", "failure"),
+        *_REPLY_ID,
     ]
 )
-
-EVENTS = pa.schema(
-    [
-        *_KEY,
-        _field("kind", pa.string()),
-        _field("path", pa.string()),
-        _field("data", pa.string()),
-        _field("at", pa.float64(), volatile=True),
-    ]
-)
-
+EVENTS = pa.schema([*_KEY, *_columns(_TEXT, "kind", "path", "data"), *_columns(_FLOAT, "at", volatile=True)])
 VERDICTS = pa.schema(
     [
         *_KEY,
-        _field("answer", pa.string()),
-        _field("how", pa.string()),
-        _field("confidence", pa.float64()),
-        _field("distribution", pa.string()),
-        _field("rounds", pa.int16()),
-        _field("flags", pa.list_(pa.string())),
-        _field("payload", pa.string()),
-        _field("failed", pa.bool_()),
-        _field("failure", pa.string()),
-        _field("error", pa.string()),
-        _field("gold", pa.string()),
-        _field("correct", pa.bool_()),
-        _field("calls", pa.int32()),
-        _field("prompt_tokens", pa.int64()),
-        _field("completion_tokens", pa.int64()),
-        _field("calls_without_usage", pa.int32()),
-        _field("wall_s", pa.float64(), volatile=True),
-        _field("at", pa.float64(), volatile=True),
+        *_columns(_TEXT, "answer", "how"),
+        *_columns(_FLOAT, "confidence"),
+        *_columns(_TEXT, "distribution"),
+        *_columns(_INT16, "rounds"),
+        *_columns(_TEXTS, "flags"),
+        *_columns(_TEXT, "payload"),
+        *_columns(_FLAG, "failed"),
+        *_columns(_TEXT, "failure", "error", "gold"),
+        *_columns(_FLAG, "correct"),
+        *_columns(_INT32, "calls"),
+        *_columns(_INT64, "prompt_tokens", "completion_tokens"),
+        *_columns(_INT32, "calls_without_usage"),
+        *_columns(_FLOAT, "wall_s", "at", volatile=True),
     ]
 )
-
-EMBEDDINGS = pa.schema(
-    [
-        *_KEY,
-        _field("encoder", pa.string()),
-        _field("text_hash", pa.string()),
-        _field("vector", pa.list_(pa.float32())),
-    ]
-)
+EMBEDDINGS = pa.schema([*_KEY, *_columns(_TEXT, "encoder", "text_hash"), *_columns(pa.list_(pa.float32()), "vector")])
 
 JOURNAL: dict[str, pa.Schema] = {
     "cases": CASES,

@@ -62,7 +62,7 @@ def test_objects_are_put_read_listed_and_deleted(tmp_path: Path) -> None:
     store.put("a/one", b"1")
     store.put("a/b/two", b"22")
     (tmp_path / "file").write_bytes(b"333")
-    store.put_file("three", tmp_path / "file")
+    store.put("three", tmp_path / "file")
     assert store.sizes() == {"a/b/two": 2, "a/one": 1, "three": 3}
     assert store.sizes("a") == {"a/b/two": 2, "a/one": 1}
     assert list(store.modified("a/b")) == ["a/b/two"]

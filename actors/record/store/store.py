@@ -78,22 +78,21 @@ class Store:
         """From now on refuse to change anything: somebody else may own what lies here."""
         self._forbidden = reason
 
-    def put(self, name: str, data: bytes) -> None:
-        """Write an object; readers see the old one or the whole new one.
+    def put(self, name: str, data: bytes | Path) -> None:
+        """Write an object, of bytes or of a file's content; readers see the old one or the whole new one.
 
         Raises:
             RecordError: it cannot be written.
         """
-        self._changed(f"cannot write {name}", lambda: self._write(name, lambda stream: stream.write(data)))
 
-    def put_file(self, name: str, source: Path) -> None:
-        """Write an object from a file. Raises as `put`."""
-
-        def copy(stream: NativeFile) -> None:
-            with open(source, "rb") as file:
+        def fill(stream: NativeFile) -> None:
+            if isinstance(data, bytes):
+                stream.write(data)
+                return
+            with open(data, "rb") as file:
                 shutil.copyfileobj(file, stream, _COPY_BYTES)
 
-        self._changed(f"cannot write {name}", lambda: self._write(name, copy))
+        self._changed(f"cannot write {name}", lambda: self._write(name, fill))
 
     def get(self, name: str) -> bytes | None:
         """An object's content; None when there is none.
