@@ -92,15 +92,6 @@ async def test_whoever_resumes_with_the_key_elsewhere_asks_as_before(
     assert server.trials == trials
 
 
-async def test_a_replay_of_a_run_with_settings_beside_sampling(
-    tmp_path: Path, particular: tuple[Particular, str]
-) -> None:
-    said = {"seed": 7, "stop": ["END"], "reasoning_effort": "low", "extra": {"top_k": 5}}
-    await hold(tmp_path / "run", particular[1], 1, member=said)
-    done = await hold(tmp_path / "again", f"replay/{tmp_path / 'run'}", 1)
-    assert (done.done, done.failed) == (1, 0)
-
-
 async def test_what_one_role_sends_is_tried_though_another_one_asks_for_more(
     tmp_path: Path, particular: tuple[Particular, str]
 ) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from openai_server import ScriptedServer
 from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
-from moot.deploy.cli import main as cli
 from moot.deploy.serving.process import Listening, _check
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import ServeConfig
@@ -26,13 +24,6 @@ def server() -> Iterator[ScriptedServer]:
     started.close()
 
 
-def moot(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["moot", *arguments, "--engine", "inline", "--quiet"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert not ended.value.code
-
-
 @pytest.mark.parametrize(
     ("over", "trials"),
     [
@@ -42,34 +33,23 @@ def moot(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     ],
 )
 def test_the_cells_of_a_grid_share_the_trials_of_what_they_ask_alike(
-    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, over: str, trials: int
+    tmp_path: Path, server: ScriptedServer, command: Callable[..., tuple[int, str, str]], over: str, trials: int
 ) -> None:
     over = over.replace("URL", server.url)
     shared = ["--limit", "1"] if over.startswith("model") else ["--limit", "1", "--model", server.model]
     shared += ["--temperature", "0.5"]  # of its own a vote samples at another one
     protocol = [] if over.startswith("protocol") else ["--protocol", "majority-vote"]
-    moot(
-        monkeypatch,
-        "run",
-        "--limit",
-        "1",
-        "--model",
-        server.model,
-        "--temperature",
-        "0.5",
-        "--protocol",
-        "majority-vote",
-        "--out",
-        str(tmp_path / "alone"),
-    )
+    quick = ("--engine", "inline", "--quiet")
+    once = ("--limit", "1", "--model", server.model, "--temperature", "0.5", "--protocol", "majority-vote")
+    assert command("run", *once, *quick, "--out", "alone")[0] == 0
     alone = server.calls.pop(STEP_KEY)
-    moot(monkeypatch, "ablate", *shared, *protocol, "--over", over, "--out", str(tmp_path / "grid"))
+    assert command("ablate", *shared, *protocol, *quick, "--over", over, "--out", "grid")[0] == 0
     assert server.calls.pop(STEP_KEY) == trials * alone
     cells = [RunFolder(each.parent) for each in (tmp_path / "grid").glob("*/run.yaml")]
     profiles = [read_run_yaml(cell)["bindings"]["agent"][0]["profile"] for cell in cells]
     assert len(profiles) == 2
     assert all(profiles), "every cell's record says how its model is asked"
-    moot(monkeypatch, "ablate", *shared, *protocol, "--over", over, "--out", str(tmp_path / "grid"))
+    assert command("ablate", *shared, *protocol, *quick, "--over", over, "--out", "grid")[0] == 0
     assert not server.calls[STEP_KEY]
 
 
