@@ -11,17 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moot.actors.record.folder import RunFolder
+from moot.actors.record.folder import RunFolder, write_whole
+from moot.actors.record.run_yaml import yaml_text
 from moot.actors.record.store.uri import is_uri
-from moot.deploy.ablation.folder import folder_of
 from moot.deploy.ablation.grid import Axis, Cell, cells_of, configured
 from moot.deploy.running.checks import Trials, check_models
-from moot.deploy.running.config import RunConfig
+from moot.deploy.running.config import RunConfig, read_yaml
 from moot.deploy.running.documents import Shelf
+from moot.deploy.running.places import default_out, run_name
 from moot.deploy.running.prepare import Prepared, inner, prepare
 from moot.deploy.running.resume import describe
 from moot.deploy.running.session import finished
-from moot.protocols.errors import ConfigError, TaskFileError, UserError
+from moot.protocols.errors import ConfigError, RunMismatch, TaskFileError, UserError
 from moot.protocols.tasks import open_task
 
 _TELLING = ("protocol", "seed", "encoder", "settings", "bindings")
@@ -179,3 +180,44 @@ def _naming(cell: Cell) -> Iterator[None]:
         raise
     except UserError as error:
         raise type(error)(f"cell {cell.name}: {error}") from error
+
+
+_NAME = "grid.yaml"
+
+
+def folder_of(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool) -> str:
+    """Where the cells' folders lie, if a grid over these keys can begin or go on there.
+
+    Values may be added when a grid is gone on with: they are further cells.
+
+    Raises:
+        ConfigError: a run lies there, or what the folder says of its grid cannot be read.
+        RunMismatch: a grid over other keys lies there, or one whose cells share replies, as these do not.
+    """
+    keys = [axis.key for axis in axes]
+    named = [] if "protocol" in keys else [run_name(base.protocol, base.preset)]
+    task = open_task(base.task)
+    out = base.out or default_out("-".join(["ablate", *named, *keys]), task.name, base.seed, base.model)
+    folder = Path(out).expanduser()
+    if RunFolder(folder).exists():
+        raise ConfigError(f"--out {out}: a run lies there; name another folder for the cells")
+    known = read_yaml(folder / _NAME) if (folder / _NAME).exists() else {"over": dict.fromkeys(keys)}
+    if sorted(known.get("over") or ()) != sorted(keys):
+        raise RunMismatch(f"{out} holds a grid over {', '.join(known.get('over') or ())}; start another with --out NEW")
+    if known.get("share_replies") and not share_replies:
+        raise RunMismatch(f"{out} holds a grid whose cells share replies: give --share-replies again, or --out NEW")
+    return out
+
+
+def write_down(folder: str | Path, axes: Sequence[Axis], baseline: Cell, *, share_replies: bool) -> None:
+    """Say in the grid's folder what its cells are.
+
+    Raises:
+        RecordError: it cannot be written.
+    """
+    content: dict[str, Any] = {
+        "over": {axis.key: [value.text for value in axis.values] for axis in axes},
+        "baseline": baseline.name,
+        "share_replies": share_replies,
+    }
+    write_whole(Path(folder).expanduser() / _NAME, yaml_text(content).encode())

@@ -14,28 +14,25 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.store.mirror import name_of, record_path
-from moot.deploy.analysis.ablation_table import ablation_table
 from moot.deploy.analysis.associations import associations_table
 from moot.deploy.analysis.brought import replies_of_table
 from moot.deploy.analysis.consistency_table import consistency_table
-from moot.deploy.analysis.correctness import correctness_table
+from moot.deploy.analysis.correctness import correctness_table, stated_confidence_table
 from moot.deploy.analysis.divergences import divergence_tables
 from moot.deploy.analysis.figures import bars, curves
-from moot.deploy.analysis.figures.strengths import strengths
+from moot.deploy.analysis.figures.bars import strengths
 from moot.deploy.analysis.measured import Measured, measure
-from moot.deploy.analysis.openings_table import entropies_table, openings_table
 from moot.deploy.analysis.recorded import replies_of_runs
 from moot.deploy.analysis.replies import Replies, strata
 from moot.deploy.analysis.role_comparison import role_comparison_tables
 from moot.deploy.analysis.score_distributions import score_distributions_table
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.signal_pairs import signal_pairs_table
-from moot.deploy.analysis.stated_confidence_table import stated_confidence_table
 from moot.deploy.analysis.strata_table import strata_table
 from moot.deploy.analysis.sweep import sweep
 from moot.deploy.analysis.table import Table
-from moot.deploy.analysis.top_features import top_features_table
-from moot.deploy.analysis.trajectories import trajectories, trajectory_tables
+from moot.deploy.analysis.top_features import ablation_table, top_features_table
+from moot.deploy.analysis.trajectories import entropies_table, openings_table, trajectories, trajectory_tables
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies
 from moot.protocols.errors import ConfigError, unknown_name

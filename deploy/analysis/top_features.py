@@ -12,7 +12,7 @@ from moot.deploy.analysis.measured import Measured
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.sweep import Sweep, alike
 from moot.deploy.analysis.table import Column, Table, Value
-from moot.metrics.confidence_features import Feature
+from moot.metrics.confidence_features import STATISTICS, WINDOWS, Feature
 from moot.metrics.held_out import held_out_selection
 from moot.metrics.rank_correlation import spearman_matrix
 
@@ -130,3 +130,64 @@ def _held_out(measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], 
             statistic=sweep.kind,
         ).value
     return found
+
+
+ABLATION_SHOWN = (
+    Column("stratum", "stratum"),
+    Column("target", "target"),
+    Column("signal", "signal"),
+    Column("origin", "from"),
+    Column("part", "window or statistic"),
+    Column("features", "features", digits=None),
+    Column("median", "median strength"),
+    Column("best", "best strength"),
+    Column("best_feature", "best feature"),
+)
+
+
+def ablation_table(sweeps: Sequence[Sweep], settings: AnalysisSettings) -> Table:
+    """For each window the statistics, and for each statistic the windows, in each stratum and target.
+
+    Of the features that `top_features` ranks: others have replies, or replies of a class, too few.
+    """
+    return Table(
+        name="ablation",
+        title="Which window, which statistic",
+        rows=[row for sweep in sweeps for row in _ablation_rows(sweep, settings)],
+        shown=ABLATION_SHOWN,
+        notes=(
+            "Strength: |rho|, or the AUROC's distance from one half. A best value is that of several, so optimistic.",
+        ),
+        in_files_only=True,
+    )
+
+
+def _ablation_rows(sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+    enough = sweep.enough(settings)
+    for t, target in enumerate(sweep.targets):
+        for signal, origin, numbers in sweep.blocks():
+            for kind, names in (("window", WINDOWS), ("statistic", STATISTICS)):
+                for name in names:
+                    chosen = [f for f in numbers.tolist() if getattr(sweep.features[f], kind) == name]
+                    usable = [
+                        f
+                        for f in chosen
+                        if enough[f, t]
+                        and np.isfinite(sweep.value[f, t])
+                        and (kind == "statistic" or may_rank(sweep.features[f]))
+                    ]
+                    strengths = sweep.strength[usable, t]
+                    best = usable[int(strengths.argmax())] if usable else None
+                    yield {
+                        "stratum": sweep.stratum.words,
+                        **sweep.stratum.keys,
+                        "target": target,
+                        "signal": signal,
+                        "origin": origin,
+                        "kind": kind,
+                        "part": name,
+                        "features": len(usable),
+                        "median": float(np.median(strengths)) if usable else None,
+                        "best": float(strengths.max()) if usable else None,
+                        "best_feature": None if best is None else sweep.features[best].words,
+                    }

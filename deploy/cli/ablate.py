@@ -47,10 +47,9 @@ def ablate(
 
     The same command again goes on where it was stopped. A budget holds for all the runs together.
     """
-    from moot.deploy.ablation.folder import write_down
     from moot.deploy.ablation.grid import baseline_of, check_keys, parse_axes
     from moot.deploy.ablation.plan import plan_lines
-    from moot.deploy.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid
+    from moot.deploy.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid, write_down
     from moot.deploy.running.config import RunConfig
     from moot.deploy.running.flags import flag_of
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.deploy.ablation.folder import folder_of, write_down
 from moot.deploy.ablation.grid import baseline_of, cells_of, check_keys, configured, parse_axes
-from moot.deploy.ablation.prepare import check_grid, prepare_grid
+from moot.deploy.ablation.prepare import check_grid, folder_of, prepare_grid, write_down
 from moot.deploy.cli import main as cli
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.run import run

@@ -180,6 +180,7 @@ def test_a_reply_judged_in_part_has_no_quality(table: pa.Table, tmp_path: Path) 
         ("top_p", [0.9, None], None),
         ("logprob_stage", ["before", "after"], None),
         ("model", ["m-7b", "m-8b"], None),
+        ("rubric", ["mine", "yours"], None),
         ("dataset", ["set-7", "set-8"], {N}),
     ],
 )
@@ -195,13 +196,6 @@ def test_different_replies_are_never_pooled(
         assert {row["n"] for row in rows_of(found, name)} <= {*range(2 * N // 3 + 1)}, name
     if divergences:
         assert {row["n"] for row in rows_of(found, "divergences", divergence="unsure but right")} == divergences
-
-
-def test_no_case_of_a_divergence_is_no_certainty(table: pa.Table, tmp_path: Path) -> None:
-    found = analysed(changed(table.drop_columns(["correct"]), quality=9.0, flag=False), tmp_path)
-    row = row_of(found, "divergences", divergence="confident but weak")
-    assert (row["count"], row["prevalence"], row["prevalence_low"], row["prevalence_high"]) == (0, 0.0, None, None)
-    assert found.figure("divergences") is not None
 
 
 def test_groups_of_different_makeup_have_no_p_values_and_it_is_said(table: pa.Table, tmp_path: Path) -> None:
@@ -227,28 +221,12 @@ def test_a_thinly_known_target_takes_nothing_from_the_others(table: pa.Table, tm
     assert all(row["max_p"] is not None and row["held_out"] is not None for row in tops)
 
 
-def test_scores_of_different_rubrics_are_not_pooled(table: pa.Table, tmp_path: Path) -> None:
-    found = analysed(changed(table.drop_columns(["logprob"]), rubric=["mine", "yours"] * (N // 2)), tmp_path)
-    assert {row["rubric"] for row in rows_of(found, "strata")} == {"mine", "yours"}
-    assert sum(int(row["replies"]) for row in rows_of(found, "strata")) == N
-
-
 def test_the_order_of_the_rows_changes_nothing(table: pa.Table, tmp_path: Path) -> None:
     named = changed(table, reply=[f"r{number:04}" for number in range(N)])
     order = np.random.default_rng(4).permutation(N)
     first, again = (analysed(each, tmp_path) for each in (named, named.take(pa.array(order))))
     for name in ("associations", "signal_pairs", "correctness", "top_features", "divergence_cases"):
         assert rows_of(first, name) == rows_of(again, name), name
-
-
-def test_a_handful_of_flags_is_ranked_for_nothing(table: pa.Table, tmp_path: Path) -> None:
-    flags = [place in (3, 40) for place in range(N)]
-    found = analysed(changed(table, flag=flags), tmp_path)
-    rows = [row for row in rows_of(found, "associations") if row["target"] == "critical flag"]
-    assert {row["rarer"] for row in rows} <= {0, 1, 2}
-    assert {row["value_low"] for row in rows} == {None}
-    assert not [row for row in rows_of(found, "top_features") if row["target"] == "critical flag"]
-    assert [row for row in rows_of(found, "top_features") if row["target"] == "correct"]
 
 
 def test_a_reply_without_logprobs_stays_with_those_beside_it(table: pa.Table, tmp_path: Path) -> None:

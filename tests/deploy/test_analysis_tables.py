@@ -153,13 +153,6 @@ def test_a_column_of_nulls_says_nothing(column: str, table: pa.Table, tmp_path: 
     assert _taken(with_nulls, tmp_path) == _taken(changed(table, **{column: pa.nulls(N, typed)}), tmp_path)
 
 
-def test_without_one_of_the_scores_q_is_known_of_flagged_replies_only(table: pa.Table, tmp_path: Path) -> None:
-    found = analysed(changed(table.drop_columns(["logprob"]), score_a=pa.nulls(N)), tmp_path)
-    quality = row_of(found, "score_distributions", target="quality")
-    assert (quality["n"], quality["mean"]) == (sum(table["flag"].to_pylist()), 0.0)
-    assert found.facts.judged == N
-
-
 def test_q_is_the_sum_of_the_scores_and_0_when_flagged(table: pa.Table, tmp_path: Path) -> None:
     scores = zip(*(table[f"score_{name}"].to_pylist() for name in "abc"), strict=True)
     q = [0.0 if flag else sum(each) for each, flag in zip(scores, table["flag"].to_pylist(), strict=True)]
@@ -189,15 +182,11 @@ def test_stated_confidences_are_scored_as_they_were_stated(tmp_path: Path) -> No
     assert row["brier_constant"] == 0.25
 
 
-def test_no_confidence_no_row(table: pa.Table, tmp_path: Path) -> None:
-    pq.write_table(table, tmp_path / "t.parquet")
-    assert not analyze(table=tmp_path / "t.parquet", settings=QUICK).table("stated_confidence").num_rows
-
-
 def test_the_ablation_ranks_no_feature_that_top_features_leaves_out(table: pa.Table, tmp_path: Path) -> None:
     """With three flagged replies of sixty neither does; before, the ablation named a best feature of theirs."""
     flags = [number < 3 for number in range(N)]
     found = analysed(changed(table, flag=flags), tmp_path)
+    assert {row["value_low"] for row in rows_of(found, "associations", target="critical flag")} == {None}
     assert not rows_of(found, "top_features", target="critical flag")
     ablated = rows_of(found, "ablation", target="critical flag")
     assert ablated

@@ -264,24 +264,6 @@ def test_wrong_arguments(planted_run: Path, arguments: dict[str, Any]) -> None:
         calibrate(planted_run, **arguments)
 
 
-def test_two_encoders_are_refused(planted_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import moot.deploy.calibration.calibrate as module
-
-    class Two:
-        def __getitem__(self, name: str) -> Two:
-            return self
-
-        def unique(self) -> Two:
-            return self
-
-        def to_pylist(self) -> list[str]:
-            return ["a", "b"]
-
-    monkeypatch.setattr(module, "read_table", lambda *args: Two())
-    with pytest.raises(ConfigError, match="encoders"):
-        calibrate(planted_run)
-
-
 def test_ties_go_to_accuracy_and_then_to_the_stricter_thresholds(planted_run: Path) -> None:
     cases = read_both_branches(planted_run, "")
     everywhere = np.ones(len(cases), np.bool_)
