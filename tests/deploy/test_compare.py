@@ -15,7 +15,6 @@ from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.protocols.case import JudgedReply
-from moot.protocols.errors import ConfigError
 
 
 def run_of(session: Any, right: dict[str, bool | None], **case: Any) -> Any:
@@ -97,21 +96,9 @@ def test_equal_ids_of_other_texts_are_not_paired(planted: Callable[..., Path], s
     assert any("2 case ids stand for other texts" in warning for warning in found.warnings)
 
 
-def test_a_run_against_itself(two: tuple[Path, Path]) -> None:
-    found = compare([two[0], two[0]])
-    assert found.rows[1].vs_first == Paired(only_first=0, only_second=0, difference=0.0, p_value=1.0, n=4)
-    assert found.warnings == []
-
-
 def test_other_models_are_said(planted: Callable[..., Path], session: Any) -> None:
     runs = [planted(run_of(session, {"a": True}), models={"agent": [name]}) for name in ("x", "y")]
     assert "the runs' agents are not the same models" in compare(runs).warnings
-
-
-def test_roles_of_other_names_are_no_other_models(planted: Callable[..., Path], session: Any) -> None:
-    one, two = run_of(session, {"a": True}), run_of(session, {"a": True})
-    found = compare([planted(one, models={"agent": ["m"]}), planted(two, models={"constructor": ["m"]})])
-    assert not [warning for warning in found.warnings if "agents" in warning]
 
 
 def test_figures_are_those_of_the_summaries(inline_run: Callable[..., Path]) -> None:
@@ -140,11 +127,6 @@ def test_the_same_audit_makes_judges_comparable(inline_run: Callable[..., Path],
     assert all(row.judge_stability is not None for row in found.rows)
     assert found.rows[1].token_cost_x == 1.0, "an audit's passes are no cost of the method"
     assert "judge stability" in printed(show_comparison, found, width=300)
-
-
-def test_nothing_to_compare() -> None:
-    with pytest.raises(ConfigError):
-        compare([])
 
 
 @pytest.mark.parametrize("form", ["text", "json", "md"])

@@ -14,7 +14,6 @@ from moot.deploy.reading.detection.debaters import _effective
 from moot.deploy.reading.detection.detection import measured
 from moot.deploy.reading.detection.estimates import LEAST_GROUPS, Estimate
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
-from moot.deploy.reading.detection.show import detection_rows
 from moot.deploy.training.card import HeldOutCases
 from moot.metrics.calibration_error import expected_calibration_error
 from moot.metrics.significance import wilson_interval
@@ -153,19 +152,6 @@ def test_only_groups_with_a_claim_that_enters_a_figure_are_behind_it() -> None:
     assert None not in (verdict.accuracy.interval, verdict.supported.recall.interval, verdict.macro_f1.interval)
 
 
-def test_where_only_one_class_occurs_there_is_recall_and_no_mean_of_f1() -> None:
-    claims = [claim for claim in pairs(50, 0.8) if claim.gold == SUPPORTED]
-    found = claim_set(claims)
-    verdict = found.detectors[0]
-    recall = np.mean([claim.answer == SUPPORTED for claim in claims])
-    assert found.only == SUPPORTED
-    assert verdict.supported.recall.value == pytest.approx(recall)
-    assert verdict.supported.precision.value == 1.0
-    assert verdict.supported.f1.value == pytest.approx(2 * recall / (1 + recall))
-    assert verdict.macro_f1.value is None
-    assert [verdict.hallucinated.n, verdict.hallucinated.f1.value, verdict.hallucinated.recall.value] == [0, None, None]
-
-
 def test_what_cannot_count_is_left_out_and_counted() -> None:
     claims = pairs(10, 1.0)
     claims[0] = replace(claims[0], trained_on="claim", answer=OTHER[str(claims[0].gold)])
@@ -180,19 +166,6 @@ def test_what_cannot_count_is_left_out_and_counted() -> None:
     assert found.whole.detectors[0].accuracy.value == 1.0
     nothing = measured([replace(claim, gold=None) for claim in claims])
     assert (nothing.whole, nothing.by_category, nothing.calibration, nothing.debaters) == (None, [], [], None)
-
-
-def test_categories_are_those_of_the_tag() -> None:
-    claims = [
-        replace(claim, tags={"category": "Law" if claim.group < "q020" else "Myths"}, answer=OTHER[str(claim.gold)])
-        if claim.group < "q020"
-        else replace(claim, tags={"category": "Myths"})
-        for claim in pairs(50, 1.0)
-    ]
-    found = measured(claims)
-    assert [(each.category, each.n) for each in found.by_category] == [("Law", 40), ("Myths", 60)]
-    assert [each.detectors[0].accuracy.value for each in found.by_category] == [0.0, 1.0]
-    assert measured(pairs(5, 1.0)).by_category == []
 
 
 def test_calibration_is_of_being_hallucinated() -> None:
@@ -331,24 +304,3 @@ def test_where_all_are_right_so_many_groups_still_leave_room_for_doubt() -> None
 def test_no_end_is_given_to_debaters_in_effect_where_rho_has_none() -> None:
     assert _effective(Estimate(value=-0.5, interval=(-1.0, 0.2))) == Estimate(value=4.0)
     assert _effective(Estimate(value=-0.5, interval=(-0.9, 0.0))).interval == pytest.approx((2.0, 20.0))
-
-
-def test_the_second_debater_is_said_to_have_heard_the_first() -> None:
-    claims = [
-        replace(claim, stances={"debater/0": "supports", "debater/1": "supports" if number % 3 else "denies"})
-        for number, claim in enumerate(pairs(20, 1.0))
-    ]
-    (row,) = [value for name, value in detection_rows(measured(claims), None) if "first errors" in name]
-    assert "debater/1, which has heard it, on" in row
-
-
-def test_a_category_has_the_seconds_and_tokens_of_its_claims() -> None:
-    claims = [
-        replace(claim, tags={"category": "AB"[number % 2]}, wall_s=1.0 + number % 2, tokens=100 * number)
-        for number, claim in enumerate(pairs(3, 1.0))
-    ]
-    claims[0] = replace(claims[0], tokens=None)
-    a, b = measured(claims).by_category
-    assert (a.seconds, a.tokens, b.seconds, b.tokens) == (1.0, 300.0, 2.0, 300.0)
-    unknown = claim_set([replace(claim, wall_s=None, tokens=None) for claim in claims])
-    assert (unknown.seconds, unknown.tokens) == (None, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -87,18 +86,6 @@ def test_every_form_has_the_tables(held: Path, printed: Callable[..., str]) -> N
     assert found["whole"]["detectors"][2]["by"] == "always supported"
 
 
-def test_the_table_by_category_fits_a_terminal(tmp_path: Path, printed: Callable[..., str]) -> None:
-    cases = [case | {"tags": {"category": f"{case['tags']['category']} and more of it"}} for case in claim_cases(40)]
-    run(task=cases, protocol=CheckedClaims(), engine="inline", out=tmp_path / "run")
-    rows = printed(show, tmp_path / "run", width=80).partition("by category")[2].split("\n\n")[0].splitlines()
-    row = re.compile(r"(Law|Myths) and more of it +\d+ +[\d.]+ \[[\d.]+, [\d.]+\]( +[\d.]+){3} *")
-    assert [bool(row.fullmatch(line)) for line in rows[-2:]] == [True, True]
-    assert [" ".join(line.split()) for line in rows[-4:-2]] == [
-        "F1 bare trivial",
-        "category n /macro accuracy /macro /macro",
-    ]
-
-
 def test_a_run_over_one_class_is_shown_by_its_recall(tmp_path: Path, printed: Callable[..., str]) -> None:
     cases = [case for case in claim_cases(20) if case["gold"] == SUPPORTED]
     run(task=cases, protocol=CheckedClaims(), engine="inline", out=tmp_path / "run")
@@ -139,12 +126,6 @@ def test_verdicts_that_say_nothing_more_or_something_else_are_read(
     assert [each.by for each in found.whole.detectors] == ["verdict", "always supported", "always hallucinated"]
     assert (found.calibration, found.debaters) == ([], None)
     assert "1 failed, 1 without verdict, 1 without a label" in " ".join(printed(show, planted(session)).split())
-
-
-def test_other_runs_have_no_such_figures(planted: Callable[..., Path], session: Any) -> None:
-    session.case("a")
-    session.verdict("a")
-    assert summarise(planted(session)).detection is None
 
 
 def test_runs_over_claims_are_compared_by_f1(
@@ -224,22 +205,6 @@ def test_a_grid_says_which_claims_are_left_out_and_that_cases_are_in_groups(
         flat = " ".join(words.split())
         assert flat.count("every cell: 3 claims left out: its classifier was trained on 3 of them") == 1
         assert flat.count("although 5 cases are in 4 groups") == 1
-
-
-def test_a_grid_over_cases_that_stand_alone_says_nothing_of_groups(
-    tmp_path: Path, planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    axes = parse_axes(["k=x,y"])
-    cells = cells_of(axes)
-    (tmp_path / "grid").mkdir()
-    for cell in cells:
-        made = type(session)()
-        for number in range(3):
-            planted_claim(made, f"c{number}", SUPPORTED, SUPPORTED)
-        planted(made).rename(tmp_path / "grid" / cell.name)
-    found = measure(tmp_path / "grid", axes, cells, baseline_of(axes, ()))
-    assert [each for each in found.warnings if "independent" in each] == []
-    assert "left out" not in printed(show_ablation, found, "md")
 
 
 @pytest.mark.parametrize("classified", [True, False])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest
 
 import moot
 from moot.deploy.cli.main import main
-from moot.deploy.reading.rounds.dial import MEASURES, DialEffect, dial_effect, show_dial
+from moot.deploy.reading.rounds.dial import dial_effect, show_dial
 from moot.deploy.reading.simulated import SIMULATED
 from moot.protocols.errors import ConfigError
 
@@ -154,26 +152,6 @@ def test_many_levels_are_binned_to_tenths(planted: Callable[..., Path], session:
     assert sum(level.rounds for level in found.levels) == 24
 
 
-def test_all_formats_say_the_same(reacting: Path, printed: Callable[..., str]) -> None:
-    found = dial_effect(reacting)
-    shown = printed(show_dial, found, "json")
-    assert DialEffect.model_validate_json(shown) == found
-    assert json.loads(shown)["levels"][0]["measured"].keys() == MEASURES.keys()
-    markdown = printed(show_dial, found, "md", width=200)
-    assert f"**{SIMULATED}**" in markdown
-    assert re.search(
-        r"\| entropy of the side that answers, nat \| 0\.1 \| 1\.\d+ \| 1\.\d+ to 1\.\d+ \| \d+ \|", markdown
-    )
-    assert re.search(r"\|  \| slope \| -0\.\d+ \| -0\.\d+ to -0\.\d+ \| 40 \|", markdown)
-
-
-def test_only_the_latest_attempt_counts(planted: Callable[..., Path], session: Any) -> None:
-    session.case("c1")
-    session.event("c1", "round", "round/1", {"round": 1, "kappa": 0.9, "jsd": 0.6})
-    session.event("c1", "round", "round/1", {"round": 1, "kappa": 0.9, "jsd": 0.2}, attempt=1)
-    assert dial_effect(planted(session)).levels[0].measured["jsd"].mean == 0.2
-
-
 def test_rounds_with_nothing_to_measure_are_refused(planted: Callable[..., Path], session: Any) -> None:
     session.case("c1")
     session.event("c1", "round", "round/1", {"round": 1, "kappa": 0.9, "entropy": None, "jsd": "high"})
@@ -200,20 +178,3 @@ def test_a_run_without_a_dial_is_refused(
             main()
         assert ended.value.code == 2
         assert said in capsys.readouterr().err
-
-
-async def test_one_level_tells_nothing_and_socrasynth_has_a_dial_too(
-    tmp_path: Path, printed: Callable[..., str]
-) -> None:
-    await moot.arun(
-        task="sample-subjects",
-        limit=2,
-        protocol="socrasynth",
-        set={"schedule": "fixed", "kappa.start": 0.5, "max_rounds": 1},
-        engine="inline",
-        out=tmp_path / "run",
-    )
-    found = dial_effect(tmp_path / "run")
-    assert [(level.kappa, list(level.measured)) for level in found.levels] == [(0.5, ["agreement_words"])]
-    text = " ".join(printed(show_dial, found, width=200).split())
-    assert "cannot be told from one level: hold several side by side, as by moot ablate" in text

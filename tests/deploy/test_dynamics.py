@@ -15,7 +15,6 @@ from moot.deploy.cli.main import app
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.rounds.dynamics import dynamics, dynamics_blocks, show_dynamics
 from moot.deploy.reading.simulated import SIMULATED
-from moot.protocols.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
@@ -102,9 +101,3 @@ async def test_the_command_of_a_run(tmp_path: Path) -> None:
     assert {"kappa", "jsd", "wd", "entropy", "crit"} <= shown["changes"].keys()
     both = CliRunner().invoke(app, ["show", str(run), "--rounds", "--dial"])
     assert "--rounds is of a whole run: it does not go with --dial" in str(both.exception)
-
-
-async def test_without_rounds_it_says_so(tmp_path: Path) -> None:
-    await moot.arun(task="sample", protocol="single-agent", engine="inline", out=tmp_path / "run", limit=2)
-    with pytest.raises(ConfigError, match="no rounds with numbers"):
-        dynamics(tmp_path / "run")

@@ -56,12 +56,6 @@ def test_the_figures_by_hand() -> None:
     assert (found.accuracy_at_1.n, found.accuracy_at_1.coverage) == (3, 0.75)
 
 
-def test_equal_bests_are_no_rank_one_and_three_labels_have_no_accuracy_at_three() -> None:
-    found = judged(verdict("a", {"a": 0.5, "b": 0.5}, ("a", "b", "c")))
-    assert found.accuracy_at_1.value == 0.0
-    assert found.accuracy_at_3 is None
-
-
 def test_what_cannot_be_scored_is_left_out_and_lowers_the_coverage() -> None:
     good = verdict("a", {"a": 1.0})
     found = judged(

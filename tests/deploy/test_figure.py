@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import struct
 import sys
 from collections.abc import Callable
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -79,13 +77,6 @@ def test_lines_differ_in_marker_and_dashes_and_unknown_values_are_gaps(
 
 
 @drawing
-def test_png_is_1600_pixels_wide(debated: Path, plotted: Callable[..., bytes]) -> None:
-    png = plotted(debated, suffix="png")
-    assert png[:8] == b"\x89PNG\r\n\x1a\n"
-    assert struct.unpack(">I", png[16:20]) == (1600,)
-
-
-@drawing
 def test_a_real_run_is_not_called_simulated_and_the_same_debate_gives_the_same_file(
     planted: Callable[..., Path], session: Any, plotted: Callable[..., bytes]
 ) -> None:
@@ -112,23 +103,6 @@ def test_hostile_names_are_text(planted: Callable[..., Path], session: Any, plot
 
 
 @drawing
-def test_many_sides_do_not_drown_the_figure(
-    planted: Callable[..., Path], session: Any, plotted: Callable[..., bytes]
-) -> None:
-    session.case("c1")
-    sides = [f"agent/{i}" for i in range(7)]
-    for n in range(3):
-        kl = {f"{a}>{b}": 0.1 * n for a, b in permutations(sides, 2)}
-        entropies = {side: 1.0 for side in sides}
-        session.event("c1", "round", f"round/{n}", {"round": n, "jsd": 0.5, "kl": kl, "entropy": entropies, "d": -0.1})
-    texts = _texts(plotted(planted(session)))
-    assert "JSD" in texts
-    assert sum(text.startswith("KL ") for text in texts) == 7
-    assert "and 35 more" in texts
-    assert sum(text.startswith("H ") for text in texts) == 7
-
-
-@drawing
 def test_an_existing_file_is_replaced_as_a_whole_or_kept(
     debated: Path, tmp_path: Path, printed: Callable[..., str]
 ) -> None:
@@ -144,11 +118,6 @@ def test_an_existing_file_is_replaced_as_a_whole_or_kept(
     busy = tmp_path / "out" / ("x" * 250 + ".svg")
     with pytest.raises(RecordError, match="cannot write"):
         printed(show, debated, "c1", plot=busy)
-
-
-@drawing
-def test_the_transcript_is_printed_as_well(debated: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
-    assert '"case_id": "c1"' in printed(show, debated, "c1", form="json", plot=tmp_path / "a.svg")
 
 
 @drawing

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +23,6 @@ from moot.deploy.cli.run import execute
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.model_replies import ModelReplies, commonest_failure, model_replies, warnings_of
 from moot.deploy.reading.summaries.summary import summarise
-from moot.protocols.errors import ConfigError, RecordError
 
 OUTSIDE = "`answer` is 'perhaps', expected one of: Yes, No"
 LOOP = '{"answer": "Yes", "reasoning": "' + "It is so. " * 60
@@ -80,11 +78,6 @@ def test_the_summary_and_every_form_of_it_say_so(mixed: Path, printed: Callable[
         assert "revision" in told
 
 
-def test_a_debate_names_what_was_truncated_in_old_records_too(mixed: Path, printed: Callable[..., str]) -> None:
-    told = printed(lambda console: show(mixed, "a", console=console))
-    assert told.count("truncated") == 1
-
-
 @pytest.mark.parametrize(
     ("counts", "remedy"),
     [
@@ -110,10 +103,6 @@ def test_earlier_attempts_do_not_count(planted: Callable[..., Path], session: An
     assert (found.asks, found.usable, found.replies, found.truncated) == (1, 1, 1, 0)
 
 
-def test_where_no_reply_came_no_setting_is_said_to_mend_it() -> None:
-    assert warnings_of([ModelReplies(role="judge", asks=3)]) == ["none of the 3 asks of judge got a reply"]
-
-
 def test_calibrating_leaves_cases_with_truncated_replies_out(planted: Callable[..., Path], session: Any) -> None:
     for number in range(40):
         add_case(session, number, "Yes", "Yes", gate())
@@ -124,13 +113,6 @@ def test_calibrating_leaves_cases_with_truncated_replies_out(planted: Callable[.
     assert found.left_out == {"with a truncated reply": 2}
     assert found.n_validation + found.n_held_out == 38
     assert whole.left_out == {}
-
-
-def test_calibrating_with_nothing_but_truncated_replies_says_so(planted: Callable[..., Path], session: Any) -> None:
-    add_case(session, 0, "Yes", "Yes", gate())
-    session.replies[0]["finish_reason"] = "length"
-    with pytest.raises(ConfigError, match="--keep-truncated"):
-        calibrate(planted(session))
 
 
 def test_early_signals_leave_truncated_replies_out(planted: Callable[..., Path], session: Any) -> None:
@@ -153,15 +135,6 @@ def test_analysing_leaves_truncated_replies_out(planted: Callable[..., Path], se
     assert len(found) == 2
     assert list(found.left_out.values()) == [1]
     assert len(replies_of_runs([run], keep_truncated=True)) == 3
-
-
-def test_analysing_nothing_but_truncated_replies_says_so(planted: Callable[..., Path], session: Any) -> None:
-    session.case("c")
-    _judged(session, "c", 0)
-    session.verdict("c")
-    session.replies[0]["finish_reason"] = "length"
-    with pytest.raises(RecordError, match="--keep-truncated"):
-        replies_of_runs([planted(session)])
 
 
 @contextmanager
@@ -235,11 +208,6 @@ def test_a_run_without_verdicts_points_at_its_failures(
     pointed = [line for line in told.splitlines() if "sample-001" in line]
     assert ["failed" in line for line in pointed] == [True] * len(protocols.split(","))
     assert "from opening to verdict" not in told
-
-
-def test_a_run_with_verdicts_points_at_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run("simulated", tmp_path / "run") == 0
-    assert re.search(r"sample-001 +one debate, from opening to verdict", capsys.readouterr().out)
 
 
 def test_hidden_reasoning_is_recorded_when_asked(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -143,12 +142,6 @@ def test_there_is_no_interval_of_cases_that_are_about_one_text(essays: tuple[Pat
     assert found.accuracy_interval is None
 
 
-def test_a_score_is_right_if_a_rater_gave_it(planted: Callable[..., Path], session: Any) -> None:
-    for essay, answer in enumerate(SCORES):
-        scored(session, f"e{essay}", IDEAS, answer, (1.0, 3.0))
-    assert summarise(planted(session)).accuracy == 0.5
-
-
 def test_a_mean_of_raters_is_that_of_at_least_two(planted: Callable[..., Path], session: Any) -> None:
     for essay, ratings in enumerate([(1.0, 2.0), (2.0, 3.0), (0.0, None), (None, 3.0)]):
         scored(session, f"e{essay}", IDEAS, str(essay), ratings)
@@ -186,19 +179,6 @@ def test_parts_of_a_task_are_never_pooled(
     ]
 
 
-def test_a_part_says_how_many_have_an_answer(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    for name, part, verdict in (("a", "set-1", "0"), ("b", "set-1", None), ("c", "set-2", "0")):
-        reference = Reference(scoring="score", accepted=("0",), ratings=(0.0,), part=part)
-        session.case(name, "0", labels=SCORES, criterion=IDEAS, reference=reference)
-        session.verdict(name, verdict)
-    folder = planted(session)
-    parts = summarise(folder).accuracy_by_part or []
-    assert [(each.accuracy, each.scored, each.answered) for each in parts] == [(0.5, 2, 1), (1.0, 1, 1)]
-    assert " ".join(printed(show, folder).split()).count("; 1 answered") == 1
-
-
 def test_it_is_shown_by_trait_with_its_caution(essays: tuple[Path, Any], printed: Callable[..., str]) -> None:
     text = printed(show, essays[0], width=80)
     assert "a rater's score given" in text
@@ -213,13 +193,6 @@ def test_it_is_shown_by_trait_with_its_caution(essays: tuple[Path, Any], printed
     assert SCORES_NOTE in markdown.replace("\\", "")
     found = json.loads(printed(show, essays[0], form="json"))
     assert [each["trait"] for each in found["scores"]] == ["Ideas", "Style"]
-
-
-def test_other_runs_say_nothing_of_scores(planted: Callable[..., Path], session: Any) -> None:
-    session.case("a")
-    session.verdict("a")
-    found = summarise(planted(session))
-    assert (found.scores, found.short_answers) == (None, None)
 
 
 def answered(session: Any, case_id: str, answer: str | None, *accepted: str) -> None:
@@ -248,31 +221,3 @@ def test_short_answers(planted: Callable[..., Path], session: Any, printed: Call
     shown = printed(show, folder, "a")
     assert "1901" in shown
     assert "accepted, too" in shown
-
-
-def test_short_answers_that_are_all_right_have_no_interval_of_f1(planted: Callable[..., Path], session: Any) -> None:
-    for name in "abc":
-        answered(session, name, "x", "x")
-    found = summarise(planted(session)).short_answers
-    assert found is not None
-    assert (found.token_f1, found.token_f1_interval) == (1.0, None)
-    assert not math.isnan(found.exact_match_interval[0])
-
-
-def test_a_debate_shows_the_raters_scores(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    scored(session, "a", IDEAS, "1", (1.0, None, 2.0))
-    folder = planted(session)
-    assert "1, missing, 2" in printed(show, folder, "a-Ideas")
-    assert json.loads(printed(show, folder, "a-Ideas", form="json"))["ratings"] == [1.0, None, 2.0]
-
-
-def test_an_audit_holds_answers_against_the_whole_reference(planted: Callable[..., Path], session: Any) -> None:
-    reference = Reference(scoring="number")
-    session.case("a", "1,200", labels=None, reference=reference)
-    session.event("a", "audit", "audit", {"skipped_answer": "$1200", "debated_answer": "1300"})
-    session.verdict("a", "1200", how="skipped")
-    audit = summarise(planted(session)).audit
-    assert audit is not None
-    assert (audit.only_first, audit.only_second, audit.n) == (1, 0, 1)

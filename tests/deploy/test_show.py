@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from moot.deploy.reading.natural import natural
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show, summary_blocks
 from moot.deploy.reading.simulated import SIMULATED
@@ -28,7 +26,7 @@ from moot.deploy.reading.text import (
 )
 from moot.deploy.reading.transcripts.blocks import transcript_blocks
 from moot.deploy.reading.transcripts.selene import gate_event, judging_event
-from moot.deploy.reading.transcripts.transcript import nearest, transcript
+from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import EventView, Transcript
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
@@ -119,14 +117,6 @@ def test_json_reads_back_unchanged(debate: Path, printed: Callable[..., str]) ->
     assert read.sections[0].turns[1].data == {"answer": "Yes", "reasoning": EVIL, "confidence": 0.9}
 
 
-def test_markdown_cannot_be_broken_out_of(debate: Path, outside_fences: Callable[[str], list[str]]) -> None:
-    outside = outside_fences(report_markdown(transcript_blocks(transcript(debate, "c1"))))
-    assert "# out" not in [line.strip() for line in outside]
-    text = "\n".join(outside)
-    assert not re.search(r"(?<!\\)<script", text)
-    assert not re.search(r"(?<!\\)\[bold", text)
-
-
 def test_a_debate_without_verdict(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
     session.case("c1", gold=None)
     session.case("c2")
@@ -199,17 +189,6 @@ def test_unknown_case_names_the_nearest(planted: Callable[..., Path], session: A
         transcript(planted(), "x")
 
 
-def test_the_nearest_of_many() -> None:
-    ids = [f"sample-{i:05}" for i in range(20_000)]
-    started = time.monotonic()
-    assert nearest("sample-7", ids)[0] == "sample-00007"
-    assert nearest("smaple-19999", ids)[0] == "sample-19999"
-    assert nearest("12", ["sample-001", "sample-012", "sample-021"])[0] == "sample-012"
-    assert time.monotonic() - started < 5.0
-    assert nearest("x" * 100_000, ["y" * 100_000]) == ["y" * 100_000]
-    assert nearest("x", []) == []
-
-
 def test_another_protocols_turns_come_in_the_order_they_were_asked(
     planted: Callable[..., Path], session: Any, printed: Callable[..., str]
 ) -> None:
@@ -243,19 +222,6 @@ def test_rows_that_cannot_apply_are_left_out(inline_run: Callable[..., Path], pr
     assert "judge stability" not in always
     assert "accuracy, skipped" not in always
     assert json.loads(printed(show, inline_run("single-agent"), form="json"))["judge_stability"] is None
-
-
-def test_a_protocol_without_an_opening_of_agent_0_has_no_relative_cost(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    session.case("a")
-    session.reply("a", "attack", 10)
-    session.verdict("a")
-    assert "cost, one agent's answer" not in printed(show, planted(session))
-    session.case("b")
-    session.reply("b", "opening/agent/0", None)
-    session.verdict("b")
-    assert re.search("cost, one agent's answer = 1 +unknown", printed(show, planted(session)))
 
 
 def test_unknown_format(debate: Path, printed: Callable[..., str]) -> None:
@@ -292,12 +258,6 @@ def test_what_killed_sessions_may_have_used_is_said_in_all_formats(
     assert "counted as spent" not in printed(show, without)
 
 
-def test_every_inline_debate_can_be_shown(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
-    run = inline_run("selene", both_branches=True)
-    shown = [printed(show, run, f"sample-{i:03}") for i in range(1, 4)]
-    assert all("judging at judge/consensus" in text and "branches at branches" in text for text in shown)
-
-
 def test_visible() -> None:
     assert visible("a\tb\nc") == "a\tb\nc"
     assert visible("\x00\x1b\x7f\x85\u2028") == "\u2400\u241b\u2421<U+0085><U+2028>"
@@ -325,17 +285,6 @@ def test_numbers_in_words() -> None:
     assert percent(None) == "unknown"
     assert percent(0.0, (0.0, 0.25), 3) == "0.0 % [0.0, 25.0] (n = 3)"
     assert (p_value(None), p_value(1e-9), p_value(0.05)) == ("unknown", "< 0.0001", "0.0500")
-
-
-def test_paths_sort_by_number() -> None:
-    paths = ["round/10/agent/0", "round/9/agent/1", "round/9/agent/0", "a", "1/x", "round/x"]
-    assert sorted(paths, key=natural) == [
-        "1/x",
-        "a",
-        *["round/9/agent/0", "round/9/agent/1"],
-        "round/10/agent/0",
-        paths[5],
-    ]
 
 
 def signals(**changes: Any) -> list[Any]:

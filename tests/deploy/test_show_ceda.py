@@ -104,12 +104,6 @@ def test_the_check_that_is_read_from_it(debate: Path) -> None:
     assert [judge.missing for judge in found.judges] == ["", f"timeout: {EVIL}"]
 
 
-def test_no_evidence_is_said() -> None:
-    shown = shown_event(event("evidence", EVIDENCE | {"items": [], "conflicts": []}))
-    assert shown is not None
-    assert shown.title == "no evidence"
-
-
 def test_what_a_model_made_of_the_evidence_is_shown_with_what_was_not_used() -> None:
     made = {"statements": [{"text": "It is of 1932.", "facts": [["E1", "In 1932"]]}], "unfounded": 2}
     shown = shown_event(event("evidence", EVIDENCE | {"synthesis": made}))
@@ -144,14 +138,6 @@ def test_events_of_another_shape_are_shown_as_any_other(
     session.event("claim", kind, f"some/{kind}", data)
     session.verdict("claim")
     assert f"{kind} at some/{kind}" in printed(show, planted(session), "claim")
-
-
-@pytest.mark.parametrize(
-    "changes", [{"verdict": []}, {"p_hallucinated": "high"}, {"classifier": "none"}, {"summary": None}, {"verdict": 2}]
-)
-def test_payloads_of_another_shape_are_shown_as_any_other(changes: dict[str, Any]) -> None:
-    assert check_pairs(PAYLOAD | changes) is None
-    assert check_pairs({}) is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import EventView
 
 EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$ {0.__class__}"
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 A, B = {"HCV": 0.4, "HBV": 0.35, "(other)": 0.25}, {"HBV": 0.6, EVIL: 0.4}
 STATED = [{"label": "HBV", "probability": 0.6}, {"label": EVIL, "probability": 0.3}]
 POINT = {"text": EVIL, "gamma": 0.8, "theta": 0.5, "s": 0.8, "contradicts_facts": True, "repeats": None, "deeper": None}
@@ -144,29 +142,6 @@ def test_stages_come_in_the_order_of_the_debate(debate: Path) -> None:
     assert kinds == ["distribution", "quality-gate", "distribution", "quality-gate", "round", "contentiousness"]
 
 
-@pytest.mark.parametrize("form", ["text", "json", "md"])
-def test_hostile_labels_stay_text(
-    debate: Path, printed: Callable[..., str], outside_fences: Callable[[str], list[str]], form: str
-) -> None:
-    shown = printed(show, debate, "c1", form=form)
-    assert not CONTROL.search(shown)
-    assert "# out" not in [line.strip() for line in shown.splitlines()]
-    if form == "md":
-        ours = outside_fences(shown)
-        assert sum("script" in line for line in ours) > 5
-        assert not any(re.search(r"(?<!\\)<script", line) for line in ours)
-
-
-def test_json_has_numbers_as_numbers(debate: Path, printed: Callable[..., str]) -> None:
-    read = json.loads(printed(show, debate, "c1", form="json"))
-    events = {(event["kind"], event["path"]): event["data"] for part in read["sections"] for event in part["events"]}
-    assert events["round", "round/0"]["distributions"] == {"agent/0": A, "agent/1": B}
-    assert events["consensus", "consensus"]["weights"] == {"agent/0": 0.6, "agent/1": 0.4}
-    assert events["quality-gate", "round/0/agent/1"]["crit"] is None
-    assert events["contentiousness", "round/0"]["after"] == 0.7
-    assert read["verdict"]["payload"]["arguments"] == {"agent/0": ["long"]}
-
-
 def test_the_top_few_the_rest_and_the_other() -> None:
     many = {f"l{i:02}": 0.05 - i / 1000 for i in range(20)} | {"(other)": 0.0, "none": 0.0}
     rows = rows_of([many, {"l19": 1.0}], shown=3)
@@ -194,28 +169,3 @@ def test_events_of_other_protocols_are_not_taken_for_these() -> None:
     assert consensus_pairs({"distribution_from": "votes", "crit_mean": 0.5}) is None
     assert consensus_pairs({"distribution_from": "consensus", "crit_mean": "high"}) is None
     assert consensus_pairs({"distribution_from": "consensus"}) == []
-
-
-def test_the_end_of_a_second_debate_says_that_max_rounds_held_anew() -> None:
-    stop = {"reason": "max_rounds", "round": 4, "max_rounds": 2}
-    first, second = (
-        shown_event(EventView(kind="stop", path=path, data=stop | {"round": number}))
-        for path, number in (("stop", 2), ("stop/again", 4))
-    )
-    assert first is not None
-    assert second is not None
-    assert "second debate" not in first.title
-    assert "second debate" in second.title
-    assert "max_rounds anew" in second.title
-
-
-def test_a_debate_without_the_dial_and_a_consensus_without_confidence_say_so() -> None:
-    dial = {"before": None, "after": None, "schedule": "none", "why": "no dial"}
-    shown = shown_event(EventView(kind="contentiousness", path="round/0", data=dial))
-    assert shown is not None
-    assert shown.title == "no kappa is stated in the next round (schedule none: no dial)"
-    end = {"weights": {"agent/0": 1.0}, "weights_from": "equal", "distribution": {"(other)": 1.0}, "entropy": 0.0}
-    shown = shown_event(EventView(kind="consensus", path="consensus", data=end | {"confidence": None}))
-    assert shown is not None
-    assert list(shown.rows) == [("(other)", "1")]
-    assert "confidence unknown" in shown.lines[1]

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from moot.deploy.reading.document.blocks import blocks_of
 from moot.deploy.reading.document.read import document_of
-from moot.deploy.reading.document.views import Document, PanelView, StopView
+from moot.deploy.reading.document.views import PanelView, StopView
 from moot.deploy.reading.document.words import ended_words, too_close
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show
@@ -21,7 +21,6 @@ from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.run import run
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;t\x07 \u202egnp.exe\u202c\n```\n# out | <script> **b**"
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 PARTS = ["Topics", "Joint proposal", "The panel", "Arguments", "Rounds", "Round by round", "Cost"]
 
 
@@ -134,12 +133,6 @@ def test_it_says_what_the_record_says(held: Path) -> None:
     assert document.verdict.payload["topics"] == [topic.title for topic in document.topics]
 
 
-def test_json_reads_back(held: Path, planted_debate: Path, printed: Callable[..., str]) -> None:
-    for folder, case in ((held, "sample-002"), (planted_debate, "c1")):
-        shown = printed(show, folder, case, form="json")
-        assert Document.model_validate_json(shown) == document_of(transcript(folder, case))
-
-
 def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., str]) -> None:
     shown = " ".join(printed(show, planted_debate, "c1", width=400).split())
     for expected in (
@@ -191,13 +184,6 @@ def test_what_was_passed_over_is_counted_and_is_no_argument(
     assert "Trees." not in shown
 
 
-@pytest.mark.parametrize("form", ["text", "json", "md"])
-def test_nothing_reaches_the_terminal_as_a_command(
-    planted_debate: Path, printed: Callable[..., str], form: str
-) -> None:
-    assert not CONTROL.search(printed(show, planted_debate, "c1", form=form))
-
-
 def test_markdown_cannot_be_broken_out_of(planted_debate: Path) -> None:
     document = document_of(transcript(planted_debate, "c1"))
     assert document is not None
@@ -213,17 +199,6 @@ def test_markdown_cannot_be_broken_out_of(planted_debate: Path) -> None:
     assert all(quote.count("# out | &lt;script&gt; **b**") == 1 for quote in quotes)
 
 
-def test_markdown_reads_as_text_where_nothing_has_to_be_escaped(planted: Callable[..., Path], session: Any) -> None:
-    said = "Costs: 3 of 4 pay (at 5:30), R&D too! Then - at last - 29.5 > 29; a wall of text."
-    session.case("c1", question="Should we: yes?", passage=said, gold=None)
-    session.event("c1", "topics", "topics", TOPICS)
-    document = document_of(transcript(planted(session), "c1"))
-    assert document is not None
-    shown = report_markdown(blocks_of(document))
-    assert shown.startswith("# Should we: yes?\n")
-    assert f"**Given facts**\n\n> {said}\n" in shown
-
-
 @pytest.mark.parametrize(
     "changed", [{"topics": "none"}, {"merged": [{"into": "x"}]}, {"proposed": None}, {"wanted": "many"}]
 )
@@ -237,28 +212,21 @@ def test_other_protocols_keep_their_transcript(
     assert "topics at topics" in printed(show, folder, "c1")
 
 
-def test_a_debate_under_way_is_shown_as_far_as_it_is(
+def test_a_debate_without_a_verdict_or_that_failed_says_so(
     planted: Callable[..., Path], session: Any, printed: Callable[..., str]
 ) -> None:
-    session.case("c1", question="Should we?")
-    session.event("c1", "topics", "topics", TOPICS)
+    for case_id in ("open", "waits", "failed"):
+        session.case(case_id, question="Should we?")
+        session.event(case_id, "topics", "topics", TOPICS)
+    session.event("waits", "parked", "moderation/round/0", {"title": "Opening"})
+    session.verdict("failed", None, "failed", failure="quorum", error="no opening of agent/1")
     folder = planted(session)
-    assert "No verdict yet: the debate is not over" in printed(show, folder, "c1")
-
-
-def test_a_debate_that_waits_says_so(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
-    session.case("c1", question="Should we?")
-    session.event("c1", "topics", "topics", TOPICS)
-    session.event("c1", "parked", "moderation/round/0", {"title": "Opening"})
-    assert "No verdict yet: the debate waits for a person" in printed(show, planted(session), "c1")
-
-
-def test_a_failed_debate_says_why(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
-    session.case("c1", question="Should we?")
-    session.event("c1", "topics", "topics", TOPICS)
-    session.verdict("c1", None, "failed", failure="quorum", error="no opening of agent/1")
-    shown = " ".join(printed(show, planted(session), "c1").split())
-    assert "The debate failed (quorum): no opening of agent/1" in shown
+    for case_id, said in (
+        ("open", "No verdict yet: the debate is not over"),
+        ("waits", "No verdict yet: the debate waits for a person"),
+        ("failed", "The debate failed (quorum): no opening of agent/1"),
+    ):
+        assert said in " ".join(printed(show, folder, case_id).split())
 
 
 @pytest.mark.parametrize(
@@ -361,10 +329,6 @@ def test_the_topics_are_those_of_the_end_whatever_a_person_edited(
     assert re.search(r" 1\. Noise .*argued Noise.* 2\. Trees .*Taken off the list: Air .*argued Air", shown)
     assert "Taken off the list: Cost" not in shown, "nothing was argued on it"
     assert shown.count("after the opening: edit topics") == 2
-
-
-def test_where_no_person_edited_the_last_word_was_the_models(held: Path, printed: Callable[..., str]) -> None:
-    assert "the last word was the moderator's, a model" in " ".join(printed(show, held, "sample-001").split())
 
 
 def test_the_rise_that_ended_the_rounds_is_on_the_scale_of_their_table() -> None:

@@ -13,7 +13,7 @@ from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.confidence import confidence_rows
 from moot.deploy.reading.summaries.costs import measurement_only
 from moot.deploy.reading.summaries.paired import Paired
-from moot.deploy.reading.summaries.summary import Summary, summarise
+from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.metrics.significance import wilson_interval
 from moot.protocols.errors import RecordError
@@ -157,17 +157,6 @@ def test_a_judge_flips_and_contradicts_itself_only_where_it_can(planted: Callabl
     assert (found.judgments_read, found.judgments_at_odds) == (3, 1)
 
 
-def test_confidences_of_different_sources_are_never_pooled(planted: Callable[..., Path], session: Any) -> None:
-    stated = (("judge", 1.0, "Yes"), ("judge", 0.5, "No"), ("intrinsic", 0.25, "Yes"), ("unknown", None, "Yes"))
-    for number, (source, confidence, answer) in enumerate(stated):
-        session.case(f"c{number}")
-        session.verdict(f"c{number}", answer, confidence=confidence, payload={"confidence_from": source})
-    found = summarise(planted(session)).confidence
-    assert found is not None
-    figures = [(each.source, each.n, each.brier, each.calibration_error) for each in found]
-    assert figures == [("intrinsic", 1, 0.5625, 0.75), ("judge", 2, 0.125, 0.25)]
-
-
 def test_confidences_of_different_stages_are_never_pooled(planted: Callable[..., Path], session: Any) -> None:
     kinds = (("raw", 0.25, "Yes"), ("masked", 1.0, "Yes"), ("raw", 0.75, "No"), (None, 0.5, "Yes"))
     for number, (stage, confidence, answer) in enumerate(kinds):
@@ -256,33 +245,6 @@ def test_a_run_that_asked_no_model_is_not_simulated(
     assert summarise(planted(session, **bound)).simulated is True
 
 
-def test_models_and_simulated_come_from_the_replies_when_run_yaml_is_silent(
-    planted: Callable[..., Path], session: Any
-) -> None:
-    session.case("a")
-    session.reply("a", "opening/agent/0", 1, model="simulated")
-    session.reply("a", "opening/agent/1", 1, model="openai/x")
-    found = summarise(planted(session, models=None))
-    assert found.models == {"agent": ["openai/x", "simulated"]}
-    assert found.simulated is True
-
-
-def test_a_person_costs_no_call(planted: Callable[..., Path], session: Any) -> None:
-    session.case("a")
-    session.reply("a", "human", 0, role="person", prompt_tokens=0, completion_tokens=0)
-    assert summarise(planted(session)).calls == 0
-
-
-def test_a_protocol_without_gate_has_no_skip_rate(planted: Callable[..., Path], session: Any) -> None:
-    session.case("a")
-    session.reply("a", "opening/agent/0", 10)
-    session.verdict("a", how="single")
-    found = summarise(planted(session))
-    assert found.skip_rate is None
-    assert found.debate_rounds_mean == 0
-    assert found.token_cost_x == 1.0
-
-
 def test_stability_of_a_protocol_that_notes_no_judging(planted: Callable[..., Path], session: Any) -> None:
     session.case("a")
     for variant, score in enumerate((0.2, 0.6)):
@@ -352,11 +314,3 @@ def test_run_yaml_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.yaml").write_text(text)
     with pytest.raises(RecordError, match=r"run\.yaml"):
         summarise(tmp_path)
-
-
-def test_inline_run_agrees_with_the_verdicts(inline_run: Callable[..., Path]) -> None:
-    found = summarise(inline_run("single-agent"))
-    assert found.simulated
-    assert found.token_cost_x == 1.0
-    assert found.cases == found.finished == found.calls == found.scored
-    assert Summary.model_validate_json(found.model_dump_json()) == found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +14,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from moot.deploy.cli.main import main
-from moot.deploy.reading.report.render import report_markdown, report_text
-from moot.deploy.reading.rounds.trace import Trace, aligned, trace_of
+from moot.deploy.reading.report.render import report_text
+from moot.deploy.reading.rounds.trace import Trace, trace_of
 from moot.deploy.reading.rounds.trace_blocks import BLOCKS, PLAIN, sparkline, trace_blocks
 from moot.deploy.reading.show import show
-from moot.deploy.reading.transcripts.blocks import transcript_blocks
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.run import run
 
@@ -140,29 +138,6 @@ def test_what_is_no_number_is_unknown_and_without_numbers_there_is_no_trace() ->
     assert trace_of([("round/x", {"round": "first", "kappa": 0.9}), ("round/y", {"round": True})]) is None
 
 
-def test_markdown_and_json_have_it_too(debated: Path, printed: Callable[..., str]) -> None:
-    markdown = report_markdown(transcript_blocks(transcript(debated, "c1")))
-    assert "## Round by round\n\n| round | kappa | WD | JSD, nat | KL, nat agent/0>agent/1 |" in markdown
-    assert "| 1 | 0.9 | 0.3 |" in markdown
-    read = json.loads(printed(show, debated, "c1", form="json"))["trace"]
-    assert read["rounds"] == [0, 1, 2]
-    assert read["series"][0] == {"key": "kappa", "name": "kappa", "of": "", "values": [None, 0.9, 0.5]}
-
-
-def test_hostile_names_of_sides_are_shown_as_text(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    session.case("c1")
-    for n in range(2):
-        session.event("c1", "round", f"round/{n}", {"round": n, "entropy": {"\x1b[2J|<b>\n[red]": 0.5}})
-    folder = planted(session)
-    for form in ("text", "json", "md"):
-        shown = printed(show, folder, "c1", form=form)
-        assert "\x1b" not in shown
-        assert "[red]" in shown.replace("\\", "")
-    assert "|<b>" not in printed(show, folder, "c1", form="md")
-
-
 def test_a_transcript_can_be_printed_where_the_encoding_lacks_marks(
     planted: Callable[..., Path], session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,13 +163,3 @@ def test_a_spark_line_is_as_long_as_it_says_and_rises_with_the_values(values: li
         assert [at < 0 for at in drawn] == [value is None for value in values]
         pairs = sorted((value, at) for value, at in zip(values, drawn, strict=True) if value is not None)
         assert [at for _, at in pairs] == sorted(at for _, at in pairs)
-
-
-def test_a_flat_scale_is_the_lowest_level() -> None:
-    assert sparkline([0.0, None, 0.0], 0.0, 0.0) == "▁ ▁"
-
-
-def test_numbers_are_aligned() -> None:
-    assert aligned([0.0, 0.125, 1.5]) == ["0.000", "0.125", "1.500"]
-    assert aligned([None]) == ["unknown"]
-    assert aligned([]) == []
