@@ -52,11 +52,6 @@ def test_a_folder_that_is_not_there_or_a_file(tmp_path: Path) -> None:
         model_folder(str(file))
 
 
-def test_pickled_weights_beside_safe_ones_do_not_matter(tmp_path: Path) -> None:
-    folder = _folder(tmp_path / "m", "config.json", "model.safetensors", "pytorch_model.bin")
-    assert model_folder(str(folder)) == folder
-
-
 def test_the_home_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = _folder(tmp_path / "m", "config.json", "model.safetensors")

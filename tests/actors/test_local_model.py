@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_model import CONTEXT, WARM, ask, said, tiny_folder
+from tiny_model import CONTEXT, ask, said, tiny_folder
 
 from moot.actors.models.interface import ModelError, ModelReply
 from moot.actors.models.local import engine as local_engine
@@ -100,21 +100,6 @@ class TestBatches:
             np.testing.assert_allclose(alone.tokens.alt_logprob, crowded.tokens.alt_logprob, atol=1e-4)
         await model.close()
 
-    async def test_mixed_decodings_share_a_batch(self, folder: Path) -> None:
-        model = LocalModel(str(folder), seed=1)
-        decodings = [
-            GREEDY,
-            WARM,
-            Decoding(temperature=None, top_p=None, max_tokens=3),
-            Decoding(max_tokens=9, top_logprobs=0),
-        ]
-        together = await asyncio.gather(*(ask(model, "x", decoding) for decoding in decodings))
-        for decoding, crowded in zip(decodings, together, strict=True):
-            assert (await ask(model, "x", decoding)).text == crowded.text
-        kept = [reply.tokens and reply.tokens.alternatives for reply in together]
-        assert kept == [5, 5, None, 0]
-        await model.close()
-
     def test_what_waits_joins_while_others_go_on(self, llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(local_generation, "MOST_ROWS", 3)
         generation = Generation(replace(load_weights(llama), ends=frozenset()))
@@ -167,19 +152,6 @@ class TestCancelling:
             assert [row.call for row in generation._batch.rows] == [calls[0], calls[2]]
             _generate(generation, left)
         assert calls[2].reply.result().text == undisturbed.reply.result().text
-
-    def test_a_batch_of_cancelled_calls_stops_at_the_next_step(self, llama: Path) -> None:
-        generation = Generation(load_weights(llama))
-        calls = deque(_call(text) for text in "abc")
-        waiting = list(calls)
-        with torch.inference_mode():
-            generation.admit(lambda: calls.popleft() if calls else None)
-            generation.step()
-            assert generation.busy
-            for call in waiting:
-                call.reply.cancel()
-            generation.step()
-        assert not generation.busy
 
     async def test_cancelling_the_task_cancels_the_call(self, llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         begun, go_on = _hold_steps(monkeypatch)

@@ -20,7 +20,6 @@ from transformers import PreTrainedTokenizerFast
 
 from moot.actors.models.interface import ModelError, ModelReply
 from moot.actors.models.local import engine as local_engine
-from moot.actors.models.local import token_mask
 from moot.actors.models.local.model import LocalModel
 from moot.actors.models.local.token_mask import TokenMask, TokenMasks
 from moot.actors.models.local.weights import Weights, load_weights
@@ -155,22 +154,6 @@ class TestSchemas:
         assert [error.kind for error in errors] == ["server"]
         assert "\n" not in errors[0].message
 
-    def test_the_latest_stay_compiled(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(token_mask, "MOST_SCHEMAS", 2)
-        compiled: list[str] = []
-        compile_one = TokenMasks._compile
-
-        def noted(self: TokenMasks, schema: ReplySchema) -> Any:
-            compiled.append(schema.name)
-            return compile_one(self, schema)
-
-        monkeypatch.setattr(TokenMasks, "_compile", noted)
-        masks = _masks(byte_tokenizer())
-        one, two, three = (ReplySchema(name, _object({"enum": [name]})) for name in "abc")
-        for schema in (one, one, two, one, three, one, two):
-            masks.of_reply(schema)
-        assert compiled == ["a", "b", "c", "b"]
-
     async def test_a_cancelled_ask_does_not_stop_the_weights_from_being_loaded(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -239,13 +222,6 @@ def test_what_the_dialect_keeps_is_enforced(part: dict[str, Any], taken: list[st
     tokenizer = byte_tokenizer()
     assert [value for value in taken if not _takes(tokenizer, part, value)] == []
     assert [value for value in refused if _takes(tokenizer, part, value)] == []
-
-
-def test_decimal_numbers_are_listed_because_their_digits_have_no_bound() -> None:
-    tokenizer = byte_tokenizer()
-    share = {"type": "number", "minimum": 0, "maximum": 1}
-    assert _takes(tokenizer, share, "0." + "3" * 60)
-    assert not _takes(tokenizer, share, "1.5")
 
 
 def test_a_tokenizer_with_marks_for_spaces_and_bytes() -> None:

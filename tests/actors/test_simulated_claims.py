@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import pytest
@@ -19,13 +18,11 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.simulated.claim_prompt import sides_of
 from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.ceda.stance import relation_of, stance_of
-from moot.protocols.messages import Decoding, Message
+from moot.protocols.messages import Decoding
 from moot.protocols.replies import parse_reply
-from moot.protocols.templates import Templates, fenced
+from moot.protocols.templates import Templates
 
 WARM, COLD = Decoding(temperature=0.6, max_tokens=100), Decoding(temperature=0.0, max_tokens=100)
-BEARING_OUT = re.compile(r"bears the claim out|keeps to|For the claim|nothing that is known speaks against")
-SPEAKING_AGAINST = re.compile(r"does not carry|goes beyond|Against the claim|would carry")
 SIDES = {"supports": 1, "denies": 0}
 
 
@@ -57,9 +54,6 @@ class TestDebater:
 
     def test_without_a_key_it_is_at_chance(self) -> None:
         assert share_right(key=None) == pytest.approx(0.5, abs=bound(0.5))
-
-    def test_an_opposite_key_is_believed_as_much(self) -> None:
-        assert share_right(key=OPPOSITE, competence=0.9) == pytest.approx(0.1, abs=bound(0.1))
 
     def test_the_evidence_pulls_a_little(self) -> None:
         """A tenth of the sides go where it leans; so the competence moves by a tenth towards chance."""
@@ -100,63 +94,6 @@ class TestDebater:
                 assert side is None or right(number, side) == bool(turn % 2)
             assert unclear_rate or None not in sides_of(said)
 
-    def test_reasons_are_true_to_the_words(self) -> None:
-        """Sides that change all the time are told by the sentences as by the first words."""
-        changes = 0
-        for number in range(10):
-            said: list[str] = []
-            sides = [played({"stubbornness": 0.2}, KEY, number, said, turn, WARM, True) for turn in range(1, 16)]
-            for text, side in zip(said, sides, strict=True):
-                found = [bool(each.search(text)) for each in (BEARING_OUT, SPEAKING_AGAINST)]
-                assert found == [side == "supports", side == "denies"]
-            changes += sum(one != other for one, other in pairwise(sides))
-        assert changes > 10
-
-    def test_asked_about_the_claim_it_speaks_of_the_claim(self) -> None:
-        for number in range(40):
-            said = ["DENY. Against the claim stands E1.", "Hard to say."]
-            reply = model(7, KEY, competence=1.0).reply(debating(claim(number), said, last_known=False), COLD, "a").text
-            word = "AGREE" if BEARING_OUT.search(reply) else "DENY"
-            assert reply.startswith(f"{word}. ")
-            assert sides_of([*said, reply])[-1] == ("supports" if word == "AGREE" else "denies")
-
-    def test_the_last_message_may_stand_among_the_messages_too(self) -> None:
-        said = ["DENY. Against the claim stands E1.", "DENY. E2 bears the claim out."]
-        twice = debating(claim(1), said)
-        user = twice[1].content.replace("<last_message>", f"{fenced(said[1], 'message', turn=2)}\n<last_message>")
-        settings = {"competence": 1.0, "stubbornness": 1.0}
-        for messages in (twice, [twice[0], Message("user", user)]):
-            text = model(7, KEY, **settings).reply(messages, COLD, "turn/3").text
-            assert sides_of([*said, text])[-1] == "denies"
-            assert text.startswith("DENY. ")
-            assert SPEAKING_AGAINST.search(text)
-
-    def test_what_takes_no_side_moves_nobody(self) -> None:
-        """Its own last side stays, though it would believe otherwise on its own."""
-        for said, word in ((["AGREE. E1 bears it out.", "Hard to say."], "AGREE"), (["DENY. No.", "Hmm."], "DENY")):
-            for number in range(40):
-                text = model(7, KEY).reply(debating(claim(number), said, last_known=False), WARM, str(number)).text
-                assert text.startswith(f"{word}. ")
-
-    def test_a_message_is_short_cites_and_ends_in_no_question(self) -> None:
-        for number in range(60):
-            reply = model(7, KEY).reply(debating(claim(number), evidence=(*EVIDENCE, "Why? " * 40)), WARM, str(number))
-            assert reply.finish_reason == "stop"
-            assert re.match(r"(AGREE|DENY)\. ", reply.text)
-            assert re.search(r"\bE[1-4]\b", reply.text)
-            assert len(reply.text.split()) <= 60
-            assert reply.text.endswith((".", '".'))
-            assert "\n" not in reply.text
-
-    def test_without_evidence_none_is_cited(self) -> None:
-        for number in range(20):
-            text = model(7, KEY).reply(debating(claim(number), evidence=()), WARM, str(number)).text
-            assert re.match(r"(AGREE|DENY)\. No evidence was given", text)
-
-    def test_words_in_the_evidence_do_not_make_it_a_debate(self) -> None:
-        text = model().reply([Message("user", fenced("Say AGREE or DENY.", "evidence"))], WARM, "a").text
-        assert not text.startswith(("AGREE", "DENY"))
-
     @pytest.mark.parametrize("said", [[], ["AGREE. E1 bears it out."], ["DENY. No.", "DENY. Yes."]])
     def test_its_first_word_is_as_probable_as_believed(self, said: list[str]) -> None:
         """At temperature 0 the likeliest word is the one that is said."""
@@ -171,12 +108,6 @@ class TestDebater:
             assert math.exp(listed["AGREE"]) + math.exp(listed["DENY"]) == pytest.approx(0.985 * 0.97, abs=0.001)
             words.add(tokens.tokens[0])
         assert words == {"AGREE", "DENY"}
-
-    def test_the_same_call_gives_the_same_reply_and_another_history_another(self) -> None:
-        replies = [model(7, KEY).reply(debating(claim(1), said), WARM, "a").text for said in ([], [], ["AGREE. Yes."])]
-        assert replies[0] == replies[1]
-        settled = {model(7, KEY).reply(debating(claim(1), ["AGREE. Yes."]), WARM, str(n)).text for n in range(20)}
-        assert len(settled) > 5
 
 
 def played(
@@ -239,13 +170,6 @@ def ruled(sides: Sequence[str], step: str = "a", key: AnswerKey | None = None, *
 
 
 class TestJudge:
-    def test_it_gives_the_whole_form(self) -> None:
-        said = ruled(["supports", "supports"], bodies=["AGREE. E2 fits.", "AGREE. E2 and E3."], conflicts=["E1, E3"])
-        assert list(said) == ["consensus", "agreed", "disputed", "summary", "verdict", "confidence"]
-        assert said["consensus"] is True
-        assert said["agreed"] == ["Both say in the end that the claim holds.", "Both go by E2."]
-        assert said["disputed"] == ["What to make of E1, E3, which do not go together."]
-
     @pytest.mark.parametrize(("side", "verdict"), [("supports", 1), ("denies", 0)])
     def test_it_goes_by_the_sides(self, side: str, verdict: int) -> None:
         for n in range(50):
@@ -265,11 +189,6 @@ class TestJudge:
             said = ruled(sides, str(n), evidence=())
             assert (said["verdict"], said["confidence"], said["consensus"]) == (None, None, False)
 
-    def test_otherwise_it_abstains_only_where_noise_makes_it_torn(self) -> None:
-        verdicts = [ruled(["supports", "denies"], str(n), judge_noise=0.05)["verdict"] for n in range(400)]
-        assert 0 < verdicts.count(None) < 60
-        assert min(verdicts.count(1), verdicts.count(0)) > 0
-
     def test_no_key_reaches_it(self) -> None:
         for n in range(20):
             told = [ruled(["supports", "denies"], str(n), key) for key in (None, KEY, OPPOSITE)]
@@ -281,12 +200,6 @@ class TestJudge:
 
         assert len(verdicts(0.0)) == 1
         assert verdicts(0.4) >= {0, 1}
-
-    def test_the_surer_the_less_contested(self) -> None:
-        sure, torn = (
-            ruled(sides, judge_noise=0)["confidence"] for sides in (["denies"] * 4, ["supports", *["denies"] * 3])
-        )
-        assert sure > torn
 
     def test_the_summary_tells_verdict_and_dispute_even_without_its_last_sentence(self) -> None:
         """What a classifier can learn, once the words of the verdict are taken out."""
@@ -337,6 +250,3 @@ class TestMessagesAsTheyAreAskedFor:
         assert (first.says, first.stance) == ("DENY", "denies")
         heard = {"turn": 1, "speaker": "debater 1", "text": "Of course.", "says": "DENY", "stance": "denies"}
         assert (self.said([heard], competence=1.0).says, first.stance) == ("AGREE", "denies")
-
-    def test_may_be_unclear(self) -> None:
-        assert self.said([], unclear_rate=1.0).stance == "unclear"

@@ -48,7 +48,3 @@ def test_it_quotes_what_is_there_unless_it_invents() -> None:
     assert (len(honest.statements), honest.unfounded) == (2, 0)
     inventive, conflicts = made(PAIR, competence=1.0, hallucination_rate=1.0)
     assert (inventive.statements, conflicts, inventive.unfounded) == ((), (), 3)
-
-
-def test_one_item_is_never_at_odds() -> None:
-    assert "conflicts" not in asked(PAIR[:1])

@@ -51,20 +51,6 @@ class TestReading:
         assert 1 <= len(found.rivals) <= 2
         assert all(rival.text in OPPOSING for rival in found.rivals)
 
-    def test_the_given_claim_counts(self) -> None:
-        assert read(claim="A duct is blocked.").claim == "A duct is blocked."
-
-    def test_a_bare_assertion_has_no_reasons_and_nobody_objects_to_silence(self) -> None:
-        found = read(text="The patient has hepatitis.", opposing="")
-        assert (found.reasons, found.rivals) == ([], [])
-
-    def test_what_both_sides_say_is_no_rival(self) -> None:
-        assert read(opposing=DOCUMENT).rivals == []
-
-    def test_some_reasons_are_claims(self) -> None:
-        told = [reason for step in range(40) for reason in read(str(step)).reasons]
-        assert 0.1 < sum(reason.is_claim for reason in told) / len(told) < 0.4
-
     def test_a_denied_fact_is_marked_and_nothing_else(self) -> None:
         told = {reason.text: reason for step in range(20) for reason in read(str(step)).reasons}
         assert len(told) == 5
@@ -88,15 +74,6 @@ class TestMarks:
         known: Argument = found["Yellow skin and dark urine point to the liver."]
         assert known.credibility == pytest.approx(1 + 8 * 4 / 6, abs=0.05)
         assert found["Weight loss fits a long disease."].credibility == 1.0
-
-    def test_without_facts_credibility_is_one_half(self) -> None:
-        assert {c for _, _, c in marks(read(temperature=0.0, facts=""))} == {5.0}
-
-    def test_are_the_same_at_temperature_0_at_every_step(self) -> None:
-        document = DOCUMENT.partition(" Weight")[0]
-        found = {tuple(marks(read(str(step), 0.0, text=document, opposing=""))) for step in range(5)}
-        assert len(found) == 1
-        assert len({tuple(marks(read(str(step), 0.3, text=document, opposing=""))) for step in range(5)}) == 5
 
     def test_noise_is_what_is_set(self) -> None:
         document = "It is so. A blocked duct explains itching."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from statistics import fmean
@@ -18,7 +17,7 @@ from moot.protocols.case import Case, LabelledCase
 from moot.protocols.contentiousness import dial
 from moot.protocols.distribution import clean
 from moot.protocols.evince.protocol import FollowUps
-from moot.protocols.evince.standing import Prediction, ReasonedEstimate, Standing
+from moot.protocols.evince.standing import Prediction, Standing
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import parse_reply
 
@@ -72,26 +71,6 @@ def test_alone_it_is_as_competent_as_set() -> None:
         assert abs(right - competence) < 4 * math.sqrt(competence * (1 - competence) / COUNT)
 
 
-def test_it_argues_before_its_estimate_where_that_is_asked_for() -> None:
-    asked = TEMPLATES.render("evince/opening", BASE | {"question": question(0), "answer_first": False})
-    reply = model(7, KEY).reply(asked, Decoding(max_tokens=2000), "k")
-    assert list(json.loads(reply.text)) == ["arguments", "distribution"]
-    parsed = parse_reply(reply.text, ReasonedEstimate, LABELS)
-    assert not parsed.repaired
-
-
-def test_without_a_key_it_guesses() -> None:
-    tops = [says(opening(n), str(n), key=None).cleaned.top[0] for n in range(COUNT)]
-    right = fmean(top == LABELS[n % len(LABELS)] for n, top in enumerate(tops))
-    assert right < 0.3
-
-
-def test_the_same_call_gives_the_same_reply_and_another_history_another() -> None:
-    first, again = (says(opening(3), "a") for _ in range(2))
-    assert first.cleaned.named() == again.cleaned.named()
-    assert says(opening(3), "b").cleaned.named() != first.cleaned.named()
-
-
 def test_it_comes_towards_what_it_hears_and_the_less_the_more_contentious() -> None:
     own, other = believing(Flu=0.8, Zika=0.2), believing(Dengue=0.8, Zika=0.2)
     left = {
@@ -123,22 +102,6 @@ def test_contentiousness_flattens_and_sounds_like_it() -> None:
     assert words[0.9] is not None
     assert words[0.0] is not None
     assert words[0.9] < 0.2 < 0.8 < words[0.0]
-
-
-def test_two_sides_that_cool_down_come_together() -> None:
-    one, two = believing(Flu=0.9, Zika=0.1), believing(Dengue=0.9, Zika=0.1)
-    for number, level in enumerate((0.5, 0.3, 0.1, 0.1)):
-        one = says(response(5, one, two, level), f"{number}/0")
-        two = says(response(5, two, one, level), f"{number}/1")
-    assert apart(one, two) < 0.2
-
-
-def test_labels_that_cannot_be_read_back_are_no_trouble() -> None:
-    labels = ("Rash, itching", "Fever")
-    slots = BASE | {"question": "q", "labels": list(labels)}
-    reply = model(7).reply(TEMPLATES.render("evince/opening", slots), Decoding(max_tokens=2000), "s")
-    parsed = parse_reply(reply.text, Prediction, labels)
-    assert clean(Prediction.model_validate(parsed.data).distribution, labels).probabilities.sum() == pytest.approx(1.0)
 
 
 def test_follow_ups() -> None:

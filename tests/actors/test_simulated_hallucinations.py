@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from simulated_calls import LABELS, PASSAGE, judging, model, opening, position, question, revision
+from simulated_calls import LABELS, PASSAGE, judging, model, opening, position, question
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply
@@ -18,7 +18,6 @@ from moot.actors.models.simulated.draws import stable_digest
 from moot.actors.models.simulated.invention import find_invention
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.replies import Score, parse_reply
 
 COUNT = 400
 KEY = AnswerKey.from_cases(
@@ -44,25 +43,10 @@ def test_the_rate_is_recovered(rate: float) -> None:
     assert len(made_up(rate)) / COUNT == pytest.approx(rate, abs=four_deviations)
 
 
-def test_none_and_all() -> None:
-    assert made_up(0.0) == []
-    assert len(made_up(1.0)) == COUNT
-
-
 def test_a_higher_rate_only_adds_some_and_another_seed_has_others() -> None:
     few, many = made_up(0.2), made_up(0.4)
     assert set(few) < set(many)
     assert made_up(0.2, seed=8) != few
-
-
-def test_in_revisions_too() -> None:
-    simulated = model(hallucination_rate=0.3)
-    found = sum(
-        find_invention(simulated.reply(revision(question(n), ("Yes", 0.7), [("No", 0.8)]), Decoding(), str(n)).text)
-        is not None
-        for n in range(COUNT)
-    )
-    assert found / COUNT == pytest.approx(0.3, abs=4.0 * math.sqrt(0.3 * 0.7 / COUNT))
 
 
 def test_what_is_made_up_stands_nowhere_and_all_else_comes_from_the_passage() -> None:
@@ -90,30 +74,12 @@ def test_answer_confidence_and_length_are_those_of_the_same_reply_without_it() -
         assert len(honest["reasoning"].split()) == len(inventive["reasoning"].split()) == 40
 
 
-@pytest.mark.parametrize("words", [1, 6, 9, 11, 25])
-def test_a_claim_is_whole_in_a_short_reasoning(words: int) -> None:
-    for number in range(30):
-        text = position(reply(number, 1.0, reasoning_words=words))["reasoning"]
-        assert find_invention(text)
-        assert len(text.split()) == words or len(text.split()) <= 8
-
-
 def test_judges_paraphrases_and_replies_without_a_reasoning_make_nothing_up() -> None:
     prompts = [judging("Yes", [PASSAGE]), [Message("user", f'{question(1)}? {{"answer": ..., "confidence": ...}}')]]
     for messages in prompts:
         for number in range(20):
             said = [model(hallucination_rate=rate).reply(messages, Decoding(), str(number)).text for rate in (0.0, 1.0)]
             assert said[0] == said[1]
-
-
-def test_a_judge_that_is_shown_the_claim_scores_lower() -> None:
-    for number in range(50):
-        shown = [position(reply(number, rate))["reasoning"] for rate in (0.0, 1.0)]
-        honest, inventive = (
-            parse_reply(model(judge_noise=0).reply(judging("Yes", [PASSAGE], text), Decoding(), "a").text, Score).data
-            for text in shown
-        )
-        assert inventive["score"] < honest["score"]
 
 
 @given(st.text(alphabet="0123456789 abcdefgh.JanuryFebMch", max_size=2_000))
@@ -125,16 +91,6 @@ def test_any_passage_leaves_something_to_make_up(passage: str) -> None:
     particular = find_invention(said)
     assert particular is not None
     assert particular not in passage
-
-
-def test_all_of_the_prompt_counts_as_read_whatever_its_tag() -> None:
-    leaflet = " ".join(map(str, range(100, 10_000)))
-    text = f'{{"answer": ..., "reasoning": ...}}\n<leaflet>\n{leaflet}\n</leaflet>\n<question>\nwhy\n</question>'
-    for number in range(30):
-        said = model(hallucination_rate=1.0).reply([Message("user", text)], Decoding(), str(number)).text
-        particular = find_invention(said)
-        assert particular is not None
-        assert not any(word in leaflet for word in particular.split())
 
 
 class TestTokens:
@@ -176,31 +132,3 @@ class TestTokens:
         ]
         supported = [probability for number in range(100) for probability in self.split(number)[1]]
         assert np.mean(supported) == pytest.approx(np.mean(honest), abs=0.01)
-
-    @pytest.mark.parametrize("alternatives", [0, 1, 2, 20])
-    @pytest.mark.parametrize("temperature", [0.0, 0.3])
-    def test_rows_stay_distributions_with_the_chosen_token_first(self, alternatives: int, temperature: float) -> None:
-        simulated = model(key=KEY, hallucination_rate=1.0)
-        for number in range(40):
-            decoding = Decoding(temperature=temperature, top_logprobs=alternatives)
-            one = simulated.reply(opening(question(number)), decoding, str(number))
-            assert one.tokens is not None
-            tokens = one.tokens
-            assert "".join(tokens.tokens) == one.text
-            assert (np.exp(tokens.alt_logprob.astype(np.float64)).sum(axis=1) <= 1.0).all()
-            assert (np.diff(tokens.alt_logprob, axis=1) <= 0).all()
-            if alternatives:
-                first = [
-                    token == listed
-                    for token, listed in zip(tokens.tokens, tokens.alt_tokens[::alternatives], strict=True)
-                ]
-                assert all(first[:4] + first[5:])
-
-    def test_a_cut_reply_has_the_tokens_of_the_whole_one(self) -> None:
-        simulated, messages = model(key=KEY, hallucination_rate=1.0), opening(question(1))
-        whole = simulated.reply(messages, Decoding(top_logprobs=2), "a").tokens
-        assert whole is not None
-        for kept in range(1, len(whole.tokens)):
-            cut = simulated.reply(messages, Decoding(top_logprobs=2, max_tokens=kept), "a").tokens
-            assert cut is not None
-            assert np.array_equal(cut.logprob, whole.logprob[:kept])

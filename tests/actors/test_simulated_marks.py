@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
-from simulated_calls import PASSAGE, TEMPLATES, judging, model, opening, question
+from simulated_calls import PASSAGE, TEMPLATES, model, opening
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.replies import Position, Score, parse_reply
+from moot.protocols.replies import Position, parse_reply
 from moot.protocols.rubrics.mark_sheet import MarkSheet
 from moot.protocols.rubrics.panel import Shown, rubric_slots, shown_slots
 from moot.protocols.rubrics.rubric import Rubric, shipped_rubric
@@ -54,11 +53,6 @@ def test_it_counts_sections_connectives_and_quotations(reply: str, scores: tuple
     assert (tuple(sheet.scores().values()), sheet.flagged) == (scores, flagged)
 
 
-def test_a_made_up_quotation_is_named() -> None:
-    said = marked(MADE_UP)
-    assert "penguins fly at night over Chile" in getattr(said, "critical_issues_description")  # noqa: B009
-
-
 def test_evidence_counts_as_given_and_another_rubric_is_read_on_its_own_scale() -> None:
     fields = {"question": "?", "levels": {score: "x" for score in range(6)}}
     rubric = Rubric.model_validate({
@@ -81,23 +75,10 @@ def test_noise_moves_some_scores_by_one_level_and_overlooks_some_flags() -> None
     assert 0.6 < sum(sheet.flagged is True for sheet in sheets) / len(sheets) < 0.8
 
 
-def test_the_same_call_gives_the_same_sheet_and_another_pass_its_own() -> None:
-    assert marked(GOOD, "a", noise=0.5) == marked(GOOD, "a", noise=0.5)
-    assert len({str(marked(GOOD, str(step), noise=0.5)) for step in range(20)}) > 1
-
-
 def test_it_has_no_key() -> None:
     key = AnswerKey.from_cases([LabelledCase(Case(id="c", question="Can they fly?", labels=("Yes", "No")), 0, "No")])
     with_key = model(7, key).reply(asked(GOOD), Decoding(), "k")
     assert with_key.text == model(7, None).reply(asked(GOOD), Decoding(), "k").text
-
-
-@pytest.mark.parametrize(
-    ("messages", "form"),
-    [(opening(question(1)), Position), (judging("Yes", ["They dive."]), Score)],
-)
-def test_other_prompts_are_not_taken(messages: Sequence[Message], form: Any) -> None:
-    assert parse_reply(model(7).reply(messages, Decoding(), "k").text, form, ("Yes", "No")).data
 
 
 def test_a_reply_cannot_pass_for_a_prompt_of_its_own() -> None:

@@ -92,13 +92,6 @@ def test_the_reading_hangs_on_bytes_and_words_and_on_nothing_else() -> None:
     assert set(shown[1].split(", ")) <= set(re.findall(r"\w+", TERMS))
 
 
-def test_pictures_without_what_is_looked_for_get_a_plain_text() -> None:
-    text = model().reply([Message("user", "What is to be seen?", (picture(),))], DECODING, "a").text
-    assert "SHA-256" not in text
-    bare = model().reply(looking(TERMS), DECODING, "a").text
-    assert "SHA-256" not in bare
-
-
 def test_the_extraction_prompt_names_what_the_claim_names() -> None:
     told = model().reply(extraction("Question: Is the red bar the longest?\nAnswer: Yes"), DECODING, "a").text
     assert "red, bar, longest" in told
@@ -155,14 +148,6 @@ async def test_a_block_that_is_no_picture_is_refused(source: Any, said: str) -> 
             with pytest.raises(BadRequestError, match=said):
                 await made.messages.create(model="any", max_tokens=9, messages=asked)
         assert read_stats(port)["pictures"] == 0
-
-
-async def test_a_picture_alone_is_a_message() -> None:
-    with simulated_server(None) as port:
-        async with served("anthropic", port) as there:
-            said = await there.complete([Message("user", "", (picture(),))], DECODING, step_key="a")
-        assert said.text
-        assert read_stats(port)["pictures"] == 1
 
 
 def read_stats(port: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from moot.actors.models.openai_wire import encode_request
 from moot.actors.models.prices import FREE, price_table
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded, make_model
 from moot.actors.models.small import weights as small_weights
-from moot.actors.models.small.name import SmallName, is_small
+from moot.actors.models.small.name import SmallName
 from moot.deploy.running.bindings import SMALL_TIMEOUT_S, bind_roles
 from moot.deploy.running.bounds import endpoint_limits
 from moot.deploy.running.config import RunConfig
@@ -48,12 +48,6 @@ def test_names(written: str, name: SmallName) -> None:
 def test_names_that_are_refused(written: str) -> None:
     with pytest.raises(ConfigError, match=r"small\?slots=N"):
         ModelSpec.parse(written)
-
-
-def test_a_name_that_only_begins_alike_is_another() -> None:
-    assert not is_small("smaller")
-    with pytest.raises(ConfigError, match="unknown model"):
-        ModelSpec.parse("small/er")
 
 
 @pytest.mark.parametrize("absent", [small_weights.ENGINE, small_weights.WEIGHTS_PACKAGE])
@@ -106,13 +100,6 @@ async def test_the_doctor_gives_it_the_time_that_a_run_gives_it(
     monkeypatch.setattr("moot.deploy.running.doctor.TIMEOUT_S", 1e-6)
     found = {each.what: each for each in await examine(ModelBinding(model="small"))}
     assert found["a call"].state == "ok", found["a call"].said
-
-
-def test_a_deadline_that_somebody_sets_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(tmp_path, monkeypatch)
-    config = RunConfig(protocol="single-agent", model="small", roles={"agent": [{"timeout_s": 5.0}]})
-    (member,) = bind_roles(config, make_protocol("single-agent"))["agent"]
-    assert member.timeout_s == 5.0
 
 
 def test_a_seed_is_sent_only_where_there_is_one() -> None:

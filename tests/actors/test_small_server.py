@@ -14,7 +14,6 @@ import aiohttp
 import psutil
 import pytest
 from small_server import User, stand_in
-from structlog.testing import capture_logs
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.small import sharing
@@ -103,20 +102,6 @@ async def test_the_loop_goes_on_while_another_process_is_starting_it(model: Smal
     assert not done, "it waits, and this task does not"
     os.close(starting)
     await asked
-    await model.close()
-
-
-async def test_who_waits_for_its_start_is_told(model: SmallModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.models.trial.WAITED_S", 0.0)
-    starting = os.open(folder_of(model) / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(starting, fcntl.LOCK_EX)
-    with capture_logs() as logs:
-        asked = asyncio.create_task(ask(model))
-        while not logs:  # noqa: ASYNC110 - nothing else tells of a line in the log
-            await asyncio.sleep(0)
-        os.close(starting)
-        await asked
-    assert (logs[0]["model"], logs[0]["waits_at_most_s"]) == (model.name, sharing.START_TIMEOUT_S)
     await model.close()
 
 

@@ -41,10 +41,9 @@ from moot.actors.models.simulated.judges import write_comparison, write_reading,
 from moot.actors.models.simulated.marks import JUDGED, write_marks
 from moot.actors.models.simulated.prompt import SeenPrompt, read_prompt
 from moot.actors.models.simulated.ruling import write_ruling
-from moot.actors.models.simulated.schema_reply import write_held
 from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.models.simulated.synthesis import write_synthesis
-from moot.actors.models.simulated.text import write_paraphrase, write_plain
+from moot.actors.models.simulated.text import write_held, write_paraphrase, write_plain
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
 from moot.actors.models.simulated.turn import Turn, Writer
 from moot.actors.models.simulated.vision import (

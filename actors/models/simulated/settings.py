@@ -60,11 +60,11 @@ class SimulatedSettings(BaseModel):
             head, query = "", spec
         if head not in ("", "simulated"):
             raise ConfigError(f"model {spec!r}: expected `simulated` or `simulated?NAME=VALUE&...`")
-        return cls._from_pairs(spec, _pairs(spec, query))
-
-    @classmethod
-    def _from_pairs(cls, spec: str, pairs: list[tuple[str, str]]) -> SimulatedSettings:
         values: dict[str, str] = {}
+        try:
+            pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
+        except ValueError as error:
+            raise ConfigError(f"model {spec!r}: {error}; expected NAME=VALUE&...") from error
         for name, value in pairs:
             if name not in cls.model_fields:
                 raise unknown_name("setting of `simulated`", name, cls.model_fields)
@@ -77,12 +77,3 @@ class SimulatedSettings(BaseModel):
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise ConfigError(f"model {spec!r}: `{where}`: {explained(first)}") from error
-
-
-def _pairs(spec: str, query: str) -> list[tuple[str, str]]:
-    if not query:
-        return []
-    try:
-        return parse_qsl(query, keep_blank_values=True, strict_parsing=True)
-    except ValueError as error:
-        raise ConfigError(f"model {spec!r}: {error}; expected NAME=VALUE&...") from error

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.register import PLAIN, Register, register_of
@@ -11,6 +15,7 @@ from moot.actors.models.simulated.turn import Draft, Turn, json_reply
 
 _MATERIAL_CHARACTERS = 20_000
 _PLAIN_WORDS = 40
+_HELD_WORDS = "as it is "
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _OTHER_WORDS = {
     "because": "since",
@@ -127,3 +132,32 @@ def _reworded(sentence: str, turn: Turn) -> str:
 def write_plain(turn: Turn) -> Draft:
     """A few sentences on the question, for prompts that ask for no known form."""
     return Draft(draw_trace(turn, "this", PLAIN).written(_PLAIN_WORDS))
+
+
+def write_held(schema: Mapping[str, Any]) -> Draft:
+    """The shortest reply that fits a schema, for a prompt that asks for no known form.
+
+    >>> write_held({"type": "object", "properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "boolean"}}}).text
+    '{"a":"x","b":false}'
+    """
+    return Draft(msgspec.json.encode(_shortest(schema)).decode())
+
+
+def _shortest(schema: Mapping[str, Any]) -> object:
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "anyOf" in schema:
+        return _shortest(schema["anyOf"][0])
+    match schema.get("type"):
+        case "object":
+            return {name: _shortest(part) for name, part in schema.get("properties", {}).items()}
+        case "array":
+            return [_shortest(schema["items"])] * schema.get("minItems", 0)
+        case "string":
+            least = schema.get("minLength", 1)
+            return (_HELD_WORDS * (least // len(_HELD_WORDS) + 1))[: max(least, 5)] if "pattern" not in schema else "0"
+        case "number" | "integer":
+            return schema.get("minimum", 0)
+        case "boolean":
+            return False
+    return None

@@ -49,15 +49,7 @@ class Address:
 
 
 class ServerUse:
-    """A server that lives as long as this is held, or its process.
-
-    Args:
-        address: the server's.
-        lock: descriptor of the file that it holds locked.
-
-    Attributes:
-        address: as above.
-    """
+    """A server at an address that lives as long as this, or its process, holds `lock`, a descriptor."""
 
     def __init__(self, address: Address, lock: int) -> None:
         self.address = address
