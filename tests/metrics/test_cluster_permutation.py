@@ -154,13 +154,6 @@ def test_targets_only_come_to_their_own_place() -> None:
     assert rejected["shuffled"] > 20
 
 
-def test_clusters_with_other_places_are_not_exchanged() -> None:
-    x = np.arange(8.0)
-    slots = ["a", "b", "a", "b", "a", "c", "a", "d"]
-    found = permutation_test(x, x, [0, 0, 1, 1, 2, 2, 3, 3], 50, slots=slots)
-    assert found.movable.tolist() == [0.5]
-
-
 def test_the_order_of_the_rows_does_not_matter() -> None:
     random = np.random.default_rng(1)
     x, y = random.normal(size=(2, 60))

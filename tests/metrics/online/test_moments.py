@@ -1,4 +1,4 @@
-"""Moments: numpy's figures, whatever the parts and their order."""
+"""Moments and co-moments: numpy's and scipy's figures of the rows that are known, in whatever parts and order."""
 
 from __future__ import annotations
 
@@ -6,35 +6,99 @@ import warnings
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import pearsonr
 
-from moot.metrics.online.moments import Moments
+from moot.metrics.online.moments import CoMoments, Moments
 
-VALUES = st.one_of(st.just(float("nan")), st.floats(-1e3, 1e3))
-ROWS = st.integers(0, 6).flatmap(lambda rows: arrays(np.float64, (rows, 3), elements=VALUES))
+Floats = npt.NDArray[np.float64]
+
+FIELDS = ("n", "mean_x", "mean_y", "m2_x", "m2_y", "c")
+VALUES = st.one_of(st.just(float("nan")), st.integers(-9, 9).map(float), st.floats(-50, 50))
+ROWS = st.integers(0, 6).flatmap(lambda rows: arrays(np.float64, (rows, 5), elements=VALUES))
 
 
-def assert_close(one: Moments, other: Moments) -> None:
+def seen(rows: Floats) -> CoMoments:
+    """Three features against two targets."""
+    return CoMoments.of(rows[:, :3], rows[:, 3:])
+
+
+def assert_close(one: CoMoments, other: CoMoments) -> None:
+    """Equal but for rounding."""
+    for name in FIELDS:
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-7, err_msg=name)
+
+
+@given(ROWS, ROWS, ROWS)
+def test_any_order_of_merging_gives_the_moments_of_all(a: Floats, b: Floats, c: Floats) -> None:
+    one, two, three = seen(a), seen(b), seen(c)
+    none = CoMoments.empty(3, 2)
+    assert_close(one.merge(two).merge(three), one.merge(two.merge(three)))
+    assert_close(one.merge(two), two.merge(one))
+    assert_close(one.merge(none), one)
+    assert_close(none.merge(one), one)
+    assert_close(one.merge(two).merge(three), seen(np.concatenate((a, b, c))))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 40])
+def test_the_correlation_is_scipys_over_the_complete_pairs(parts: int) -> None:
+    draw = np.random.default_rng(3)
+    x = draw.normal(size=(120, 4)) + 1e4
+    y = np.stack([x[:, 0] + draw.normal(size=120), draw.integers(0, 2, 120).astype(float)], axis=1)
+    x[draw.random(x.shape) < 0.2] = np.nan
+    y[draw.random(y.shape) < 0.2] = np.nan
+    merged = CoMoments.empty(4, 2)
+    for rows in np.array_split(np.arange(120), parts):
+        merged = merged.merge(CoMoments.of(x[rows], y[rows]))
+    found = merged.correlation()
+    for feature in range(4):
+        for target in range(2):
+            both = ~np.isnan(x[:, feature]) & ~np.isnan(y[:, target])
+            assert merged.n[feature, target] == both.sum()
+            expected = pearsonr(x[both, feature], y[both, target]).statistic
+            assert found[feature, target] == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.floats(-1e6, 1e6), st.lists(st.integers(1, 5), min_size=1, max_size=6))
+def test_what_does_not_vary_correlates_with_nothing(value: float, sizes: list[int]) -> None:
+    draw = np.random.default_rng(0)
+    merged = CoMoments.empty(1, 1)
+    for size in sizes:
+        merged = merged.merge(CoMoments.of(np.full((size, 1), value), draw.normal(size=(size, 1))))
+    assert np.isnan(merged.correlation()).all()
+
+
+def test_two_replies_say_nothing() -> None:
+    two = CoMoments.of(np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]]))
+    assert np.isnan(two.correlation()).all()
+
+
+NUMBERS = st.one_of(st.just(float("nan")), st.floats(-1e3, 1e3))
+COLUMNS = st.integers(0, 6).flatmap(lambda rows: arrays(np.float64, (rows, 3), elements=NUMBERS))
+
+
+def assert_same(one: Moments, other: Moments) -> None:
     """Equal but for rounding."""
     np.testing.assert_array_equal(one.n, other.n)
     np.testing.assert_allclose(one.mean, other.mean, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(one.m2, other.m2, rtol=1e-9, atol=1e-6)
 
 
-@given(ROWS, ROWS, ROWS)
-def test_any_order_of_merging_gives_the_moments_of_all(
+@given(COLUMNS, COLUMNS, COLUMNS)
+def test_moments_are_those_of_all_in_any_order(
     a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], c: npt.NDArray[np.float64]
 ) -> None:
     one, two, three = Moments.of(a), Moments.of(b), Moments.of(c)
-    assert_close(one.merge(two).merge(three), one.merge(two.merge(three)))
-    assert_close(one.merge(two), two.merge(one))
-    assert_close(one.merge(Moments.empty(3)), one)
-    assert_close(Moments.empty(3).merge(one), one)
+    assert_same(one.merge(two).merge(three), one.merge(two.merge(three)))
+    assert_same(one.merge(two), two.merge(one))
+    assert_same(one.merge(Moments.empty(3)), one)
+    assert_same(Moments.empty(3).merge(one), one)
     whole = np.concatenate((a, b, c))
     merged = one.merge(two).merge(three)
-    assert_close(merged, Moments.of(whole))
+    assert_same(merged, Moments.of(whole))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # numpy's on columns without a value
         np.testing.assert_allclose(merged.known_mean(), np.nanmean(whole, axis=0), rtol=1e-9, atol=1e-9)
