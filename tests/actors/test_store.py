@@ -15,6 +15,7 @@ from pyarrow import ArrowNotImplementedError
 from pyarrow.fs import LocalFileSystem
 from stored_record import Dying, at_once, pulled, store_in, write
 
+from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.owner import Owner
@@ -360,7 +361,8 @@ async def test_what_an_owner_before_uploads_late_does_not_count(tmp_path: Path) 
     assert await write(store, DEBATES) == ["c003"]
 
 
-async def test_a_flush_is_one_object_and_a_question_none(tmp_path: Path) -> None:
+async def test_a_flush_is_one_object_and_a_question_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "FLUSH_S", 60.0)
     store = Dying(tmp_path / "store", 10_000)
     mirror = Mirror(store)
     mirror.pull()
