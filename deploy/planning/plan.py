@@ -1,4 +1,9 @@
-"""`moot plan`: time, cost, calls in flight, processes and memory of a large run, and what holds it back."""
+"""`moot plan`: time, cost, machines of a large run from the record of a small one, and what holds it back.
+
+Whole debates are drawn again (a bootstrap over the pilot's cases), so that a debate that is long and one that is dear
+are one debate. An interval is for what this run will take: it is uncertain by the pilot's few cases, and by the draw of
+the planned ones.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +12,59 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from moot.actors.limits.concurrency import MOST
 from moot.actors.models.prices import price_table
 from moot.actors.spec import Placement
-from moot.deploy.planning.bounds import Chosen, alone_s, binding
 from moot.deploy.planning.costs import BUSY_SHARE, ENGINE, Needs, needs
-from moot.deploy.planning.pilot import Pilot
-from moot.deploy.planning.programme import Programme, programme_of
-from moot.deploy.planning.read import read_pilot
+from moot.deploy.planning.pilot import Bools, Floats, Pilot, read_pilot
 from moot.deploy.planning.remarks import beyond_pilot, of_failures, remarks
-from moot.deploy.planning.resampled import resampled
-from moot.deploy.planning.scenario import Constraint, Scenario
-from moot.deploy.planning.settings import PlanSettings
-from moot.deploy.planning.steady import forecast
-from moot.deploy.planning.totals import LEVEL, Estimate, Totals, totals
+from moot.deploy.planning.settings import Constraint, PlanSettings, Scenario
+from moot.deploy.planning.times import alone_s, binding, time_s
 from moot.deploy.running.validated import validated
 from moot.protocols.errors import ConfigError
 
+LEVEL = 0.9
+"""Coverage of every interval."""
+
 _MAX_OPEN = 200
-_CALLS, _CALLS_RELAXED = 80_000, 30_000
-_DRAWS = 25
-_RAMP = 1.1
-"""Without its growth from 32 on, the adapted number of calls under way would have to save a tenth to be what binds."""
+_DRAWS = 2_000
+_JEFFREYS = 0.5
+
+
+class Estimate(NamedTuple):
+    """A figure and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Totals(NamedTuple):
+    """What all cases use.
+
+    Attributes:
+        prompt_tokens, completion_tokens: of the calls whose server said; a lower bound if one did not.
+        unconfirmed_tokens: at most so many beyond, in attempts that may be billed without a word of what they used.
+        cost_usd: of the calls whose price and use are known; None when that is none.
+        calls_without_usage, calls_without_price: share of the calls.
+        failed: cases.
+        skipped: share of the cases.
+    """
+
+    calls: Estimate
+    requests: Estimate
+    prompt_tokens: Estimate
+    completion_tokens: Estimate
+    unconfirmed_tokens: float
+    cost_usd: Estimate | None
+    calls_without_usage: float
+    calls_without_price: float
+    failed: Estimate
+    skipped: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +72,29 @@ class RunPlan:
     """What a run of many cases would take, going by a pilot.
 
     Attributes:
-        pilot: the folder of the run that is gone by, or its URI.
-        settings: what was asked; scenario: the bounds that were planned with.
-        pilot_debates: how many the plan rests on.
+        pilot: the run that is gone by.
+        settings: what was asked; scenario: the bounds that were planned with; placement: likewise.
         time_s: from the first debate's opening to the last verdict; neither start nor end of the engine is in it.
         totals: calls, tokens, money, failures.
-        in_flight, open_debates: mean and 95th percentile, each with an interval.
-        needs: cores, moderators, memory; cores_at_hand: None when no nodes were named.
-        needs_low, needs_high: the ends of their intervals.
+        in_flight, open_debates: means over the run.
+        needs: cores, moderators, memory; needs_low, needs_high: the ends of their intervals.
+        cores_at_hand: None when no nodes were named.
         binding: what holds the run back.
         alone_s: how long it would take by each bound alone.
         relaxed_s: the time without the bound that binds; None where `latency` does.
         then_binding: what would hold it back then.
-        simulated: cases that were simulated; the others go at the same pace.
-        level: coverage of the intervals.
         remarks: what a reader must know: what was assumed, and what the pilot could not say.
         warnings: why the plan may promise too much.
     """
 
-    pilot: str
-    protocol: str
-    task: str
-    models: tuple[str, ...]
+    pilot: Pilot
     settings: PlanSettings
     scenario: Scenario
     placement: Placement
-    pilot_debates: int
     time_s: Estimate
     totals: Totals
-    in_flight: tuple[Estimate, Estimate]
-    open_debates: tuple[Estimate, Estimate]
+    in_flight: Estimate
+    open_debates: Estimate
     needs: Needs
     needs_low: Needs
     needs_high: Needs
@@ -77,8 +103,6 @@ class RunPlan:
     alone_s: Mapping[Constraint, float]
     relaxed_s: float | None
     then_binding: Constraint | None
-    simulated: int
-    level: float
     remarks: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -105,59 +129,114 @@ def plan(pilot: str | Path, *, prices: str | None = None, **settings: Any) -> Ru
 
 def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     """Plan from a pilot that has been read. Raises ConfigError where its record cannot say what a bound means."""
-    programme, random = programme_of(pilot), np.random.default_rng(settings.seed)
+    cases, random = settings.cases, np.random.default_rng(settings.seed)
     placement = settings.placement or _placement(pilot)
     scenario = _scenario(pilot, settings, placement)
-    everyone = np.arange(len(pilot.debates))
-    alone = alone_s(programme, everyone, scenario, settings.cases)
-    seen = forecast(programme, everyone, scenario, settings.cases, _CALLS, random, draws=_DRAWS)
+    draws = _Draws(pilot, cases, random)
+    mean = draws.weights[:1]
+    alone = {name: float(seconds[0]) for name, seconds in alone_s(pilot, mean, scenario, cases).items()}
     bound = binding(alone)
-    if scenario.adapts and scenario.concurrency is None and seen.time_s > _RAMP * alone[bound]:
-        unbounded = scenario.without("concurrency", settings.cases)
-        at_once = forecast(programme, everyone, unbounded, settings.cases, _CALLS_RELAXED, random, draws=_DRAWS)
-        bound = "concurrency" if seen.time_s > _RAMP * at_once.time_s else bound
-    relaxed_s, then = _relaxed(programme, everyone, scenario, settings.cases, bound, random)
-    used = totals(pilot, settings.cases, random)
-    others = resampled(programme, scenario, settings.cases, random)
-    per_s = others.around(used.calls.value / seen.time_s if seen.time_s > 0.0 else 0.0, others.calls_per_s)
-    needed, needed_low, needed_high = (_needs(each, pilot, settings, scenario, placement) for each in per_s)
-    in_flight = _at_most(
-        math.inf if scenario.concurrency is None else scenario.concurrency * len(pilot.models),
-        others.around_pair(seen.in_flight, others.in_flight),
+    relaxed = scenario.without(bound)
+    seconds = time_s(pilot, draws.weights, scenario, cases)
+    time = draws.estimate(seconds)
+    used = _totals(pilot, draws, cases)
+    most_calls = math.inf if settings.concurrency is None else settings.concurrency * len(pilot.models)
+    peak = float(min(scenario.max_open, cases))
+    under_way = draws.at_once(pilot.busy_s.sum(axis=1), seconds, most_calls)
+    is_full = bound not in ("latency", "max_open")  # debates wait for what they share, so that every place is taken
+    in_flight = draws.estimate(under_way)
+    open_debates = draws.estimate(
+        np.full_like(seconds, peak) if is_full else draws.at_once(pilot.alone_s, seconds, peak)
     )
+    calls = used.calls
+    per_s = [calls.value / time.value, calls.low / time.high, calls.high / time.low] if time.low > 0.0 else [0.0] * 3
+    needed, low, high = (_needs(each, pilot, settings, scenario, placement) for each in per_s)
     return RunPlan(
-        pilot=pilot.name,
-        protocol=pilot.protocol,
-        task=pilot.task,
-        models=pilot.models,
+        pilot=pilot,
         settings=settings,
         scenario=scenario,
         placement=placement,
-        pilot_debates=len(pilot.debates),
-        # By the cases that it draws a simulation may end before what each bound takes on average.
-        time_s=others.around(max(seen.time_s, *alone.values()), others.time_s),
+        time_s=time,
         totals=used,
         in_flight=in_flight,
-        open_debates=_at_most(scenario.max_open, others.around_pair(seen.open_debates, others.open_debates)),
+        open_debates=open_debates,
         needs=needed,
-        needs_low=needed_low,
-        needs_high=needed_high,
+        needs_low=low,
+        needs_high=high,
         cores_at_hand=_cores_at_hand(settings),
         binding=bound,
         alone_s=alone,
-        relaxed_s=relaxed_s,
-        then_binding=then,
-        simulated=seen.simulated,
-        level=LEVEL,
-        remarks=tuple(remarks(pilot, settings, placement, used)),
-        warnings=(*of_failures(pilot), *beyond_pilot(pilot, in_flight[1].value)),
+        relaxed_s=None if bound == "latency" else float(time_s(pilot, mean, relaxed, cases)[0]),
+        then_binding=None if bound == "latency" else binding({name: alone[name] for name in alone if name != bound}),
+        remarks=tuple(
+            remarks(
+                pilot,
+                settings,
+                placement,
+                untold=used.calls_without_usage,
+                unpriced=used.calls_without_price,
+                has_cost=used.cost_usd is not None,
+            )
+        ),
+        warnings=(*of_failures(pilot), *beyond_pilot(pilot, in_flight.value)),
     )
 
 
-def _at_most(bound: float, pair: tuple[Estimate, Estimate]) -> tuple[Estimate, Estimate]:
-    """The same within a bound: an interval that is as wide as that of the draws could go beyond."""
-    mean, most = (Estimate(*(min(bound, end) for end in each)) for each in pair)
-    return mean, most
+def _totals(pilot: Pilot, draws: _Draws, cases: int) -> Totals:
+    calls = max(1.0, float(pilot.calls.sum()))
+    is_priced = (pilot.untold + pilot.unpriced < pilot.calls).any() or not pilot.calls.any()
+    return Totals(
+        calls=draws.total(pilot.calls),
+        requests=draws.total(pilot.requests.sum(axis=1)),
+        prompt_tokens=draws.total(pilot.prompt_tokens),
+        completion_tokens=draws.total(pilot.completion_tokens),
+        unconfirmed_tokens=float(pilot.unconfirmed_tokens.mean()) * cases,
+        cost_usd=draws.total(pilot.cost_usd) if is_priced else None,
+        calls_without_usage=float(pilot.untold.sum()) / calls,
+        calls_without_price=float(pilot.unpriced.sum()) / calls,
+        failed=draws.count(pilot.failed),
+        skipped=Estimate(*(each / cases for each in draws.count(pilot.skipped))),
+    )
+
+
+class _Draws:
+    """Draws of a pilot's debates with replacement, and of the run's own cases from each."""
+
+    def __init__(self, pilot: Pilot, cases: int, random: np.random.Generator) -> None:
+        count = pilot.debates
+        mean = np.full((1, count), 1.0 / count)
+        self.weights: Floats = np.vstack([mean, random.multinomial(count, mean[0], size=_DRAWS) / count])
+        self._cases, self._count, self._random = cases, count, random
+
+    def at_once(self, seconds_each: Floats, seconds: Floats, most: float) -> Floats:
+        """How many of what takes a debate so long go on at once on average (Little's law), by draw."""
+        amount = (self.weights @ seconds_each) * self._cases
+        return np.minimum(most, np.divide(amount, seconds, out=np.zeros_like(seconds), where=seconds > 0.0))
+
+    def estimate(self, by_draw: Floats) -> Estimate:
+        """What hangs on means over the debates; its interval is as wide as pilots and cases together make it."""
+        value, drawn = float(by_draw[0]), by_draw[1:]
+        middle = float(np.median(drawn))
+        wider = math.sqrt(1.0 + self._count / self._cases)  # variances of means go by the inverse of how many there are
+        return _interval(value, value * np.power(drawn / middle, wider) if middle > 0.0 else np.full_like(drawn, value))
+
+    def total(self, by_debate: Floats) -> Estimate:
+        """The sum over the run's cases."""
+        means = self.weights[1:] @ by_debate
+        spread = np.sqrt(np.maximum(0.0, self.weights[1:] @ by_debate**2 - means**2))
+        noise = spread * math.sqrt(self._cases) * self._random.standard_normal(_DRAWS)
+        return _interval(float(by_debate.mean()) * self._cases, np.maximum(0.0, means * self._cases + noise))
+
+    def count(self, is_one: Bools) -> Estimate:
+        """How many cases are of a kind: drawn from what the pilot's count leaves possible, which is never nothing."""
+        found = int(is_one.sum())
+        shares = self._random.beta(found + _JEFFREYS, self._count - found + _JEFFREYS, size=_DRAWS)
+        return _interval(found / self._count * self._cases, self._random.binomial(self._cases, shares).astype(float))
+
+
+def _interval(value: float, drawn: Floats) -> Estimate:
+    low, high = np.quantile(drawn, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
+    return Estimate(value, min(value, float(low)), max(value, float(high)))
 
 
 def _placement(pilot: Pilot) -> Placement:
@@ -168,15 +247,13 @@ def _needs(per_s: float, pilot: Pilot, settings: PlanSettings, scenario: Scenari
     if scenario.cores is not None:
         per_s = min(per_s, scenario.cores / scenario.cpu_s)  # a draw may have a few calls more than are on average
     peak = float(min(scenario.max_open, settings.cases))
-    cpu_ms, nodes = 1000.0 * scenario.cpu_s, settings.nodes or 1
-    return needs(per_s, cpu_ms, peak, placement, pilot.log_probabilities, nodes)
+    return needs(per_s, 1000.0 * scenario.cpu_s, peak, placement, pilot.log_probabilities, settings.nodes or 1)
 
 
 def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Scenario:
     if settings.cores_per_node is not None and settings.nodes is None:
         raise ConfigError("--cores-per-node goes with --nodes only")
-    told = any(step.prompt is not None and step.completion is not None for d in pilot.debates for step in d.steps)
-    if settings.limit_tpm is not None and not told:
+    if settings.limit_tpm is not None and not (pilot.untold < pilot.calls).any():
         raise ConfigError(
             f"--limit-tpm: no server in {pilot.name} said what its calls used, so tokens cannot be planned"
         )
@@ -185,7 +262,7 @@ def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Sce
     return Scenario(
         rpm=settings.limit_rpm,
         tpm=settings.limit_tpm,
-        concurrency=settings.concurrency,
+        concurrency=settings.concurrency or MOST,
         max_open=settings.max_open or pilot.max_open or _MAX_OPEN,
         cores=None if cores is None else BUSY_SHARE * cores,
         cpu_s=cpu_ms / 1000.0,
@@ -195,19 +272,3 @@ def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Sce
 def _cores_at_hand(settings: PlanSettings) -> int | None:
     """Of all nodes; None where none were named."""
     return None if settings.nodes is None else settings.nodes * (settings.cores_per_node or os.cpu_count() or 1)
-
-
-def _relaxed(
-    programme: Programme,
-    chosen: Chosen,
-    scenario: Scenario,
-    cases: int,
-    bound: Constraint,
-    random: np.random.Generator,
-) -> tuple[float | None, Constraint | None]:
-    """The time without the bound that binds, and what binds then."""
-    if bound == "latency":
-        return None, None
-    without = scenario.without(bound, cases)
-    seen = forecast(programme, chosen, without, cases, _CALLS_RELAXED, random, draws=_DRAWS)
-    return seen.time_s, binding(alone_s(programme, chosen, without, cases))

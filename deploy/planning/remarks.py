@@ -9,29 +9,31 @@ from moot.actors.spec import Placement
 from moot.deploy.planning.costs import MEASURED_ON
 from moot.deploy.planning.pilot import FEW, Pilot
 from moot.deploy.planning.settings import PlanSettings
-from moot.deploy.planning.totals import Totals
 
 MANY_FAILED = 0.2
 """Share of failed debates from which on something is wrong with the pilot rather than with a case here and there."""
 
 
-def remarks(pilot: Pilot, settings: PlanSettings, placement: Placement, used: Totals) -> Iterator[str]:
+def remarks(
+    pilot: Pilot, settings: PlanSettings, placement: Placement, *, untold: float, unpriced: float, has_cost: bool
+) -> Iterator[str]:
     """The remarks, most important first.
 
     Args:
         pilot: the pilot.
         settings: of the plan.
         placement: that was planned with.
-        used: totals of the plan.
+        untold, unpriced: share of the calls whose use, and whose price, is not known.
+        has_cost: whether a cost is known.
     """
     yield from _of_models(pilot, settings)
-    if len(pilot.debates) < FEW:
+    if pilot.debates < FEW:
         yield (
-            f"only {debates(len(pilot.debates))} in the pilot: the intervals are too narrow for what it has not seen; "
+            f"only {debates(pilot.debates)} in the pilot: the intervals are too narrow for what it has not seen; "
             f"take {FEW} or more"
         )
     yield from _left_out(pilot)
-    yield from _unknown(used)
+    yield from _unknown(pilot, settings.cases, untold, unpriced, has_cost)
     yield from _assumed(pilot, settings, placement)
 
 
@@ -40,13 +42,13 @@ def beyond_pilot(pilot: Pilot, under_way: float) -> Iterator[str]:
 
     Args:
         pilot: the pilot; one whose models answer in the run's own processes shows no server at all.
-        under_way: in the plan, 95 % of the time at most.
+        under_way: in the plan, on average.
     """
     shown = pilot.under_way
     if not pilot.in_process and shown and round(under_way) > shown:
         yield (
-            f"this plan has up to {under_way:,.0f} calls under way, and the pilot showed {shown:,} to be served at "
-            "most: a server that is full answers later, so that the run may take many times as long; plan with "
+            f"this plan has {under_way:,.0f} calls under way on average, and the pilot showed {shown:,} to be served "
+            "at most: a server that is full answers later, so that the run may take many times as long; plan with "
             f"--concurrency {max(1, shown // max(1, len(pilot.models)))}, or from a pilot with as many under way"
         )
 
@@ -62,7 +64,7 @@ def debates(n: int) -> str:
 
 def of_failures(pilot: Pilot) -> Iterator[str]:
     """The warning of a pilot of which many debates failed."""
-    failed, held = sum(debate.failed for debate in pilot.debates), len(pilot.debates)
+    failed, held = int(pilot.failed.sum()), pilot.debates
     if failed >= MANY_FAILED * held:
         yield (
             f"{failed:,} of the pilot's {held:,} debates failed, and as large a part is planned to; `moot show` says "
@@ -81,8 +83,8 @@ def _of_models(pilot: Pilot, settings: PlanSettings) -> Iterator[str]:
 
 
 def _left_out(pilot: Pilot) -> Iterator[str]:
-    if pilot.sampled_from > len(pilot.debates):
-        yield f"{len(pilot.debates):,} of the pilot's {pilot.sampled_from:,} debates were drawn and gone by"
+    if pilot.sampled_from > pilot.debates:
+        yield f"{pilot.debates:,} of the pilot's {pilot.sampled_from:,} debates were drawn and gone by"
     if pilot.with_reused:
         yield f"left out: {pilot.with_reused:,} debates with replies of another run; all calls are planned as paid"
     if pilot.unfinished:
@@ -97,16 +99,15 @@ def _left_out(pilot: Pilot) -> Iterator[str]:
         yield "the record does not say how long calls waited for leave: that counts as latency; a newer pilot says it"
 
 
-def _unknown(used: Totals) -> Iterator[str]:
-    if used.calls_without_usage:
-        yield f"tokens are a lower bound: of {used.calls_without_usage:.1%} of the calls nobody said what they used"
-    if used.cost_usd is None:
+def _unknown(pilot: Pilot, cases: int, untold: float, unpriced: float, has_cost: bool) -> Iterator[str]:
+    if untold:
+        yield f"tokens are a lower bound: of {untold:.1%} of the calls nobody said what they used"
+    if not has_cost:
         yield "the cost is unknown: no price, or no tokens, are known; --prices FILE gives prices"
-    elif used.calls_without_price or used.calls_without_usage:
-        share = max(used.calls_without_price, used.calls_without_usage)
+    elif share := max(untold, unpriced):
         yield f"the cost is a lower bound: price or tokens of {share:.1%} of the calls or more are unknown"
-    if used.unconfirmed_tokens:
-        yield f"up to {used.unconfirmed_tokens:,.0f} tokens more may be billed for attempts that came to nothing"
+    if unconfirmed := float(pilot.unconfirmed_tokens.mean()) * cases:
+        yield f"up to {unconfirmed:,.0f} tokens more may be billed for attempts that came to nothing"
 
 
 def _assumed(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Iterator[str]:

@@ -1,14 +1,27 @@
-"""What can be said of a planned run."""
+"""What can be said of a planned run, and what it may use."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.actors.spec import Placement
 
 _Count = Annotated[int, Field(ge=1)]
+
+Constraint = Literal["rpm", "tpm", "concurrency", "max_open", "cpu", "latency"]
+"""What can hold a run back; `latency` is what is left when nothing else does."""
+
+WORDS: dict[Constraint, str] = {
+    "rpm": "requests per minute",
+    "tpm": "tokens per minute",
+    "concurrency": "calls under way",
+    "max_open": "debates open at once",
+    "cpu": "processors",
+    "latency": "latency alone",
+}
 
 
 class PlanSettings(BaseModel):
@@ -38,3 +51,33 @@ class PlanSettings(BaseModel):
     placement: Placement | None = None
     cpu_ms_per_call: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     seed: Annotated[int, Field(ge=0)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """The bounds of a run; None is no bound.
+
+    Attributes:
+        rpm, tpm, concurrency: requests and tokens per minute, and calls under way, of each model.
+        max_open: most debates open at once.
+        cores: processors that the run's processes may keep busy.
+        cpu_s: processor seconds of a call.
+    """
+
+    rpm: float | None = None
+    tpm: float | None = None
+    concurrency: float | None = None
+    max_open: float = 200
+    cores: float | None = None
+    cpu_s: float = 0.0
+
+    def without(self, constraint: Constraint) -> Scenario:
+        """The same without one of its bounds; `latency` is none."""
+        changes: dict[Constraint, Scenario] = {
+            "rpm": replace(self, rpm=None),
+            "tpm": replace(self, tpm=None),
+            "concurrency": replace(self, concurrency=None),
+            "max_open": replace(self, max_open=float("inf")),
+            "cpu": replace(self, cores=None),
+        }
+        return changes.get(constraint, self)

@@ -8,10 +8,9 @@ from typing import Any
 from pydantic import BaseModel
 from rich.console import Console
 
-from moot.deploy.planning.plan import RunPlan
+from moot.deploy.planning.plan import LEVEL, Estimate, RunPlan, Totals
 from moot.deploy.planning.remarks import debates
-from moot.deploy.planning.scenario import WORDS, Constraint
-from moot.deploy.planning.totals import Estimate
+from moot.deploy.planning.settings import WORDS
 from moot.deploy.reading.report.blocks import Block, Items, Note, Pairs
 from moot.deploy.reading.report.render import show_report
 from moot.protocols.errors import ConfigError
@@ -30,7 +29,6 @@ class Shown(BaseModel):
     open_debates: dict[str, Any]
     needs: dict[str, Any]
     binding: dict[str, Any]
-    simulated_cases: int
     level: float
     seed: int
     remarks: tuple[str, ...]
@@ -38,7 +36,7 @@ class Shown(BaseModel):
 
 
 def check_form(form: str) -> None:
-    """Refuse a form that a plan does not have, before anything is simulated. Raises ConfigError."""
+    """Refuse a form that a plan does not have, before anything is read. Raises ConfigError."""
     if form not in ("text", "json"):
         raise ConfigError(f"--format: expected text or json, not {form!r}")
 
@@ -63,12 +61,9 @@ def _blocks(found: RunPlan) -> list[Block]:
 
 
 def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
-    used = found.totals
-    yield (
-        "pilot",
-        f"{found.pilot}: {found.protocol} on {found.task}, {debates(found.pilot_debates)}",
-    )
-    yield "models", ", ".join(found.models) or "none was asked"
+    pilot, used = found.pilot, found.totals
+    yield "pilot", f"{pilot.name}: {pilot.protocol} on {pilot.task}, {debates(pilot.debates)}"
+    yield "models", ", ".join(pilot.models) or "none was asked"
     cases = found.settings.cases
     yield "planned", f"{cases:,} {'case' if cases == 1 else 'cases'}; {_bounds(found)}"
     yield "time", _with_interval(found.time_s, duration)
@@ -83,16 +78,13 @@ def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
     untold = "at least " if used.calls_without_usage else ""
     yield "prompt tokens", untold + _with_interval(used.prompt_tokens, whole)
     yield "completion tokens", untold + _with_interval(used.completion_tokens, whole)
-    yield "cost", _cost(found)
+    yield "cost", _cost(used)
     yield "cases that fail", _with_interval(used.failed, whole)
     yield "cases skipped", _with_interval(used.skipped, lambda share: f"{share:.1%}")
-    yield "calls in flight", _standing(found.in_flight)
-    yield "debates open", _standing(found.open_debates)
+    yield "calls in flight", f"{_with_interval(found.in_flight, several)} on average"
+    yield "debates open", f"{_with_interval(found.open_debates, several)} on average"
     yield "needs", _needs(found)
-    yield (
-        "simulated",
-        (f"{found.simulated:,} cases, seed {found.settings.seed}; {found.level:.0%} intervals over such pilots"),
-    )
+    yield "intervals", f"{LEVEL:.0%}, over such pilots; seed {found.settings.seed}"
 
 
 def _bounds(found: RunPlan) -> str:
@@ -103,7 +95,9 @@ def _bounds(found: RunPlan) -> str:
     if scenario.tpm is not None:
         told.append(f"{scenario.tpm:,} tokens/min")
     told.append(
-        "calls under way adapt" if scenario.concurrency is None else f"{scenario.concurrency:,} calls under way"
+        "calls under way adapt"
+        if found.settings.concurrency is None
+        else f"{found.settings.concurrency:,} calls under way"
     )
     at_hand = found.cores_at_hand
     told.append(
@@ -122,17 +116,15 @@ def _binding(found: RunPlan) -> str:
     return f"{WORDS[found.binding]}; without that bound {duration(found.relaxed_s)}, then {WORDS[found.then_binding]}"
 
 
-def _cost(found: RunPlan) -> str:
-    cost = found.totals.cost_usd
+def _cost(used: Totals) -> str:
+    cost = used.cost_usd
     if cost is None:
         return "unknown"
-    known = not (found.totals.calls_without_price or found.totals.calls_without_usage)
-    return ("" if known else "at least ") + _with_interval(cost, dollars)
+    return ("" if _is_all_known(used) else "at least ") + _with_interval(cost, dollars)
 
 
-def _standing(found: tuple[Estimate, Estimate]) -> str:
-    mean, most = (_with_interval(each, several) for each in found)
-    return f"{mean} on average, 95 % of the time at most {most}"
+def _is_all_known(used: Totals) -> bool:
+    return not (used.calls_without_price or used.calls_without_usage)
 
 
 def _needs(found: RunPlan) -> str:
@@ -190,26 +182,22 @@ def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else {"value": estimate.value, "interval": [estimate.low, estimate.high]}
 
 
-def _standing_json(found: tuple[Estimate, Estimate]) -> dict[str, Any]:
-    return {"mean": _estimate(found[0]), "p95": _estimate(found[1])}
-
-
 def _json(found: RunPlan) -> Shown:
-    used, scenario = found.totals, found.scenario
-    alone: dict[Constraint, float] = dict(found.alone_s)
+    pilot, scenario, settings, used = found.pilot, found.scenario, found.settings, found.totals
+    totals = ("calls", "requests", "prompt_tokens", "completion_tokens", "cost_usd")
     return Shown(
         pilot={
-            "path": found.pilot,
-            "protocol": found.protocol,
-            "task": found.task,
-            "models": found.models,
-            "debates": found.pilot_debates,
+            "path": pilot.name,
+            "protocol": pilot.protocol,
+            "task": pilot.task,
+            "models": pilot.models,
+            "debates": pilot.debates,
         },
         bounds={
-            "cases": found.settings.cases,
+            "cases": settings.cases,
             "requests_per_min": scenario.rpm,
             "tokens_per_min": scenario.tpm,
-            "concurrency": scenario.concurrency,
+            "concurrency": settings.concurrency,
             "max_open": scenario.max_open,
             "cores": found.cores_at_hand,
             "placement": found.placement,
@@ -217,33 +205,28 @@ def _json(found: RunPlan) -> Shown:
         },
         time_s=_estimate(found.time_s) or {},
         totals={
-            "calls": _estimate(used.calls),
-            "requests": _estimate(used.requests),
-            "prompt_tokens": _estimate(used.prompt_tokens),
-            "completion_tokens": _estimate(used.completion_tokens),
+            **{name: _estimate(getattr(used, name)) for name in totals},
             "tokens_are_lower_bound": bool(used.calls_without_usage),
             "unconfirmed_tokens_max": used.unconfirmed_tokens,
-            "cost_usd": _estimate(used.cost_usd),
             "cost_is_lower_bound": used.cost_usd is not None
             and bool(used.calls_without_price or used.calls_without_usage),
             "failed_cases": _estimate(used.failed),
             "skipped_share": _estimate(used.skipped),
         },
-        in_flight=_standing_json(found.in_flight),
-        open_debates=_standing_json(found.open_debates),
+        in_flight={"mean": _estimate(found.in_flight)},
+        open_debates={"mean": _estimate(found.open_debates)},
         needs={
             name: {"value": value, "interval": [getattr(found.needs_low, name), getattr(found.needs_high, name)]}
             for name, value in found.needs._asdict().items()
         },
         binding={
             "constraint": found.binding,
-            "alone_s": alone,
+            "alone_s": dict(found.alone_s),
             "relaxed_time_s": found.relaxed_s,
             "then": found.then_binding,
         },
-        simulated_cases=found.simulated,
-        level=found.level,
-        seed=found.settings.seed,
+        level=LEVEL,
+        seed=settings.seed,
         remarks=found.remarks,
         warnings=found.warnings,
     )

@@ -13,20 +13,16 @@ from openai_server import simulated_server
 
 from moot.actors.record.schema import ASKED
 from moot.actors.record.tables import read_table
-from moot.deploy.planning.pilot import Pilot
+from moot.deploy.planning.pilot import read_pilot
 from moot.deploy.planning.plan import RunPlan, plan_of
-from moot.deploy.planning.programme import programme_of
-from moot.deploy.planning.read import read_pilot
-from moot.deploy.planning.scenario import Scenario
 from moot.deploy.planning.settings import PlanSettings
-from moot.deploy.planning.simulate import simulate
 from moot.deploy.running.run import run
 
 LATENCY = {"latency_ms": 300.0, "jitter_ms": 200.0}
 
 REGIMES: Mapping[str, dict[str, Any]] = {
     "max_open": {"max_open": 16, "concurrency": 1000},
-    "rpm": {"limit_rpm": 3600, "max_open": 400, "concurrency": 1000},
+    "rpm": {"limit_rpm": 2400, "max_open": 400, "concurrency": 1000},
     "concurrency": {"concurrency": 32, "max_open": 400},
     "tpm": {"limit_tpm": 1_350_000, "max_open": 400, "concurrency": 1000},
 }
@@ -97,50 +93,14 @@ def read_held(out: Path) -> Held:
     )
 
 
-def simulated_again(out: Path, bounds: Mapping[str, int]) -> float:
-    """Seconds that the simulation gives a run, going by its own record, in the order in which its cases were opened."""
-    pilot = read_pilot(out)
-    opened: dict[str, float] = {}
-    for row in read_table(out, "events", ["kind", "at"]).to_pylist():
-        if row["kind"] == ASKED:
-            opened[row["case_id"]] = min(row["at"], opened.get(row["case_id"], row["at"]))
-    order = sorted(range(len(pilot.debates)), key=lambda number: opened[pilot.debates[number].case_id])
-    scenario = Scenario(
-        rpm=bounds.get("limit_rpm"),
-        tpm=bounds.get("limit_tpm"),
-        concurrency=bounds.get("concurrency"),
-        max_open=bounds["max_open"],
-    )
-    return simulate(programme_of(pilot), order, scenario).time_s
-
-
 def plan_as_slow(pilot: Path, run_like: Path, **wanted: Any) -> RunPlan:
-    """A plan from a pilot whose calls and gaps are stretched to take as long, on average, as those of another run.
+    """A plan from a pilot whose calls and debates are stretched to take as long, on average, as those of another run.
 
     A plan takes servers, and the machine itself, to be as quick as in the pilot; this one knows how quick they were.
     """
-    return plan_of(_stretched(read_pilot(pilot), read_pilot(run_like)), PlanSettings.model_validate(wanted))
-
-
-def _stretched(pilot: Pilot, other: Pilot) -> Pilot:
-    busy, gap = (_mean_of_steps(other, name) / _mean_of_steps(pilot, name) for name in ("busy_s", "gap_s"))
-    closing = sum(each.closing_s for each in other.debates) / len(other.debates)
-    return replace(
-        pilot,
-        debates=tuple(
-            replace(
-                debate,
-                steps=tuple(replace(step, busy_s=busy * step.busy_s, gap_s=gap * step.gap_s) for step in debate.steps),
-                closing_s=closing,
-            )
-            for debate in pilot.debates
-        ),
-    )
-
-
-def _mean_of_steps(pilot: Pilot, name: str) -> float:
-    steps = [float(getattr(step, name)) for debate in pilot.debates for step in debate.steps]
-    return max(1e-9, sum(steps) / len(steps))
+    one, other = read_pilot(pilot), read_pilot(run_like)
+    slow = other.busy_s.mean() / one.busy_s.mean()
+    return plan_of(replace(one, busy_s=slow * one.busy_s, alone_s=slow * one.alone_s), PlanSettings(**wanted))
 
 
 def scaled(bounds: Mapping[str, int], by: int) -> dict[str, Any]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-from made_pilots import short_plans
 from openai_server import simulated_server
 from plan_regimes import rows_file
 from typer.testing import CliRunner
@@ -19,17 +17,10 @@ import moot
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import app, main
-from moot.deploy.planning.pilot import Pilot
+from moot.deploy.planning.pilot import read_pilot
 from moot.deploy.planning.plan import plan
-from moot.deploy.planning.read import read_pilot
 from moot.deploy.running.run import run
 from moot.protocols.errors import ConfigError, RecordError, UserError
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _short() -> Iterator[None]:
-    with short_plans():
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +39,10 @@ def rows(folder: Path, table: str, *names: str) -> list[dict[str, object]]:
 def test_every_call_of_the_record_is_planned_once(record: Path) -> None:
     pilot = read_pilot(record)
     turns = rows(record, "turns", "prompt_tokens", "completion_tokens")
-    steps = [step for debate in pilot.debates for step in debate.steps]
-    assert len(steps) == len(turns)
-    assert sum(step.prompt or 0 for step in steps) == sum(int(str(row["prompt_tokens"])) for row in turns)
+    assert pilot.calls.sum() == len(turns)
+    assert pilot.prompt_tokens.sum() == sum(int(str(row["prompt_tokens"])) for row in turns)
     how = [row["how"] for row in rows(record, "verdicts", "how")]
-    assert sum(debate.skipped for debate in pilot.debates) == how.count("skipped") > 0
+    assert pilot.skipped.sum() == how.count("skipped") > 0
     assert pilot.simulated
     assert pilot.in_process
     assert pilot.waits_unknown == pilot.interrupted == pilot.unfinished == 0
@@ -66,12 +56,11 @@ def test_waits_for_leave_are_no_latency(tmp_path: Path) -> None:
     pilot = read_pilot(tmp_path / "run")
     turns = rows(tmp_path / "run", "turns", "latency_s", "waited_s")
     assert max(float(str(row["waited_s"])) for row in turns) > 0.15
-    busy = [step.busy_s for debate in pilot.debates for step in debate.steps]
-    assert sum(busy) == pytest.approx(
+    assert pilot.busy_s.sum() == pytest.approx(
         sum(float(str(row["latency_s"])) - float(str(row["waited_s"])) for row in turns), rel=1e-6
     )
-    assert min(busy) >= 0.027
-    assert sorted(busy)[len(busy) // 2] < 0.15
+    walls = [float(str(row["wall_s"])) for row in rows(tmp_path / "run", "verdicts", "wall_s")]
+    assert 0.03 <= pilot.alone_s.min() <= pilot.alone_s.max() < max(walls)
 
 
 def test_unreadable_replies_and_retries_are_calls_one_after_another(
@@ -84,12 +73,10 @@ def test_unreadable_replies_and_retries_are_calls_one_after_another(
         run(task=f"boolq:{task}", engine="inline", out=tmp_path / "run", model=model)
     turns = rows(tmp_path / "run", "turns", "outcome", "http_attempts")
     pilot = read_pilot(tmp_path / "run")
-    steps = [step for debate in pilot.debates for step in debate.steps]
     assert any(row["outcome"] == "invalid" for row in turns)
-    assert len(steps) == len(turns)
-    assert sum(step.requests for step in steps) == sum(int(str(row["http_attempts"] or 1)) for row in turns)
-    assert max(step.requests for step in steps) > 1
-    assert all(step.busy_s >= 0.025 for step in steps)
+    assert pilot.calls.sum() == len(turns)
+    assert pilot.requests.sum() == sum(int(str(row["http_attempts"] or 1)) for row in turns) > len(turns)
+    assert (pilot.busy_s[:, 0] >= 0.025 * pilot.calls).all()
     found = plan(tmp_path / "run", cases=800)
     assert found.totals.requests.value > found.totals.calls.value
 
@@ -102,7 +89,7 @@ def test_debates_with_replies_of_another_run_are_left_out(record: Path, tmp_path
     part = tmp_path / "part"
     run(task="sample", limit=40, engine="inline", out=part, model="simulated?latency_ms=5", reuse=record)
     found = plan(part, cases=100)
-    assert found.pilot_debates == 16
+    assert found.pilot.debates == 16
     assert any("24 debates with replies of another run" in remark for remark in found.remarks)
 
 
@@ -136,16 +123,11 @@ def test_prices_of_a_file_go_over_the_pilots(record: Path, tmp_path: Path) -> No
 
 
 def test_a_record_with_a_large_number_of_debates_is_sampled(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.planning.read.MOST_DEBATES", 10)
+    monkeypatch.setattr("moot.deploy.planning.pilot.MOST_DEBATES", 10)
     one, again, other = read_pilot(record, seed=1), read_pilot(record, seed=1), read_pilot(record, seed=2)
-    assert len(one.debates) == 10
-    assert one == again
-    assert _cases(one) != _cases(other)
-    assert one.sampled_from == 24
-
-
-def _cases(pilot: Pilot) -> list[str]:
-    return [debate.case_id for debate in pilot.debates]
+    assert (one.debates, one.sampled_from) == (10, 24)
+    assert (one.prompt_tokens == again.prompt_tokens).all()
+    assert (one.prompt_tokens != other.prompt_tokens).any()
 
 
 WRONG = {
@@ -183,7 +165,7 @@ def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
 
 def test_a_record_is_named_by_its_uri_too(record: Path) -> None:
     uri = record.as_uri()
-    assert plan(uri, cases=50) == plan(record, cases=50)
+    assert plan(uri, cases=50).time_s == plan(record, cases=50).time_s
     text = CliRunner().invoke(app, ["plan", "--from", uri, "--cases", "50"])
     assert str(record) in "".join(text.output.split("\n"))
     with pytest.raises(RecordError, match="no run there"):
