@@ -67,34 +67,6 @@ def test_a_run_has_the_figures_of_what_its_protocol_said(held: Path) -> None:
     assert None not in (law.seconds, myths.seconds)
 
 
-def test_every_form_has_the_tables(held: Path, printed: Callable[..., str]) -> None:
-    summary = summarise(held)
-    text, page = printed(show, held), report_markdown(summary_blocks(summary))
-    for words in ("judges' bare verdict", "always supported", "always hallucinated", "p_hallucinated, classifier"):
-        assert words in text
-        assert words in page.replace("\\", "")
-    assert "left out: " in text
-    assert "what a claim takes by category" in text
-    assert "Each F1 has its own class as the positive one" in " ".join(text.split())
-    assert "accuracy of answered" in text
-    assert "groups" in text
-    whole = summary.detection.whole if summary.detection else None
-    assert whole is not None
-    assert f"{100 * (whole.detectors[0].macro_f1.value or 0.0):.1f} [" in text
-    found = json.loads(summary.model_dump_json())["detection"]
-    assert found["whole"]["detectors"][0]["supported"]["f1"]["value"] == whole.detectors[0].supported.f1.value
-    assert found["whole"]["detectors"][2]["by"] == "always supported"
-
-
-def test_a_run_over_one_class_is_shown_by_its_recall(tmp_path: Path, printed: Callable[..., str]) -> None:
-    cases = [case for case in claim_cases(20) if case["gold"] == SUPPORTED]
-    run(task=cases, protocol=CheckedClaims(), engine="inline", out=tmp_path / "run")
-    text = " ".join(printed(show, tmp_path / "run").split())
-    assert "all supported: precision is 1 by construction" in text
-    assert "F1 /macro" not in text
-    assert "recall" in text
-
-
 def planted_claim(session: Any, case_id: str, gold: str | None, answer: str | None, **verdict: Any) -> None:
     session.case(case_id, gold, labels=CLAIM_LABELS, reference=Reference(group=case_id[:2]))
     session.verdict(case_id, answer, **verdict)

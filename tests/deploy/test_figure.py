@@ -120,17 +120,6 @@ def test_an_existing_file_is_replaced_as_a_whole_or_kept(
         printed(show, debated, "c1", plot=busy)
 
 
-@drawing
-def test_pyplot_and_its_global_state_are_left_alone(debated: Path, plotted: Callable[..., bytes]) -> None:
-    import matplotlib
-    from matplotlib import pyplot
-
-    before = dict(matplotlib.rcParams)
-    plotted(debated)
-    assert dict(matplotlib.rcParams) == before
-    assert pyplot.get_fignums() == []
-
-
 def test_files_that_cannot_be_figures_are_refused(debated: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
     for name, said in (
         ("figure.pdf", r"\.svg or \.png"),

@@ -65,17 +65,6 @@ def test_text_says_what_the_list_does_not_say(run: Path, printed: Callable[..., 
     assert "labels to look at 3, see moot show --questioned" in " ".join(printed(show, run, width=200).split())
 
 
-def test_a_run_without_consensus_has_none_to_list(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
-    run = inline_run("selene")
-    assert questioned(run).compared == 0
-    assert summarise(run).labels_questioned is None
-    assert "labels to look at" not in printed(show, run)
-    for form in ("text", "md"):
-        shown = printed(show_questioned, questioned(run), form, width=200)
-        assert "no case has a label and a converged consensus" in shown
-        assert NOTE not in shown
-
-
 def test_bounds_and_flags_that_make_no_sense_are_refused(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -117,20 +117,6 @@ def test_json_reads_back_unchanged(debate: Path, printed: Callable[..., str]) ->
     assert read.sections[0].turns[1].data == {"answer": "Yes", "reasoning": EVIL, "confidence": 0.9}
 
 
-def test_a_debate_without_verdict(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
-    session.case("c1", gold=None)
-    session.case("c2")
-    session.case("c3")
-    session.said("c1", "opening/agent/0", "Yes", 0.9, "why")
-    session.event("c2", "parked", "ask/person", {"title": "Go on?"})
-    run = planted(session)
-    assert [transcript(run, case).state for case in ("c1", "c2", "c3")] == ["open", "parked", "open"]
-    assert "none yet" in printed(show, run, "c1")
-    assert "waits for a person" in printed(show, run, "c2")
-    assert "gold label (no model saw it)  unknown" in printed(show, run, "c1")
-    assert transcript(run, "c3").sections == []
-
-
 def test_a_failed_case_and_its_second_attempt(
     planted: Callable[..., Path], session: Any, printed: Callable[..., str]
 ) -> None:
@@ -222,11 +208,6 @@ def test_rows_that_cannot_apply_are_left_out(inline_run: Callable[..., Path], pr
     assert "judge stability" not in always
     assert "accuracy, skipped" not in always
     assert json.loads(printed(show, inline_run("single-agent"), form="json"))["judge_stability"] is None
-
-
-def test_unknown_format(debate: Path, printed: Callable[..., str]) -> None:
-    with pytest.raises(ConfigError, match=r"'jsn'.*'json'"):
-        printed(show, debate, form="jsn")
 
 
 def test_the_summary_in_all_formats(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
