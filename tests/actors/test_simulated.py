@@ -185,24 +185,18 @@ def beliefs(reply: ModelReply, place: int = 4, labels: tuple[str, ...] = LABELS)
     return {label: value / total for label, value in mass.items()}
 
 
+def moved(confidence: float, **settings: float) -> int:
+    """How many of 200 give up their answer for that of two others who say so with this confidence."""
+    simulated, found = model(7, None, **settings), 0
+    for number in range(200):
+        messages = revision(question(number), ("Yes", 0.7), [("No", confidence)] * 2)
+        found += position(simulated.reply(messages, Decoding(), str(number)))["answer"] == "No"
+    return found
+
+
 class TestDebate:
-    def test_stubborn_agents_stay(self) -> None:
-        stays = 0
-        for number in range(100):
-            messages = revision(question(number), ("Yes", 0.8), [("No", 0.9)] * 2)
-            stays += position(model(stubbornness=1.0).reply(messages, Decoding(), str(number)))["answer"] == "Yes"
-        assert stays >= 90
-
-    def test_confident_others_move_more(self) -> None:
-        def moved(confidence: float) -> int:
-            return sum(
-                position(
-                    model().reply(revision(question(n), ("Yes", 0.7), [("No", confidence)] * 2), Decoding(), str(n))
-                )["answer"]
-                == "No"
-                for n in range(200)
-            )
-
+    def test_stubborn_agents_stay_and_confident_others_move_more(self) -> None:
+        assert moved(0.9, stubbornness=1.0) <= 20
         assert moved(0.55) + 30 < moved(0.95)
 
     def test_truth_wins_a_little_more_often(self) -> None:
@@ -226,6 +220,12 @@ class TestDebate:
         assert np.mean(before) + 0.02 < np.mean(after) < np.mean(before) + 0.15
 
 
+def scores(evidence: Sequence[str], count: int, **settings: float) -> list[float]:
+    """What a judge makes of an answer in so many steps."""
+    judge, messages = model(7, None, **settings), judging("Yes", evidence)
+    return [parse_reply(judge.reply(messages, Decoding(), str(n)).text, Score).data["score"] for n in range(count)]
+
+
 class TestJudge:
     EVIDENCE = ("Emperor penguins dive to 500 metres.", "Many colonies begin on sea ice.")
 
@@ -240,33 +240,11 @@ class TestJudge:
             assert data["support"] == expected
 
     def test_covering_evidence_scores_higher(self) -> None:
-        def mean(evidence: Sequence[str]) -> float:
-            return float(
-                np.mean(
-                    [
-                        parse_reply(model().reply(judging("Yes", evidence), Decoding(), str(n)).text, Score).data[
-                            "score"
-                        ]
-                        for n in range(50)
-                    ]
-                )
-            )
-
-        assert mean(self.EVIDENCE[:1]) > mean(self.EVIDENCE[1:]) + 0.2
+        assert np.mean(scores(self.EVIDENCE[:1], 50)) > np.mean(scores(self.EVIDENCE[1:], 50)) + 0.2
 
     def test_noise_is_as_set(self) -> None:
-        def spread(noise: float) -> float:
-            scores = [
-                parse_reply(
-                    model(judge_noise=noise).reply(judging("Yes", ["Emperor penguins."]), Decoding(), str(n)).text,
-                    Score,
-                ).data["score"]
-                for n in range(300)
-            ]
-            return float(np.std(scores))
-
-        assert spread(0.0) < 1e-9
-        assert spread(0.1) == pytest.approx(0.1, rel=0.2)
+        assert np.std(scores(["Emperor penguins."], 300, judge_noise=0.0)) < 1e-9
+        assert np.std(scores(["Emperor penguins."], 300, judge_noise=0.1)) == pytest.approx(0.1, rel=0.2)
 
     def test_never_reads_the_key(self) -> None:
         asked = "can emperor penguins dive to 500 metres"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 from moot.actors.models.api_key import GivenKey
@@ -68,12 +68,8 @@ class SmallModel:
         Raises:
             ModelError: `server`, when no server comes up; else see `CompatibleModel.complete`.
         """
-        served = await self._served()
-        try:
+        async with self._served() as served:
             return await served.complete(messages, decoding, step_key=step_key, schema=schema)
-        except ModelError as error:
-            await self._look_again_after(error, served)
-            raise
 
     async def stream(
         self,
@@ -88,14 +84,12 @@ class SmallModel:
         Raises:
             ModelError: as `complete`, while iterating.
         """
-        served = await self._served()
-        try:
-            async with aclosing(served.stream(messages, decoding, step_key=step_key, schema=schema)) as pieces:
-                async for piece in pieces:
-                    yield piece
-        except ModelError as error:
-            await self._look_again_after(error, served)
-            raise
+        async with (
+            self._served() as served,
+            aclosing(served.stream(messages, decoding, step_key=step_key, schema=schema)) as pieces,
+        ):
+            async for piece in pieces:
+                yield piece
 
     async def check(self) -> None:
         """Start the server, if nobody has, and ask whether it serves.
@@ -114,23 +108,21 @@ class SmallModel:
             await served.close()
             use.release()
 
-    async def _served(self) -> CompatibleModel:
-        connected = self._connected
-        if connected is None:
-            try:
-                connected = await self._started()
-            except ModelUnavailable as error:
-                raise ModelError("server", str(error)) from None
-        return connected[0]
-
-    async def _look_again_after(self, error: ModelError, served: CompatibleModel) -> None:
-        """Forget a server that has died: the next call starts another, or finds the one that somebody else started."""
-        if error.kind != "connection" or await asyncio.to_thread(is_served, self._folder()):
-            return
-        connected = await asyncio.to_thread(self._disconnect, served)
-        if connected is not None:
-            await served.close()
-            connected[1].release()
+    @asynccontextmanager
+    async def _served(self) -> AsyncIterator[CompatibleModel]:
+        """The server, which is forgotten when it turns out to have died: the next call starts or finds another."""
+        try:
+            served, use = self._connected or await self._started()
+        except ModelUnavailable as error:
+            raise ModelError("server", str(error)) from None
+        try:
+            yield served
+        except ModelError as error:
+            dead = error.kind == "connection" and not await asyncio.to_thread(is_served, self._folder())
+            if dead and await asyncio.to_thread(self._disconnect, served) is not None:
+                await served.close()
+                use.release()
+            raise
 
     async def _started(self) -> tuple[CompatibleModel, ServerUse]:
         with told_when_long(_STARTING, model=self.name, at_most_s=START_TIMEOUT_S):
