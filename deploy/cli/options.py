@@ -78,10 +78,12 @@ def of_a_run(*without: str, **said: str) -> type[TyperCommand]:
 
     class OfARun(TyperCommand):
         def get_params(self, ctx: Any) -> list[Any]:
+            """The command's own parameters and those of the fields, before `--help`."""
             own = len(self.params)
             return [*self.params, *made(), *super().get_params(ctx)[own:]]
 
         def invoke(self, ctx: Any) -> Any:
+            """Call the command with the fields that were given as its context's `obj`."""
             from moot.actors.log import configure_terminal
 
             given = {option.name: ctx.params.pop(option.name) for option in made()}
