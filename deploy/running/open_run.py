@@ -139,7 +139,7 @@ class OpenRun:
             raise
         self._runtime = runtime
         words = partial(in_words, config=prepared.config)
-        covered = affordable(prepared, spent)
+        covered = await asyncio.to_thread(affordable, prepared, spent)  # a dry run has an event loop of its own
         self._reception = Reception(runtime, past, followed=self._followed, in_words=words, affordable=covered)
         self._reception.open()
 

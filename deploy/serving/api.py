@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from moot.deploy.serving.answers import ErrorBody, Health, State, Stats
 from moot.deploy.serving.bodies import describe, described, json_of
 from moot.deploy.serving.guard import Guard, refusal
-from moot.deploy.serving.job import Job
+from moot.deploy.serving.jobs import Job
 from moot.deploy.serving.refusals import Refused, invalid
 from moot.deploy.serving.requests import ID
 from moot.deploy.serving.service import Service

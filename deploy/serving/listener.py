@@ -5,15 +5,92 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
+import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import structlog
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from moot.deploy.serving.connection import Connection
+from moot.deploy.serving.services import MOST_HELD
 from moot.protocols.errors import ActorGone, ConfigError
+
+_log = structlog.get_logger(__name__)
+
+LOOK_S = 20.0
+"""Seconds that the headers of a request may take, or, once it is answered, the rest of its body. After it, the time in
+which a client must have read `LEAST_READ` bytes of an answer that it has not read yet, or all that is left of it."""
+
+LEAST_READ = 64 * 2**10
+
+MOST_CONNECTIONS = MOST_HELD + 1000
+"""Connections at once; for one more, that one is ended which has gone longest without a request that is answered."""
+
+
+def most_connections() -> int:
+    """The bound, lower where the process may not have as many files open: a quarter of these is for other things."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, soft * 3 // 4)
+
+
+class Connection(H11Protocol):
+    """One connection, as uvicorn makes it, looked at every `LOOK_S` seconds for whether anything happens on it."""
+
+    _looking: asyncio.TimerHandle | None = None
+    _unsent: float = math.inf
+    waiting_since = 0.0
+
+    def connection_made(self, transport: Any) -> None:
+        """See `asyncio.Protocol`."""
+        super().connection_made(transport)
+        self._await_request()
+        if len(self.connections) > most_connections():
+            waiting = [each for each in self.connections if isinstance(each, Connection) and not each.answers]
+            oldest = min(waiting, key=lambda each: each.waiting_since)  # this one waits, too
+            _log.warning("too many connections: one is ended", connections=len(self.connections))
+            oldest.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """See `H11Protocol`."""
+        self._await_request()
+        super().on_response_complete()
+
+    @property
+    def answers(self) -> bool:
+        """Whether there is a request that is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _await_request(self) -> None:
+        """From now on the client is to ask, and to read what is left to be sent."""
+        self.waiting_since, self._unsent = self.loop.time(), math.inf
+        self._look_later()
+
+    def _look_later(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = self.loop.call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
+        is_read = 0 < self._unsent <= before - LEAST_READ
+        if is_read or (self.answers and not self.transport.is_closing()):
+            self._look_later()
+        else:
+            self.transport.abort()
+
 
 _FREE_WITHIN_S = 20.0
 """Seconds until the replica before this one, which may just have been killed, has let the port go."""

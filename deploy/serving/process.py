@@ -24,13 +24,15 @@ from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK
 from moot.deploy.running.prepare import Bindings
 from moot.deploy.running.resume import check_resumable
-from moot.deploy.serving.notices import SILENT, Notices
 from moot.deploy.serving.settings import Kind, ServeConfig, is_loopback
 from moot.deploy.serving.stopping import Stopping
 from moot.protocols.errors import ActorGone, ConfigError, RunFolderBusy
 
 if TYPE_CHECKING:
     from moot.actors.remote.joining import Membership
+
+SILENT = {"requests": "the server does not answer; Ray Serve starts it anew"}
+"""What is said of a server that does not answer."""
 
 _LET_GO_S = 15.0
 """Seconds that a server which was killed may need until its actors are gone, too."""
@@ -41,6 +43,33 @@ _ANSWER_S, _SILENT_S = 0.1, 2.0
 _QUIET = {"log_level": "WARNING", "enable_access_log": False}
 _log = structlog.get_logger(__name__)
 _ERROR_LINE = re.compile(r"(?:moot\.protocols\.errors\.)\w+: (.+)")
+
+
+class Notices:
+    """Lines for what has changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+        self._incarnation = ""
+
+    def of(self, closed: Mapping[str, str], incarnation: str = "") -> Iterator[str]:
+        """A line for each kind of request that is newly refused, for another reason, or taken again.
+
+        A replica that Serve has started anew took no requests in between, however short that was.
+
+        Args:
+            closed: by kind why it is refused now; kinds that are taken are missing.
+            incarnation: of the replica that says so; empty when it does not answer.
+        """
+        if incarnation and self._incarnation not in ("", incarnation) and self._known != SILENT:
+            yield from self.of(SILENT)
+        self._incarnation = incarnation or self._incarnation
+        for kind, why in closed.items():
+            if self._known.get(kind) != why:
+                yield f"{kind} are not taken: {why}"
+        for kind in self._known.keys() - closed.keys():
+            yield f"{kind} are taken again"
+        self._known = dict(closed)
 
 
 @dataclass(frozen=True)

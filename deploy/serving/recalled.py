@@ -7,7 +7,7 @@ import asyncio
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving.bodies import case_of
 from moot.deploy.serving.inbox import Inbox
-from moot.deploy.serving.job import Job
+from moot.deploy.serving.jobs import Job
 from moot.deploy.serving.refusals import Refused
 from moot.deploy.serving.requests import Asked
 from moot.deploy.serving.settings import Kind

@@ -17,8 +17,7 @@ from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict
 from moot.deploy.serving.bodies import case_of
 from moot.deploy.serving.door import Door
 from moot.deploy.serving.inbox import Inbox
-from moot.deploy.serving.job import Job
-from moot.deploy.serving.jobs import Jobs
+from moot.deploy.serving.jobs import Job, Jobs
 from moot.deploy.serving.opening import Opening
 from moot.deploy.serving.recalled import recalled
 from moot.deploy.serving.refusals import Refused

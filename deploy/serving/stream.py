@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from moot.actors.record.progress import StreamedEvent
-from moot.deploy.serving.job import Job
+from moot.deploy.serving.jobs import Job
 from moot.deploy.serving.refusals import body
 from moot.deploy.serving.service import Service
 

@@ -21,9 +21,9 @@ import pytest
 from served import CASE, INLINE, parsed
 
 from moot.deploy.serving.api import make_api
+from moot.deploy.serving.door import EndingRate
 from moot.deploy.serving.listener import ANSWER_S, Listener
-from moot.deploy.serving.notices import SILENT, Notices
-from moot.deploy.serving.process import _run
+from moot.deploy.serving.process import SILENT, Notices, _run
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import ServeConfig
 from moot.deploy.serving.stopping import Stopping
@@ -85,6 +85,21 @@ def test_why_a_replica_did_not_start_is_told_where_serve_says_only_that_it_did_n
         _run(Serve(), None, "moot")
     with pytest.raises(ConfigError, match="Failed to update"):
         _run(Serve(), None, "another")
+
+
+def test_a_quiet_time_is_no_part_of_the_pace_at_which_debates_end() -> None:
+    now = 0.0
+    rate = EndingRate(lambda: now)
+    for count, each_s in ((256, 1.0), (0, 0.0), (100, 1.0), (1000, 0.01)):
+        for _ in range(count):
+            now += each_s
+            rate.ended()
+        if not count:
+            now += 36_000.0
+            assert rate.seconds_until(1) == 5.0  # nothing is known of now
+        elif each_s == 1.0:
+            assert rate.seconds_until(10) == pytest.approx(10.0, rel=0.1)
+    assert rate.seconds_until(1) < 0.02 + 1e-3
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

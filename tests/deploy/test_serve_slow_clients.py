@@ -14,7 +14,7 @@ import pytest
 from served import Client, parsed, served
 
 from moot.deploy.running.open_run import OpenRun
-from moot.deploy.serving import connection
+from moot.deploy.serving import listener as listening_at
 from moot.deploy.serving.api import make_api
 from moot.deploy.serving.listener import Listener
 from moot.deploy.serving.stream import MOST_BYTES
@@ -159,7 +159,7 @@ async def until_ended(reader: asyncio.StreamReader) -> bytes:
 async def test_a_connection_without_a_request_is_ended_also_while_bytes_drip(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "LOOK_S", 0.15)
+    monkeypatch.setattr(listening_at, "LOOK_S", 0.15)
     async with listening() as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)
@@ -177,7 +177,7 @@ async def test_a_connection_without_a_request_is_ended_also_while_bytes_drip(
 
 
 async def test_a_request_that_takes_its_time_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LOOK_S", 0.05)
+    monkeypatch.setattr(listening_at, "LOOK_S", 0.05)
     async with listening() as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /wait/0.2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -187,7 +187,7 @@ async def test_a_request_that_takes_its_time_is_answered(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("closing", [b"", b"Connection: close\r\n"])
 async def test_an_answer_that_nobody_reads_is_let_go(closing: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LOOK_S", 0.1)
+    monkeypatch.setattr(listening_at, "LOOK_S", 0.1)
     async with listening() as (port, listener):
         client = socket.create_connection(("127.0.0.1", port))
         client.sendall(b"GET /bytes/30000000 HTTP/1.1\r\nHost: x\r\n" + closing + b"\r\n")
@@ -200,7 +200,7 @@ async def test_an_answer_that_nobody_reads_is_let_go(closing: bytes, monkeypatch
 
 
 async def test_one_connection_too_many_ends_the_one_that_has_waited_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(listening_at, "MOST_CONNECTIONS", 3)
     async with listening() as (port, listener):
         busy_reader, busy = await asyncio.open_connection("127.0.0.1", port)
         MAY_ANSWER.clear()
