@@ -33,7 +33,7 @@ class ObjectStore:
 
     Attributes:
         objects: content and unix time of the last change, by key.
-        requests: how many came, by kind: PUT, GET, HEAD, LIST, DELETE, MULTIPART.
+        requests: how many came, by kind: PUT, GET, HEAD, LIST, DELETE.
         puts: keys in the order in which they were put.
         fault: makes requests fail.
     """
@@ -43,7 +43,6 @@ class ObjectStore:
     requests: Counter[str] = field(default_factory=Counter)
     puts: list[str] = field(default_factory=list)
     fault: Fault = lambda kind, key: None
-    uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
 
     def uri(self, path: str, bucket: str = BUCKET) -> str:
         """What `--out` takes."""
@@ -110,8 +109,6 @@ class _Handler:
 
     @staticmethod
     def _kind(request: web.Request, key: str) -> str:
-        if "uploads" in request.query or "uploadId" in request.query:
-            return "MULTIPART"
         if request.method == "POST":
             return "DELETE"
         if request.method == "GET" and not key:
@@ -170,19 +167,6 @@ class _Handler:
         when = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(at))
         size = f"<Size>{len(data)}</Size><StorageClass>STANDARD</StorageClass>"
         return f"<Contents><Key>{escape(key)}</Key><LastModified>{when}</LastModified>{size}</Contents>"
-
-    async def _multipart(self, request: web.Request, key: str) -> web.Response:
-        parts = self._store.uploads.setdefault(request.query.get("uploadId", key), {})
-        named = f"<Bucket>{BUCKET}</Bucket><Key>{escape(key)}</Key>"
-        if request.method == "PUT":
-            data = parts[int(request.query["partNumber"])] = await _body(request)
-            return web.Response(headers={"ETag": _tag(data)})
-        if "uploads" in request.query:
-            return _xml("InitiateMultipartUploadResult", f"{named}<UploadId>{escape(key)}</UploadId>")
-        if request.method == "POST":
-            self._store.put(key, b"".join(parts[number] for number in sorted(parts)))
-        self._store.uploads.pop(request.query["uploadId"])
-        return _xml("CompleteMultipartUploadResult", f"{named}<ETag>x</ETag>")
 
 
 async def _body(request: web.Request) -> bytes:
