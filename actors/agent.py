@@ -1,6 +1,6 @@
 """An agent or judge: renders an ask, calls its model, reads the reply, and writes down what it paid for.
 
-A plain class; `remote/agent_actor.py` makes it a Ray actor, the inline and packed runtimes hold it in the same process.
+A plain class; `remote/run_actor.py` makes it a Ray actor, the inline and packed runtimes hold it in the same process.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from moot.actors.attempt import Attempt
-from moot.actors.conversation import reask_messages, rendered
+from moot.actors.attempt import Attempt, reply_row, unreadable
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import CUT, EarlyStop
 from moot.actors.failpoints import failpoint
@@ -29,11 +28,9 @@ from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_usage
 from moot.actors.record.schema import ABANDONED
-from moot.actors.reply_row import reply_row
 from moot.actors.roles import Roles, family_of
-from moot.actors.sent_request import held_schema, reply_tokens
+from moot.actors.sent_request import held_schema, reask_messages, rendered, reply_tokens
 from moot.actors.tracing import UNWATCHED, Span, Watch
-from moot.actors.unreadable import unreadable
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Answered, Ask, Event, LogprobStage, Unreadable, Usage
 from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply

@@ -8,23 +8,19 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel
 
-from moot.actors.conversation import reask_messages, rendered
-from moot.actors.house import House
+from moot.actors.house import House, Lookups
 from moot.actors.limits.gate import Draining
-from moot.actors.lookups import Lookups
 from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.record.closing import ModelUsage
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import ASKED
+from moot.actors.sent_request import reask_messages, rendered
 from moot.actors.shared_replies import SharedReplies
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
 from moot.protocols.floor import Brief, Request
-from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import (
     Answered,
     Ask,
@@ -70,7 +66,7 @@ class Unpaid(BaseException):
     """
 
 
-class CaseFloor:
+class CaseFloor(Lookups):
     """The floor under one debate.
 
     Args:
@@ -91,16 +87,13 @@ class CaseFloor:
         decided: Mapping[str, Decision] | None = None,
         paid: dict[str, ModelUsage] | None = None,
     ) -> None:
-        self.case = case
-        self.attempt = attempt
-        self.seed = int.from_bytes(blake2b(f"{house.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big")
-        self._house = house
-        self._traceparent = house.watch.tracer.traceparent(case.id, attempt)
         history = history or History()
+        super().__init__(case, attempt, house, history.vectors)
+        self.seed = int.from_bytes(blake2b(f"{house.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big")
+        self._traceparent = house.watch.tracer.traceparent(case.id, attempt)
         self._history = history
         self._decided = decided or {}
         self._recorded = {reply.path: reply for reply in history.replies}
-        self._lookups = Lookups(case, attempt, house, history.vectors)
         self._reuse = house.reuse.for_debate(house.scribe, history) if house.reuse else None
         self._asks: dict[str, Ask] = {}
         self._reasked: dict[str, tuple[str, str]] = {}
@@ -181,22 +174,6 @@ class CaseFloor:
         if decided is not None:  # durable before anything is paid for that rests on it
             await self._house.scribe.history(self.case.id, self.attempt)
         return decision
-
-    async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """See `Floor.embed`."""
-        return await self._lookups.embed(texts)
-
-    async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
-        """See `Floor.retrieve`."""
-        return await self._lookups.retrieve(query, documents, n)
-
-    async def search(self, query: str, *, n: int = 5) -> list[Passage]:
-        """See `Floor.search`."""
-        return await self._lookups.search(query, n)
-
-    async def classify(self, text: str) -> Classified | None:
-        """See `Floor.classify`."""
-        return await self._lookups.classify(text)
 
     async def compute(self, function: Callable[..., T], *args: Any) -> T:
         """See `Floor.compute`."""

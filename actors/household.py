@@ -8,14 +8,13 @@ from pathlib import Path
 from moot.actors.agent import Agent
 from moot.actors.classifiers.opened import OpenedClassifier, open_classifier
 from moot.actors.encoders.resolve import make_encoder
-from moot.actors.house import House
+from moot.actors.house import Crew, House, Scribe
 from moot.actors.limits.gate import Exchange, Gate
 from moot.actors.limits.ledger import Ledger, LedgeredLimiter
 from moot.actors.limits.limiter import Purse
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model
 from moot.actors.models.resolve import ModelBinding, ModelSpec, is_embedded, make_model
-from moot.actors.ports import Crew, Scribe
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store.store import Store
 from moot.actors.retrieval.library import StoredLibrary
@@ -153,7 +152,7 @@ class LocalCrew:
         self._by_role: dict[str, Agent] = {}
 
     async def answer(self, ask: Ask) -> Answered:
-        """See `ports.Crew.answer`."""
+        """See `house.Crew.answer`."""
         agent = self._by_role.get(ask.role)
         if agent is None:
             agent = self._agents[service_of(ask.role, self._roles.binding(ask.role))]
@@ -161,7 +160,7 @@ class LocalCrew:
         return await agent.answer(ask)
 
     async def drain(self) -> None:
-        """See `ports.Crew.drain`."""
+        """See `house.Crew.drain`."""
         if self._gate is not None:
             self._gate.drain()
 

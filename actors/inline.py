@@ -3,42 +3,92 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 from moot.actors.arena import Archive, Seat
 from moot.actors.household import LocalCrew, build_gate, build_house, build_limiter, needs_limiter
-from moot.actors.moderator import Assignment, Moderator, Report
-from moot.actors.record.closing import Ended
+from moot.actors.moderator import Moderator
+from moot.actors.record.closing import Closing, Ended
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import Recorder
-from moot.actors.record.schema import CaseKey
+from moot.actors.record.recovery import History
+from moot.actors.record.rows import Rows
 from moot.actors.record.signals import Signals
 from moot.actors.record.store.store import Store
-from moot.actors.scribe import LocalScribe
 from moot.actors.spec import RunSpec
 from moot.actors.tracing import Tracing, Watch
 from moot.protocols.case import LabelledCase
+from moot.protocols.errors import RecordError
 from moot.protocols.floor import DebateProtocol
+from moot.protocols.messages import Event
+
+_CLAIM_LEASE_S = 180.0
 
 
-class InlineSeat:
-    """The process's own moderator."""
+class LocalScribe:
+    """Hands rows to a recorder of this process; replies are gathered until the loop is idle.
 
-    def __init__(self, moderator: Moderator) -> None:
-        self._moderator = moderator
+    Args:
+        recorder: the one writer.
+    """
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
-        """See `arena.Seat.exchange`."""
-        return await self._moderator.exchange(assignments, wait=wait)
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._replies = Rows("replies")
+        self._scheduled = False
 
-    async def withdraw(self, keys: Sequence[CaseKey]) -> None:
-        """See `arena.Seat.withdraw`."""
-        await self._moderator.withdraw(keys)
+    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
+        """See `house.Scribe.put_reply`."""
+        self._replies.append(**columns)
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_later(0.05, self._hand_over_later)
 
-    async def drain(self, seconds: float) -> None:
-        """See `arena.Seat.drain`."""
-        await self._moderator.drain(seconds)
+    def _hand_over_later(self) -> None:
+        with suppress(RecordError):  # the next event gets it
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Give the recorder what has been gathered."""
+        self._scheduled = False
+        if len(self._replies):
+            self._recorder.add_replies(self._replies.take())
+
+    def put_event(self, case_id: str, attempt: int, event: Event) -> None:
+        """See `house.Scribe.put_event`."""
+        self._recorder.add_events([(case_id, attempt, event, time.time())])
+
+    def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        """See `house.Scribe.put_vectors`."""
+        self._recorder.add_vectors(case_id, attempt, encoder, vectors)
+
+    async def commit(self, closing: Closing) -> bool:
+        """See `house.Scribe.commit`."""
+        self.hand_over()
+        return (await self._recorder.commit([closing]))[0]
+
+    async def history(self, case_id: str, attempt: int) -> History:
+        """See `house.Scribe.history`."""
+        self.hand_over()
+        return (await self._recorder.history([(case_id, attempt)]))[0]
+
+    async def has_shared(self, key: str) -> bool:
+        """See `house.Scribe.has_shared`."""
+        self.hand_over()
+        return await self._recorder.has_shared(key)
+
+    async def claim(self, key: str) -> tuple[bool, History]:
+        """See `house.Scribe.claim`."""
+        return await self._recorder.claim(key, _CLAIM_LEASE_S)
+
+    async def settle(self, key: str) -> None:
+        """See `house.Scribe.settle`."""
+        self.hand_over()
+        self._recorder.claims.settle(key)
 
 
 class InlineArchive:
@@ -104,8 +154,7 @@ class InlineRuntime:
         self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None
         self._crew = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate, watch)
         self._house = build_house(self._spec, self._crew, self._scribe, watch)
-        moderator = Moderator(self._protocol, self._house, self.max_open, self._spec.debate_timeout_s)
-        self.seats = [InlineSeat(moderator)]
+        self.seats = [Moderator(self._protocol, self._house, self.max_open, self._spec.debate_timeout_s)]
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pyarrow.compute as pc
 
-from moot.actors.ports import Scribe
+from moot.actors.agent import Sink
 from moot.actors.record.recorded_replies import RecordedReplies
 from moot.actors.record.recorded_run import Lookup, RecordedRun, Row
 from moot.actors.record.recovery import History
@@ -76,7 +76,7 @@ class ReplyCache:
         kept = {"none": frozenset[str](), "chosen": _CHOSEN_ONLY, "all": frozenset(TOKEN_COLUMNS)}[save_tokens]
         self._dropped = frozenset(TOKEN_COLUMNS) - kept
 
-    def for_debate(self, scribe: Scribe, history: History) -> DebateCache:
+    def for_debate(self, scribe: Sink, history: History) -> DebateCache:
         """The cache as one debate uses it; `history` is what this run's own journal holds of the debate."""
         return DebateCache(self, scribe, {reply.reused_from for reply in history.replies})
 
@@ -99,7 +99,7 @@ class DebateCache:
     case, attempt and path if there is one; else the first that is left, by case id, attempt and path.
     """
 
-    def __init__(self, cache: ReplyCache, scribe: Scribe, taken: set[str]) -> None:
+    def __init__(self, cache: ReplyCache, scribe: Sink, taken: set[str]) -> None:
         self._cache, self._scribe = cache, scribe
         self._taken = taken
 

@@ -23,7 +23,7 @@ _MOST_FILES, _MOST_BYTES = 64, 2**33
 
 
 class OpenedClassifier:
-    """See `moot.actors.ports.Classifier`.
+    """See `moot.actors.house.Classifier`.
 
     Args:
         card: what the folder says.
@@ -38,11 +38,11 @@ class OpenedClassifier:
 
     @property
     def encoder(self) -> Encoder | None:
-        """See `ports.Classifier.encoder`."""
+        """See `house.Classifier.encoder`."""
         return self._encoder
 
     def p_hallucinated(self, vector: npt.NDArray[np.float32]) -> float:
-        """See `ports.Classifier.p_hallucinated`.
+        """See `house.Classifier.p_hallucinated`.
 
         Raises:
             EncoderFailed: the vector is not of the size that it was trained on.
@@ -53,7 +53,7 @@ class OpenedClassifier:
         return float(probabilities(self.card.head, vector[np.newaxis])[0])
 
     def trained_on(self, claim: str) -> bool:
-        """See `ports.Classifier.trained_on`."""
+        """See `house.Classifier.trained_on`."""
         return text_hash(claim) in self._claims
 
 

@@ -12,10 +12,9 @@ from uuid import uuid4
 from moot.actors.household import Service, service_of, services
 from moot.actors.record.closing import writer_of
 from moot.actors.record.schema import ASKED
-from moot.actors.remote.deaths import Deaths
 from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope, decode_replies, encode
 from moot.actors.remote.line import Line
-from moot.actors.remote.peers import Peer, PeerLost
+from moot.actors.remote.peers import Deaths, Peer, PeerLost
 from moot.actors.remote.scribe import RemoteScribe
 from moot.actors.roles import Roles
 from moot.protocols.errors import ActorGone, MootError
@@ -49,7 +48,7 @@ class RemoteCrew:
             raise ValueError("every service of the run needs an agent")
 
     async def answer(self, ask: Ask) -> Answered:
-        """See `ports.Crew.answer`."""
+        """See `house.Crew.answer`."""
         lines = self._lines[service_of(ask.role, self._roles.binding(ask.role))]
         line = lines[writer_of(ask.case_id, len(lines))]
         number = next(self._numbers)
@@ -76,7 +75,7 @@ class RemoteCrew:
             self._waiting.pop(number, None)
 
     async def drain(self) -> None:
-        """See `ports.Crew.drain`. An agent that is started again after this is sent nothing."""
+        """See `house.Crew.drain`. An agent that is started again after this is sent nothing."""
         self.draining = True
         told = (extension.drain() for lines in self._lines.values() for extension in lines)
         await asyncio.gather(*told, return_exceptions=True)  # who cannot be told is gone, or about to be

@@ -3,19 +3,92 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import ray
 import structlog
 from ray.exceptions import ActorDiedError, RayActorError, RayError, RayTaskError
 
-from moot.actors.remote.deaths import MOST_DEATHS, Deaths
-from moot.actors.remote.lives import Life, loss_of
 from moot.protocols.errors import ActorGone, MootError
+
+Loss = Literal["its node died", "its process died", "it was out of reach and has not died"]
+
+
+class Life(msgspec.Struct, frozen=True):
+    """Where and as what an actor lives, until it dies.
+
+    Attributes:
+        node: id of its node.
+        worker: id of its process, never given twice.
+        pid: of its process, on its node.
+    """
+
+    node: str
+    worker: str
+    pid: int
+
+    @classmethod
+    def here(cls) -> Life:
+        """That of the calling actor."""
+        context = ray.get_runtime_context()
+        return cls(context.get_node_id(), context.get_worker_id(), os.getpid())
+
+
+async def loss_of(before: Life, after: Life) -> Loss:
+    """What had become of an actor that answers again."""
+    if before.worker == after.worker:
+        return "it was out of reach and has not died"
+    alive = {node["NodeID"] for node in await asyncio.to_thread(ray.nodes) if node["Alive"]}
+    return "its process died" if before.node in alive else "its node died"
+
+
+MOST_DEATHS = 5
+"""An actor that dies so often while it sets itself up, or while its work does not come on, is the cause of it: its
+weights or its debates do not fit into memory, for one."""
+
+
+class Deaths:
+    """The deaths of one actor since its work has last come on.
+
+    Args:
+        name: of the actor.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._life: Life | None = None
+        self._in_vain = 0
+
+    def gained(self) -> None:
+        """Its work has come on, or it had none."""
+        self._in_vain = 0
+
+    def count(self, life: Life | None, why: str = "") -> None:
+        """The actor was lost and is back: count it, unless it was only out of reach.
+
+        Args:
+            life: as what it lives now; None when it is gone again: it comes back once more, and both count as one.
+            why: what Ray said of the loss.
+
+        Raises:
+            ActorGone: it has died too often in vain.
+        """
+        if life is None:
+            return
+        self._in_vain += self._life is None or self._life.worker != life.worker
+        self._life = life
+        if self._in_vain >= MOST_DEATHS:
+            raise ActorGone(
+                f"the actor {self._name} died {MOST_DEATHS} times and its work did not come on in between"
+                f"{f' ({why})' if why else ''}: let it hold less at once (--max-open) or give its node more memory; "
+                "the same command goes on from the record"
+            )
+
 
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.1

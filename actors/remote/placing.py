@@ -12,10 +12,19 @@ import ray
 import structlog
 
 from moot.actors.placement import Kind, Placing, Site
-from moot.actors.remote.carried import Carried
+from moot.actors.remote.joining import Carried
 from moot.actors.remote.peers import Peer
-from moot.actors.remote.restarts import RESTARTS
 from moot.protocols.errors import ActorGone, ConfigError
+
+FOREVER = -1
+"""As Ray writes "without end", of restarts: who calls an actor ends the run when it dies in vain again and again, see
+`peers.Deaths`.
+
+Ray makes no lost call again, for it knows no journal. A moderator's cases are handed over again and replayed; an
+agent's calls may be paid, and moderators ask again only what the journal lacks; a writer's rows are sent again by who
+sent them, and the first row of each step wins; what was spent is in the limiter's ledger.
+"""
+
 
 _log = structlog.get_logger(__name__)
 _LOOK_S = 2.0
@@ -63,7 +72,6 @@ class Placer:
         cpus = self._placing.cpus(kind, self._site)
         amounts = {"CPU": cpus, "GPU": gpus, **self._placing.resources}
         want = Want(kind, {what: amount for what, amount in amounts.items() if amount})
-        restarts = RESTARTS[kind]
         remote = ray.remote(actor).options(
             name=name,
             namespace=self._namespace,
@@ -71,8 +79,8 @@ class Placer:
             num_gpus=gpus,
             resources=dict(self._placing.resources) or None,
             scheduling_strategy="SPREAD" if self._placing.spreads(self._site) else "DEFAULT",
-            max_restarts=restarts.max_restarts,
-            max_task_retries=restarts.max_task_retries,
+            max_restarts=FOREVER,
+            max_task_retries=0,
             max_concurrency=1000,
             enable_task_events=False,
         )

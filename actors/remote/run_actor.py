@@ -1,31 +1,123 @@
-"""What every Ray actor of a run has in common: it sets itself up, answers to pings, and can be watched.
-
-The actors are thin wrappers around plain classes, found by name, restarted by Ray when they die.
-"""
+"""The Ray actors of a run: thin wrappers around plain classes, found by name, restarted by Ray when they die."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
 import ray
+from ray.util import metrics
 
-from moot.actors.garbage import collect_seldom
+from moot.actors.agent import Agent
+from moot.actors.failpoints import failpoint
 from moot.actors.household import (
+    LocalCrew,
+    Service,
+    build_agent,
     build_gate,
+    build_house,
+    build_limiter,
+    services,
 )
 from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.gate import Gate
+from moot.actors.limits.ledger import Once
 from moot.actors.log import configure_json
-from moot.actors.meter import ACTOR_RESTARTS, Meter
-from moot.actors.remote.lives import Life
-from moot.actors.remote.ray_meter import RayMeter
-from moot.actors.remote.roster import Roster
+from moot.actors.meter import ACTOR_RESTARTS, BUDGET_USED, METRICS, Meter, Metric
+from moot.actors.moderator import Moderator
+from moot.actors.remote.crew import RemoteCrew
+from moot.actors.remote.envelopes import decode_parcel, encode
+from moot.actors.remote.handover import Handover, Tray
+from moot.actors.remote.peers import SET_UP_S, Life, Peer
+from moot.actors.remote.scribe import RemoteScribe
+from moot.actors.remote.station import Station
+from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
+from moot.actors.tracing import Tracing, Watch
+
+_PROTOCOL = "protocol"
+
+
+class RayMeter:
+    """The meter of one Ray process; use it where `ray` is initialised.
+
+    The node's agent keeps a series for each process that ever was. So nothing falls back to 0 when an actor is started
+    again: the new process has a series of its own, and a sum over all of them is the total.
+
+    Args:
+        protocol: of the run; a label of every number.
+    """
+
+    def __init__(self, protocol: str) -> None:
+        self._protocol = protocol
+        self._made: dict[str, Any] = {metric.name: _make(metric) for metric in METRICS}
+        self._tags: dict[tuple[str, ...], dict[str, str]] = {}
+
+    def add(self, metric: Metric, amount: float, *labels: str) -> None:
+        """See `Meter.add`."""
+        counter = self._made[metric.name]
+        if amount > 0.0:
+            counter.inc(amount, self._tagged(metric, labels))
+        else:
+            counter._record(0.0, self._tagged(metric, labels))  # `inc` refuses 0, and there is no other way to begin
+
+    def put(self, metric: Metric, value: float, *labels: str) -> None:
+        """See `Meter.put`."""
+        self._made[metric.name].set(value, self._tagged(metric, labels))
+
+    def observe(self, metric: Metric, value: float, *labels: str) -> None:
+        """See `Meter.observe`."""
+        self._made[metric.name].observe(value, self._tagged(metric, labels))
+
+    def _tagged(self, metric: Metric, labels: tuple[str, ...]) -> dict[str, str]:
+        key = (metric.name, *labels)
+        known = self._tags.get(key)
+        if known is None:
+            known = self._tags[key] = {_PROTOCOL: self._protocol, **dict(zip(metric.labels, labels, strict=True))}
+        return known
+
+
+def _make(metric: Metric) -> Any:
+    tags = (_PROTOCOL, *metric.labels)
+    if metric.kind == "histogram":
+        return metrics.Histogram(metric.name, metric.about, boundaries=list(metric.boundaries), tag_keys=tags)
+    return (metrics.Counter if metric.kind == "counter" else metrics.Gauge)(metric.name, metric.about, tag_keys=tags)
+
+
+class Roster(msgspec.Struct, frozen=True):
+    """Where everybody of a run is to be found: actor names by what they do; no limiter when nothing is limited."""
+
+    namespace: str
+    writers: list[str]
+    moderators: list[str]
+    agents: list[tuple[Service, list[str]]]
+    limiter: str = ""
+
+    def peers(self, names: Sequence[str]) -> list[Peer]:
+        """Peers by name."""
+        return [Peer(name, self.namespace) for name in names]
+
+
+_THRESHOLDS = (50_000, 50, 50)
+
+
+def collect_seldom() -> None:
+    """Leave what is there now out of every collection, and collect the rest seldom: many debates are open for long, and
+    collecting them again and again took a third of a moderator's CPU, and stopped a server for a tenth of a second.
+
+    For a process that is ours, once it is set up.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_THRESHOLDS)
 
 
 class RunActor(ABC):
@@ -89,3 +181,145 @@ class RunActor(ABC):
             return msgspec.msgpack.decode(raw, type=Grant)
 
         return build_gate(self._spec, exchange)
+
+
+class LimiterActor(RunActor):
+    """Grants rates, concurrency and money to all processes of a run."""
+
+    kind = "limiter"
+
+    async def _set_up(self) -> None:
+        self._limiter = build_limiter(self._spec)
+        self._once = Once(self._limiter.exchange)
+
+    async def exchange(self, raw: bytes) -> bytes:
+        """See `Limiter.exchange`."""
+        await self._up()
+        grant = await self._once.exchange(msgspec.msgpack.decode(raw, type=Report))
+        for budget, ratio in self._limiter.used_ratios().items():
+            self._meter.put(BUDGET_USED, ratio, budget)
+        return msgspec.msgpack.encode(grant)
+
+
+class AgentActor(RunActor):
+    """An agent or judge: one role family on one model."""
+
+    kind = "agent"
+
+    async def _set_up(self) -> None:
+        service: Service = tuple(self._args[0])
+        self._family = "judge" if service[0].startswith("judge") else "agent"
+        self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), self._family)
+        binding = services(Roles(self._spec.roles))[service]
+        self._gate = self._new_gate()
+        watch = Watch(self._meter, Tracing(self._spec.store or self._spec.folder))
+        self._tracer = watch.tracer
+        self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe, self._gate, watch)
+        self._station = Station(self._agent.answer)
+
+    async def exchange(self, blob: bytes) -> bytes:
+        """See `Station.exchange`."""
+        await self._up()
+        parcel = decode_parcel(blob)
+        if parcel.received:
+            failpoint(f"{self._family}.sent_to_moderator")
+        return encode(await self._station.exchange(parcel))
+
+    async def drain(self) -> None:
+        """Let no further call that needs leave start."""
+        await self._up()
+        if self._gate is not None:
+            self._gate.drain()
+
+    async def holds(self, sender: str, number: int) -> bool:
+        """See `Station.holds`; True while the asks of the actor's last life are still to come, at most `SET_UP_S`."""
+        up = self._setting_up is not None and self._setting_up.done()
+        if not up and time.monotonic() < self._born + SET_UP_S:
+            return True
+        await self._up()
+        return self._station.holds(sender, number)
+
+    async def batch_sizes(self) -> dict[str, dict[int, int]]:
+        """How many messages left together: calls by batch size, for replies and for the record's rows."""
+        await self._up()
+        return {"replies": dict(self._station.batch_sizes), "rows": dict(self._scribe.batch_sizes())}
+
+    async def close(self) -> None:
+        """Cancel what is under way; the rows of what was paid reach their writer first."""
+        await self._up()
+        await self._station.close()
+        await self._agent.close()
+        if self._gate is not None:
+            await self._gate.close()
+        await self._scribe.drained()
+        await self._tracer.close()
+
+
+_ROWS_WITHIN_S = 10.0
+"""Seconds that the last rows of a drain may need; a writer that lives takes them at once."""
+
+
+class ModeratorActor(RunActor):
+    """A moderator; in the packed placement its agents and judges are in the same process."""
+
+    kind = "moderator"
+
+    async def _set_up(self) -> None:
+        name, placement, protocol = self._args
+        self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), "agent")
+        roles = Roles(self._spec.roles)
+        self._remote: RemoteCrew | None = None
+        self._local: LocalCrew | None = None
+        self._gate = self._new_gate() if placement == "packed" else None
+        watch = Watch(self._meter, Tracing(self._spec.store or self._spec.folder))
+        self._tracer = watch.tracer
+        if placement == "packed":
+            self._local = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate, watch)
+        else:
+            agents = {(service[0], service[1]): self._roster.peers(names) for service, names in self._roster.agents}
+            self._remote = RemoteCrew(roles, agents, self._scribe, name)
+        crew = self._remote or self._local
+        assert crew is not None
+        places = max(1, self._spec.max_open // len(self._roster.moderators))
+        self._house = build_house(self._spec, crew, self._scribe, watch)
+        self._moderator = Moderator(protocol, self._house, places, self._spec.debate_timeout_s)
+        self._tray = Tray(self._moderator)
+
+    async def exchange(self, raw: bytes, wait: bool) -> bytes:
+        """See `Tray.exchange`."""
+        await self._up()
+        handover = msgspec.msgpack.decode(raw, type=Handover)
+        return msgspec.msgpack.encode(await self._tray.exchange(handover, wait=wait))
+
+    async def withdraw(self, keys: list[tuple[str, int]]) -> None:
+        """See `Moderator.withdraw`."""
+        await self._up()
+        await self._moderator.withdraw(keys)
+
+    async def batch_sizes(self) -> dict[str, dict[int, int]]:
+        """How many messages left together: calls by batch size, for asks and for the record's rows."""
+        await self._up()
+        asks = self._remote.batch_sizes() if self._remote is not None else Counter[int]()
+        return {"asks": dict(asks), "rows": dict(self._scribe.batch_sizes())}
+
+    async def drain(self, seconds: float) -> None:
+        """See `Moderator.drain`; rows that a lost writer does not take in time are paid for again."""
+        await self._up()
+        await self._moderator.drain(seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ROWS_WITHIN_S):
+                await self._scribe.drained()
+
+    async def close(self) -> None:
+        """Put every debate aside and release the models of the packed placement."""
+        await self._up()
+        await self._moderator.close()
+        if self._remote is not None:
+            await self._remote.close()
+        if self._local is not None:
+            await self._local.close()
+        if self._gate is not None:
+            await self._gate.close()
+        await self._house.close()
+        await self._scribe.drained()
+        await self._tracer.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,26 +16,42 @@ import structlog
 
 from moot.actors.arena import Archive, Seat, SeatLost
 from moot.actors.household import Service, needs_limiter, services
+from moot.actors.models.resolve import ModelSpec
 from moot.actors.moderator import Assignment, Report
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.threads import to_its_end
-from moot.actors.remote.agent_actor import AgentActor
 from moot.actors.remote.archive import RayArchive
-from moot.actors.remote.deaths import Deaths
-from moot.actors.remote.gpus import gpu_share, weight_owners
 from moot.actors.remote.handover import Counter, Returned
 from moot.actors.remote.joining import Membership
-from moot.actors.remote.limiter_actor import LimiterActor
-from moot.actors.remote.moderator_actor import ModeratorActor
-from moot.actors.remote.peers import Peer, PeerLost
+from moot.actors.remote.peers import Deaths, Peer, PeerLost
 from moot.actors.remote.placing import Placer
-from moot.actors.remote.roster import Roster
+from moot.actors.remote.run_actor import AgentActor, LimiterActor, ModeratorActor, Roster
 from moot.actors.remote.silence import end_silence
 from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
 from moot.protocols.errors import MootError
 from moot.protocols.floor import DebateProtocol
+
+
+def weight_owners(roles: Roles) -> set[Service]:
+    """The services whose actor holds the weights of its model."""
+    bindings = services(roles).items()
+    return {service for service, binding in bindings if ModelSpec.parse(binding.model).kind == "local"}
+
+
+def gpu_share(gpus: float, processes: int) -> float:
+    """What each of the processes asks Ray for: a whole GPU, or as much of one as lets all of them be placed.
+
+    >>> gpu_share(4, 2), gpu_share(1, 2), gpu_share(2, 3), gpu_share(0, 2)
+    (1.0, 0.5, 0.5, 0.0)
+    """
+    whole = math.floor(gpus)
+    if not (whole and processes):
+        return 0.0
+    # Rounded down to Ray's own grain: three thirds must not be more than one.
+    return math.floor(1e4 / math.ceil(processes / whole)) / 1e4
+
 
 _log = structlog.get_logger(__name__)
 _CLOSE_WITHIN_S, _LEAVE_WITHIN_S = 60.0, 30.0

@@ -65,28 +65,28 @@ class RemoteScribe:
         return self._desks[writer_of(case_id, len(self._desks))]
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
-        """See `ports.Scribe.put_reply`."""
+        """See `house.Scribe.put_reply`."""
         self._desk(case_id).rows.post(columns)
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
-        """See `ports.Scribe.put_event`."""
+        """See `house.Scribe.put_event`."""
         self._desk(case_id).rows.post((case_id, attempt, event, time.time()))
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """See `ports.Scribe.put_vectors`."""
+        """See `house.Scribe.put_vectors`."""
         post = self._desk(case_id).rows.post
         for text_hash, raw in vectors:
             post((case_id, attempt, encoder, text_hash, raw))
 
     async def commit(self, closing: Closing) -> bool:
-        """See `ports.Scribe.commit`."""
+        """See `house.Scribe.commit`."""
         desk = self._desk(closing.case_id)
         durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         desk.closings.post((closing, durable))
         return await durable
 
     async def history(self, case_id: str, attempt: int) -> History:
-        """See `ports.Scribe.history`."""
+        """See `house.Scribe.history`."""
         return await self._desk(case_id).history((case_id, attempt))
 
     async def histories(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], History]:
@@ -95,7 +95,7 @@ class RemoteScribe:
         return dict(zip(keys, found, strict=True))
 
     async def claim(self, key: str) -> tuple[bool, History]:
-        """See `ports.Scribe.claim`. A question that is cancelled may be granted nevertheless; it is given back then."""
+        """See `house.Scribe.claim`. A question that is cancelled may be granted nevertheless; it is given back then."""
         claimant = uuid4().hex
         question = self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S, claimant)
         granted: asyncio.Task[tuple[bool, bytes]] = asyncio.ensure_future(question)
@@ -119,14 +119,14 @@ class RemoteScribe:
             _log.warning("a claim could not be given back", error=repr(error))
 
     async def has_shared(self, key: str) -> bool:
-        """See `ports.Scribe.has_shared`."""
+        """See `house.Scribe.has_shared`."""
         desk = self._desk(key)
         await desk.rows.drained()
         durable: bool = await desk.writer.call_until_done("has_shared", key)
         return durable
 
     async def settle(self, key: str) -> None:
-        """See `ports.Scribe.settle`."""
+        """See `house.Scribe.settle`."""
         desk = self._desk(key)
         await desk.rows.drained()
         await desk.writer.call_until_done("settle", key, self._claimants.pop(key, ""))

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 import msgspec
 import structlog
 
-from moot.actors.remote.lives import Life
-from moot.actors.remote.peers import Peer, PeerLost
+from moot.actors.remote.peers import Life, Peer, PeerLost
 
 _log = structlog.get_logger(__name__)
 _ASK_EACH_S = 10.0

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.attempt import LENGTH
 from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.actors.record.tables import read_table
-from moot.actors.unreadable import LENGTH
 from moot.deploy.analysis.replies import Replies, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of, join_tokens
 from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_facts

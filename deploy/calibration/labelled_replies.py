@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from moot.actors.attempt import LENGTH
 from moot.actors.record.rows import step_of
 from moot.actors.record.sampling import UNKNOWN, may_be_masked, without_forced
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
-from moot.actors.unreadable import LENGTH
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.model_replies import USABLE
 from moot.metrics.confidence_features import Statistic, window_statistic

@@ -16,7 +16,7 @@ import ray
 import structlog
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from moot.actors.remote.restarts import STAGE
+from moot.actors.remote.placing import FOREVER
 from moot.deploy.dataset.kinds import Kind
 from moot.deploy.dataset.stage_actor import CONTROL, StageActor
 from moot.protocols.errors import ConfigError
@@ -46,8 +46,10 @@ class Started:
             .options(
                 name=self.name,
                 num_cpus=0,
-                max_restarts=STAGE.max_restarts,
-                max_task_retries=STAGE.max_task_retries,
+                max_restarts=FOREVER,
+                # It holds no reply: a batch that is made again is told from the record what has ended, and closing
+                # twice is harmless.
+                max_task_retries=FOREVER,
                 max_concurrency=MOST_BATCHES,
                 scheduling_strategy=here,
             )

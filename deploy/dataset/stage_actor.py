@@ -15,7 +15,7 @@ import ray
 import structlog
 
 from moot.actors.log import configure_json
-from moot.actors.visit import NotHeld, RunBroken
+from moot.actors.seating import NotHeld, RunBroken
 from moot.deploy.dataset.caller import CLOSED
 from moot.deploy.dataset.fields import ID
 from moot.deploy.dataset.kinds import Kind, refused

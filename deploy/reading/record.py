@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.attempt import LENGTH
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
@@ -18,7 +19,6 @@ from moot.actors.record.schema import SCHEMA_VERSION, CaseKey
 from moot.actors.record.store.mirror import name_of
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
-from moot.actors.unreadable import LENGTH
 from moot.deploy.reading.references import score_as_now
 from moot.protocols.errors import RecordError
 

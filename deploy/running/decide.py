@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from moot.actors.inline import LocalScribe
 from moot.actors.outcomes import DecisionReply, decision_columns
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
@@ -16,7 +17,6 @@ from moot.actors.record.owner import Owner
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.store.mirror import store_of
 from moot.actors.record.tables import read_table
-from moot.actors.scribe import LocalScribe
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Ask, Decision, Form
 from moot.protocols.replies import reply_path

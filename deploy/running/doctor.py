@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from moot.actors.conversation import folded
+from moot.actors.attempt import LENGTH
 from moot.actors.models.api_key import ApiKey
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
@@ -30,8 +30,7 @@ from moot.actors.models.resolve import (
 from moot.actors.models.retry import call_with_retries
 from moot.actors.models.trial import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, declared_profile
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import held_schema, sent_decoding
-from moot.actors.unreadable import LENGTH
+from moot.actors.sent_request import folded, held_schema, sent_decoding
 from moot.deploy.running.bindings import defaults_of
 from moot.deploy.running.model_words import HELD_STAGES, adaptations, declared, in_one_line
 from moot.protocols.case import Case, case_slots

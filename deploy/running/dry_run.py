@@ -184,7 +184,7 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
 
 @dataclass
 class _StubAgents:
-    """Answers every ask by its reply's schema, and counts. See `moot.actors.ports.Crew`."""
+    """Answers every ask by its reply's schema, and counts. See `moot.actors.house.Crew`."""
 
     roles: Roles
     templates: Templates
@@ -291,7 +291,7 @@ def _tokens(characters: int) -> int:
 
 @dataclass
 class _FirstChunks:
-    """A library that finds its first chunks, whatever is searched; see `moot.actors.ports.Library`."""
+    """A library that finds its first chunks, whatever is searched; see `moot.actors.house.Library`."""
 
     chunks: Sequence[LibraryChunk]
 
@@ -308,7 +308,7 @@ class _FirstChunks:
 
 
 class _NoRecord:
-    """Keeps nothing; see `moot.actors.ports.Scribe`."""
+    """Keeps nothing; see `moot.actors.house.Scribe`."""
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
         """Nothing is kept."""

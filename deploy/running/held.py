@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moot.actors.models.prices import Price, cost_usd
-from moot.actors.visit import Told
+from moot.actors.seating import Told
 from moot.protocols.messages import Usage
 
 

@@ -11,9 +11,9 @@ import structlog
 from ray import serve
 from starlette.types import ASGIApp
 
-from moot.actors.garbage import collect_seldom
 from moot.actors.log import configure_json
-from moot.actors.remote.carried import Carried
+from moot.actors.remote.joining import Carried
+from moot.actors.remote.run_actor import collect_seldom
 from moot.deploy.running.prepare import Bindings
 from moot.deploy.serving.api import make_api
 from moot.deploy.serving.listener import Listener

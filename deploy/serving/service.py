@@ -9,7 +9,7 @@ from secrets import token_hex
 
 import structlog
 
-from moot.actors.visit import NotHeld
+from moot.actors.seating import NotHeld
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.prepare import Bindings

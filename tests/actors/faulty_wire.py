@@ -12,12 +12,9 @@ from moot.actors.arena import Archive, Seat
 from moot.actors.household import needs_limiter, services
 from moot.actors.meter import SILENT
 from moot.actors.remote import peers
-from moot.actors.remote.agent_actor import AgentActor
 from moot.actors.remote.archive import RayArchive
-from moot.actors.remote.limiter_actor import LimiterActor
-from moot.actors.remote.moderator_actor import ModeratorActor
 from moot.actors.remote.peers import PeerLost
-from moot.actors.remote.roster import Roster
+from moot.actors.remote.run_actor import AgentActor, LimiterActor, ModeratorActor, Roster
 from moot.actors.remote.runtime import RaySeat
 from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import Roles

@@ -22,11 +22,9 @@ from moot.actors.record.recovery import History
 from moot.actors.record.schema import CaseKey
 from moot.actors.remote.archive import RayArchive
 from moot.actors.remote.crew import RemoteCrew
-from moot.actors.remote.deaths import MOST_DEATHS
 from moot.actors.remote.envelopes import ReplyEnvelope, decode_parcel, encode
 from moot.actors.remote.handover import Returned
-from moot.actors.remote.lives import Life
-from moot.actors.remote.peers import Peer, PeerLost
+from moot.actors.remote.peers import MOST_DEATHS, Life, Peer, PeerLost
 from moot.actors.remote.runtime import RaySeat
 from moot.actors.remote.scribe import RemoteScribe
 from moot.actors.roles import Roles

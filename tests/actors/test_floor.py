@@ -22,13 +22,13 @@ from openai_server import ScriptedServer
 from moot.actors.arena import Arena
 from moot.actors.floor import CaseFloor
 from moot.actors.household import LocalCrew, build_house
+from moot.actors.inline import LocalScribe
 from moot.actors.outcomes import decision_columns, decision_id
 from moot.actors.record.closing import ModelUsage
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.rows import Rows
 from moot.actors.roles import RoleBinding
-from moot.actors.scribe import LocalScribe
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import Request
 from moot.protocols.messages import Answered, Ask, Decision

@@ -20,7 +20,7 @@ PIECES = ". " * (LONG // 16)
 """Short, but with so many sentences that a prompt which lists half of them is long."""
 
 WORK = (
-    "moot.actors.conversation.first_messages",
+    "moot.actors.sent_request.first_messages",
     "moot.actors.house.fingerprint",
     "moot.protocols.selene.evidence.subset_variants",
 )

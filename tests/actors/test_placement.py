@@ -20,9 +20,8 @@ from moot.actors.record.schema import TABLES
 from moot.actors.remote import joining
 from moot.actors.remote import placing as placing_module
 from moot.actors.remote.joining import Membership
-from moot.actors.remote.lives import Life, loss_of
+from moot.actors.remote.peers import Life, loss_of
 from moot.actors.remote.placing import Placer, Want, reason
-from moot.actors.remote.restarts import RESTARTS
 from moot.deploy.cli.options import fields_of
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import flag_of
@@ -177,12 +176,6 @@ def test_a_client_address_is_refused_before_anything_is_done(
     with pytest.raises(ConfigError, match="ray job submit"):
         moot.run(out=tmp_path / "run", address=address)
     assert not (tmp_path / "run").exists()
-
-
-def test_every_kind_of_actor_comes_back_and_none_of_its_calls_is_made_by_ray() -> None:
-    assert set(RESTARTS) == {"moderator", "agent", "writer", "limiter"}
-    assert {(each.max_restarts, each.max_task_retries) for each in RESTARTS.values()} == {(-1, 0)}
-    assert all(each.why for each in RESTARTS.values())
 
 
 @pytest.mark.slow

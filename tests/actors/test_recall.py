@@ -10,7 +10,7 @@ from test_arena import Archive
 from test_reception import Runtime, case, reception
 
 from moot.actors.record.closing import Closing, Ended
-from moot.actors.visit import NotHeld
+from moot.actors.seating import NotHeld
 from moot.protocols.errors import RecordError
 
 

@@ -15,7 +15,7 @@ from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.reception import Reception
 from moot.actors.record.closing import Closing, Ended
 from moot.actors.record.schema import CaseKey
-from moot.actors.visit import NotHeld
+from moot.actors.seating import NotHeld
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ActorGone
 

@@ -16,12 +16,10 @@ from leaping import leaping
 from many_settings import ManySettings
 
 from moot.actors.meter import SILENT
-from moot.actors.remote import moderator_actor, runtime, silence
+from moot.actors.remote import run_actor, runtime, silence
 from moot.actors.remote.archive import RayArchive
-from moot.actors.remote.lives import Life
-from moot.actors.remote.moderator_actor import ModeratorActor
-from moot.actors.remote.peers import Peer
-from moot.actors.remote.roster import Roster
+from moot.actors.remote.peers import Life, Peer
+from moot.actors.remote.run_actor import ModeratorActor, Roster
 from moot.actors.remote.runtime import RayRuntime, RaySeat
 from moot.actors.remote.silence import end_silence
 
@@ -78,7 +76,7 @@ async def test_a_moderator_that_hangs_does_not_keep_a_run_from_ending(monkeypatc
 async def test_a_writer_that_takes_no_rows_does_not_keep_a_moderator_from_draining(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moderator_actor, "_ROWS_WITHIN_S", 0.05)
+    monkeypatch.setattr(run_actor, "_ROWS_WITHIN_S", 0.05)
     roster = Roster(namespace="", writers=[], moderators=["moderator"], agents=[])
     spec = make_spec(tmp_path, same_for_all("simulated")).model_dump_json()
     moderator = ModeratorActor(spec, roster, "moderator", "packed", ManySettings())

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from moot.actors.conversation import folded
 from moot.actors.models.anthropic_wire import encode_request as encode_for_anthropic
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import encode_request
@@ -17,6 +16,7 @@ from moot.actors.sent_request import (
     earlier_fingerprints,
     fingerprint,
     fingerprint_of_role,
+    folded,
     held_schema,
     reply_tokens,
     sent_decoding,

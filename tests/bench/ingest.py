@@ -35,7 +35,7 @@ from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.rows import batch_of
 from moot.actors.record.signals import Signals, decode_signals
 from moot.actors.record.tables import read_table
-from moot.actors.remote.roster import Roster
+from moot.actors.remote.run_actor import Roster
 from moot.actors.remote.scribe import pack
 from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import RoleBinding

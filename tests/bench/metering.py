@@ -18,7 +18,7 @@ from moot.actors.limits.admitted import CallWatch
 from moot.actors.meter import CALLS, SILENT, SURPRISAL, Meter
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.prices import Price
-from moot.actors.remote.ray_meter import RayMeter
+from moot.actors.remote.run_actor import RayMeter
 from moot.actors.tracing import NO_SPAN, Tracing
 from moot.protocols.messages import Usage
 

@@ -16,7 +16,7 @@ import moot
 from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.record.tables import read_table
-from moot.actors.visit import NotHeld
+from moot.actors.seating import NotHeld
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.documents import library_of

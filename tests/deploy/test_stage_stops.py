@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from moot.actors.record.folder import RunFolder
-from moot.actors.visit import RunBroken
+from moot.actors.seating import RunBroken
 from moot.deploy.dataset.kinds import Debates
 from moot.deploy.dataset.stage_actor import StageActor
 from moot.deploy.running.open_run import OpenRun

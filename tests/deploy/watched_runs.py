@@ -16,7 +16,7 @@ import psutil
 import ray
 
 import moot
-from moot.actors.remote.limiter_actor import LimiterActor
+from moot.actors.remote.run_actor import LimiterActor
 
 
 async def _hold(runs: list[dict[str, Any]]) -> list[str]:

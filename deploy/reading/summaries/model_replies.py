@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from moot.actors.attempt import LENGTH
 from moot.actors.early_stop import CUT, REPETITION
 from moot.actors.models.token_logprobs import UNALIGNED
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, read_by
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
-from moot.actors.unreadable import LENGTH
 from moot.deploy.reading.report.blocks import Block, Table
 from moot.deploy.reading.text import count
 from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED

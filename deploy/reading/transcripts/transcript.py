@@ -15,8 +15,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.attempt import LENGTH
 from moot.actors.record.tables import read_table
-from moot.actors.unreadable import LENGTH
 from moot.deploy.reading.record import decoded, read_facts
 from moot.deploy.reading.references import score_as_now
 from moot.deploy.reading.rounds.trace import trace_of
