@@ -14,36 +14,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from moot.deploy.documents.bounds import MOST_CHARACTERS
+from moot.deploy.documents.reading import MOST_CHARACTERS, Reply, Request
 from moot.protocols.errors import ConfigError
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What precedes the bytes of a file.
-
-    Attributes:
-        kind: the file's suffix, in small letters.
-        size_bytes: how many bytes follow.
-        seconds: of computing that they may take.
-        memory_bytes: that the process may have.
-    """
-
-    kind: str
-    size_bytes: int
-    seconds: int
-    memory_bytes: int
-
-
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says.
-
-    Attributes:
-        pages: its text, page by page; one for a document without pages.
-        refused: why it cannot be read, in one line; empty when it was read.
-    """
-
-    pages: tuple[str, ...] = ()
-    refused: str = ""
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
@@ -78,13 +50,9 @@ def _pages(kind: str, raw: bytes) -> tuple[str, ...]:
         from moot.deploy.documents.pdf import read_pdf
 
         return read_pdf(raw)
-    if kind in (".md", ".markdown"):
-        from moot.deploy.documents.markdown import read_markdown
+    from moot.deploy.documents.web_page import read_markdown, read_web_page
 
-        return (read_markdown(raw),)
-    from moot.deploy.documents.web_page import read_web_page
-
-    return (read_web_page(raw),)
+    return (read_markdown(raw) if kind in (".md", ".markdown") else read_web_page(raw),)
 
 
 def _encoded(reply: Reply) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import signal
@@ -10,13 +11,87 @@ import sys
 
 import msgspec
 
-from moot.deploy.documents.bounds import MOST_CHARACTERS, MOST_MEMORY_BYTES, MOST_PAGES, most_seconds
-from moot.deploy.documents.reader import Reply, Request
 from moot.protocols.errors import ConfigError
+from moot.protocols.tasks.formats import windows_text
+
+MOST_BYTES = 64 * 2**20
+"""Bytes of one file at most."""
+
+MOST_CHARACTERS = 64 * 2**20
+"""Characters of one document's text at most: a small file can unpack to any length."""
+
+MOST_PAGES = 20_000
+"""Pages of one document at most."""
+
+MOST_MEMORY_BYTES = 2 * 2**30
+"""Memory of the process that reads documents, as addresses."""
+
+_SECONDS, _SECONDS_PER_MIB = 20, 10
+
+
+def most_seconds(size_bytes: int) -> int:
+    """Seconds of computing that a document may take: several times what honest files of its size do.
+
+    >>> most_seconds(6_000), most_seconds(64 * 2**20)
+    (21, 660)
+    """
+    return _SECONDS + -(-size_bytes * _SECONDS_PER_MIB // 2**20)
+
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def read_plain_text(raw: bytes) -> str:
+    """Bytes of a text file as text: UTF-8, what a byte-order mark says, or Windows-1252.
+
+    >>> read_plain_text("caf\u00e9".encode("utf-16")), read_plain_text(b"caf\\xe9")
+    ('caf\u00e9', 'caf\u00e9')
+
+    Raises:
+        ConfigError: these are no bytes of a text.
+    """
+    for mark, encoding in _MARKS:
+        if raw.startswith(mark):
+            try:
+                return raw.decode(encoding)
+            except UnicodeDecodeError as error:
+                raise ConfigError(f"its byte-order mark promises {encoding.upper()}, which it is not") from error
+    if b"\0" in raw:
+        raise ConfigError("expected text, found bytes that are none")
+    return windows_text(raw)
+
 
 _READER = "moot.deploy.documents.reader"
 _MOST_REPLY_BYTES = 6 * MOST_CHARACTERS + 3 * MOST_PAGES + 2**10
 """A control character takes six bytes in JSON."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What precedes the bytes of a file.
+
+    Attributes:
+        kind: the file's suffix, in small letters.
+        size_bytes: how many bytes follow.
+        seconds: of computing that they may take.
+        memory_bytes: that the process may have.
+    """
+
+    kind: str
+    size_bytes: int
+    seconds: int
+    memory_bytes: int
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says.
+
+    Attributes:
+        pages: its text, page by page; one for a document without pages.
+        refused: why it cannot be read, in one line; empty when it was read.
+    """
+
+    pages: tuple[str, ...] = ()
+    refused: str = ""
 
 
 class Reading:

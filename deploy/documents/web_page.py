@@ -1,4 +1,4 @@
-"""HTML as text: what a reader sees, without scripts, styles and what only a browser needs."""
+"""HTML, and Markdown by way of it, as text: what a reader sees, without scripts, styles and what only browsers need."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 from bs4 import BeautifulSoup
 from bs4.dammit import EncodingDetector
 from bs4.element import NavigableString, PreformattedString, Tag
+from markdown_it import MarkdownIt
 
-from moot.deploy.documents.plain_text import read_plain_text
+from moot.deploy.documents.reading import read_plain_text
 
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "head", "svg", "object", "iframe", "select"})
 _HEADINGS = {f"h{level}": f"\n\n{'#' * level} " for level in range(1, 7)}
@@ -22,6 +23,7 @@ _INLINE = frozenset({
 })
 # fmt: on
 _PROLOGUE = re.compile(r"\A\s*<\?xml[^>]*>")
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n.*?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _SPACE = re.compile(r"\s+")
 _MANY_BREAKS = re.compile(r"\n[ \n]*\n")
 
@@ -34,6 +36,16 @@ def read_web_page(raw: bytes) -> str:
         ConfigError: these are no bytes of a text.
     """
     return text_of_html(_decoded(raw))
+
+
+def read_markdown(raw: bytes) -> str:
+    """The text of a Markdown file (CommonMark and tables) without its marks and without front matter.
+
+    Raises:
+        ConfigError: these are no bytes of a text.
+    """
+    source = _FRONT_MATTER.sub("", read_plain_text(raw))
+    return text_of_html(MarkdownIt("commonmark").enable("table").render(source))
 
 
 def _decoded(raw: bytes) -> str:

@@ -10,7 +10,8 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 
 def made_pdf(pages: Sequence[str], *, password: str | None = None, owner_only: bool = False) -> bytes:
-    """A PDF with one page per text, each line of it a line there; an empty text gives a page without any.
+    """A PDF with one page per text, each line of it a line there; an empty text gives a page without any. Pages with
+    the same text show the same stream: a small file can have any length.
 
     Args:
         password: encrypts it; for changes only with `owner_only`.
@@ -18,14 +19,17 @@ def made_pdf(pages: Sequence[str], *, password: str | None = None, owner_only: b
     writer = PdfWriter()
     font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
     fonts = DictionaryObject({NameObject("/F1"): _names(font)})
+    streams = {}
+    for text in dict.fromkeys(filter(None, pages)):
+        shown = "".join(f"({_escaped(line)}) Tj 0 -14 Td\n" for line in text.split("\n"))
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 72 720 Td\n{shown}ET".encode("latin-1"))
+        streams[text] = writer._add_object(stream.flate_encode())
     for text in pages:
         page = writer.add_blank_page(612, 792)
         page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
         if text:
-            shown = "".join(f"({_escaped(line)}) Tj 0 -14 Td\n" for line in text.split("\n"))
-            stream = DecodedStreamObject()
-            stream.set_data(f"BT /F1 12 Tf 72 720 Td\n{shown}ET".encode("latin-1"))
-            page[NameObject("/Contents")] = stream
+            page[NameObject("/Contents")] = streams[text]
     if password is not None:
         writer.encrypt("" if owner_only else password, password, algorithm="RC4-128")
     file = io.BytesIO()
