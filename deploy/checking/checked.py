@@ -18,7 +18,7 @@ from moot.deploy.reading.ceda_events import (
     Stance,
     StanceData,
 )
-from moot.deploy.reading.event_shape import read_as
+from moot.deploy.reading.frozen import read_as
 from moot.deploy.reading.record import read_replies
 from moot.deploy.reading.summaries.costs import totals
 from moot.deploy.reading.transcripts.transcript import transcript

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic import Field, computed_field
 
+from moot.deploy.reading.frozen import Shape
 from moot.protocols.ceda.items import place_in_words
 from moot.protocols.ceda.stance import About, Relation
 from moot.protocols.ceda.stance import Stance as Stance
 from moot.protocols.ceda.state import Stage
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True)
-
-
-class EvidenceItem(_Shape):
+class EvidenceItem(Shape):
     """A piece of evidence and its place.
 
     Attributes:
@@ -50,7 +47,7 @@ class EvidenceItem(_Shape):
         return place_in_words(self.document or self.kind, page=self.page, chunk=self.chunk, picture=self.picture)
 
 
-class Conflict(_Shape):
+class Conflict(Shape):
     """Two pieces of evidence that seem to be at odds, by their wording."""
 
     between: list[str]
@@ -58,35 +55,35 @@ class Conflict(_Shape):
     detail: str = ""
 
 
-class Statement(_Shape):
+class Statement(Shape):
     """What the evidence says on a point of the claim, by a model; `facts` are pairs of an item and its words."""
 
     text: str
     facts: list[list[str]]
 
 
-class Synthesis(_Shape):
+class Synthesis(Shape):
     """What a model made of the evidence: `unfounded` counts what it quoted and is not there, `missing` says why not."""
 
-    statements: list[Statement] = []
+    statements: list[Statement] = Field(default_factory=list)
     unfounded: int = 0
     missing: str = ""
 
 
-class EvidenceData(_Shape):
+class EvidenceData(Shape):
     """An `evidence` event: what there is to go by, who is shown it, and which pictures (from 0) nobody could read.
 
     `synthesis` is None where no model was asked about the evidence.
     """
 
     items: list[EvidenceItem]
-    conflicts: list[Conflict] = []
-    shown_to: dict[str, list[str]] = {}
-    missing_pictures: list[int] = []
+    conflicts: list[Conflict] = Field(default_factory=list)
+    shown_to: dict[str, list[str]] = Field(default_factory=dict)
+    missing_pictures: list[int] = Field(default_factory=list)
     synthesis: Synthesis | None = None
 
 
-class StanceData(_Shape):
+class StanceData(Shape):
     """A `stance` event: what a message says of the last one, and where its debater stands on the claim."""
 
     turn: int
@@ -99,7 +96,7 @@ class StanceData(_Shape):
     consensus: bool
 
 
-class JudgeRuling(_Shape):
+class JudgeRuling(Shape):
     """What one judge ruled; `missing` says why it did not."""
 
     judge: str
@@ -109,14 +106,14 @@ class JudgeRuling(_Shape):
     missing: str = ""
 
 
-class ClassifierReading(_Shape):
+class ClassifierReading(Shape):
     """What the classifier makes of the summary."""
 
     p_hallucinated: float
     trained_on: bool = False
 
 
-class RulingData(_Shape):
+class RulingData(Shape):
     """A `ruling` event: the judges' votes, and the classifier's reading."""
 
     judges: list[JudgeRuling]
@@ -126,7 +123,7 @@ class RulingData(_Shape):
     classifier: ClassifierReading | None = None
 
 
-class CheckPayload(_Shape):
+class CheckPayload(Shape):
     """What the verdict on a claim says of itself: `verdict` is the judges' bare one."""
 
     p_hallucinated: float | None
@@ -142,7 +139,7 @@ class CheckPayload(_Shape):
         return None if self.verdict is None else "judges"
 
 
-class StateData(_Shape):
+class StateData(Shape):
     """A `state` event: a version of the state, by what was added."""
 
     version: int

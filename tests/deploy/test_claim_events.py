@@ -13,7 +13,8 @@ from pydantic import BaseModel
 
 import moot
 from moot.deploy.reading.ceda_events import EvidenceData, EvidenceItem, RulingData, StanceData, StateData
-from moot.deploy.reading.transcripts.events import shown_event
+from moot.deploy.reading.report.blocks import Items
+from moot.deploy.reading.transcripts.events import known_event
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.ceda.items import Item
 
@@ -81,7 +82,7 @@ def test_every_event_fits_and_no_field_is_made_up(events: list[dict[str, Any]]) 
 def test_every_event_is_shown_in_words(events: list[dict[str, Any]]) -> None:
     for event in events:
         view = EventView(kind=event["kind"], path=event["path"], data=json.loads(event["data"]))
-        assert shown_event(view) is not None, event
+        assert known_event(view) is not None, event
 
 
 def test_places_are_in_the_words_of_the_prompts(events: list[dict[str, Any]]) -> None:
@@ -93,6 +94,7 @@ def test_places_are_in_the_words_of_the_prompts(events: list[dict[str, Any]]) ->
 
 def test_a_picture_that_nobody_could_describe_is_named() -> None:
     data = {"items": [{"id": "E1", "kind": "picture", "picture": 0, "text": "A plate."}], "missing_pictures": [1]}
-    shown = shown_event(EventView(kind="evidence", path="evidence", data=data))
+    shown = known_event(EventView(kind="evidence", path="evidence", data=data))
     assert shown is not None
-    assert shown.lines[-1] == "picture 2 could not be described"
+    assert isinstance(last := shown[-1], Items)
+    assert last.items[-1] == "picture 2 could not be described"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from moot.deploy.reading.report.blocks import Table
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show, summary_blocks
 from moot.deploy.reading.simulated import SIMULATED
@@ -25,7 +26,7 @@ from moot.deploy.reading.text import (
     visible_line,
 )
 from moot.deploy.reading.transcripts.blocks import transcript_blocks
-from moot.deploy.reading.transcripts.selene import gate_event, judging_event
+from moot.deploy.reading.transcripts.events import known_event
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import EventView, Transcript
 from moot.protocols.errors import ConfigError
@@ -269,15 +270,14 @@ def test_numbers_in_words() -> None:
 
 
 def signals(**changes: Any) -> list[Any]:
-    shown = gate_event(EventView(kind="gate", path="gate", data=GATE | changes))
-    assert shown is not None
-    return list(shown.rows)
+    shown = known_event(EventView(kind="gate", path="gate", data=GATE | changes)) or []
+    return [row for block in shown if isinstance(block, Table) for row in block.rows]
 
 
 def test_only_selene_gates_are_read_as_such() -> None:
     for other in (GATE | {"d": "high"}, {"skip": True}):
-        assert gate_event(EventView(kind="gate", path="gate", data=other)) is None
-    assert judging_event(EventView(kind="judging", path="judge", data={"candidates": [{"answer": "Yes"}]})) is None
+        assert known_event(EventView(kind="gate", path="gate", data=other)) is None
+    assert known_event(EventView(kind="judging", path="judge", data={"candidates": [{"answer": "Yes"}]})) is None
     found = signals(d=None, tau_m=None, p=0.6, require_unanimity=True)
     assert [signal.outcome for signal in found] == ["fail", "off", "pass", "pass"]
     assert found[0].value == "unknown"

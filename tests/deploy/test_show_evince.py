@@ -11,7 +11,7 @@ import pytest
 
 from moot.deploy.reading.distributions import in_a_line, rows_of
 from moot.deploy.reading.show import show
-from moot.deploy.reading.transcripts.events import shown_event
+from moot.deploy.reading.transcripts.events import known_event
 from moot.deploy.reading.transcripts.evince import consensus_pairs
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import EventView
@@ -165,7 +165,7 @@ def test_events_of_other_protocols_are_not_taken_for_these() -> None:
         ("contentiousness", {"level": 0.9}),
         ("mine", {}),
     ):
-        assert shown_event(EventView(kind=kind, path="round/1", data=data)) is None, (kind, data)
+        assert known_event(EventView(kind=kind, path="round/1", data=data)) is None, (kind, data)
     assert consensus_pairs({"distribution_from": "votes", "crit_mean": 0.5}) is None
     assert consensus_pairs({"distribution_from": "consensus", "crit_mean": "high"}) is None
     assert consensus_pairs({"distribution_from": "consensus"}) == []

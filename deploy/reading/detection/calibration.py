@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.calibration_null import calibration_null
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.text import Interval
 from moot.metrics.calibration_error import expected_calibration_error, reliability_bins
 from moot.metrics.cluster_bootstrap import resampled_sums
@@ -19,7 +19,7 @@ BINS = 10
 probabilities allow."""
 
 
-class Reliability(BaseModel):
+class Reliability(Frozen):
     """A row of a reliability diagram.
 
     Attributes:
@@ -28,14 +28,12 @@ class Reliability(BaseModel):
         hallucinated: share of them that are.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     n: int
     p_hallucinated: float
     hallucinated: float
 
 
-class Calibration(BaseModel):
+class Calibration(Frozen):
     """What the probabilities of one source are worth; hallucinated is the event that they are of.
 
     Attributes:
@@ -49,8 +47,6 @@ class Calibration(BaseModel):
             too few claims.
         bins: rows of the reliability diagram, by rising probability.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     source: str
     n: int

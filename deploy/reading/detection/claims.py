@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from moot.actors.classifiers.card import CARD, read_card
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import VerdictRow, decoded
 from moot.deploy.reading.references import References
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
@@ -19,20 +20,18 @@ from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_ha
 Stance = Literal["supports", "denies"]
 
 
-class _Classified(BaseModel):
+class _Classified(Frozen):
     p_hallucinated: float = Field(ge=0.0, le=1.0)
     trained_on: bool = False
 
 
-class _Payload(BaseModel):
+class _Payload(Frozen):
     """What a verdict on a claim says beside its answer; protocols that say none of it are read, too."""
-
-    model_config = ConfigDict(extra="ignore")
 
     verdict: Literal[0, 1] | None = None
     p_judges: float | None = Field(default=None, ge=0.0, le=1.0)
     classifier: _Classified | None = None
-    first_stances: dict[str, Stance | None] = {}
+    first_stances: dict[str, Stance | None] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isnan
 
-from pydantic import BaseModel, ConfigDict
-
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
+from moot.deploy.reading.frozen import Frozen
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.detection import effective_raters, error_correlation, error_pairs
 from moot.protocols.claims import SUPPORTED
 
 
-class DebaterErrors(BaseModel):
+class DebaterErrors(Frozen):
     """The errors of two debaters' first stances; the second debater has heard the first's.
 
     Attributes:
@@ -28,8 +27,6 @@ class DebaterErrors(BaseModel):
         effective_debaters: how many independent debaters have the VARIANCE that the mean of these two has,
             2 / (1 + rho); these two are not independent, and nothing is said of how probable an error of both is.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     debaters: tuple[str, str]
     n: int

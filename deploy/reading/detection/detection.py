@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.detection.calibration import Calibration, calibrations
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.debaters import DebaterErrors, debater_errors
 from moot.deploy.reading.detection.figures import ClaimSet, claim_set
 from moot.deploy.reading.detection.hallusionbench import HallusionAccuracies, hallusion_accuracies
+from moot.deploy.reading.frozen import Frozen
 
 CATEGORY = "category"
 """The tag by which a benchmark's claims are told apart."""
 
 
-class Seconds(BaseModel):
+class Seconds(Frozen):
     """Seconds from a debate's beginning to its verdict, waiting for others that were open at once included.
 
     Attributes:
@@ -25,15 +25,13 @@ class Seconds(BaseModel):
         p90: nine in ten took no longer.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     n: int
     mean: float
     median: float
     p90: float
 
 
-class Detection(BaseModel):
+class Detection(Frozen):
     """A run over claims.
 
     Attributes:
@@ -48,8 +46,6 @@ class Detection(BaseModel):
         hallusionbench: as that benchmark's authors score it; None for another one.
         seconds: None when no finished claim says how long it took.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     claims: int
     finished: int

@@ -6,8 +6,8 @@ from math import isnan
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.text import Interval
 from moot.metrics.cluster_bootstrap import interval_from
 from moot.metrics.significance import wilson_interval
@@ -19,7 +19,7 @@ LEAST_GROUPS = 6
 """Behind an interval: of fewer groups there are too few distinct resamples for their spread to mean anything."""
 
 
-class Estimate(BaseModel):
+class Estimate(Frozen):
     """A figure; None when it is unknown.
 
     Attributes:
@@ -28,8 +28,6 @@ class Estimate(BaseModel):
             (`metrics.cluster_bootstrap.interval_from`); of a share of 0 or 1, Wilson's of so many groups; None where
             neither leaves anything to go by, and with fewer than `LEAST_GROUPS` groups.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     value: float | None = None
     interval: Interval | None = None

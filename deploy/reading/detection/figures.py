@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.detection.claims import Claim, class_of
 from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
+from moot.deploy.reading.frozen import Frozen
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.detection import (
     OUTCOMES,
@@ -24,7 +24,7 @@ ALWAYS = {SUPPORTED: f"always {SUPPORTED}", HALLUCINATED: f"always {HALLUCINATED
 """Names of the trivial answers."""
 
 
-class ClassFigures(BaseModel):
+class ClassFigures(Frozen):
     """Figures with one class as the positive one.
 
     Attributes:
@@ -34,15 +34,13 @@ class ClassFigures(BaseModel):
         f1: of both.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     n: int
     precision: Estimate = Estimate()
     recall: Estimate = Estimate()
     f1: Estimate = Estimate()
 
 
-class Detector(BaseModel):
+class Detector(Frozen):
     """What one way to answer is worth.
 
     Attributes:
@@ -52,8 +50,6 @@ class Detector(BaseModel):
         macro_f1: mean of both F1; None where only one class occurs, for it would be the mean of that one's F1 and of
             nothing.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     by: str
     abstained: int
@@ -67,7 +63,7 @@ class Detector(BaseModel):
         return self.supported if label == SUPPORTED else self.hallucinated
 
 
-class ClaimSet(BaseModel):
+class ClaimSet(Frozen):
     """Ways to answer the same claims.
 
     Attributes:
@@ -82,8 +78,6 @@ class ClaimSet(BaseModel):
         gain: macro F1 (accuracy where there is one class) of the verdict over the judges' bare verdict, drawn from the
             same resamples; None without a bare verdict.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     category: str | None
     n: int

@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
 from moot.deploy.reading.detection.figures import BARE, VERDICT
+from moot.deploy.reading.frozen import Frozen
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.protocols.claims import HALLUCINATED
 from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
@@ -33,7 +33,7 @@ _TAGS = {"category", "subcategory", "set", "figure", "question", "visual_input"}
 Unit = tuple[str, ...]
 
 
-class Accuracy(BaseModel):
+class Accuracy(Frozen):
     """A share of right units.
 
     Attributes:
@@ -42,14 +42,12 @@ class Accuracy(BaseModel):
             how many others the run has questions of.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     share: Estimate
     n: int
     incomplete: int
 
 
-class HallusionAccuracies(BaseModel):
+class HallusionAccuracies(Frozen):
     """The figures of one way to answer.
 
     Attributes:
@@ -62,8 +60,6 @@ class HallusionAccuracies(BaseModel):
         easy, hard: share of pairs whose original question is right, and of those whose other ones are.
         left_open_right: questions without their figure that were left open, which counts as right.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     by: str
     part: Literal["VD", "VS"] | None

@@ -23,9 +23,9 @@ from moot.deploy.reading.document.views import (
     StopView,
     TopicView,
     VersusView,
-    View,
 )
 from moot.deploy.reading.document.words import SIDE
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.transcripts.views import EventView, Transcript, TurnView
 from moot.protocols.case import Case
@@ -34,7 +34,7 @@ from moot.protocols.socrasynth.moderation import EDIT_TOPICS, Unusable, read_top
 from moot.protocols.socrasynth.replies import Agenda
 from moot.protocols.socrasynth.sides import Topic, open_answers
 
-V = TypeVar("V", bound=View)
+V = TypeVar("V", bound=Frozen)
 
 _ONCE = frozenset({"topics", "joint", "panel", "versus", "confirm", "closing", "stop", "positions"})
 

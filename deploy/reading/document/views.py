@@ -4,49 +4,44 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, Field
 
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.rounds.trace import Trace
 from moot.deploy.reading.transcripts.views import Cost, State, VerdictView
 
 Letter = Literal["A", "B"]
 
 
-class View(BaseModel):
-    """Base of every part: frozen; what an event holds beyond it is passed over."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class PositionsView(View):
+class PositionsView(Frozen):
     """On a closed list, the answers that both sides named before they had heard each other; labels by role."""
 
     named: dict[str, str]
     agreed_at_once: bool
 
 
-class TopicView(View):
+class TopicView(Frozen):
     """A topic as it was fixed."""
 
     title: str
     description: str = ""
 
 
-class MergeView(View):
+class MergeView(Frozen):
     """What was merged into a topic: numbers of proposals (`A2`), or repeated titles."""
 
     into: str
     sources: list[str] = Field(validation_alias=AliasChoices("from", "sources"))
 
 
-class BalanceView(View):
+class BalanceView(Frozen):
     """Whether a side finds the subject balanced."""
 
     balanced: bool
     why: str = ""
 
 
-class AgendaView(View):
+class AgendaView(Frozen):
     """How the topics came about; `wanted` is how many were asked for, `by` who had the last word before the opening."""
 
     proposed: dict[str, list[TopicView]]
@@ -59,7 +54,7 @@ class AgendaView(View):
     balance: dict[str, BalanceView] = Field(default_factory=dict)
 
 
-class ArgumentView(View):
+class ArgumentView(Frozen):
     """An argument.
 
     Attributes:
@@ -76,7 +71,7 @@ class ArgumentView(View):
     mended: bool
 
 
-class RoundView(View):
+class RoundView(Frozen):
     """A round in figures; scores lie in [0, 1], None is unknown.
 
     Attributes:
@@ -104,7 +99,7 @@ class RoundView(View):
     failed: dict[str, str]
 
 
-class ConfirmView(View):
+class ConfirmView(Frozen):
     """What both sides said after the last round, asked whether that was all; by role.
 
     Attributes:
@@ -118,12 +113,12 @@ class ConfirmView(View):
     topics: list[str]
     presented_all: dict[str, bool | None]
     added: dict[str, list[str]]
-    passed_over: dict[str, int] = {}
+    passed_over: dict[str, int] = Field(default_factory=dict)
     conceded: list[str]
     failed: dict[str, str]
 
 
-class ClosingView(View):
+class ClosingView(Frozen):
     """The closing statements in figures; `crit_by_topic` is empty unless it was asked for."""
 
     kappa: float
@@ -134,7 +129,7 @@ class ClosingView(View):
     failed: dict[str, str]
 
 
-class JointView(View):
+class JointView(Frozen):
     """The joint proposal; `proposal` is None when there is none, a consent None when that side did not say.
 
     `answer` is the label that it names on a closed list.
@@ -150,28 +145,28 @@ class JointView(View):
     failed: dict[str, str]
 
 
-class MissingView(View):
+class MissingView(Frozen):
     """A judgment that did not come; topics are counted from 1."""
 
     topic: int
     why: str
 
 
-class RepairsView(View):
+class RepairsView(Frozen):
     """A judgment whose marks were not written as numbers, and how they were; topics are counted from 1."""
 
     topic: int
     marks: list[str]
 
 
-class TotalsView(View):
+class TotalsView(Frozen):
     """Marks of both sides; None when unknown."""
 
     A: float | None
     B: float | None
 
 
-class SheetView(View):
+class SheetView(Frozen):
     """One judge's marks in one order: 1 with A first, 2 with B first. Pairs are A's and B's, whoever came first."""
 
     order: Literal[1, 2]
@@ -185,7 +180,7 @@ class SheetView(View):
     repairs: list[RepairsView] = Field(default_factory=list)
 
 
-class PanelView(View):
+class PanelView(Frozen):
     """What the panel found; `totals` are means per judge and order over topics that were judged in both orders."""
 
     topics: list[str]
@@ -198,7 +193,7 @@ class PanelView(View):
     not_independent: list[str]
 
 
-class VersusView(View):
+class VersusView(Frozen):
     """The debate's proposal (A) against a single answer (B); `why` says what was missing."""
 
     winner: str | None
@@ -209,7 +204,7 @@ class VersusView(View):
     position_bias: dict[str, float | None] = Field(default_factory=dict)
 
 
-class ModerationView(View):
+class ModerationView(Frozen):
     """Something that a person did, and what came of it."""
 
     path: str = Field(pattern=r"^moderation/(topics|round/\d+)(/\d+)?$")
@@ -223,7 +218,7 @@ class ModerationView(View):
         return self.outcome.startswith("Done")
 
 
-class StopView(View):
+class StopView(Frozen):
     """Why the rounds ended."""
 
     reason: str
@@ -234,7 +229,7 @@ class StopView(View):
     max_rounds: int
 
 
-class FailureView(View):
+class FailureView(Frozen):
     """An ask without a usable reply."""
 
     path: str
@@ -243,7 +238,7 @@ class FailureView(View):
     error: str
 
 
-class Document(View):
+class Document(Frozen):
     """One debate on a subject.
 
     Attributes:

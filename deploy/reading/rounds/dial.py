@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import Noted, read_events, read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import banner, show_report
@@ -43,7 +43,7 @@ _SECOND = "agent/1"
 _RANDOM = "random"
 
 
-class Level(BaseModel):
+class Level(Frozen):
     """The debates at one level of contentiousness.
 
     Attributes:
@@ -52,14 +52,12 @@ class Level(BaseModel):
         measured: by key of `MEASURES`, those that any round of the run holds.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     kappa: float
     rounds: int
     measured: dict[str, Measured]
 
 
-class Slope(BaseModel):
+class Slope(Frozen):
     """How a measure follows kappa among equal rounds.
 
     Attributes:
@@ -67,8 +65,6 @@ class Slope(BaseModel):
         low, high: bootstrap interval over cases, so wide that all slopes together are covered 95 % of the time.
         cases: with at least one round that other cases held at another kappa.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     per_kappa: float | None
     low: float | None
@@ -81,7 +77,7 @@ class Slope(BaseModel):
         return None if self.low is None or self.high is None else self.low > 0.0 or self.high < 0.0
 
 
-class DialEffect(BaseModel):
+class DialEffect(Frozen):
     """What kappa did in a run.
 
     Attributes:
@@ -92,8 +88,6 @@ class DialEffect(BaseModel):
         randomised: whether kappa was drawn at random in every debate.
         moves: whether any measure follows kappa; None when that cannot be said.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     schema_version: int
     run: str

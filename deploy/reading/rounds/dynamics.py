@@ -8,9 +8,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 from rich.console import Console
 
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.record import read_events, read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
@@ -30,7 +31,7 @@ KEYS = tuple(measure.key for measure in MEASURES if measure.key not in _LEFT_OUT
 """What is measured: keys of `MEASURES`."""
 
 
-class RoundMeans(BaseModel):
+class RoundMeans(Frozen):
     """One round of a run's debates.
 
     Attributes:
@@ -39,14 +40,12 @@ class RoundMeans(BaseModel):
         measured: by key, as recorded; of a number by side or pair the mean over these, unknown if one is unknown.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     round: int
     cases: int
     measured: dict[str, Measured]
 
 
-class Change(BaseModel):
+class Change(Frozen):
     """What became of a number from each debate's first round that knows it to the last one that does.
 
     Attributes:
@@ -56,15 +55,13 @@ class Change(BaseModel):
             is not above 0.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     first: float | None
     last: float | None
     by_case: Measured
     percent: float | None
 
 
-class Dynamics(BaseModel):
+class Dynamics(Frozen):
     """The rounds of a run (EVINCE, tables 7.2 and 7.3, over many debates).
 
     Attributes:
@@ -74,14 +71,12 @@ class Dynamics(BaseModel):
             where there are none, or no distributions.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     schema_version: int
     run: str
     simulated: bool
     rounds: list[RoundMeans]
     changes: dict[str, Change]
-    truth: list[Truth] = []
+    truth: list[Truth] = Field(default_factory=list)
 
 
 class _Value(NamedTuple):

@@ -8,8 +8,8 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import Noted
 from moot.metrics.bootstrap import cluster_bootstrap
 from moot.metrics.distribution import Floats
@@ -23,15 +23,13 @@ LEVEL = 0.95
 _RESAMPLES = 2000
 
 
-class Measured(BaseModel):
+class Measured(Frozen):
     """A mean over cases; None is unknown.
 
     Attributes:
         low, high: 95 % bootstrap interval over cases; None with fewer than ten.
         cases: that have a value there.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     mean: float | None
     low: float | None

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.rounds.measures import BY_KEY, MEASURES, Measure
 from moot.deploy.reading.text import number
 
 
-class Series(BaseModel):
+class Series(Frozen):
     """One number over the rounds.
 
     Attributes:
@@ -22,8 +21,6 @@ class Series(BaseModel):
         of: the side, or the pair of sides, that it is of; empty for the whole debate.
         values: one per round of the trace, as recorded; None is unknown, never 0.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     name: str
@@ -46,10 +43,8 @@ class Series(BaseModel):
         return f"{self.name} {self.of}" if self.of else self.name
 
 
-class Trace(BaseModel):
+class Trace(Frozen):
     """The numbers of a debate: its rounds as the protocol counts them, and series in the order of `MEASURES`."""
-
-    model_config = ConfigDict(frozen=True)
 
     rounds: list[int]
     series: list[Series]

@@ -10,8 +10,8 @@ from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.rounds.over_cases import Measured, mean_over_cases
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
 from moot.metrics.calibration_error import brier_multiclass
@@ -25,7 +25,7 @@ When = Literal["first", "last", "only"]
 """Which round of each debate; `only` where no debate of the run has a second one."""
 
 
-class AgainstTruth(BaseModel):
+class AgainstTruth(Frozen):
     """Distributions of one side, or of all together, held against the gold labels.
 
     Attributes:
@@ -37,8 +37,6 @@ class AgainstTruth(BaseModel):
         kl_infinite: cases where the gold label has no mass; they are left out of `kl`, so compare by Brier.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     of: str
     accuracy: float
     brier: Measured
@@ -46,7 +44,7 @@ class AgainstTruth(BaseModel):
     kl_infinite: int
 
 
-class Truth(BaseModel):
+class Truth(Frozen):
     """The sides and what they say together in one round of their debates, over the cases where all can be scored.
 
     Of debates with other sides than most (one never spoke), nothing is counted. A single side stands alone: it has no
@@ -57,8 +55,6 @@ class Truth(BaseModel):
         beats_all: by mixture and consensus, share of cases in which its Brier score is below every side's.
         over_better: by the same, its Brier score less that of `better`; below 0 where it gains.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     when: When
     cases: int

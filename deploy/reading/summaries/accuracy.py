@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.schema import CaseKey
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import Noted, VerdictRow
 from moot.deploy.reading.references import References
 from moot.deploy.reading.text import Interval, number, percent
@@ -16,7 +16,7 @@ from moot.metrics.significance import wilson_interval
 from moot.protocols.tasks.scoring import accepted_answers, token_f1
 
 
-class PartAccuracy(BaseModel):
+class PartAccuracy(Frozen):
     """The share of right answers in one part of a task, such as one essay set.
 
     Attributes:
@@ -27,8 +27,6 @@ class PartAccuracy(BaseModel):
         answered: of these, those with an answer.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     part: str
     accuracy: float | None
     interval: Interval | None
@@ -36,15 +34,13 @@ class PartAccuracy(BaseModel):
     answered: int
 
 
-class RoundsAccuracy(BaseModel):
+class RoundsAccuracy(Frozen):
     """The share of right answers among the verdicts after so many rounds of debate.
 
     Attributes:
         rounds: how many.
         accuracy, interval, scored: as in `PartAccuracy`.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     rounds: int
     accuracy: float | None
@@ -103,7 +99,7 @@ def accuracy_by_rounds(debated: Sequence[VerdictRow], references: References) ->
     return rows
 
 
-class VoteFigures(BaseModel):
+class VoteFigures(Frozen):
     """Verdicts that a vote decided. Intervals are Wilson's, 95 %; None where several cases are about one text.
 
     Attributes:
@@ -114,8 +110,6 @@ class VoteFigures(BaseModel):
         accuracy_strict: share of right answers with every tie counted as wrong: a strict plurality is asked for.
         scored: verdicts that it is over.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     n: int
     tied: int
@@ -173,7 +167,7 @@ def vote_rows(found: VoteFigures) -> list[tuple[str, str]]:
     return rows
 
 
-class ShortAnswers(BaseModel):
+class ShortAnswers(Frozen):
     """Figures over the finished cases with an accepted answer; none given shares no word with it. Intervals are 95 %.
 
     Attributes:
@@ -182,8 +176,6 @@ class ShortAnswers(BaseModel):
         token_f1: mean over the cases of the best F1 with an accepted answer, in [0, 1]; BCa interval, None when the
             cases are all alike.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     n: int
     exact_match: float

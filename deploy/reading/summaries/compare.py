@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
 from moot.actors.record.store.mirror import record_path
@@ -16,6 +15,7 @@ from moot.deploy.reading.detection.detection import Seconds, counted_claims
 from moot.deploy.reading.detection.estimates import Estimate
 from moot.deploy.reading.detection.figures import ClaimSet, macro_f1_difference
 from moot.deploy.reading.detection.show import RunOfClaims, claims_blocks, claims_notes
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import latest_verdicts
 from moot.deploy.reading.references import References
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
@@ -37,7 +37,7 @@ from moot.deploy.reading.text import (
 from moot.protocols.errors import ConfigError
 
 
-class Row(BaseModel):
+class Row(Frozen):
     """A run among others; the figures are those of its summary.
 
     Attributes:
@@ -59,8 +59,6 @@ class Row(BaseModel):
         vs_first: this run (first) against the first run (second) on the cases that both scored; None for the first
             run itself.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     run: str
     protocol: str | None
@@ -101,10 +99,8 @@ _SAME = (Row.model_fields.keys() & Summary.model_fields.keys()) - {
 """What a row has from the summary as it is."""
 
 
-class Comparison(BaseModel):
+class Comparison(Frozen):
     """Several runs, in the order given; `warnings` say what makes them unequal, and what is pooled."""
-
-    model_config = ConfigDict(frozen=True)
 
     schema_version: int
     rows: list[Row]

@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.calibration_null import calibration_null, in_words
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import VerdictRow, decoded
 from moot.deploy.reading.summaries.evaluation import BINS
 from moot.deploy.reading.text import Interval, number
 from moot.metrics.calibration_error import brier_stated, expected_calibration_error
 
 
-class ConfidenceFigures(BaseModel):
+class ConfidenceFigures(Frozen):
     """Confidences of verdicts against whether these are right.
 
     Attributes:
@@ -33,8 +33,6 @@ class ConfidenceFigures(BaseModel):
         calibration_null: 95 % of perfectly calibrated forecasters with these confidences would be found between these;
             None of too few cases.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     source: str
     stage: str | None = None

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.natural import natural
 from moot.metrics.agreement import (
     Level,
@@ -43,20 +43,18 @@ _MANY = 5_000
 Floats = npt.NDArray[np.float64]
 
 
-class Figure(BaseModel):
+class Figure(Frozen):
     """A statistic with its 95 % interval (percentiles over resampled cases); each None when unknown.
 
     There is no interval of fewer than `FEWEST_CLUSTERS` cases, of a statistic that half of the resamples do not have,
     and of one that is the same in all of them: that is no certainty, only data without a disagreement.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     value: float | None
     interval: tuple[float, float] | None
 
 
-class Agreement(BaseModel):
+class Agreement(Frozen):
     """How far raters agree on one dimension, or on the flag.
 
     Attributes:
@@ -70,8 +68,6 @@ class Agreement(BaseModel):
         why: why alpha is unknown; empty when it is known.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     name: str
     raters: int
     n: int
@@ -82,17 +78,15 @@ class Agreement(BaseModel):
     why: str
 
 
-class WithinJudge(BaseModel):
+class WithinJudge(Frozen):
     """One judge's agreement with itself over its passes."""
-
-    model_config = ConfigDict(frozen=True)
 
     judge: str
     model: str
     rows: list[Agreement]
 
 
-class Consistency(BaseModel):
+class Consistency(Frozen):
     """How consistent a panel is.
 
     Attributes:
@@ -100,8 +94,6 @@ class Consistency(BaseModel):
             of the same number of the others.
         within: by judge; empty with a single pass.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     between: list[Agreement]
     within: list[WithinJudge]

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
-
 from moot.actors.early_stop import CUT
 from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.rows import INVALID_SUFFIX, call_of, step_of
 from moot.actors.record.schema import ABANDONED, ASKED, DUPLICATE, CaseKey
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import Noted, Reply
 from moot.protocols.messages import Usage
 
@@ -235,7 +234,7 @@ def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> RelativeCost:
     )
 
 
-class StoppedEarly(BaseModel):
+class StoppedEarly(Frozen):
     """Replies that were stopped early. All tokens are estimates: no server says what a reply that was cut has used.
 
     Attributes:
@@ -248,8 +247,6 @@ class StoppedEarly(BaseModel):
             negative when those were shorter. Saved against letting them end before asking again, not against a run
             without early stop. None as above.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     replies: int
     unknown: int

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from math import isnan
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.calibration_null import calibration_null, in_words
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
 from moot.deploy.reading.text import Interval, number, percent
 from moot.metrics.calibration_error import brier_top_label, expected_calibration_error
@@ -23,7 +23,7 @@ BINS = 15
 """Of the calibration error; equally many cases in each, as far as equal confidences allow."""
 
 
-class Scored(BaseModel):
+class Scored(Frozen):
     """A figure; None when there is nothing that it could be over.
 
     Attributes:
@@ -31,14 +31,12 @@ class Scored(BaseModel):
         coverage: their share of the cases with a label that is one of the closed set, failed and open ones included.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     value: float | None
     n: int
     coverage: float | None
 
 
-class Evaluation(BaseModel):
+class Evaluation(Frozen):
     """Distributions held against the labels.
 
     Attributes:
@@ -52,8 +50,6 @@ class Evaluation(BaseModel):
         calibration_null: 95 % of perfect forecasters with these probabilities would be found between these;
             None of too few cases.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     cases: int
     accuracy_at_1: Scored

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
 from moot.deploy.reading.assessments import Assessed, read_assessments
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Table
@@ -22,7 +22,7 @@ from moot.protocols.rubrics.assessed import MarkData, abstentions
 from moot.protocols.rubrics.mark_sheet import FLAG
 
 
-class PassScores(BaseModel):
+class PassScores(Frozen):
     """What one judge gave in one pass over all replies; means are over the marks that are there.
 
     Attributes:
@@ -32,8 +32,6 @@ class PassScores(BaseModel):
         flagged: share of the marks that flag; None without marks, or under a rubric without a flag.
         missing: how many marks are not there, by the kind of failure.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     judge: str
     model: str
@@ -45,7 +43,7 @@ class PassScores(BaseModel):
     missing: dict[str, int]
 
 
-class PanelVerdict(BaseModel):
+class PanelVerdict(Frozen):
     """What the panel found of one reply; everything but the counts is None when no mark is there.
 
     Attributes:
@@ -56,8 +54,6 @@ class PanelVerdict(BaseModel):
         marks: how many are there.
         missing: how many are not, by the kind of failure: judges that failed or abstained.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     case_id: str
     reply: str
@@ -70,7 +66,7 @@ class PanelVerdict(BaseModel):
     missing: dict[str, int]
 
 
-class Judging(BaseModel):
+class Judging(Frozen):
     """A run of judges.
 
     Attributes:
@@ -83,8 +79,6 @@ class Judging(BaseModel):
         consistency: how far judges agree.
         verdicts: in the order of the task's file.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     run: str
     simulated: bool

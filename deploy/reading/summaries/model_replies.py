@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
 
 from moot.actors.attempt import LENGTH
 from moot.actors.early_stop import CUT, REPETITION
@@ -16,6 +15,7 @@ from moot.actors.models.token_logprobs import UNALIGNED
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, read_by
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.report.blocks import Block, Table
 from moot.deploy.reading.text import count
 from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
@@ -36,7 +36,7 @@ _BY_THE_SERVER = "HTTP "
 _COLUMNS = ("role", "template", "outcome", "failure", "error", "finish_reason", "text", "reading", "p_reason")
 
 
-class ModelReplies(BaseModel):
+class ModelReplies(Frozen):
     """What models did in one role with one template; also read from records from before it was counted.
 
     Attributes:
@@ -56,8 +56,6 @@ class ModelReplies(BaseModel):
         unaligned: whose tokens do not join to their text, so that the answer's probability is unknown.
         reasoning_tokens: of hidden reasoning; None when no server said.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     role: str
     template: str = ""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pydantic import BaseModel, ConfigDict
-
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import Noted, VerdictRow
 from moot.deploy.reading.references import References
 from moot.metrics.significance import paired_difference
 
 
-class Paired(BaseModel):
+class Paired(Frozen):
     """Two ways to answer the same cases, compared case by case (McNemar's exact test).
 
     Attributes:
@@ -20,8 +19,6 @@ class Paired(BaseModel):
         p_value: two-sided; None for n = 0.
         n: cases on which both can be scored.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     only_first: int
     only_second: int

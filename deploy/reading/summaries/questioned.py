@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import banner, show_report
@@ -31,15 +31,13 @@ _HEADER = ("case", "gold", "consensus", "confidence", "CRIT", "question")
 _QUESTION_LENGTH = 60
 
 
-class QuestionedLabel(BaseModel):
+class QuestionedLabel(Frozen):
     """A case whose label should be looked at.
 
     Attributes:
         confidence: the consensus' probability of its answer.
         crit_mean: mean CRIT score of the sides, in [0, 1].
     """
-
-    model_config = ConfigDict(frozen=True)
 
     case_id: str
     gold: str
@@ -49,7 +47,7 @@ class QuestionedLabel(BaseModel):
     question: str
 
 
-class Questioned(BaseModel):
+class Questioned(Frozen):
     """The labels of a run that should be looked at, the most confidently contradicted first.
 
     Attributes:
@@ -58,8 +56,6 @@ class Questioned(BaseModel):
         unknown: of those that contradict their label, how many have an unknown confidence or CRIT score.
         note: what the list does not say.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     schema_version: int
     run: str

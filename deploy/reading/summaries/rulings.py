@@ -8,16 +8,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import Noted, VerdictRow, decoded
 from moot.deploy.reading.text import number, percent
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 
-class Rulings(BaseModel):
+class Rulings(Frozen):
     """Verdicts of panels, counted.
 
     Attributes:
@@ -31,8 +32,6 @@ class Rulings(BaseModel):
             (a side did not say), `no proposal`.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     winners: dict[str, int]
     consensus: dict[str, int]
     first_mover_advantage: float | None
@@ -40,11 +39,11 @@ class Rulings(BaseModel):
     joint: dict[str, int]
 
 
-class _Joint(BaseModel):
+class _Joint(Frozen):
     consents: dict[str, bool | None]
 
 
-class _Payload(BaseModel):
+class _Payload(Frozen):
     """What a verdict's payload holds of a panel's ruling."""
 
     winner: Literal["For", "Against", "Tie"] | None
@@ -109,7 +108,7 @@ def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {n:,}" for name, n in counts.items())
 
 
-class RoleReasoning(BaseModel):
+class RoleReasoning(Frozen):
     """The judged replies of one role.
 
     Attributes:
@@ -119,8 +118,6 @@ class RoleReasoning(BaseModel):
         replies: how many have a judgment.
         judgments: asked for; `missing` of them did not come, and are in no mean.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     role: str
     quality: float | None

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import VerdictRow
 from moot.deploy.reading.references import References
 from moot.deploy.reading.report.blocks import Block, Note, Table
@@ -35,7 +35,7 @@ VERDICT, MEAN = "verdict", "raters' mean"
 Floats = npt.NDArray[np.float64]
 
 
-class ScorePair(BaseModel):
+class ScorePair(Frozen):
     """How two scorers of the same texts agree. None where nothing can be said; intervals are 95 %, by group of cases.
 
     Attributes:
@@ -45,8 +45,6 @@ class ScorePair(BaseModel):
         exact: share of equal scores; unknown with a mean of raters, which need be no score of the scale.
         adjacent: share of scores at most 1 apart. Between human raters it is nearly always 1, so it tells little.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     first: str
     second: str
@@ -58,7 +56,7 @@ class ScorePair(BaseModel):
     adjacent: float | None
 
 
-class TraitScores(BaseModel):
+class TraitScores(Frozen):
     """One trait of one assignment.
 
     Attributes:
@@ -67,8 +65,6 @@ class TraitScores(BaseModel):
         cases: finished cases of this trait; `without_score` of them have a verdict that is no score of the scale.
         pairs: the verdict with each rater and with their mean, then the raters with each other.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     part: str
     trait: str

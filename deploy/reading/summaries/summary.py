@@ -7,14 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from moot.actors.models.prices import Price
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
 from moot.deploy.reading.detection.detection import Detection, measured
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import (
     Noted,
     Reply,
@@ -56,7 +55,7 @@ _KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "vote", "audit", "branches", "
 _JUDGES_ONLY = "judge-panel"
 
 
-class Summary(BaseModel):
+class Summary(Frozen):
     """A run in figures. The latest attempt with a verdict counts for each case; None is unknown, never 0.
 
     Shares of right answers are over the verdicts that can be scored (not failed, with a gold label), and one without an
@@ -123,8 +122,6 @@ class Summary(BaseModel):
         audit: where skipped cases were debated anyway (`audit_skipped`, `both_branches`): the skipped answers (first)
             against the debated ones.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     schema_version: int
     run: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from moot.deploy.reading.ceda_events import (
@@ -16,28 +16,26 @@ from moot.deploy.reading.ceda_events import (
     StateData,
     Synthesis,
 )
-from moot.deploy.reading.event_shape import read_as
+from moot.deploy.reading.frozen import read_as
+from moot.deploy.reading.report.blocks import Block
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.shown import Shown
+from moot.deploy.reading.transcripts.shown import Kinds, noted
 from moot.deploy.reading.transcripts.views import EventView
 
 VERDICTS: Mapping[int | None, str] = {1: "supported", 0: "hallucinated", None: "undecided"}
 """A judge's verdict in words."""
 
 
-def _evidence(event: EventView) -> Shown | None:
-    data = read_as(EvidenceData, event.data)
-    if data is None:
-        return None
+def _evidence(event: EventView, data: EvidenceData) -> list[Block]:
     if not data.items:
-        return Shown("no evidence")
+        return noted("no evidence")
     readers = {item.id: [name for name, ids in data.shown_to.items() if item.id in ids] for item in data.items}
     rows = [(item.id, item.place, similarity(item), ", ".join(readers[item.id]) or "judges") for item in data.items]
     lines = [f"{item.id}: {item.text}" for item in data.items]
     lines += [f"{' and '.join(each.between)} seem to be at odds ({each.why}): {each.detail}" for each in data.conflicts]
     lines += _synthesis_lines(data.synthesis)
     lines += [f"picture {picture + 1} could not be described" for picture in data.missing_pictures]
-    return Shown("evidence", ("", "place", "similarity", "shown to"), rows, lines)
+    return noted("evidence", ("", "place", "similarity", "shown to"), rows, lines)
 
 
 def _synthesis_lines(made: Synthesis | None) -> list[str]:
@@ -52,14 +50,11 @@ def _synthesis_lines(made: Synthesis | None) -> list[str]:
     return lines + ([f"the context agent is missing: {made.missing}"] if made.missing else [])
 
 
-def _stance(event: EventView) -> Shown | None:
-    data = read_as(StanceData, event.data)
-    if data is None:
-        return None
+def _stance(event: EventView, data: StanceData) -> list[Block]:
     said = said_in_words(data.says, data.of, data.stance)
     if data.stated and data.implied and data.stance != data.implied:
         said += f" (its {data.says} alone would mean: {data.implied})"
-    return Shown(f"{data.debater} {said}" + ("; both hold the same" if data.consensus else ""))
+    return noted(f"{data.debater} {said}" + ("; both hold the same" if data.consensus else ""))
 
 
 def said_in_words(says: Literal["AGREE", "DENY"] | None, of: Literal["claim", "message"], stance: Stance | None) -> str:
@@ -78,16 +73,13 @@ def similarity(item: EvidenceItem) -> str:
     return "-" if item.kind == "picture" else number(item.similarity, 2)
 
 
-def _ruling(event: EventView) -> Shown | None:
-    data = read_as(RulingData, event.data)
-    if data is None:
-        return None
+def _ruling(event: EventView, data: RulingData) -> list[Block]:
     rows = [(each.judge, ruled(each), number(each.confidence, 2)) for each in data.judges]
     lines = []
     if data.classifier is not None:
         seen = "; it was trained on this claim" if data.classifier.trained_on else ""
         lines = [f"the classifier: hallucinated with probability {number(data.classifier.p_hallucinated)}{seen}"]
-    return Shown(f"the judges: {VERDICTS[data.verdict]}", ("judge", "verdict", "confidence"), rows, lines)
+    return noted(f"the judges: {VERDICTS[data.verdict]}", ("judge", "verdict", "confidence"), rows, lines)
 
 
 def ruled(ruling: JudgeRuling) -> str:
@@ -106,17 +98,14 @@ def check_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
     return [*pairs, ("p_hallucinated", number(told.p_hallucinated))]
 
 
-def _state(event: EventView) -> Shown | None:
-    data = read_as(StateData, event.data)
-    if data is None:
-        return None
-    return Shown(f"version {data.version} ({data.stage}), by {data.by}: {', '.join(data.added) or 'nothing new'}")
+def _state(event: EventView, data: StateData) -> list[Block]:
+    return noted(f"version {data.version} ({data.stage}), by {data.by}: {', '.join(data.added) or 'nothing new'}")
 
 
-KINDS: Mapping[str, Callable[[EventView], Shown | None]] = {
-    "evidence": _evidence,
-    "stance": _stance,
-    "ruling": _ruling,
-    "state": _state,
+KINDS: Kinds = {
+    "evidence": (EvidenceData, _evidence),
+    "stance": (StanceData, _stance),
+    "ruling": (RulingData, _ruling),
+    "state": (StateData, _state),
 }
-"""The events of a check by kind, each as shown; None when it does not look like one."""
+"""The events of a check by kind."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
+from moot.deploy.reading.frozen import read_as
 from moot.deploy.reading.report.blocks import Block, Note, Pairs
 from moot.deploy.reading.text import number, percent
 from moot.deploy.reading.transcripts import ceda, evince, selene
-from moot.deploy.reading.transcripts.shown import Shown, plain_pairs
+from moot.deploy.reading.transcripts.shown import Kinds, noted, plain_pairs
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData, read_assessment
 from moot.protocols.rubrics.mark_sheet import FLAG
@@ -15,24 +16,24 @@ from moot.protocols.rubrics.mark_sheet import FLAG
 
 def event_blocks(event: EventView) -> list[Block]:
     """An event as blocks of a report; one that nothing here knows as its pairs of key and value."""
-    if (shown := shown_event(event)) is not None:
-        return shown.blocks
+    if (blocks := known_event(event)) is not None:
+        return blocks
     pairs = list(plain_pairs(event.data))
     title = Note(f"{event.kind} at {event.path}", "strong")
     return [title, Pairs(pairs)] if pairs else [title]
 
 
-def shown_event(event: EventView) -> Shown | None:
-    """An event in words; None for one of another kind or shape than is known here."""
-    show = _KINDS.get(event.kind)
-    return None if show is None else show(event)
+def known_event(event: EventView) -> list[Block] | None:
+    """An event in words of its own; None for one of another kind or shape than is known here."""
+    if event.kind == ASSESSMENT:
+        assessment = read_assessment(event.data)
+        return None if assessment is None else _assessment(assessment)
+    shape, show = _KINDS.get(event.kind, (None, None))
+    data = None if shape is None else read_as(shape, event.data)
+    return None if show is None or data is None else show(event, data)
 
 
-def _assessment(event: EventView) -> Shown | None:
-    """Every judge's scores of a reply under a rubric, and the panel's."""
-    data = read_assessment(event.data)
-    if data is None:
-        return None
+def _assessment(data: AssessmentData) -> list[Block]:
     names = data.dimensions
     flag = ("flag",) if _flags(data) else ()
     header = ("judge", "pass", *(name.replace("_", " ") for name in names), "Q", *flag)
@@ -45,7 +46,7 @@ def _assessment(event: EventView) -> Shown | None:
         f"{mark.judge}, pass {mark.pass_index}, is missing: {mark.missing}" for mark in data.judges if mark.missing
     ]
     said = f" by the {data.role}" if data.role != data.reply else ""
-    return Shown(f"judged under the rubric {data.rubric}: the {data.reply}{said}", header, rows, lines)
+    return noted(f"judged under the rubric {data.rubric}: the {data.reply}{said}", header, rows, lines)
 
 
 def _flags(data: AssessmentData) -> bool:
@@ -61,11 +62,4 @@ def _marks(mark: MarkData, names: Iterable[str], data: AssessmentData) -> Iterab
         yield {True: "FLAGGED", False: "-", None: "missing"}[mark.flag]
 
 
-_KINDS: Mapping[str, Callable[[EventView], Shown | None]] = {
-    **evince.KINDS,
-    **ceda.KINDS,
-    ASSESSMENT: _assessment,
-    "gate": selene.gate_event,
-    "judging": selene.judging_event,
-    "vote": selene.vote_event,
-}
+_KINDS: Kinds = {**evince.KINDS, **ceda.KINDS, **selene.KINDS}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from moot.deploy.reading.distributions import in_a_line, rows_of
-from moot.deploy.reading.event_shape import read_as
+from moot.deploy.reading.frozen import read_as
+from moot.deploy.reading.report.blocks import Block
 from moot.deploy.reading.rounds.trace import aligned
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.evince_events import (
@@ -24,7 +25,7 @@ from moot.deploy.reading.transcripts.evince_events import (
     Scores,
     StopData,
 )
-from moot.deploy.reading.transcripts.shown import Shown, plain_pairs
+from moot.deploy.reading.transcripts.shown import Kinds, noted, plain_pairs
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.crit.scoring import out_of_ten
 from moot.protocols.evince.moderation import AGAIN
@@ -52,9 +53,8 @@ _CHANGES = {
 }
 
 
-def _round(event: EventView) -> Shown | None:
-    data = read_as(RoundData, event.data)
-    if data is None or not data.distributions:
+def _round(event: EventView, data: RoundData) -> list[Block] | None:
+    if not data.distributions:
         return None
     sides = list(data.distributions)
     rows = rows_of(list(data.distributions.values()))
@@ -71,15 +71,12 @@ def _round(event: EventView) -> Shown | None:
     if data.round_score is not None:
         lines.append(f"score of the round (high: there is more to argue about): {number(data.round_score)}")
     cells = [(label, *(column[row] for column in columns)) for row, (label, _) in enumerate(rows)]
-    return Shown(f"distributions after round {data.round}", ("label", *sides), cells, lines)
+    return noted(f"distributions after round {data.round}", ("label", *sides), cells, lines)
 
 
-def _distribution(event: EventView) -> Shown | None:
-    data = read_as(DistributionData, event.data)
-    if data is None:
-        return None
+def _distribution(event: EventView, data: DistributionData) -> list[Block]:
     title = f"{_who(event.path)} says {in_a_line(data.cleaned)}"
-    return Shown(title, lines=[_change(change) for change in data.changes])
+    return noted(title, lines=[_change(change) for change in data.changes])
 
 
 def _change(change: Change) -> str:
@@ -91,44 +88,34 @@ def _change(change: Change) -> str:
     )
 
 
-def _quality_gate(event: EventView) -> Shown | None:
-    data = read_as(QualityGateData, event.data)
-    if data is None:
-        return None
+def _quality_gate(event: EventView, data: QualityGateData) -> list[Block]:
     who = f"{_who(event.path)}'s arguments"
     opponents = ", ".join(data.opponents)
     lines = [f"judges looked for rivals in the arguments of {opponents}, too"] if opponents else []
     if not data.on:
-        return Shown(f"quality gate: {who} were not held against a bar ({data.why})", lines=lines)
+        return noted(f"quality gate: {who} were not held against a bar ({data.why})", lines=lines)
     said = "shown to the others" if data.passed else "WITHHELD from the others"
     against = f"CRIT {out_of_ten(data.crit)}, bar {out_of_ten(data.threshold)}"
-    return Shown(f"quality gate: {who} were {said} ({data.why}: {against})", lines=lines)
+    return noted(f"quality gate: {who} were {said} ({data.why}: {against})", lines=lines)
 
 
-def _contentiousness(event: EventView) -> Shown | None:
-    data = read_as(ContentiousnessData, event.data)
-    if data is None:
-        return None
+def _contentiousness(event: EventView, data: ContentiousnessData) -> list[Block]:
     kappa = f"kappa {number(data.before)} to {number(data.after)} for the next round"
     if data.before is None and data.after is None:
         kappa = "no kappa is stated in the next round"
     why = "" if data.why in ("", data.schedule) else f": {data.why}"
-    return Shown(f"{kappa} (schedule {data.schedule}{why})", lines=_rest(event.data, ContentiousnessData))
+    return noted(f"{kappa} (schedule {data.schedule}{why})", lines=_rest(event.data, ContentiousnessData))
 
 
-def _stop(event: EventView) -> Shown | None:
-    data = read_as(StopData, event.data)
-    if data is None or data.reason not in _REASONS:
+def _stop(event: EventView, data: StopData) -> list[Block] | None:
+    if data.reason not in _REASONS:
         return None
     which = "second debate, over what was retrieved (max_rounds anew): " if event.path == AGAIN else ""
     title = f"{which}ended after round {data.round}, {data.reason}: {_REASONS[data.reason]}"
-    return Shown(title, lines=_rest(event.data, StopData))
+    return noted(title, lines=_rest(event.data, StopData))
 
 
-def _consensus(event: EventView) -> Shown | None:
-    data = read_as(ConsensusData, event.data)
-    if data is None:
-        return None
+def _consensus(event: EventView, data: ConsensusData) -> list[Block]:
     rows = rows_of([data.distribution])
     cells = list(zip((label for label, _ in rows), aligned([values[0] for _, values in rows]), strict=True))
     source = {"crit": "by CRIT", "equal": "equal, since no CRIT score tells the sides apart"}
@@ -136,21 +123,15 @@ def _consensus(event: EventView) -> Shown | None:
         f"weights ({source.get(data.weights_from, data.weights_from)}): {_by_side(data.weights)}",
         f"confidence {number(data.confidence)}, entropy {number(data.entropy)} nat",
     ]
-    return Shown("consensus", ("label", "probability"), cells, lines)
+    return noted("consensus", ("label", "probability"), cells, lines)
 
 
-def _follow_ups(event: EventView) -> Shown | None:
-    data = read_as(FollowUpsData, event.data)
-    if data is None:
-        return None
+def _follow_ups(event: EventView, data: FollowUpsData) -> list[Block]:
     lines = [f"ask: {each}" for each in data.questions] + [f"test: {each}" for each in data.tests]
-    return Shown("what to find out next", lines=lines or ["nobody named a question or a test"])
+    return noted("what to find out next", lines=lines or ["nobody named a question or a test"])
 
 
-def _crit(event: EventView) -> Shown | None:
-    data = read_as(CritData, event.data)
-    if data is None:
-        return None
+def _crit(event: EventView, data: CritData) -> list[Block]:
     rows = [row for judge, read in data.judges.items() for row in _points(judge, read)]
     lines = [f"{judge} {out_of_ten(score)}" for judge, score in data.by_judge.items() if len(data.by_judge) > 1]
     lines += [f"{judge} is missing: {why}" for judge, why in data.missing.items()]
@@ -158,7 +139,7 @@ def _crit(event: EventView) -> Shown | None:
     lines += [f"weak: {text}" for text in data.weak]
     if data.notes:
         lines.append(f"notes: {', '.join(data.notes)}")
-    return Shown(f"CRIT of {event.path.removeprefix('crit/')}: {out_of_ten(data.score)}", _CRIT_HEADER, rows, lines)
+    return noted(f"CRIT of {event.path.removeprefix('crit/')}: {out_of_ten(data.score)}", _CRIT_HEADER, rows, lines)
 
 
 def _points(judge: str, read: ReadByJudge, depth: int = 0) -> Iterable[tuple[str, ...]]:
@@ -174,17 +155,17 @@ def _words(point: Point) -> str:
     return f"{point.text} (contradicts the given facts)" if point.contradicts_facts else point.text
 
 
-KINDS: Mapping[str, Callable[[EventView], Shown | None]] = {
-    "crit": _crit,
-    "round": _round,
-    "distribution": _distribution,
-    "quality-gate": _quality_gate,
-    "contentiousness": _contentiousness,
-    "stop": _stop,
-    "consensus": _consensus,
-    "follow-ups": _follow_ups,
+KINDS: Kinds = {
+    "crit": (CritData, _crit),
+    "round": (RoundData, _round),
+    "distribution": (DistributionData, _distribution),
+    "quality-gate": (QualityGateData, _quality_gate),
+    "contentiousness": (ContentiousnessData, _contentiousness),
+    "stop": (StopData, _stop),
+    "consensus": (ConsensusData, _consensus),
+    "follow-ups": (FollowUpsData, _follow_ups),
 }
-"""The events of EVINCE by kind, each as shown; None when it does not look like one."""
+"""The events of EVINCE by kind."""
 
 
 def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
+
+from moot.deploy.reading.frozen import Shape
 
 Probabilities = dict[str, float | None]
 Scores = dict[str, float | None]
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True)
-
-
-class RoundData(_Shape):
+class RoundData(Shape):
     """A `round` with distributions; its other numbers are in the trace."""
 
     round: int
     distributions: dict[str, Probabilities]
     moves: Scores | None = None
-    silent: list[str] = []
+    silent: list[str] = Field(default_factory=list)
     swapped: bool = False
     kl_floored: int | None = None
     agreement_words: float | None = None
     round_score: float | None = None
 
 
-class Change(_Shape):
+class Change(Shape):
     """Something that was mended in a distribution; label and value are a model's."""
 
     what: str
@@ -36,14 +34,14 @@ class Change(_Shape):
     value: Any = None
 
 
-class DistributionData(_Shape):
+class DistributionData(Shape):
     """A turn's `distribution`."""
 
     cleaned: Probabilities
-    changes: list[Change] = []
+    changes: list[Change] = Field(default_factory=list)
 
 
-class Point(_Shape):
+class Point(Shape):
     """A reason or a rival; `s` is what it says of the claim, `repeats` the earlier one that it repeats."""
 
     text: str
@@ -55,26 +53,26 @@ class Point(_Shape):
     deeper: ReadByJudge | None = None
 
 
-class ReadByJudge(_Shape):
+class ReadByJudge(Shape):
     """What one judge found; nothing when it is missing."""
 
-    reasons: list[Point] = []
-    rivals: list[Point] = []
+    reasons: list[Point] = Field(default_factory=list)
+    rivals: list[Point] = Field(default_factory=list)
 
 
-class CritData(_Shape):
+class CritData(Shape):
     """What the judges made of a turn."""
 
     score: float | None
     by_judge: Scores
-    missing: dict[str, str] = {}
-    weak: list[str] = []
-    contradicted: list[str] = []
-    notes: list[str] = []
-    judges: dict[str, ReadByJudge] = {}
+    missing: dict[str, str] = Field(default_factory=dict)
+    weak: list[str] = Field(default_factory=list)
+    contradicted: list[str] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
+    judges: dict[str, ReadByJudge] = Field(default_factory=dict)
 
 
-class QualityGateData(_Shape):
+class QualityGateData(Shape):
     """A turn's `quality-gate`; records from before `opponents` have none."""
 
     on: bool
@@ -82,10 +80,10 @@ class QualityGateData(_Shape):
     crit: float | None
     passed: bool
     why: str
-    opponents: list[str] = []
+    opponents: list[str] = Field(default_factory=list)
 
 
-class ContentiousnessData(_Shape):
+class ContentiousnessData(Shape):
     """A turn of the dial, for the next round."""
 
     before: float | None
@@ -94,14 +92,14 @@ class ContentiousnessData(_Shape):
     why: str
 
 
-class StopData(_Shape):
+class StopData(Shape):
     """Why the debate ended."""
 
     reason: str
     round: int
 
 
-class ConsensusData(_Shape):
+class ConsensusData(Shape):
     """What the sides say together."""
 
     weights: Scores
@@ -111,14 +109,14 @@ class ConsensusData(_Shape):
     confidence: float | None
 
 
-class FollowUpsData(_Shape):
+class FollowUpsData(Shape):
     """What to find out next."""
 
     questions: list[str]
     tests: list[str]
 
 
-class ConsensusPayload(_Shape):
+class ConsensusPayload(Shape):
     """A verdict that is a consensus, as far as no event says it."""
 
     crit_mean: float | None = None

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from moot.deploy.reading.event_shape import read_as
+from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.report.blocks import Block
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.shown import Shown
+from moot.deploy.reading.transcripts.shown import Kinds, noted
 from moot.deploy.reading.transcripts.views import EventView
 
 Outcome = Literal["pass", "fail", "not tested", "off"]
 
 
-class _Gate(BaseModel):
+class _Gate(Frozen):
     """The data of a `gate` event; older records do not know all of it."""
 
     skip: bool
@@ -34,7 +35,7 @@ class _Gate(BaseModel):
     intrinsic_reading: str = ""
 
 
-class _Judgment(BaseModel):
+class _Judgment(Frozen):
     variant: int
     judge: str
     pass_index: int = Field(validation_alias="pass")
@@ -44,7 +45,7 @@ class _Judgment(BaseModel):
     path: str
 
 
-class _Candidate(BaseModel):
+class _Candidate(Frozen):
     answer: str
     judgments: list[_Judgment]
     score: float | None = None
@@ -53,7 +54,7 @@ class _Candidate(BaseModel):
     mean_p: float | None = None
 
 
-class _Judging(BaseModel):
+class _Judging(Frozen):
     """The data of a `judging` event."""
 
     candidates: list[_Candidate]
@@ -68,13 +69,13 @@ class _Judging(BaseModel):
     at_odds: int | None = None
 
 
-class _Votes(BaseModel):
+class _Votes(Frozen):
     answer: str
     count: int
     stated: float
 
 
-class _Vote(BaseModel):
+class _Vote(Frozen):
     """The data of a `vote` event."""
 
     votes: list[_Votes]
@@ -99,13 +100,9 @@ class Signal(NamedTuple):
     outcome: Outcome
 
 
-def gate_event(event: EventView) -> Shown | None:
-    """A `gate` decision as SELENE notes it; None for another protocol's event of the same name."""
-    data = read_as(_Gate, event.data)
-    if data is None:
-        return None
+def _gate(event: EventView, data: _Gate) -> list[Block]:
     title = f"decision: {'skip the debate' if data.skip else 'debate'} ({', '.join(map(str, data.reasons))})"
-    return Shown(title, ("signal", "value", "skips if", "test"), _signals(data))
+    return noted(title, ("signal", "value", "skips if", "test"), _signals(data))
 
 
 def _signals(data: _Gate) -> list[Signal]:
@@ -146,11 +143,8 @@ def _unanimity(data: _Gate) -> Signal:
     return Signal("unanimous", said, "yes", "not tested" if untested else "pass" if equal else "fail")
 
 
-def judging_event(event: EventView) -> Shown | None:
+def _judging(event: EventView, data: _Judging) -> list[Block]:
     """A `judging` as SELENE notes it: every judgment by candidate and variant; a missing one has no score."""
-    data = read_as(_Judging, event.data)
-    if data is None:
-        return None
     rows = [
         (
             candidate.answer,
@@ -164,7 +158,7 @@ def judging_event(event: EventView) -> Shown | None:
         for each in sorted(candidate.judgments, key=lambda j: (j.variant, j.judge, j.pass_index))
     ]
     header = ("candidate", "evidence variant", "judge", "pass", "evidence says", "score")
-    return Shown(f"judging at {event.path}", header, rows, _outcome(data))
+    return noted(f"judging at {event.path}", header, rows, _outcome(data))
 
 
 def _outcome(data: _Judging) -> list[str]:
@@ -188,14 +182,15 @@ def _outcome(data: _Judging) -> list[str]:
     return [*lines, chosen]
 
 
-def vote_event(event: EventView) -> Shown | None:
+def _vote(event: EventView, found: _Vote) -> list[Block]:
     """A `vote` as SELENE and its baselines note it."""
-    found = read_as(_Vote, event.data)
-    if found is None:
-        return None
     rows = [(each.answer, str(each.count), number(each.stated)) for each in found.votes]
     chosen = f"chosen: {found.answer}"
     if found.tied:
         broken = found.tie_broken_by.replace("_", " ")
         chosen += f" (a tie of {', '.join(found.tied)}, broken by {broken})"
-    return Shown(f"vote at {event.path}", ("answer", "votes", "mean stated confidence"), rows, [chosen])
+    return noted(f"vote at {event.path}", ("answer", "votes", "mean stated confidence"), rows, [chosen])
+
+
+KINDS: Kinds = {"gate": (_Gate, _gate), "judging": (_Judging, _judging), "vote": (_Vote, _vote)}
+"""The events of SELENE by kind."""

@@ -1,40 +1,35 @@
-"""What a record holds in words: an event as a title, a table and lines; any data as pairs; a reply line by line."""
+"""What a record holds in words: an event as blocks, any data as pairs, a reply line by line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from pydantic import BaseModel
 
 from moot.deploy.reading.report.blocks import Block, Items, Note, Table
 from moot.deploy.reading.text import number
+from moot.deploy.reading.transcripts.views import EventView
 
 _LIKELIHOOD = {"label", "probability"}
 _LONG = 40
 """Characters from which the texts of a list have lines of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """An event in words; nothing in it is escaped yet.
+Kinds = Mapping[str, tuple[type[BaseModel], Callable[[EventView, Any], list[Block] | None]]]
+"""By kind of event, the shape that it must have to be shown as one, and how it then is."""
 
-    Attributes:
-        title: what it is.
-        header, rows: a table; none without rows.
-        lines: what else there is to say.
-    """
 
-    title: str
-    header: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    lines: Sequence[str] = ()
-
-    @property
-    def blocks(self) -> list[Block]:
-        """The same as blocks of a report."""
-        found: list[Block] = [Note(self.title, "strong")]
-        found += [Table("", self.header, self.rows)] if self.rows else []
-        return found + ([Items(self.lines)] if self.lines else [])
+def noted(
+    title: str,
+    header: Sequence[str] = (),
+    rows: Sequence[Sequence[str]] = (),
+    lines: Sequence[str] = (),
+) -> list[Block]:
+    """An event as blocks of a report: what it is, a table where it has rows, and what else there is to say."""
+    found: list[Block] = [Note(title, "strong")]
+    found += [Table("", header, rows)] if rows else []
+    return found + ([Items(lines)] if lines else [])
 
 
 def plain_pairs(data: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.rounds.trace import Trace
 
 State = Literal["finished", "failed", "parked", "open"]
 """How far a debate is: `parked` waits for a person, `open` has no verdict yet."""
 
 
-class _View(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class TurnView(_View):
+class TurnView(Frozen):
     """A reply as it was given.
 
     Attributes:
@@ -65,7 +60,7 @@ class TurnView(_View):
         return self.prompt_tokens + self.completion_tokens
 
 
-class EventView(_View):
+class EventView(Frozen):
     """Something that was noted: signals, decisions, judgings."""
 
     kind: str
@@ -73,7 +68,7 @@ class EventView(_View):
     data: dict[str, Any]
 
 
-class Section(_View):
+class Section(Frozen):
     """A stage of the debate: its replies in order of path, then what was noted of it."""
 
     title: str
@@ -81,7 +76,7 @@ class Section(_View):
     events: list[EventView]
 
 
-class VerdictView(_View):
+class VerdictView(Frozen):
     """How the debate ended; `correct` is None for what cannot be scored."""
 
     answer: str | None
@@ -97,7 +92,7 @@ class VerdictView(_View):
     correct: bool | None
 
 
-class Cost(_View):
+class Cost(Frozen):
     """What the attempt cost; `tokens` is a lower bound if `calls_without_usage` is not 0, None if no call said."""
 
     calls: int
@@ -106,7 +101,7 @@ class Cost(_View):
     calls_without_usage: int
 
 
-class JudgedReplyView(_View):
+class JudgedReplyView(Frozen):
     """A reply that is only judged: who gave it, in words, what it answers, and what it says."""
 
     role: str
@@ -115,7 +110,7 @@ class JudgedReplyView(_View):
     reply: str
 
 
-class Transcript(_View):
+class Transcript(Frozen):
     """One attempt at one case.
 
     Attributes:
