@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -68,10 +67,3 @@ def test_a_case_in_memory_may_be_as_long_as_the_limit_and_no_longer(make: Callab
     assert len(list(make(MOST[:-1]).cases())) == 1
     with pytest.raises(TaskFileError):
         make(MOST).validate()
-
-
-def test_a_row_of_a_pipe_that_is_too_long_is_an_invalid_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = "".join(f"{json.dumps({'subject': subject})}\n" for subject in (MOST + "?", "why?"))
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
-    long, short = open_task("subjects:-").cases()
-    assert (f"{MOST_CHARACTERS:,}" in long.invalid, long.case.question, short.invalid) == (True, "", "")

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.ceda.conflicts import Conflict, Why, conflicts_of, difference
+from moot.protocols.ceda.conflicts import Conflict, Why, conflicts_of
 from moot.protocols.ceda.context import context_of
 from moot.protocols.ceda.dealing import DEBATERS, Shown, dealt
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.settings import CedaSettings
-from moot.protocols.ceda.wording import wording_of
 
 
 def texts(*said: str) -> list[Item]:
@@ -106,15 +105,6 @@ def test_texts_that_are_not(one: str, other: str) -> None:
     assert conflicts_of(texts(other, one)) == ()
 
 
-def test_details_are_in_the_items_own_words() -> None:
-    pair = difference(wording_of("Prices in the city increased."), wording_of("Prices in the city decreased."))
-    assert pair == ("antonym", "increased against decreased")
-    pair = difference(wording_of("The tower is 300 metres high."), wording_of("The tower is 324 metres high."))
-    assert pair == ("number", "300 against 324 (metres)")
-    pair = difference(wording_of("The tower is over 300 metres high."), wording_of("The tower is 270-290 metres high."))
-    assert pair == ("number", "at least 300 against 270 to 290 (metres)")
-
-
 def test_two_pictures_are_not_at_odds_but_a_picture_and_a_text_can_be() -> None:
     said = ("The picture shows five cats.", "The picture shows four cats.")
     pictures = [Item(id=f"E{i}", kind="picture", document="p", picture=i, text=text) for i, text in enumerate(said, 2)]
@@ -126,11 +116,6 @@ def test_two_pictures_are_not_at_odds_but_a_picture_and_a_text_can_be() -> None:
 def test_texts_that_are_at_odds_go_to_different_debaters() -> None:
     shown = dealt(texts(*"abcde"), at_odds((1, 2), (2, 4)), "split")
     assert shown == {"debater/0": ("E1", "E4", "E5"), "debater/1": ("E2", "E3")}
-
-
-def test_only_those_are_split_unless_all_texts_are() -> None:
-    shown = dealt(texts(*"abcde"), at_odds((1, 2), (2, 4)), "conflicts")
-    assert shown == {"debater/0": ("E1", "E3", "E4", "E5"), "debater/1": ("E2", "E3", "E5")}
 
 
 def test_a_text_at_odds_with_a_picture_alone_is_shown_to_both() -> None:
@@ -192,11 +177,3 @@ def _can_be_parted(count: int, conflicts: Sequence[Conflict]) -> bool:
     """Whether some division leaves no conflict on one side, by trying them all."""
     pairs = [tuple(int(name[1:]) - 1 for name in conflict.between) for conflict in conflicts]
     return any(all((sides >> a & 1) != (sides >> b & 1) for a, b in pairs) for sides in range(2**count))
-
-
-def test_the_context_counts_what_it_tested_and_names_what_it_found() -> None:
-    items = texts("The bridge opened in 1932.", "The bridge opened in 1934.", "Apples are red.")
-    found = context_of(items, "split")
-    assert found.considered == 3
-    assert [conflict.between for conflict in found.conflicts] == [("E1", "E2")]
-    assert found.shown_to == {"debater/0": ("E1", "E3"), "debater/1": ("E2",)}

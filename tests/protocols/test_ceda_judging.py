@@ -113,11 +113,6 @@ async def test_a_label_and_a_probability_that_contradict_it_are_not_shown_as_one
     assert rebuild(states(floor))[-1].content.output == Output(label=answer, rationale="E1 settles it.")
 
 
-async def test_a_classifier_s_probability_is_that_of_its_label() -> None:
-    _, found = await check(changes=judges(ruling(1, 0.3)), classified=Classified(p_hallucinated=0.2))
-    assert (found.answer, found.confidence, found.flags) == ("supported", 0.8, ())
-
-
 @pytest.mark.parametrize(
     ("replies", "classified", "source"),
     [
@@ -154,11 +149,6 @@ async def test_the_classifier_s_label_counts_and_the_bare_verdict_stays_on_recor
     recorded = {"p_hallucinated": p, "trained_on": True}
     assert found.payload["classifier"] == floor.event("ruling")["classifier"] == recorded
     json.dumps(found.payload)
-
-
-async def test_a_classifier_decides_what_judges_leave_open_and_overrules_nobody() -> None:
-    _, found = await check(changes=judges(ruling(None, None)), classified=Classified(p_hallucinated=0.1))
-    assert (found.answer, found.flags, found.payload["verdict"]) == ("supported", (), None)
 
 
 async def test_stances_of_both_debaters_first_and_last() -> None:
@@ -250,31 +240,8 @@ def test_points_are_texts_and_what_is_none_is_left_out(written: Any, points: tup
     assert (reply(agreed=written).agreed, reply(disputed=written).disputed) == (points, points)
 
 
-@pytest.mark.parametrize(
-    ("written", "consensus"), [(True, True), ("yes", True), ("no", False), ("partial", None), (None, None), ([], None)]
-)
-def test_spellings_of_a_consensus(written: Any, consensus: bool | None) -> None:
-    assert reply(consensus=written).consensus is consensus
-
-
-def test_advice_that_cannot_be_read_loses_no_verdict() -> None:
-    advice = {"consensus": "perhaps", "agreed": {"on": 1}, "disputed": [{"point": 2}], "confidence": "high"}
-    parsed = parse_reply(json.dumps({"summary": "s", "verdict": 0} | advice), JudgeReply)
-    unread: dict[str, Any] = {"consensus": None, "agreed": [], "disputed": [], "confidence": None}
-    assert parsed.data == {"summary": "s", "verdict": 0} | unread
-
-
 def test_the_majority_is_the_same_from_both_sides() -> None:
     for verdicts in ([1, 1, 0], [None, 1], [0, 1, None], [], [0, 0]):
         turned = [None if each is None else 1 - each for each in verdicts]
         found = majority(verdicts)  # type: ignore[arg-type]
         assert majority(turned) == (None if found is None else 1 - found)  # type: ignore[arg-type]
-
-
-async def test_the_classifier_reads_what_is_agreed_and_disputed_too() -> None:
-    points = ruling(0, 0.8, "E1 settles it.", agreed=["the year"], disputed=["the place", "the name"])
-    floor, found = await check(changes=judges(points), classified=Classified(p_hallucinated=0.9))
-    read = "E1 settles it.\nAgreed: the year\nDisputed: the place; the name"
-    assert floor.classified == [read]
-    assert floor.event("ruling")["classifier_text"] == read
-    assert floor.event("ruling")["summary"] == found.payload["summary"] == "E1 settles it."

@@ -40,21 +40,6 @@ async def test_descriptions_are_shared_by_picture() -> None:
     assert keys[0]["vision/image/0"] != keys[0]["vision/image/1"]
 
 
-async def test_the_fixed_prompt_is_the_same_for_every_claim() -> None:
-    slots = []
-    for question in ("The bridge is red.", "The bridge is blue."):
-        floor, _ = await check(claim_case(question, images=PICTURES[:1]), settings={"vision.prompt": "fixed"})
-        assert floor.paths("vision") == ["vision/image/0"]
-        slots.append(floor.asks["vision/image/0"].slots)
-    assert slots[0] == slots[1]
-
-
-async def test_without_pictures_the_vision_agent_is_not_asked() -> None:
-    floor, _ = await check()
-    assert floor.paths("vision") == []
-    assert "vision" not in [state["by"] for state in states(floor)]
-
-
 async def test_a_picture_that_fails_is_missing_evidence() -> None:
     floor, verdict = await check(claim_case(images=PICTURES), {"vision/image/0": None})
     (item,) = floor.event("evidence")["items"]
@@ -65,29 +50,6 @@ async def test_a_picture_that_fails_is_missing_evidence() -> None:
     assert added["missing_pictures"] == [{"picture": 0, "reason": "refused: scripted"}]
     assert floor.event("evidence")["missing_pictures"] == [0]
     assert (verdict.answer, verdict.flags) == ("supported", ("pictures-missing",))
-
-
-async def test_a_picture_that_is_missing_twice_is_named_twice() -> None:
-    case = claim_case(images=(PICTURES[0], PICTURES[1], PICTURES[0]))
-    floor, _ = await check(case, {"vision/image/0": None})
-    assert floor.event("evidence")["missing_pictures"] == [0, 2]
-    assert floor.asks["turn/1"].slots["missing_pictures"] == [1, 3]
-
-
-async def test_texts_are_enough_to_go_on_without_pictures() -> None:
-    case = claim_case(images=PICTURES, passage="It is so.")
-    floor, verdict = await check(case, {"vision/image/*": None})
-    assert [item["kind"] for item in floor.event("evidence")["items"]] == ["passage"]
-    assert floor.asks["turn/1"].slots["missing_pictures"] == [1, 2]
-    assert (verdict.answer, verdict.flags) == ("supported", ("pictures-missing",))
-
-
-async def test_without_an_extraction_prompt_everything_is_looked_for() -> None:
-    floor, verdict = await check(claim_case(images=PICTURES), {"vision/prompt": None})
-    assert floor.asks["vision/image/0"].slots == {"looked_for": ""}
-    assert [item["picture"] for item in floor.event("evidence")["items"]] == [0, 1]
-    assert floor.event("evidence")["missing_pictures"] == []
-    assert (verdict.answer, verdict.flags) == ("supported", ())
 
 
 async def test_with_nothing_left_to_go_by_the_case_fails() -> None:

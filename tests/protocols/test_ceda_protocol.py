@@ -11,7 +11,6 @@ from ceda_script import AGREE, DENY, PICTURES, UNCLEAR, check, claim_case, messa
 from moot.protocols.case import Case
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.errors import AskFailed, CaseUnfit, ConfigError
-from moot.protocols.lookups import Passage
 from moot.protocols.registry import make_protocol, read_settings
 
 ODD = "The old bridge opened in 1932.\n\nThe old bridge opened in 1934."
@@ -42,13 +41,6 @@ async def test_a_debate_ends_when_both_hold_one_stance(texts: tuple[str, ...], s
     assert (verdict.how, verdict.rounds) == (how, len(texts))
     assert floor.event("stance", f"turn/{len(texts)}/stance")["consensus"] is (how == "consensus")
     assert ("stance-unknown" in verdict.flags) is (None in stances_)
-
-
-@pytest.mark.parametrize("turns", [1, 2, 4, 20])
-async def test_no_more_turns_than_allowed(turns: int) -> None:
-    floor, verdict = await check(changes={"turn/*": {"text": DENY}}, settings={"max_turns": turns})
-    assert floor.paths("turn") == [f"turn/{k}" for k in range(1, turns + 1)]
-    assert verdict.how == "max turns"
 
 
 async def test_after_an_unclear_message_the_next_debater_is_asked_about_the_claim() -> None:
@@ -90,13 +82,6 @@ async def test_evidence_at_odds_is_shown_to_different_debaters_and_all_of_it_to_
     assert conflict == {"between": "E1, E2", "text": "their numbers differ: 1932 against 1934 (year)"}
 
 
-@pytest.mark.parametrize("settings", [{"evidence.shown": "shared"}, {"max_turns": 1}])
-async def test_nothing_is_kept_from_a_debater_in_the_printed_way_or_without_another(settings: Any) -> None:
-    floor, _ = await check(claim_case(passage=ODD), settings=settings)
-    assert [item["number"] for item in floor.asks["turn/1"].slots["evidence"]] == ["E1", "E2"]
-    assert not floor.asks["turn/1"].slots["parted"]
-
-
 async def test_the_judge_is_told_where_the_debaters_disagree() -> None:
     floor, _ = await check(claim_case(passage=ODD), messages("DENY: E2 says so.", "DENY: E1, not E2.", AGREE))
     slots = floor.asks["judge/0"].slots
@@ -121,23 +106,6 @@ async def test_without_evidence_the_debate_goes_on_and_says_so() -> None:
     assert floor.event("evidence")["items"] == []
     assert verdict.flags == ("no-evidence",)
     assert verdict.answer == "supported"
-
-
-@pytest.mark.parametrize(
-    ("claim", "flagged"),
-    [("Is the bridge open?", True), ("Question: Is it open?\nAnswer: Yes", False), ("Open.", False)],
-)
-async def test_a_bare_question_is_flagged(claim: str, flagged: bool) -> None:
-    _, verdict = await check(claim_case(question=claim))
-    assert ("claim-is-a-question" in verdict.flags) is flagged
-
-
-async def test_the_library_of_the_run_is_searched() -> None:
-    notes = [Passage(document="notes.txt", chunk=2, text="It opened.", similarity=0.4)]
-    floor, _ = await check(claim_case(), passages=notes)
-    assert floor.asks["judge/0"].slots["evidence"] == [
-        {"number": "E1", "source": "notes.txt, chunk 3", "text": "It opened."}
-    ]
 
 
 @pytest.mark.parametrize("turn", [1, 2])

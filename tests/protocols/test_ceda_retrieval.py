@@ -44,11 +44,6 @@ async def test_the_nearest_come_first_over_all_sources() -> None:
     assert floor.embedded[0] == claim_case().question
 
 
-async def test_no_more_than_n_are_kept() -> None:
-    _, items = await found(library(0.9, 0.8, 0.7), {"passages": 2}, passage=PASSAGE)
-    assert [item.document for item in items] == ["passage", "notes.pdf"]
-
-
 async def test_ties_go_by_place() -> None:
     _, items = await found(
         [Passage(document="library", chunk=0, text="In the library.", similarity=1.0)],
@@ -94,11 +89,6 @@ async def test_repeated_texts_take_the_place_of_nothing_else() -> None:
     assert len(floor.searched) == 2, "then the library has nothing more"
 
 
-async def test_what_is_nearer_in_the_library_goes_before_the_case_s_own() -> None:
-    _, items = await found(repeated(15, 0.8), {"passages": 3}, passage=PASSAGE.replace("@10", "@70"))
-    assert [item.document for item in items] == ["0.txt", "notes.pdf", "passage"]
-
-
 async def test_the_library_is_searched_once_where_texts_differ() -> None:
     floor, _ = await found(library(*(1 - i / 100 for i in range(40))))
     assert len(floor.searched) == 1
@@ -110,17 +100,6 @@ async def test_there_is_an_end_to_searching_on() -> None:
     floor, items = await found(repeated(MOST_SEARCHED, 0.5), {"passages": 2})
     assert len(items) == 1
     assert len(floor.searched) < 10
-
-
-async def test_a_title_names_the_passage_and_sources_count_from_one() -> None:
-    _, items = await found(library(0.1), passage="Only one.", title="The  <Guide>")
-    assert [item.source for item in items] == ["The <Guide>, chunk 1", "notes.pdf, page 1, chunk 1"]
-
-
-async def test_nothing_is_embedded_where_the_case_brings_nothing() -> None:
-    floor, items = await found()
-    assert items == []
-    assert floor.embedded == []
 
 
 async def test_long_texts_give_the_same_as_short_ones() -> None:

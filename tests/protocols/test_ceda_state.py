@@ -59,14 +59,6 @@ async def test_every_version_is_rebuilt_from_the_events_in_any_order() -> None:
     assert (last.content.output.label, last.content.output.p_hallucinated) == (verdict.answer, 0.7)
 
 
-async def test_the_system_prompt_evolves() -> None:
-    floor, _ = await full_debate()
-    prompts = [version.content.system_prompt for version in rebuild(states(floor))]
-    assert {(prompt.role, prompt.instruction) for prompt in prompts if prompt} == {("clerk", prompts[0].instruction)}  # type: ignore[union-attr]
-    assert [prompt.conflicts for prompt in prompts[:4] if prompt] == [(), (), (), ("E1 and E2 (their numbers differ)",)]
-    assert prompts[-1] == prompts[3]
-
-
 async def test_what_prompts_show_is_what_the_state_holds() -> None:
     floor, _ = await full_debate()
     versions = rebuild(states(floor))

@@ -9,7 +9,7 @@ from ceda_script import check, claim_case
 from planted_conflicts import AGREEING, ATTRIBUTED, FREE, INFLECTED, PLAIN
 
 from moot.protocols.ceda.conflicts import first_difference, sentences_of
-from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
+from moot.protocols.ceda.context_reply import ContextReply
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.synthesis import grounded
 
@@ -96,18 +96,6 @@ async def test_a_model_that_fails_leaves_the_evidence_as_it_is() -> None:
     )
     assert "context-missing" in verdict.flags
     assert len(floor.asks["turn/1"].slots["evidence"]) == 2
-
-
-@pytest.mark.parametrize(("texts", "kind"), [(1, OneItemReply), (2, ContextReply)])
-async def test_a_single_item_is_held_to_a_reply_without_conflicts(texts: int, kind: type) -> None:
-    floor, _ = await check(claim_case(passage="\n\n".join(PLAIN[0][:texts])), {"context": None}, BY_MODEL)
-    assert floor.asks["context"].reply is kind
-
-
-async def test_without_evidence_the_context_agent_is_not_asked() -> None:
-    floor, verdict = await check(claim_case(passage=""), {"context": None}, BY_MODEL)
-    assert "context" not in floor.paths()
-    assert "context-missing" not in verdict.flags
 
 
 @pytest.mark.parametrize(("planted", "found"), [(PLAIN, 4), (ATTRIBUTED, 3), (INFLECTED, 4), (FREE, 0), (AGREEING, 0)])

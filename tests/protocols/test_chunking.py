@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.chunking import LONGEST, TOGETHER, chunks_of, located_chunks
+from moot.protocols.chunking import LONGEST, chunks_of, located_chunks
 from moot.protocols.selene.sentences import split_sentences
 
 LONG = "It is a sentence of about sixty characters, which says little."
@@ -41,14 +41,6 @@ def folded(text: str) -> str:
 )  # fmt: skip
 def test_chunks(text: str, chunks: list[str]) -> None:
     assert chunks_of(text) == chunks
-
-
-def test_short_sentences_are_together_up_to_the_bound() -> None:
-    short = "Cats sleep much of the day."
-    chunks = chunks_of(" ".join([short] * 10))
-    assert chunks == [" ".join([short] * 4)] * 2 + [" ".join([short] * 2)]
-    assert len(chunks[0]) <= TOGETHER < len(chunks[0]) + len(short)
-    assert chunks_of(f"{LONG} {LONG}") == [LONG, LONG]
 
 
 def test_a_sentence_longer_than_the_bound_stays_whole_unless_it_is_far_longer() -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from constructor_auditor_script import CASES, ESSAY, QUESTION
-from msgspec.structs import replace
 
-from moot.protocols.case import Case, Domain, Image
-from moot.protocols.constructor_auditor.domains import CASTS, domain_of, speaker_slots, synthesis_slots
+from moot.protocols.case import Case, Domain
+from moot.protocols.constructor_auditor.domains import domain_of, speaker_slots, synthesis_slots
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.messages import Slots
 from moot.protocols.templates import Templates
@@ -63,29 +62,10 @@ def sections(system: str) -> list[str]:
 
 
 @pytest.mark.parametrize("role", SPEAKERS)
-@pytest.mark.parametrize("domain", CASES)
-def test_speakers_are_told_their_part(role: str, domain: Domain) -> None:
-    system, _ = prompt(role, CASES[domain])
-    assert system.startswith(f"You are the {getattr(CASTS[domain], role)} in a debate about a")
-    assert "{" not in system, "no form but the sections"
-
-
-@pytest.mark.parametrize("role", SPEAKERS)
 def test_sections_are_labelled_as_in_the_source_of_the_domain(role: str) -> None:
     assert sections(prompt(role, ESSAY)[0]) == []
     assert sections(prompt(role, QUESTION)[0]) == SECTIONS[role]
     assert sections(prompt(role, CASES["mathematics"])[0]) == DERIVED[role]
-
-
-@pytest.mark.parametrize("role", SPEAKERS)
-@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_sections_are_labelled_always_or_never_where_that_is_set(role: str, case: Case) -> None:
-    plain = "one argument in plain text"
-    labelled, unlabelled = (prompt(role, case, sections=each)[0] for each in ("always", "never"))
-    assert sorted(sections(labelled)) == sorted(SECTIONS[role])
-    assert plain not in labelled
-    assert sections(unlabelled) == []
-    assert plain in unlabelled
 
 
 @pytest.mark.parametrize("role", SPEAKERS)
@@ -99,11 +79,6 @@ def test_the_answer_comes_before_its_derivation_only_where_that_is_set(role: str
         assert first != last
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_the_first_paragraph_differs_by_domain(role: str) -> None:
-    assert len({prompt(role, case)[0].split("\n\n")[0] for case in CASES.values()}) == 3
-
-
 @pytest.mark.parametrize("role", SPEAKERS)
 def test_speakers_about_a_text_see_no_score_that_was_given_and_give_none(role: str) -> None:
     system, user = prompt(role, ESSAY)
@@ -114,62 +89,6 @@ def test_speakers_about_a_text_see_no_score_that_was_given_and_give_none(role: s
     assert '<criterion trait="Ideas">\n3: focused. 0: none.\n</criterion>' in user
     assert "<assignment>\nWrite on patience." in user
     assert f"<passage>\n{ESSAY.passage}" in user
-
-
-@pytest.mark.parametrize("role", SPEAKERS)
-def test_scores_as_labels_are_no_list_to_choose_from_where_there_is_no_criterion(role: str) -> None:
-    case = Case(id="l", question="How good is it?", labels=("1", "2"), passage="Once.", domain="rubric scoring")
-    system, user = prompt(role, case)
-    assert "exactly one of" not in system
-    assert "<question>\nHow good is it?" in user
-    assert "<criterion" not in user
-
-
-def test_the_verifier_derives_anew_only_where_a_step_is_wrong() -> None:
-    part = " ".join(prompt("auditor", CASES["mathematics"])[0].split("\n\n")[0].split())
-    assert "If a step is wrong, name the first one that is and derive the number anew" in part
-    assert "If no step is wrong, say so." in part
-    assert "show your working" in part
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_marks_of_removed_words_are_to_be_passed_over(role: str) -> None:
-    assert "Marks such as @CAPS1" in prompt(role, ESSAY)[0]
-    assert "@CAPS1" not in prompt(role, QUESTION)[0]
-    assert "@CAPS1" not in prompt(role, replace(ESSAY, passage="Once they waited. Write to a@b.org."))[0]
-
-
-def test_only_in_mathematics_is_a_final_answer_asked_for() -> None:
-    for role in SPEAKERS:
-        assert '"Final answer: "' in prompt(role, CASES["mathematics"])[0]
-        assert "no final answer" in " ".join(prompt(role, QUESTION)[0].split())
-        assert "Final answer:" not in prompt(role, QUESTION)[0]
-
-
-@pytest.mark.parametrize("role", SPEAKERS)
-def test_a_passage_binds(role: str) -> None:
-    assert "Rest on the passage alone." in prompt(role, QUESTION)[0]
-    assert "No text is given" not in prompt(role, QUESTION)[0]
-
-
-@pytest.mark.parametrize("role", SPEAKERS)
-def test_a_question_alone_is_argued_about_from_general_knowledge(role: str) -> None:
-    system, _ = prompt(role, CLOSED)
-    assert "No text is given: argue from general knowledge" in system
-    for told in ("passage", "places"):
-        assert told not in system
-    shown = replace(CLOSED, images=(Image("image/png", b"x"),))
-    for case in (shown, ESSAY, CASES["mathematics"]):
-        assert "No text is given" not in prompt(role, case)[0]
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_passages_that_were_found_are_shown_and_bind(role: str) -> None:
-    system, user = prompt(role, CLOSED, passages=["Eiffel's firm built it.", EVIL])
-    assert '<passage number="1">\nEiffel\'s firm built it.\n</passage>' in user
-    assert user.count("</passage>") == 2
-    assert "No text is given" not in system
-    assert ("Rest on the passages alone." in system) == (role in SPEAKERS)
 
 
 def test_the_second_reads_the_first_and_the_third_reads_both() -> None:
@@ -204,15 +123,6 @@ def test_a_closed_list_and_its_choices_are_shown(role: str) -> None:
     system, user = prompt(role, case)
     assert "- The answer is exactly one of: A, B\n" in system
     assert '<choice label="B">\nblue\n</choice>' in user
-
-
-def test_a_guide_that_stands_in_the_question_is_not_shown_twice() -> None:
-    assert ESSAY.criterion is not None
-    told = (ESSAY.criterion.guide, ESSAY.criterion.assignment)
-    case = Case(id="g", question=f"Score it. {' '.join(told)}", criterion=ESSAY.criterion)
-    for text in told:
-        assert prompt("synthesizer", case)[1].count(text) == 1
-        assert prompt("constructor", case)[1].count(text) == 1
 
 
 @pytest.mark.parametrize("role", ROLES)

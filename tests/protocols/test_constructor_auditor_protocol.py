@@ -12,7 +12,6 @@ from scripted_floor import ScriptedFloor
 from moot.protocols.case import Case
 from moot.protocols.constructor_auditor.domains import domain_of
 from moot.protocols.constructor_auditor.replies import synthesis_for
-from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.errors import AskFailed, CaseUnfit, ConfigError
 from moot.protocols.lookups import Passage
 from moot.protocols.messages import Turn
@@ -95,13 +94,6 @@ async def test_what_judges_found_is_kept_when_the_synthesis_fails() -> None:
     assert floor.kinds() == ["assessment", "assessment"]
 
 
-async def test_nobody_judges_if_nobody_shall() -> None:
-    floor, verdict = await hold(settings={"judge.when": "never"})
-    assert floor.paths() == ["opening", "challenge", "synthesis"]
-    assert verdict.payload == {"domain": "factual QA"}
-    assert floor.events == []
-
-
 CLOSED = Case(id="n", question="Who built the tower?")
 FOUND = (Passage(document="towers.txt", chunk=4, text="Eiffel's firm built it.", similarity=0.8),)
 
@@ -115,19 +107,6 @@ async def test_a_question_without_a_passage_is_debated_with_what_is_found() -> N
     own = replace(CLOSED, documents=("It is made of iron.",))
     floor, _ = await hold(own, passages=FOUND)
     assert floor.asks["opening"].slots["passages"] == ["It is made of iron.", "Eiffel's firm built it."]
-
-
-@pytest.mark.parametrize(("case", "settings"), [(CLOSED, {"passages": 0}), (QUESTION, {}), (PROBLEM, {}), (ESSAY, {})])
-async def test_nothing_is_searched_for_what_has_its_material(case: Case, settings: dict[str, Any]) -> None:
-    floor, _ = await hold(case, {"synthesis": {"answer": "2"}}, settings, passages=FOUND)
-    assert floor.searched == []
-    assert "retrieved" not in floor.kinds()
-
-
-async def test_a_question_for_which_nothing_is_found_is_debated_from_general_knowledge() -> None:
-    floor, _ = await hold(CLOSED)
-    assert floor.asks["opening"].slots["closed_book"]
-    assert "retrieved" not in floor.kinds()
 
 
 def test_roles_and_their_decoding() -> None:
@@ -152,10 +131,6 @@ def test_roles_and_their_decoding() -> None:
 def test_settings_off_their_range_are_refused(key: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=key):
         make_protocol("constructor-auditor", {key: value})
-
-
-def test_one_pass_is_the_default() -> None:
-    assert ConstructorAuditorSettings().judge.passes == 1
 
 
 def test_the_domain_is_the_cases_own_or_told_by_its_shape() -> None:

@@ -13,7 +13,6 @@ from moot.protocols.crit.appraisal import Document
 from moot.protocols.crit.evaluate import crit, crit_all
 from moot.protocols.crit.result import CritResult
 from moot.protocols.crit.settings import CritSettings
-from moot.protocols.errors import PathReused
 
 CASE = Case(id="c", question="Does it work?")
 DOCUMENT = Document("It works.", "It works, because it is quick and cheap.")
@@ -60,12 +59,6 @@ class TestPanel:
         assert result.by_judge == {"judge/0": None, "judge/1": 0.4}
         assert result.missing == {"judge/0": "refused: scripted"}
 
-    async def test_no_judge_no_score(self) -> None:
-        result = await crit_of({"*": None}, judges=2)
-        assert (result.score, result.shown) == (None, "unknown")
-        assert set(result.missing) == {"judge/0", "judge/1"}
-        assert (result.weak, result.contradicted) == ((), ())
-
     async def test_a_reading_without_reasons_has_no_score_but_is_not_missing(self) -> None:
         bare = reading(rivals=(argument("It is dear.", 1, 9),))
         result = await crit_of({"x/judge/0": bare, "x/judge/1": reading(CHEAP)}, judges=2)
@@ -89,11 +82,6 @@ class TestRivals:
         capped = await crit_of({"*": self.READ}, rivals="capped")
         assert (capped.score, capped.notes) == (0.5, ("rivals-capped",))
 
-    async def test_are_capped_in_deeper_readings_too(self) -> None:
-        script = {"x/judge/0": reading(TestDeeper.CLAIM), "x/judge/0/reason/0": self.READ}
-        capped = await crit_of(script, rivals="capped")
-        assert (capped.score, capped.notes) == (0.5, ("deeper-rivals-capped",))
-
 
 class TestRecord:
     async def test_is_plain_data_with_every_mark(self) -> None:
@@ -107,12 +95,6 @@ class TestRecord:
         assert [(p["gamma"], p["theta"], p["s"]) for p in judge["rivals"]] == [(0.5, 0.5, 0.5)]
         assert (judge["calls"], judge["depth"]) == (1, 0)
         assert (judge["justification"], judge["reflection"]) == ("The reasons carry it.", "Elsewhere it may fail.")
-
-    async def test_the_claim_is_the_given_one_else_the_judges(self) -> None:
-        given = await crit_of({"*": reading(QUICK)})
-        found = await crit_of({"*": reading(QUICK)}, Document("", "It is quick, so it works."))
-        claims = [r.heard["judge/0"].appraisal for r in (given, found)]
-        assert [a.claim for a in claims if a] == ["It works.", "It works, says the judge."]
 
 
 class TestDeeper:
@@ -159,10 +141,6 @@ class TestDeeper:
         assert result.notes == ("deeper-reading-failed",)
         assert floor.event("crit")["judges"]["judge/0"]["reasons"][0]["unread"] == "refused: scripted"
 
-    async def test_a_deeper_reading_without_reasons_leaves_the_mark(self) -> None:
-        result = await crit_of({"x/judge/0": reading(self.CLAIM), "x/judge/0/reason/0": reading()})
-        assert (result.score, result.notes) == (0.8, ("deeper-no-reasons",))
-
     async def test_a_repeat_is_not_read_again(self) -> None:
         floor = floor_of({"x/judge/0": reading(self.CLAIM, self.CLAIM), "x/judge/0/reason/0": reading(QUICK)})
         await crit(floor, DOCUMENT, CritSettings(), path="x")
@@ -202,10 +180,6 @@ class TestMany:
         assert [result.score for result in results] == [0.4, None, 0.4]
         assert [event.path for event in floor.events] == ["a", "b", "c"]
 
-    async def test_a_path_is_used_once(self) -> None:
-        with pytest.raises(PathReused):
-            await crit_all(floor_of({"*": reading(QUICK)}), [("a", DOCUMENT), ("a", DOCUMENT)], CritSettings())
-
 
 class TestFacts:
     """In the source's own liver case both sides build on a fever that is absent, and the case gives one."""
@@ -223,11 +197,6 @@ class TestFacts:
         assert result.score == pytest.approx(0.3)
         assert result.weak == (self.DARK["text"],)
         assert floor.asks["x/judge/0"].slots["facts"] == self.FACTS
-
-    async def test_it_is_not_read_deeper(self) -> None:
-        floor = floor_of({"x/judge/0": reading(self.NO_FEVER | {"is_claim": True}, self.DARK)})
-        await crit(floor, Document("", "There is no fever.", facts=self.FACTS), CritSettings(), path="x")
-        assert floor.paths() == ["x/judge/0"]
 
     async def test_one_judge_is_enough_to_list_it(self) -> None:
         unmarked = self.NO_FEVER | {"contradicts_facts": False}

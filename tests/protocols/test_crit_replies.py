@@ -35,12 +35,6 @@ class TestMarks:
         assert found.reasons[0].repairs == (f"validity: {written.strip()}",)
         assert appraise(Document("", "x"), found).notes == ("marks-repaired",)
 
-    @pytest.mark.parametrize("mark", [0, 10, 6.5, "6.5"])
-    def test_numbers_need_no_mending(self, mark: object) -> None:
-        found = read(reply(credibility=mark))
-        assert found.reasons[0].credibility == float(str(mark))
-        assert found.reasons[0].repairs == ()
-
     @pytest.mark.parametrize(
         "mark",
         [11, -1, "11/10", "110%", "7/8", "high", "", "eight", "-1/10", "8-9", True, None, float("nan"), "nan", "inf"],
@@ -60,20 +54,12 @@ class TestShape:
         prompt = Templates().render("crit/reading", slots)[0].content
         assert prompt.index('"why"') < prompt.index('"validity"')
 
-    def test_a_reply_of_an_older_record_has_no_ground_for_its_marks(self) -> None:
-        assert read(reply()).reasons[0].why == ""
-        assert read(reply(why="Nobody doubts it.")).reasons[0].why == "Nobody doubts it."
-
     @pytest.mark.parametrize("missing", ["claim", "reasons", "rivals", "justification", "reflection"])
     def test_a_torn_reply_is_refused(self, missing: str) -> None:
         whole = json.loads(reply())
         del whole[missing]
         with pytest.raises(InvalidReply, match=missing):
             read(json.dumps(whole))
-
-    def test_a_document_may_bring_no_reason(self) -> None:
-        whole = json.loads(reply()) | {"reasons": [], "claim": ""}
-        assert read(json.dumps(whole)).reasons == []
 
     def test_the_schema_asks_for_all_but_the_repairs_and_tells_no_story(self) -> None:
         schema = json_schema(Reading)

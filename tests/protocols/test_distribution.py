@@ -81,29 +81,10 @@ class TestMending:
             {"what": "alias", "label": "dengue fever", "to": "Dengue"},
         ]
 
-    def test_a_sum_other_than_one_is_told(self) -> None:
-        found = cleaned({"Flu": 0.6, "Common cold": 0.2, "Dengue": 0.15})
-        assert found.changes == ({"what": "renormalised", "value": pytest.approx(0.95)},)
-        assert found.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
-
-    def test_per_cent_without_a_sign(self) -> None:
-        found = cleaned({"Flu": 60, "Dengue": 40})
-        assert found.named() == {"Flu": 0.6, "Dengue": 0.4}
-        assert whats(found) == ["percent"]
-
     def test_what_is_no_probability_is_dropped_and_told(self) -> None:
         found = cleaned([["Flu", 1.0], ["Dengue", -0.5], ["Common cold", "lots"]])
         assert found.named() == {"Flu": 1.0}
         assert whats(found) == ["negative", "not-a-number"]
-
-    def test_two_hundred_labels(self) -> None:
-        labels = tuple(f"illness {i}" for i in range(200))
-        found = cleaned({label: 1.0 / 200 for label in labels}, labels)
-        assert found.probabilities.shape == (201,)
-        assert found.probabilities[:-1] == pytest.approx(1.0 / 200)
-
-    def test_one_label(self) -> None:
-        assert cleaned({"Flu": 0.2}, ("Flu",)).named() == {"Flu": 1.0}
 
     def test_a_class_that_is_called_other_is_not_the_rest(self) -> None:
         found = cleaned({"other": 0.5, "Plague": 0.5}, ("Flu", "other"))

@@ -13,7 +13,6 @@ from moot.protocols.evince.standing import Estimate, Prediction
 
 WITHHELD = "(arguments withheld)"
 SCALE = "where 0 means full agreement with the other sides and 1 means"
-BELIEF = "State what you yourself believe now"
 SPREAD = "as widely as your doubt goes"
 WEAK: Script = {"crit/*/agent/0/*": reads(2), "crit/*/agent/1/*": reads(8)}
 MOVING: Script = {"round/*/agent/0": says(FIRST_A), "round/*/agent/1": says(FIRST_B)}
@@ -71,35 +70,12 @@ class TestTheOrderOfAReply:
             assert re.findall(r'"(\w+)": \[', form) == fields
             assert re.findall(r'^- "(\w+)"', asked, re.MULTILINE) == fields
 
-    async def test_it_changes_no_number(self) -> None:
-        before, after = [(await debate(PRINTED, answer_first=each))[0] for each in (True, False)]
-        assert before.distribution == after.distribution
-        assert before.payload == after.payload
-
 
 class TestRoles:
     async def test_the_explorer_spreads_and_the_opener_does_not(self) -> None:
         _, floor = await debate(PRINTED)
         told = [path for path in floor.paths("round/") if SPREAD in prompt(floor, path)]
         assert told == ["round/0/agent/1"]
-
-    async def test_without_a_dial_nobody_explores(self) -> None:
-        _, floor = await debate(PRINTED, schedule="none")
-        assert not any(SPREAD in prompt(floor, path) for path in floor.paths("round/"))
-
-    async def test_the_role_is_played_in_arguments_and_the_estimate_is_ones_own(self) -> None:
-        _, floor = await debate(PRINTED, schedule="fixed")
-        for path in floor.paths("round/")[1:]:
-            asked = plain(prompt(floor, path))
-            assert 'Play a role in "arguments" and "rebuttals" alone.' in asked
-            assert BELIEF in asked
-            assert "opposite view" not in asked
-
-    @pytest.mark.parametrize("path", ["round/0/agent/0", "round/1/agent/0"])
-    async def test_knowledge_of_the_domain_is_allowed(self, path: str) -> None:
-        _, floor = await debate(PRINTED)
-        asked = plain(prompt(floor, path))
-        assert "Use what is generally known, but state no fact about the case that is not given." in asked
 
     @pytest.mark.parametrize(("schedule", "levels"), [("adaptive", 1), ("none", 0)])
     async def test_every_level_comes_with_its_scale(self, schedule: str, levels: int) -> None:

@@ -83,23 +83,10 @@ def test_a_reply_that_nobody_judged_fails_and_says_so() -> None:
         judged({"*": None})
 
 
-def test_a_rubric_without_a_flag_has_no_share_that_flags() -> None:
-    floor = ScriptedFloor(CASE, {"*": {"clarity": 1, "depth": 2}})
-    protocol = make_protocol("judge-panel", {"rubric": {**RUBRIC, "flag": ""}})
-    payload = asyncio.run(protocol.run(CASE, floor)).payload
-    assert (payload["flag"], payload["flagged"], payload["quality"]) == (None, None, 3.0)
-    assert floor.event("assessment")["judges"][0]["flag"] is None, "nobody was asked"
-
-
 def test_a_case_to_debate_is_none_to_judge() -> None:
     case = Case(id="d", question="Is it?", labels=("Yes", "No"))
     with pytest.raises(CaseUnfit, match="no reply to judge"):
         asyncio.run(JudgePanel().run(case, ScriptedFloor(case, {})))
-
-
-def test_one_pass_is_at_temperature_0_and_several_are_not() -> None:
-    assert make_protocol("judge-panel", {"passes": 1}).temperatures == {"judge": 0.0}  # type: ignore[attr-defined]
-    assert make_protocol("judge-panel", {"passes": 2}).temperatures == {}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["reasoning", "factual"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from moot.protocols.labels import canonical_label, fold, surface_forms
+from moot.protocols.labels import canonical_label, fold
 
 YES_NO = ("Yes", "No")
 LETTERS = ("A", "B", "C", "D")
@@ -96,11 +96,6 @@ def test_canonical_label(text: str, labels: tuple[str, ...], choices: tuple[str,
     assert canonical_label(text, labels, choices) == expected
 
 
-def test_surface_forms_is_a_copy() -> None:
-    surface_forms(YES_NO)["maybe"] = "Yes"
-    assert canonical_label("maybe", YES_NO) is None
-
-
 LABEL = st.text(string.ascii_letters + string.digits + " -/äéñøß是", min_size=1, max_size=12)
 QUOTES = st.sampled_from(["", '"', "'", "`", "**", " ", "\n", "(", " \u201c", "\u00a0"])
 
@@ -126,11 +121,6 @@ def test_every_label_means_itself(
     for label in labels:
         noisy = before + case(label).replace(" ", space) + after
         assert canonical_label(noisy, labels, choices) == label
-
-
-@given(text=st.text(max_size=30), labels=st.lists(LABEL, min_size=1, max_size=6).map(tuple))
-def test_an_answer_is_a_label_or_nothing(text: str, labels: tuple[str, ...]) -> None:
-    assert canonical_label(text, labels) in (*labels, None)
 
 
 # --- aliases
@@ -164,12 +154,6 @@ def test_a_label_goes_before_an_alias_and_that_before_a_choice_and_yes() -> None
     assert canonical_label("true", ("Yes", "No"), (), ((), ("true",))) == "No"
     assert canonical_label("correct", ("Yes", "No"), (), ((), ("true",))) == "Yes"
     assert canonical_label("right", ("Yes", "No"), (), (("right",), ())) == "Yes"
-
-
-def test_surface_forms_hold_the_aliases() -> None:
-    assert surface_forms(DISEASES, (), NAMES)["hav"] == "Hepatitis A"
-    assert set(surface_forms(DISEASES, (), NAMES).values()) == set(DISEASES)
-    assert surface_forms(DISEASES, (), ((), ("...",), (), ())) == surface_forms(DISEASES)
 
 
 @given(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moot.protocols.case import Case
-from moot.protocols.selene.gate import GateSignals, decide, embedding_text, gate_record, signals_of
+from moot.protocols.selene.gate import GateSignals, decide, gate_record, signals_of
 from moot.protocols.selene.settings import GateSettings
 from moot.protocols.selene.stand import Stand
 
@@ -50,14 +49,6 @@ def test_decisions(seen: GateSignals, gate: dict[str, object], reasons: tuple[st
     assert decision.reasons == reasons
     assert decision.skip == (reasons in {("all_tests_passed",), ("never",)})
     assert decision.untested == ()
-
-
-def test_unknown_intrinsic_is_not_compared() -> None:
-    decision = decide(signals(m=None, p=None), GateSettings())
-    assert decision.skip
-    assert decision.untested == ("misalignment", "low_intrinsic")
-    assert not decide(signals(d=0.5, m=None, p=None), GateSettings()).skip
-    assert not decide(signals(m=None, p=None, equal=False), GateSettings()).skip
 
 
 def test_sure_and_unsure_agents_at_several_stages_are_no_reason_to_skip() -> None:
@@ -115,10 +106,3 @@ def test_probabilities_of_several_stages_make_no_figure_together(stages: tuple[s
     assert (seen.mean_intrinsic is not None, seen.misalignment is not None) == (pooled, pooled)
     one_unknown = signals_of([stands[0], Stand(1, "agent/1", "Yes", "a", 0.9, None)], np.ones((2, 2)), 2)
     assert one_unknown.mean_intrinsic == 0.7
-
-
-def test_embedded_text_holds_no_passage() -> None:
-    case = Case(id="c", question="Which?", labels=("A", "B"), choices=("red", "blue"), passage="SECRET", title="SECRET")
-    stand = Stand(0, "agent/0", "B", "the sky", 0.9, None)
-    assert embedding_text(case, stand, with_rationale=True) == "Which?\nthe sky\nB) blue"
-    assert embedding_text(case, stand, with_rationale=False) == "Which?\nB) blue"

@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from scripted_floor import ScriptedFloor
 
-from moot.protocols.case import Case
 from moot.protocols.replies import InvalidReply, Position, ReasonedPosition, Score, parse_reply
-from moot.protocols.selene.evidence import Paraphrase, paraphrase_variants
-from moot.protocols.selene.scoring import as_sentence
 from moot.protocols.templates import Templates
 
 TEMPLATES = Templates()
@@ -63,29 +59,3 @@ def test_the_form_is_shown_once_and_a_copy_of_it_is_no_reply(
     for labels in (None, ("Yes", "No")):
         with pytest.raises(InvalidReply):
             parse_reply(form, reply, labels)
-
-
-async def test_a_copied_paraphrase_is_none() -> None:
-    (form,) = re.findall(r"\{.*\}", rendered("selene/paraphrase", {"evidence": ["s"]})[0])
-    copied = parse_reply(form, Paraphrase).data["sentences"]
-    floor = ScriptedFloor(Case(id="c", question="?"), {"*": copied})
-    assert await paraphrase_variants(floor, ["s"], 1) == ()
-
-
-@pytest.mark.parametrize("name", ["selene/opening", "selene/revision", "selene/joining"])
-def test_nothing_is_said_of_what_is_not_shown(name: str) -> None:
-    system, user = rendered(name, BARE | ROUND)
-    assert "passage" not in system
-    assert "exactly one of" not in system
-    assert "<passage" not in user
-    assert "Answer with exactly one of: A, B." in rendered(name, CASE | ROUND)[0]
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [("Yes", "it is so"), ("No", "it is not so"), ("false", "it is not so"), ("No one", "No one"), ("42.", "42")],
-)
-def test_a_judge_gets_a_statement_and_no_bare_no(answer: str, said: str) -> None:
-    sentence = as_sentence(answer)
-    assert sentence.endswith(f"{said}.")
-    assert sentence.startswith("The answer to the question is ")

@@ -15,7 +15,7 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.registry import PROTOCOLS, make_protocol, read_settings
 from moot.protocols.selene.protocol import Selene
-from moot.protocols.selene.settings import DEFAULT_ENCODER, TAU_D, SeleneSettings
+from moot.protocols.selene.settings import SeleneSettings
 
 
 def read(**settings: Any) -> SeleneSettings:
@@ -78,23 +78,6 @@ def test_the_default_threshold_is_not_carried_over_to_another_encoder(given: dic
     assert fitted.for_encoder("other") is fitted
 
 
-def test_each_encoder_of_ours_brings_its_own_threshold() -> None:
-    for encoder, tau_d in TAU_D.items():
-        gate = read(**{"gate.tau_m": 0.3}).for_encoder(encoder).gate
-        assert (gate.tau_d, gate.tau_d_encoder, gate.tau_m) == (tau_d, encoder, 0.3)
-    minilm = next(encoder for encoder in TAU_D if encoder != DEFAULT_ENCODER)
-    with pytest.raises(ConfigError, match="calibrate"):
-        read(**{"gate.tau_d": 0.35}).for_encoder(minilm)
-
-
-def test_a_built_in_protocol_is_fitted_to_the_encoder() -> None:
-    made = make_protocol("always-debate")
-    assert isinstance(made, Selene)
-    fitted = made.for_encoder("other")
-    assert (fitted.name, fitted.roles, fitted.settings.gate.tau_d) == ("always-debate", made.roles, None)
-    assert made.settings.gate.tau_d == 0.35
-
-
 @pytest.mark.parametrize(
     ("settings", "needs"),
     [
@@ -128,11 +111,6 @@ def test_what_makes_a_baseline_cannot_be_changed() -> None:
     with pytest.raises(ConfigError, match=r"`gate.when` is fixed to 'always'"):
         make_protocol("always-debate", {"gate.when": "selective"})
     assert make_protocol("single-agent", {"agents": 1}).name == "single-agent"
-
-
-def test_unknown_protocol() -> None:
-    with pytest.raises(ConfigError, match="unknown protocol 'selen': did you mean 'selene'"):
-        make_protocol("selen")
 
 
 class _Plain:

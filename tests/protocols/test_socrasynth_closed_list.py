@@ -10,9 +10,7 @@ from scripted_floor import ScriptedFloor
 from socrasynth_script import conceding, hold, speech
 
 from moot.protocols.case import Case
-from moot.protocols.messages import Decision, Slots
-from moot.protocols.socrasynth.debater_slots import Positions
-from moot.protocols.socrasynth.sides import AGAINST, FOR
+from moot.protocols.messages import Slots
 from moot.protocols.templates import Templates
 
 CASE = Case(id="x", question="Which disease?", passage="Itching.", labels=("Flu", "Malaria", "Hepatitis"))
@@ -146,21 +144,3 @@ async def test_lettered_choices_are_shown_in_words_and_answered_by_letter() -> N
     assert floor.asks["round/1/agent/1"].slots["other_answer"] == "B) malaria"
     assert floor.asks["round/0/agent/0"].slots["answers"] == ["A) flu", "B) malaria"]
     assert verdict.answer == "B"
-
-
-async def test_a_person_may_end_it_before_a_consensus() -> None:
-    _, verdict = await hold(
-        {**APART, **proposing("Flu", "Flu")}, case=CASE, decisions={"moderation/round/0": Decision("end")}
-    )
-    assert (verdict.how, verdict.answer) == ("ended-by-person", "Flu")
-
-
-def test_two_concessions_at_once_swap() -> None:
-    positions = Positions()
-    positions.name(FOR, "Flu")
-    positions.name(AGAINST, "Malaria")
-    positions.concede([FOR, AGAINST])
-    assert (positions.held, positions.agreed) == ({FOR: "Malaria", AGAINST: "Flu"}, None)
-    assert positions.swapped
-    positions.concede([FOR])
-    assert (positions.agreed, positions.swapped) == ("Flu", False)

@@ -19,12 +19,6 @@ def noted(floor: object) -> dict[str, str]:
     return {e.path: e.data["outcome"] for e in floor.events if e.kind == "moderation"}  # type: ignore[attr-defined]
 
 
-async def test_unattended_nothing_is_asked_twice_and_nothing_noted() -> None:
-    floor, _ = await hold(settings={"max_rounds": 2})
-    assert list(floor.forms) == ["moderation/topics", *(f"moderation/round/{n}" for n in range(2))]
-    assert noted(floor) == {}
-
-
 async def test_the_topics_are_edited_before_the_debate() -> None:
     decisions = {"moderation/topics": Decision("edit", "1. Noise: at night\n- Air")}
     floor, verdict = await hold(decisions=decisions)
@@ -101,13 +95,6 @@ async def test_more_is_asked_for_where_a_stop_was_due() -> None:
     assert (verdict.how, verdict.rounds) == ("both-done", 2)
 
 
-async def test_more_where_the_schedule_has_ended_is_at_the_last_level() -> None:
-    decisions = {"moderation/round/3": Decision("ask", "One more thing?")}
-    floor, verdict = await hold(settings={"schedule": "three-phase"}, decisions=decisions)
-    assert floor.event("contentiousness", "round/4")["after"] == 0.1
-    assert (verdict.how, verdict.rounds) == ("schedule-ended", 4)
-
-
 async def test_after_the_last_round_nobody_is_asked_what_could_not_be_done() -> None:
     floor, verdict = await hold(settings={"max_rounds": 1})
     assert "moderation/round/0" in floor.forms
@@ -138,20 +125,6 @@ async def test_the_form_says_how_it_was_scored_and_a_further_one_only_what_was_s
     again = floor.forms["moderation/round/0/1"].body
     assert again == "Done: set kappa.\n\nContentiousness of the next round, as you set it: 0.6"
     assert "Topics:\n1. Air" in floor.forms["moderation/round/0/2"].body
-
-
-async def test_a_form_brings_what_is_to_be_edited_and_says_what_needs_a_text() -> None:
-    floor, _ = await hold(decisions={"moderation/round/0": Decision("edit topics", "Air: all of it\nNoise")})
-    form = floor.forms["moderation/round/0"]
-    assert form.needs_text == ("set kappa", "ask")
-    assert form.drafts == {"edit topics": "Trade: About Trade.\nAir: About Air.\nFreedom: About Freedom."}
-    assert floor.forms["moderation/round/0/1"].drafts == {"edit topics": "Air: all of it\nNoise"}
-    assert list(floor.forms["moderation/topics"].drafts) == ["edit"]
-
-
-def test_what_was_not_edited_stays_though_its_title_holds_a_colon() -> None:
-    known = (Topic("Air: clean or cheap", "who: pays"), Topic("Air", ""))
-    assert read_topics("Air: clean or cheap: who: pays\nAir", known) == known
 
 
 TITLES = st.text("ab:.-1 ", min_size=1, max_size=8).map(lambda text: " ".join(text.split())).filter(fold)

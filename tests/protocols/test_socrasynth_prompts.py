@@ -9,7 +9,6 @@ import pytest
 from socrasynth_script import SUBJECT, agenda, hold, themes
 
 from moot.protocols.case import Case
-from moot.protocols.contentiousness import MANNERS
 from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
 from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Topic
 from moot.protocols.templates import Templates
@@ -46,51 +45,6 @@ def test_at_the_highest_level_nobody_is_asked_for_the_risks_of_its_own_side(temp
     assert all("other side" in sentence for sentence in asked), asked
     assert not re.search(rf"{FAULTS}[^.]*\b(your|own)\b (own )?(side|stand|case|subject)", text)
     assert "it never turns you against your own" in text
-
-
-@pytest.mark.parametrize("template", SPOKEN)
-def test_the_level_and_its_manner_are_in_the_prompt(template: str) -> None:
-    text = prompt(template)
-    assert "Your contentiousness is 0.90" in text
-    assert MANNERS[0.9].tone in text
-    assert MANNERS[0.0].tone in prompt(template, level=0.0)
-
-
-@pytest.mark.parametrize("template", SPOKEN)
-def test_material_cannot_close_its_tags(template: str) -> None:
-    case = Case(id="s", question=EVIL, passage=EVIL)
-    text = prompt(template, case=case, text=EVIL)
-    body = text[text.index("<passage>") :]
-    assert body.count("</passage>") == body.count("</question>") == 1
-    assert body.count("</argument>") == body.count("<argument ")
-
-
-def test_the_whole_debate_is_shown() -> None:
-    text = prompt("socrasynth/refutation")
-    for side, stance in (("A", "for"), ("B", "against")):
-        for topic in ("Air", "Trade"):
-            assert f'<argument side="{side}" stance="{stance}" round="0" topic="{topic}">' in text
-
-
-DISEASE = Case(id="x", question="Which disease?", labels=("Flu", "Malaria"))
-
-
-def test_an_opening_names_an_answer_of_the_closed_list() -> None:
-    text = prompt("socrasynth/opening", AGAINST, case=DISEASE)
-    assert "exactly one of: Flu, Malaria\n" in text
-    assert "<possible_answers>\nFlu\nMalaria\n</possible_answers>" in text
-    assert "argue against the subject" not in text.lower()
-
-
-@pytest.mark.parametrize("template", SPOKEN[1:])
-def test_later_each_side_is_told_both_answers_and_defends_its_own(template: str) -> None:
-    positions = Positions()
-    for side, label in ((FOR, "Flu"), (AGAINST, "Malaria")):
-        positions.name(side, label)
-    text = prompt(template, AGAINST, case=DISEASE, positions=positions)
-    assert "<own_answer>\nMalaria\n</own_answer>\n<other_answer>\nFlu\n</other_answer>" in text
-    assert '<argument side="A" stance="Flu" round="0"' in text
-    assert "the subject" not in text
 
 
 async def test_every_request_of_a_debate_renders_from_its_slots() -> None:

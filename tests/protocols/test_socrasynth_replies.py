@@ -8,17 +8,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from moot.actors.models.schema_dialects import json_schema
 from moot.protocols.replies import InvalidReply, parse_reply
 from moot.protocols.socrasynth.replies import (
-    Agenda,
     Amendment,
     Closing,
     Comparison,
-    Consent,
     Draft,
     LabelledDraft,
-    LastWord,
     Speech,
     Themes,
 )
@@ -67,13 +63,6 @@ def test_marks(mark: Any, expected: float, repaired: bool) -> None:
     assert list(found["repairs"]) == ([f"first: {mark.strip()}"] if repaired else [])
 
 
-def test_a_last_word_says_what_is_missing() -> None:
-    assert read(LastWord, {"presented_all": True})["additions"] == []
-    assert read(Speech, {"conceded": True})["arguments"] == []
-    with pytest.raises(InvalidReply, match="is empty although"):
-        read(LastWord, {"presented_all": False})
-
-
 @pytest.mark.parametrize("mark", [11, -1, True, "NaN", "high", None, "8/20", "110%"])
 def test_what_is_no_mark_is_refused(mark: Any) -> None:
     with pytest.raises(InvalidReply, match="first"):
@@ -85,11 +74,6 @@ def test_a_proposal_needs_a_point_and_an_amendment_a_consent() -> None:
         read(Draft, {"points": [], "questions": []})
     with pytest.raises(InvalidReply, match="consents"):
         read(Amendment, {"points": ["P"]})
-
-
-@pytest.mark.parametrize("kind", [Agenda, Amendment, Closing, Comparison, Consent, Draft, LastWord, Speech, Themes])
-def test_vendors_can_be_held_to_the_form(kind: type[BaseModel]) -> None:
-    assert json_schema(kind)["additionalProperties"] is False
 
 
 @pytest.mark.parametrize(("kind", "said"), [(Speech, "arguments"), (Closing, "statements")])
@@ -104,9 +88,3 @@ def test_an_answer_in_words_is_read_as_its_label() -> None:
     """Prompts show a lettered label with its choice, and models copy what they see."""
     said = {"answer": "B) malaria", "points": ["P."]}
     assert parse_reply(json.dumps(said), LabelledDraft, ("A", "B"), ("flu", "malaria")).answer == "B"
-
-
-def test_what_is_added_stays_in_the_reply_though_all_was_presented() -> None:
-    adds = {"additions": [{"topic": 1, "addition": "Trees."}]}
-    for presented in (True, False):
-        assert read(LastWord, {"presented_all": presented, **adds})["additions"] == adds["additions"]

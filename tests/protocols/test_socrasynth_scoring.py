@@ -77,10 +77,6 @@ class TestMissing:
         assert sheet("j", 2, [None]).record()["totals"] == {"A": None, "B": None}
         assert outcome_of([]).winner is None
 
-    def test_equal_totals_are_a_tie(self) -> None:
-        outcome = outcome_of([sheet("j", 1, [(7, 3)]), sheet("j", 2, [(3, 7)])])
-        assert (outcome.winner, outcome.totals, outcome.position_bias) == ("tie", (5, 5), {"j": 4})
-
     def test_sums_of_fractions_tie_when_they_should(self) -> None:
         outcome = outcome_of([sheet("j", order, [(0.1, 0.3), (0.2, 0.0)]) for order in (1, 2)])
         assert outcome.winner == "tie"
@@ -118,11 +114,6 @@ class TestSchedules:
     def test_a_fixed_level_stays_also_in_the_closing_statements(self, level: float) -> None:
         assert all_levels("fixed", 3, level) == [level] * 4
         assert closing_level("fixed", level) == level
-
-    def test_start_and_delta_are_free(self) -> None:
-        assert all_levels("geometric", 50, 0.8, 2.0) == pytest.approx([0.8, 0.4, 0.2])
-        assert all_levels("geometric", 3, 0.9, 1.0) == [0.9] * 4
-        assert all_levels("three-phase", 3, 0.6) == [0.6, 0.6, 0.5, 0.1]
 
     def test_a_level_that_a_person_set_is_gone_on_from(self) -> None:
         assert next_level("geometric", 3, 0.6) == pytest.approx(0.5)

@@ -80,24 +80,10 @@ def test_set_8_has_six_traits_and_perhaps_a_third_rater(write: Write) -> None:
     assert [item.gold for item in found[:2]] == ["2", "2"]
 
 
-def test_missing_raters_leave_what_the_others_say(write: Write) -> None:
-    first, second, *_ = cases(write(line(rater1_trait1="", rater1_trait2="", rater2_trait2=" ")))
-    assert (first.gold, first.reference.accepted, first.reference.ratings) == ("2", ("2",), (None, 2.0))
-    assert (second.gold, second.reference.accepted, second.reference.ratings) == (None, (), (None, None))
-    assert is_correct("2", second.gold, second.reference) is None
-
-
 def test_bytes_of_windows_1252_and_those_that_it_leaves_open(write: Write) -> None:
     essay = b"I didn\x92t wait\x85 \x93well\x94 \x9d"
     row = "\t".join(line("ESSAY")).encode().replace(b"ESSAY", essay)
     assert cases(write(row))[0].case.passage == "I didn\u2019t wait\u2026 \u201cwell\u201d \x9d"
-
-
-def test_a_line_that_is_utf_8_is_read_as_utf_8(write: Write) -> None:
-    row = "\t".join(line("\u201cso\u201d, caf\u00e9")).encode()
-    other = "\t".join(line("caf\u00e9", identity="10")).encode("cp1252")
-    passages = [item.case.passage for item in cases(write(row, other))[::4]]
-    assert passages == ["\u201cso\u201d, caf\u00e9", "caf\u00e9"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from moot.protocols.case import Image
 from moot.protocols.claims import is_claim
 from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.tasks import open_task
-from moot.protocols.tasks.registry import absolute_spec
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "hallusionbench"
 FILE = "HallusionBench.json"
@@ -89,16 +88,6 @@ def test_a_missing_picture_says_what_to_do(write: Write) -> None:
     assert [len(item.case.images) for item in open_task(spec).cases()] == [0, 0], "no reader, no pictures"
 
 
-def test_only_what_needs_no_missing_picture_is_taken_and_keeps_its_name(write: Write) -> None:
-    there = {**ROW, "filename": "./a.png"}
-    spec = f"{write(ROW, there, WITHOUT, ROW, there, pictures=('a.png',))}:pictures=present"
-    items = list(open_task(spec, load).cases())
-    assert [item.case.id for item in items] == [f"hallusionbench-{n}" for n in (1, 2, 4)]
-    assert [len(item.case.images) for item in items] == [1, 0, 1]
-    assert [item.case.id for item in open_task(spec).cases()] == [item.case.id for item in items]
-    assert absolute_spec(spec) == spec
-
-
 def test_without_pictures_every_question_is_taken_and_none_is_shown(write: Write) -> None:
     spec = f"{write(ROW, WITHOUT)}:pictures=none"
     items = list(open_task(spec, load).cases())
@@ -142,10 +131,6 @@ def test_a_picture_outside_the_folder_is_refused(write: Write, name: str, option
 )
 def test_bad_rows_are_named(write: Write, change: dict[str, object], field: str, expected: str) -> None:
     fails(write(WITHOUT, {**ROW, **change}), 2, field, expected)
-
-
-def test_a_missing_field_is_named(write: Write) -> None:
-    fails(write({name: value for name, value in ROW.items() if name != "figure_id"}), 1, "figure_id", "is missing")
 
 
 @pytest.mark.parametrize(

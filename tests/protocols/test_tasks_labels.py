@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -95,13 +92,6 @@ def test_permuted_gold_leaves_the_cases_alone(tmp_path: Path, declared: tuple[st
     assert found[0][0].case.labels == (*declared, *others)
 
 
-def test_labels_that_are_declared_behind_the_cases_come_first_with_their_aliases(file: Path) -> None:
-    spec = spec_of(file, {**MONEY, "aliases": ["trade"]}, SPORT, {"label": "Sport", "aliases": ["games"]})
-    assert {(item.case.labels, item.case.aliases) for item in cases(spec)} == {
-        (("Sport", "Business"), (("games",), ("trade",)))
-    }
-
-
 def test_other_without_its_brackets_is_a_label_like_any(file: Path) -> None:
     spec = spec_of(file, SPORT, {**MONEY, "label": "other"}, {"label": "Weather", "aliases": ["(rain)"]})
     assert cases(spec)[0].case.labels == ("Weather", "other", "Sport")
@@ -126,13 +116,6 @@ def test_csv_with_a_mark_crlf_and_line_breaks_in_cells(tmp_path: Path) -> None:
     assert first.case.aliases == (("sports", "athletics"), ())
     assert (first.gold, second.gold) == ("Sport", "Business")
     assert second.case.question == f'{QUESTION}\n\nShares\nfell, "again".'
-
-
-def test_the_same_content_has_the_same_digest_in_both_layouts(tmp_path: Path) -> None:
-    one = spec_of(tmp_path / "a.jsonl", {**SPORT, "aliases": ["sports"]}, MONEY)
-    two = csv_of(tmp_path / "a.csv", "text,label,aliases", "The team won.,Sport,sports", "Shares fell.,Business,")
-    found = [open_task(spec).validate() for spec in (one, two)]
-    assert len({each.digest for each in found if each}) == 1
 
 
 def test_no_two_cases_of_a_file_ask_the_same(file: Path) -> None:
@@ -179,24 +162,6 @@ def test_a_bad_row_is_named(file: Path, row: object, field: str, expected: str) 
     fails(spec_of(file, SPORT, declared, MONEY, row), 4, field, expected)
 
 
-def test_csv_names_the_line_on_which_a_record_starts(tmp_path: Path) -> None:
-    path = tmp_path / "texts.csv"
-    fails(csv_of(path, "text,label", '"a\nb",Sport', "c,Business", ","), 5, "text", "found neither")
-    fails(csv_of(path, "text,label", '"a\nb",Sport', "c,sport."), 4, "label", "reads like 'Sport' in line 2")
-    fails(csv_of(path, "text,kind", "a,b"), 1, "label", "is missing; expected the columns text, label")
-    fails(csv_of(path, "text,label,documents", "a,b,c", "d,e,f"), 2, "documents", "expected a list of texts")
-
-
-@pytest.mark.parametrize("rows", [(SPORT, SPORT), ({"text": "Rain."},), ({"label": "Sport"},), ()])
-def test_fewer_than_two_labels(file: Path, rows: tuple[object, ...]) -> None:
-    expected = f"expected at least two labels, found {min(1, sum('label' in str(row) for row in rows))}"
-    fails(spec_of(file, *rows), 0, "label", expected)
-
-
-def test_labels_without_a_case(file: Path) -> None:
-    fails(spec_of(file, {"label": "Sport"}, {"label": "Business"}), 0, "", "expected at least one case")
-
-
 def test_two_hundred_labels_and_not_one_more(file: Path) -> None:
     assert MAX_LABELS == 200
     rows = [{"text": f"Text {n}.", "label": f"Label {n}", "aliases": [f"L{n}", f"no. {n}"]} for n in range(200)]
@@ -220,37 +185,9 @@ def test_only_a_file_can_be_read_twice() -> None:
     assert b"it is read twice" in done.stderr
 
 
-def test_opening_reads_nothing_and_a_task_can_be_pickled(file: Path) -> None:
-    task = open_task(spec_of(file, SPORT, {**SPORT, "label": 3}))
-    file.write_text("".join(json.dumps(row) + "\n" for row in (SPORT, MONEY)))
-    assert pickle.loads(pickle.dumps(task)).validate() == task.validate()
-    assert pickle.loads(pickle.dumps(task)).validate() == task.validate()
-
-
 def test_a_label_that_came_after_the_check_is_refused(file: Path) -> None:
     task = open_task(spec_of(file, SPORT, MONEY))
     assert task.validate() is not None
     spec_of(file, SPORT, MONEY, {"text": "Rain.", "label": "Weather"})
     with pytest.raises(TaskFileError, match="found 'Weather"):
         list(task.cases())
-
-
-def test_reading_is_lazy_but_for_the_labels(file: Path) -> None:
-    reader = open_task(spec_of(file, SPORT, MONEY, {**SPORT, "id": ""})).cases()
-    assert next(reader).case.labels == ("Business", "Sport")
-    assert next(reader).gold == "Business"
-    with pytest.raises(TaskFileError):
-        next(reader)
-
-
-def test_csv_writers_output_is_read(tmp_path: Path) -> None:
-    out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, ("id", "text", "label", "question"))
-    writer.writeheader()
-    writer.writerows([{**SPORT, "id": "a", "question": "What?"}, {**MONEY, "id": "b"}])
-    path = tmp_path / "texts.csv"
-    path.write_text(out.getvalue(), newline="")
-    assert [(item.case.id, item.case.question.split("\n")[0], item.gold) for item in cases(f"labels:{path}")] == [
-        ("a", "What?", "Sport"),
-        ("b", QUESTION, "Business"),
-    ]

@@ -40,11 +40,6 @@ def test_aliases_by_label_or_one_list_per_label(aliases: Any) -> None:
     assert list(Task.from_cases([found]).cases()) == [found]
 
 
-def test_no_aliases_are_none_at_all() -> None:
-    task = Task.from_cases([GOOD, {**GOOD, "aliases": {}}, {**GOOD, "aliases": [[], []], "documents": []}])
-    assert [(item.case.aliases, item.case.documents) for item in task.cases()] == [((), ())] * 3
-
-
 def test_labelled_cases_keep_everything_but_their_index() -> None:
     images = (Image("image/png", b"1"),)
     case = Case(
@@ -151,11 +146,6 @@ def test_bad_case(bad: Any, field: str, expected: str) -> None:
     error = caught.value
     assert (error.file, error.line, error.field) == ("memory:mine", 2, field)
     assert expected in error.expected
-
-
-def test_no_cases() -> None:
-    with pytest.raises(TaskFileError, match="memory:mine"):
-        Task.from_cases([]).validate()
 
 
 @pytest.mark.parametrize(

@@ -209,12 +209,6 @@ def test_a_bad_row_of_json_is_named(write: Write, row: dict[str, Any], said: str
     assert said in str(caught.value)
 
 
-def test_a_cell_that_is_too_large_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.protocols.tasks.source.MAX_LINE", 1 << 20)
-    file = write("question\n" + "x" * (1 << 21))
-    assert "mine.csv:2: expected lines of at most 1 MiB" in refused(f"cases:{file}")
-
-
 def test_a_long_cell_of_quotes_is_read_in_no_time(write: Write) -> None:
     cell = "['" + "\\'" * 200_000 + "]"
     file = write(f"question,gold\nq,{cell}\n")
@@ -238,10 +232,6 @@ def test_moving_gold_answers_about_changes_no_case(write: Write) -> None:
     one, other = ([item.case for item in read(f"cases:{write(content, 'm.jsonl')}")] for content in free)
     assert one == other
     assert {case.labels for case in one} == {("Yes", "No")}
-
-
-def test_a_spreadsheet_is_told_what_to_do(write: Write) -> None:
-    assert "found an archive or a spreadsheet" in refused(write(b"PK\x03\x04 and so on", "mine.xlsx"))
 
 
 def test_fixed_labels_may_be_numbered(write: Write) -> None:
@@ -290,11 +280,6 @@ def test_a_bare_file_gets_the_task_that_fits(write: Write, name: str, content: s
     found = open_task(write(content, name))
     assert (found.name, found.spec) == (task, f"{task}:{name}")
     assert found.validate() is not None
-
-
-def test_a_bare_file_with_a_map(write: Write) -> None:
-    file = write("stem,gold\nq,a\n")
-    assert open_task(f"{file}:question=stem").spec == f"cases:{file}:question=stem"
 
 
 def test_a_bare_file_that_fits_nothing_is_told_what_each_task_misses(write: Write) -> None:

@@ -184,13 +184,6 @@ def test_folders_and_files_that_are_none() -> None:
     assert refused("cases:torn.arrow").startswith("torn.arrow: cannot be read as Parquet or Arrow")
 
 
-def test_a_name_of_a_column_that_is_no_text() -> None:
-    saved("odd", ROWS)
-    file = Path("odd/data-00000-of-00001.arrow")
-    file.write_bytes(file.read_bytes().replace(b"question", b"questi\xffn"))
-    assert "cannot be read as Parquet or Arrow: 'utf-8' codec" in refused("cases:odd")
-
-
 def test_a_parquet_whose_footer_is_broken_is_refused_or_read() -> None:
     parquet("whole.parquet", ARC)
     whole = Path("whole.parquet").read_bytes()

@@ -51,12 +51,6 @@ def test_labels_gold_and_accepted_answers_may_be_given() -> None:
     assert (number.gold, number.reference) == ("1,200", Reference(scoring="number"))
 
 
-def test_without_these_keys_nothing_changes() -> None:
-    found = only({"question": "Is it?", "labels": ["Yes", "No"], "gold": "Yes"})
-    assert found.reference == Reference()
-    assert (found.case.domain, found.case.criterion) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -51,10 +51,6 @@ def test_a_few_gold_answers_of_another_kind_are_named(remarks: Remarks, rows: li
     assert "and 4 more" in said
 
 
-def test_labels_and_choices_have_no_odd_answers(remarks: Remarks) -> None:
-    assert remarks(*YES, "x,na", spec="cases:f.csv:labels=yes/no/na") == ()
-
-
 def test_a_file_without_a_gold_column_says_so_once(remarks: Remarks) -> None:
     (said,) = remarks("q,1,x", header="question,verdict,note")
     for part in ("no gold column", "cases:f.csv:gold=COLUMN", "question, verdict, note"):
@@ -70,12 +66,6 @@ def test_rows_that_contradict_each_other_are_named(remarks: Remarks) -> None:
     assert remarks("q,p,one", "q,p,One.", "q,p,one", header=header) == ()
     accepted = "q,p,\"['one', 'two']\""
     assert remarks("q,p,two", accepted, header=header) == ()
-
-
-def test_pictures_tell_cases_apart(remarks: Remarks, tmp_path: Path) -> None:
-    for name in ("a.png", "b.png"):
-        (tmp_path / name).write_bytes(b"")
-    assert remarks("q,a.png,one", "q,b.png,two", header="question,image,answer") == ()
 
 
 def test_cases_in_memory_are_looked_at_too() -> None:

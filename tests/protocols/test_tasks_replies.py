@@ -88,11 +88,6 @@ def test_what_a_judge_reads_is_part_of_the_content() -> None:
     assert Case(id="a", question="q").content_hash() == "d2b945bc8c8eaaaf0b2be11eb6c39c9c", "as before there were any"
 
 
-def test_the_group_is_part_of_the_tasks_digest() -> None:
-    found = [replies_in_memory([{**ROW, "group": group}]).validate() for group in ("g", "h", "")]
-    assert len({each.digest for each in found if each}) == 3
-
-
 def test_the_bundled_replies_are_twelve_in_six_pairs() -> None:
     items = list(open_task("sample-replies").cases())
     assert len(items) == 12

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,29 +66,3 @@ def test_a_bad_row_is_named(tmp_path: Path, row: Any, field: str, expected: str)
         open_task(spec).validate()
     assert (caught.value.line, caught.value.field) == (3, field)
     assert expected in caught.value.expected
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "line", "field", "expected"),
-    [
-        ("s.txt", b"one\n\n caf\xe9\n", 3, "", "expected UTF-8"),
-        ("s.txt", b" \n\n", 0, "", "expected at least one case"),
-        ("s.csv", b"topic\r\nx\r\n", 1, "subject", "is missing; expected the columns subject"),
-        ("s.csv", b"subject,facts\r\nx,y\r\n,z\r\n", 3, "subject", "found none"),
-        ("s.csv", b"subject,facts\r\nx\r\n", 2, "", "expected 2 cells as in the header, found 1"),
-    ],
-)
-def test_a_bad_file_is_named(tmp_path: Path, name: str, content: bytes, line: int, field: str, expected: str) -> None:
-    with pytest.raises(TaskFileError) as caught:
-        open_task(_spec(tmp_path / name, content)).validate()
-    assert (caught.value.line, caught.value.field) == (line, field)
-    assert expected in caught.value.expected
-
-
-def test_standard_input() -> None:
-    code = (
-        "from moot.protocols.tasks import open_task; print([c.case.question for c in open_task('subjects:-').cases()])"
-    )
-    content = _jsonl({"subject": SUBJECT}).encode()
-    done = subprocess.run([sys.executable, "-c", code], input=content, capture_output=True, check=True)
-    assert done.stdout.decode().strip() == str([SUBJECT])

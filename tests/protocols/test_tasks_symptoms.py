@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -75,25 +74,6 @@ def test_the_traps_of_the_public_file(write: Write, tmp_path: Path, end: str, ma
     aliases = found[0].case.aliases
     assert canonical_label("BPPV", labels, (), aliases) == labels[2]
     assert canonical_label("Hemorrhoids.", labels, (), aliases) == labels[1]
-
-
-def test_without_descriptions_there_are_no_documents(write: Write) -> None:
-    task = open_task(write("A1,x,,", "B1,y,,"))
-    assert [item.case.documents for item in task.cases()] == [(), ()]
-    assert pickle.loads(pickle.dumps(task)).validate() == task.validate()
-
-
-def test_the_order_of_the_file_says_nothing(write: Write) -> None:
-    rows = ["Flu,a,,", "Cold,b,,", "Gout,c,,", "Cold,d,,"]
-    one = [item.gold for item in open_task(write(*rows)).cases()]
-    two = [item.gold for item in open_task(write(*reversed(rows))).cases()]
-    assert one == two == ["Cold", "Flu", "Gout", "Cold"]
-
-
-def test_a_table_may_list_as_a_disease_what_we_call_an_alias(write: Write) -> None:
-    found = list(open_task(write("Bronchial Asthma,a,,", "Asthma,b,,", "Varicella,c,,", "Chicken pox,d,,")).cases())
-    assert [item.gold for item in found] == ["Asthma", "Bronchial Asthma", "Chicken pox", "Varicella"]
-    assert found[0].case.aliases == ((), (), ("chickenpox",), ())
 
 
 @pytest.mark.parametrize(

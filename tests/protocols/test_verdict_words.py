@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
-from moot.protocols.verdict_words import MASK, VERDICT_STEMS, VERDICT_WORDS, mask_verdict_words
+from moot.protocols.claims import CLAIM_LABELS
+from moot.protocols.verdict_words import MASK, VERDICT_WORDS, mask_verdict_words
 
 
 @pytest.mark.parametrize("word", [*VERDICT_WORDS, *CLAIM_LABELS, "AGREE", "Deny", "HALLUCINATED"])
@@ -16,19 +16,6 @@ def test_every_word_is_masked_whatever_its_case_and_negation(word: str) -> None:
         assert "not" not in masked
         assert MASK in masked
         assert masked.endswith(", as E1 says.")
-
-
-@pytest.mark.parametrize("alias", [alias for aliases in CLAIM_ALIASES for alias in aliases if alias not in "01"])
-def test_every_spelling_of_a_label_is_masked(alias: str) -> None:
-    assert mask_verdict_words(f"It is {alias}").endswith(MASK)
-    assert alias.split()[-1] not in mask_verdict_words(f"It is {alias}")
-
-
-@pytest.mark.parametrize(
-    "text", ["verdict: 1", "Verdict = 0", "the verdict is 0", '"verdict": 1', "label should be 1", "Judgment (0)"]
-)
-def test_a_verdict_as_a_digit_is_masked(text: str) -> None:
-    assert not set("01") & set(mask_verdict_words(text))
 
 
 @pytest.mark.parametrize(
@@ -47,12 +34,6 @@ def test_other_words_and_numbers_stay(text: str) -> None:
 def test_masking_twice_changes_nothing() -> None:
     once = mask_verdict_words("The verdict is 1: it is not false and wholly supported.")
     assert mask_verdict_words(once) == once
-
-
-@pytest.mark.parametrize("stem", VERDICT_STEMS)
-def test_a_stem_is_masked_whatever_its_ending(stem: str) -> None:
-    for ending in ("", "es", "ion", "ingly"):
-        assert mask_verdict_words(f"E1 cannot be {stem}{ending} here") == f"E1 {MASK} here"
 
 
 @pytest.mark.parametrize(
