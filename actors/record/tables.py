@@ -69,12 +69,14 @@ def rows_as_written(
     only: pc.Expression | None = None,
     groups: Groups | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a table as they were written, repeated and superseded ones, too; nobody may be writing meanwhile.
+    """The rows of a table as they were written, repeated and superseded ones, too.
+
+    A segment that another writer turns into a part meanwhile is left out: what a writer reads so is its own.
 
     Args:
         columns, only, groups: as of `read_table`.
     """
-    for piece in _pieces(folder, table, list(columns), only, groups):
+    for piece in _pieces(folder, table, list(columns), only, groups, all_there=False):
         yield from piece.to_batches()
 
 
@@ -84,9 +86,19 @@ def of_cases(case_ids: Iterable[str]) -> pc.Expression:
 
 
 def _pieces(
-    folder: RunFolder, table: str, names: list[str], only: pc.Expression | None, groups: Groups | None
+    folder: RunFolder,
+    table: str,
+    names: list[str],
+    only: pc.Expression | None,
+    groups: Groups | None,
+    *,
+    all_there: bool = True,
 ) -> Iterator[pa.Table]:
-    """Parts, then segments. Segments are listed first: what becomes a part meanwhile is read twice, never missed."""
+    """Parts, then segments. Segments are listed first: what becomes a part meanwhile is read twice, never missed.
+
+    Raises:
+        FileNotFoundError: a segment has gone into a part meanwhile, and its rows must be `all_there`.
+    """
     segments = list(folder.segments(stream_of(table)))
     for part in folder.committed_parts():
         if table in part.tables:
@@ -95,7 +107,12 @@ def _pieces(
             if chosen != []:  # an empty table for each of many parts takes longer than the parts that are read
                 yield _part(path, table, names, only, chosen)
     for path, valid in segments:
-        batches = list(read_segment(path, valid))
+        try:
+            batches = list(read_segment(path, valid))
+        except FileNotFoundError:
+            if all_there:
+                raise
+            continue
         if batches:
             yield rows_of(table, batches, only).select(names)
 

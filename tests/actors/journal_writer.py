@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,52 @@ def debate_rows(case_id: str, life: str) -> list[dict[str, Any]]:
         reply(case_id, "a", f"{life}-{case_id}-a", token=["x", "y"], logprob=[-0.5, -1.0]),
         reply(case_id, "j/judge/0", f"{life}-{case_id}-j", role="judge/0", data=score),
     ]
+
+
+def new_run(path: Path) -> RunFolder:
+    """The folder of a run that nobody owns yet."""
+    path.mkdir(exist_ok=True)
+    (path / "run.yaml").write_text("test: true\n")
+    return RunFolder(path)
+
+
+@asynccontextmanager
+async def recording(folder: RunFolder, *, compact: bool = True) -> AsyncIterator[Recorder]:
+    """A recorder of a new owner, loaded; then its journal becomes a part, or is left as a killed process leaves it."""
+    owner = Ownership.take(folder)
+    recorder = Recorder(folder.path, owner.epoch)
+    await recorder.load()
+    try:
+        yield recorder
+        if compact:
+            await recorder.close()
+        else:
+            await abandon(recorder)
+    finally:
+        owner.release()
+
+
+async def abandon(recorder: Recorder) -> None:
+    """Leave the journal as a process does that is killed after a flush."""
+    await recorder.flush()
+    for segment in recorder._journal._segments.values():
+        segment.close()
+
+
+async def hand_in(recorder: Recorder, number: int, life: str = "e1") -> dict[str, str]:
+    """Register a case and hand in its replies; gives what its verdict rests on."""
+    case = labelled(number)
+    await recorder.register([case])
+    rows = debate_rows(case.case.id, life)
+    recorder.add_replies(batch(rows))
+    recorder.add_events([(case.case.id, 0, Event("signal", "here", {"n": number}), 1.0)])
+    return {row["path"]: row["reply_id"] for row in rows}
+
+
+async def debated(recorder: Recorder, numbers: Iterable[int], life: str = "e1") -> None:
+    """Debates with their verdicts, which are durable."""
+    replies = {f"c{number:03d}": await hand_in(recorder, number, life) for number in numbers}
+    assert all(await recorder.commit([closing(case_id, rest) for case_id, rest in replies.items()]))
 
 
 async def write(folder: Path, debates: int) -> None:

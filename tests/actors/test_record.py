@@ -9,8 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,21 @@ from forked import forked
 from houses import sorted_rows
 from hypothesis import given
 from hypothesis import strategies as st
-from journal_writer import batch, closing, debate_rows, labelled, reply, write_journal
+from journal_writer import (
+    abandon,
+    batch,
+    closing,
+    debate_rows,
+    debated,
+    hand_in,
+    labelled,
+    new_run,
+    recording,
+    reply,
+    write_journal,
+)
 
+from moot.actors.record import compaction, tables
 from moot.actors.record.closing import writer_of
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
@@ -36,48 +48,7 @@ from moot.protocols.messages import Event
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     """The folder of a run that nobody owns yet."""
-    found = RunFolder(tmp_path / "run")
-    found.path.mkdir()
-    (found.path / "run.yaml").write_text("test: true\n")
-    return found
-
-
-@asynccontextmanager
-async def recording(folder: RunFolder, *, close: bool = True) -> AsyncIterator[Recorder]:
-    """A recorder of a new owner, loaded; closed (and the folder released) afterwards."""
-    owner = Ownership.take(folder)
-    recorder = Recorder(folder.path, owner.epoch)
-    await recorder.load()
-    try:
-        yield recorder
-        if close:
-            await recorder.close()
-        else:
-            await _abandon(recorder)
-    finally:
-        owner.release()
-
-
-async def _abandon(recorder: Recorder) -> None:
-    """Leave the journal as a process does that ends after a flush: nothing is compacted."""
-    await recorder.flush()
-    for segment in recorder._journal._segments.values():
-        segment.close()
-
-
-async def _debate(recorder: Recorder, number: int, life: str = "e1") -> dict[str, str]:
-    """Register a case and hand in its replies; gives what its verdict rests on."""
-    case = labelled(number)
-    await recorder.register([case])
-    rows = debate_rows(case.case.id, life)
-    recorder.add_replies(batch(rows))
-    recorder.add_events([(case.case.id, 0, Event("signal", "here", {"n": number}), 1.0)])
-    return {row["path"]: row["reply_id"] for row in rows}
-
-
-async def _verdicts(recorder: Recorder, numbers: range) -> None:
-    replies = {f"c{number:03d}": await _debate(recorder, number) for number in numbers}
-    assert all(await recorder.commit([closing(case_id, rest) for case_id, rest in replies.items()]))
+    return new_run(tmp_path / "run")
 
 
 # --- segments and torn tails ---
@@ -141,21 +112,21 @@ async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folde
     first = Ownership.take(folder)
     old = Recorder(folder.path, first.epoch)
     await old.load()
-    await _verdicts(old, range(2))
+    await debated(old, range(2))
     first.release()
 
     second = Ownership.take(folder)
     new = Recorder(folder.path, second.epoch)
     await new.load()
-    await _verdicts(old, range(2, 4))
+    await debated(old, range(2, 4))
     late = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
     assert late == {"c000", "c001"}
-    await _verdicts(new, range(2, 3))
+    await debated(new, range(2, 3))
     assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == ["c000", "c001", "c002"]
     turns = {row["reply_id"] for row in sorted_rows(folder.path, "turns")}
     assert len(turns) == 6
     await new.close()
-    await _abandon(old)
+    await abandon(old)
     second.release()
     third = Ownership.take(folder)
     compact_leftovers(folder, third.epoch)
@@ -169,8 +140,8 @@ async def test_a_segment_that_an_older_owner_begins_after_a_takeover_does_not_co
     await old.load()
     first.release()
     second = Ownership.take(folder)
-    await _verdicts(old, range(1))
-    await _abandon(old)
+    await debated(old, range(1))
+    await abandon(old)
     assert sorted_rows(folder.path, "verdicts") == []
     second.release()
 
@@ -179,10 +150,10 @@ async def test_an_older_owner_replaces_nothing_after_a_takeover(folder: RunFolde
     first = Ownership.take(folder)
     old = Recorder(folder.path, first.epoch)
     await old.load()
-    await _verdicts(old, range(2))
+    await debated(old, range(2))
     first.release()
     second = Ownership.take(folder)
-    await _verdicts(old, range(2, 4))
+    await debated(old, range(2, 4))
     with pytest.raises(RecordError, match="another process"):
         await old.close()
     assert folder.committed_parts() == []
@@ -235,7 +206,7 @@ async def test_nothing_more_is_taken_once_a_row_could_not_be_written(
 
 
 async def test_the_first_row_of_a_key_wins_and_later_ones_are_dropped(folder: RunFolder) -> None:
-    async with recording(folder, close=False) as recorder:
+    async with recording(folder, compact=False) as recorder:
         await recorder.register([labelled(0)])
         recorder.add_replies(batch([reply("c000", "a", "first", text="1"), reply("c000", "a", "second", text="2")]))
         recorder.add_replies(batch([reply("c000", "a", "third", text="3"), reply("c000", "b", "other")]))
@@ -281,7 +252,7 @@ async def test_a_superseding_row_replaces_and_the_old_one_stays_marked(folder: R
 
 
 async def test_the_last_of_an_event_counts_and_bookkeeping_is_all_kept(folder: RunFolder) -> None:
-    async with recording(folder, close=False) as recorder:
+    async with recording(folder, compact=False) as recorder:
         for number in range(3):
             recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.0 + number)])
             recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.5 + number)])
@@ -360,8 +331,8 @@ async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> No
 
 
 async def test_a_committed_verdict_is_on_disk(folder: RunFolder) -> None:
-    async with recording(folder, close=False) as recorder:
-        replies = await _debate(recorder, 0)
+    async with recording(folder, compact=False) as recorder:
+        replies = await hand_in(recorder, 0)
         await recorder.commit([closing("c000", replies)])
         for table in ("cases", "turns", "verdicts", "events", "tokens", "judgments"):
             assert len(sorted_rows(folder.path, table)) >= 1, table
@@ -391,8 +362,8 @@ async def test_a_claim_whose_holder_is_lost_expires(folder: RunFolder) -> None:
 
 
 async def test_a_restarted_recorder_knows_what_it_wrote(folder: RunFolder) -> None:
-    async with recording(folder, close=False) as recorder:
-        await _verdicts(recorder, range(3))
+    async with recording(folder, compact=False) as recorder:
+        await debated(recorder, range(3))
         await recorder.register([labelled(7)])
         recorder.add_replies(batch([reply("c007", "a", "kept")]))
         counts = recorder.progress.counts
@@ -413,7 +384,7 @@ async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
         await writer.load()
     for number, writer in enumerate(writers):
         mine = [i for i in range(30) if writer_of(f"c{i:03d}", 3) == number]
-        assert all(await writer.commit([closing(f"c{i:03d}", await _debate(writer, i)) for i in mine]))
+        assert all(await writer.commit([closing(f"c{i:03d}", await hand_in(writer, i)) for i in mine]))
     assert min(writer.progress.counts.finished for writer in writers) > 0
     for writer in writers:
         await writer.close()
@@ -421,12 +392,33 @@ async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
     assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == [f"c{i:03d}" for i in range(30)]
 
 
+async def test_a_writer_begins_beside_one_whose_segments_become_a_part(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = Ownership.take(folder)
+    begins, writes = (Recorder(folder.path, owner.epoch, number, 2) for number in range(2))
+    await writes.load()
+    await hand_in(writes, next(i for i in range(30) if writer_of(f"c{i:03d}", 2) == 1))
+    await writes.flush()
+
+    def rolled(path: Path, valid: int | None) -> Iterator[pa.RecordBatch]:
+        if not folder.committed_parts():
+            writes._journal._compact()
+        return read_segment(path, valid)
+
+    monkeypatch.setattr(tables, "read_segment", rolled)
+    await begins.load()
+    assert len(folder.committed_parts()) == 1
+    assert begins.progress.counts.replies == 0
+    owner.release()
+
+
 # --- compaction ---
 
 
 async def test_compaction_changes_nothing_that_is_read(folder: RunFolder) -> None:
-    async with recording(folder, close=False) as recorder:
-        await _verdicts(recorder, range(10))
+    async with recording(folder, compact=False) as recorder:
+        await debated(recorder, range(10))
         recorder.add_vectors("c001", 0, "e", [("h", b"\0\0\x80?" * 4)])
         await recorder.flush()
         before = {table: sorted_rows(folder.path, table) for table in TABLES}
@@ -437,6 +429,33 @@ async def test_compaction_changes_nothing_that_is_read(folder: RunFolder) -> Non
     assert before == after
     assert all(before.values())
     assert not list(folder.journal.glob("*.arrows"))
+
+
+async def test_leftovers_for_which_there_is_no_room_stay_as_they_are(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with recording(folder, compact=False) as recorder:
+        await debated(recorder, range(3))
+
+    def full(self: object, content: pa.Table) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compaction._PartWriter, "write", full)
+    with pytest.raises(RecordError, match="No space left"):
+        compact_leftovers(folder, 2)
+    assert (len(sorted_rows(folder.path, "verdicts")), folder.committed_parts()) == (3, [])
+
+
+async def test_a_part_is_written_once_and_named_where_it_cannot_be_read(folder: RunFolder) -> None:
+    async with recording(folder) as recorder:
+        await debated(recorder, range(2))
+    with pytest.raises(RecordError, match="e0001-w0-r0000 is there already"):
+        compaction.compact(folder, "e0001-w0-r0000", {})
+    part = folder.path / "turns" / "e0001-w0-r0000.parquet"
+    for harm in (lambda: part.write_bytes(b"PAR1 no more"), part.unlink):
+        harm()
+        with pytest.raises(RecordError, match=r"turns/e0001-w0-r0000\.parquet"):
+            read_table(folder, "turns")
 
 
 FAILPOINTS = [
@@ -532,7 +551,7 @@ async def test_a_reader_beside_the_writer_sees_a_growing_prefix(
         reader.start()
         try:
             for start in range(0, 96, 8):
-                await _verdicts(recorder, range(start, start + 8))
+                await debated(recorder, range(start, start + 8))
             assert len(folder.committed_parts()) >= 3
             await recorder.close()
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pyarrow import ArrowNotImplementedError
 from pyarrow.fs import LocalFileSystem
 from stored_record import Dying, at_once, pulled, store_in, write
 
+from moot.actors.folder_lock import LOCK
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
@@ -24,7 +26,7 @@ from moot.actors.record.schema import KEYS, TABLES
 from moot.actors.record.store import uri as uris
 from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal
 from moot.actors.record.store.lease import Holder
-from moot.actors.record.store.mirror import Mirror, record_path
+from moot.actors.record.store.mirror import Mirror, Scratch, record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import below, is_uri, open_filesystem
 from moot.actors.record.tables import read_table
@@ -382,3 +384,17 @@ async def test_a_flush_is_one_object_and_a_question_none(tmp_path: Path, monkeyp
 
 
 # --- scratch folders ---
+
+
+def test_scratch_folders_go_with_their_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead = tmp_path / "moot-scratch-dead"
+    dead.mkdir()
+    with open(dead / LOCK, "wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        kept, removed, forgotten = Scratch(), Scratch(), Scratch()
+        assert dead.exists()
+    removed.remove()
+    del forgotten
+    again = Scratch()
+    assert sorted(tmp_path.iterdir()) == sorted([kept.path, again.path])
