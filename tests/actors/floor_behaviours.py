@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
-from five_protocols import template
+from short_protocols import template
 
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, QuorumFailed
@@ -172,7 +172,11 @@ async def details(case: Case, floor: Floor) -> Any:
     """Persona, decoding, samples and images reach the model and the record; `sent` says what was sent."""
     cold = Decoding(temperature=0.0, top_p=None, max_tokens=33)
     image = Image("image/png", b"bytes")
-    asks = [_echo("cold", "agent/2", decoding=cold, sample=3), _echo("seen", "agent/2", images=(image,))]
+    asks = [
+        _echo("cold", "agent/2", decoding=cold, sample=3),
+        _echo("seen", "agent/2", images=(image,)),
+        _echo("a/reask"),
+    ]
     turns = await floor.ask_all(asks)
     sent = {turn.path: await floor.sent(turn) for turn in turns if isinstance(turn, Turn)}
     return {path: [[m.role, m.content, len(m.images)] for m in messages] for path, messages in sent.items()}
@@ -199,23 +203,12 @@ async def missing_slot(case: Case, floor: Floor) -> Any:
     return [_heard(turn) for turn in await floor.ask_all([Request("agent/0", "floor/echo", {}, Word, "a"), _echo("b")])]
 
 
-async def many(case: Case, floor: Floor) -> Any:
-    """More asks than fit into one batch."""
-    turns = await floor.ask_all([_echo(f"n/{i}") for i in range(150)])
-    return [_heard(turn)[-1] for turn in turns]
-
-
 async def poison(case: Case, floor: Floor) -> Any:
     """Reads whatever the passage holds."""
     turn = await floor.ask("agent/0", "floor/position", {"text": case.passage}, reply=Position, path="read")
     text = await floor.ask("agent/0", "floor/plain", {"text": case.passage}, reply=FreeText, path="plain")
     await floor.embed([case.passage])
     return [turn.answer, text.text]
-
-
-async def seeds(case: Case, floor: Floor) -> Any:
-    """The case's seed."""
-    return floor.seed
 
 
 BEHAVIOURS: Mapping[str, Callable[[Case, Floor], Awaitable[Any]]] = {
@@ -241,9 +234,7 @@ BEHAVIOURS: Mapping[str, Callable[[Case, Floor], Awaitable[Any]]] = {
         quorum,
         unknown_role,
         missing_slot,
-        many,
         poison,
-        seeds,
     )
 }
 

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+from houses import same_for_all
 from msgspec import structs
 
 from moot.actors.models.answer_key import AnswerKey
+from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import DebateProtocol, Floor
 from moot.protocols.messages import Verdict
@@ -75,6 +77,13 @@ class EveryProtocol(ManySettings):
     def __init__(self) -> None:
         super().__init__()
         self._protocols |= {name: make_protocol(protocol, settings) for name, (protocol, settings, _) in OTHERS.items()}
+
+
+def roles_of_all() -> dict[str, list[RoleBinding]]:
+    """Of `EveryProtocol`: as many members of each role as any protocol asks for, on the simulated model."""
+    (agent,), (judge,) = same_for_all("simulated", max_tokens=2000).values()
+    alone = {name: [agent] for name in ("moderator", "constructor", "auditor", "synthesizer", "vision")}
+    return {"agent": [agent], "judge": [judge], "debater": [agent, agent], **alone}
 
 
 def other_cases(each: int) -> list[LabelledCase]:

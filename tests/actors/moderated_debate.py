@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from five_protocols import template
+from short_protocols import template
 
 from moot.actors.desk import Consultation
 from moot.protocols.case import Case

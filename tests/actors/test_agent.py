@@ -1,8 +1,9 @@
-"""An agent that is asked the same thing twice, and the numbers under which a moderator awaits its replies."""
+"""An agent that is asked the same thing twice, what an ask may have cost, and how replies are read that do not fit."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from moot.actors.limits.limiter import Limiter, Purse
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RetryPolicy
-from moot.actors.roles import Roles
+from moot.actors.roles import RoleBinding, Roles
 from moot.protocols.messages import Ask, Decoding, Event, Message, Usage
 from moot.protocols.templates import Templates
 
@@ -34,6 +35,8 @@ class GatedModel:
         self.calls = 0
         self.cancelled = 0
         self.fails_with: ModelError | None = None
+        self.replies = [ModelReply("a text", "stop", Usage(1, 1))] * 9
+        self.sent: list[str] = []
 
     async def complete(
         self,
@@ -44,6 +47,7 @@ class GatedModel:
         schema: ReplySchema | None = None,
     ) -> ModelReply:
         self.calls += 1
+        self.sent.append(messages[-1].content)
         if self.fails_with is not None:
             raise self.fails_with
         try:
@@ -51,7 +55,7 @@ class GatedModel:
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        return ModelReply("a text", "stop", Usage(1, 1))
+        return self.replies.pop(0)
 
     async def check(self) -> None:
         """It can be used."""
@@ -86,11 +90,14 @@ def sink() -> KeepingSink:
 
 @pytest.fixture
 def agent(model: GatedModel, sink: KeepingSink, tmp_path: Path) -> Agent:
-    spec = make_spec(tmp_path, same_for_all("simulated"), templates={"say": SAY})
+    spec = make_spec(tmp_path, same_for_all("simulated"), templates=TEMPLATES)
     return Agent(model, Roles(spec.roles), Templates.from_sources(spec.templates), sink)
 
 
-SAY = "{% block system %}{% endblock %}{% block user %}say{% endblock %}"
+TEMPLATES = {
+    "say": "{% block system %}{% endblock %}{% block user %}say{% endblock %}",
+    "reask": "{% block system %}{% endblock %}{% block user %}{{ error }}{% endblock %}",
+}
 
 
 def _ask(path: str = "a") -> Ask:
@@ -126,7 +133,7 @@ async def test_cancelling_the_only_asker_cancels_the_call(agent: Agent, model: G
 
 
 async def test_a_refused_ask_tells_what_its_earlier_attempts_may_have_cost(sink: KeepingSink, tmp_path: Path) -> None:
-    spec = make_spec(tmp_path, same_for_all("simulated"), templates={"say": SAY}, retry=RetryPolicy(base_s=0.0))
+    spec = make_spec(tmp_path, same_for_all("simulated"), templates=TEMPLATES, retry=RetryPolicy(base_s=0.0))
     model = GatedModel()
     model.fails_with = ModelError("connection", "the reply was cut off", may_be_billed=True)
     limiter = Limiter({}, {"tokens": Purse(700.0)}, clock=time.monotonic)
@@ -149,11 +156,6 @@ async def test_an_ask_that_the_server_refuses_to_work_on_is_free(agent: Agent, m
     model.fails_with = ModelError("request", "no such parameter", may_be_billed=billed)
     answered = await agent.answer(_ask())
     assert (answered.failure, answered.usage, answered.free) == ("request", Usage(), not billed)
-
-
-async def test_a_reply_is_not_free_though_nobody_says_what_it_used(agent: Agent, model: GatedModel) -> None:
-    model.gate.set()
-    assert not (await agent.answer(_ask())).free
 
 
 async def test_who_joined_is_answered_even_if_the_first_asker_gives_up(
@@ -187,3 +189,90 @@ async def test_an_error_in_a_reply_model_ends_the_ask_visibly(
     answered = await agent.answer(ask)
     assert (answered.outcome, answered.failure) == ("failed", "request")
     assert sink[0]["failure"] == "request"
+
+
+ASK = Ask(
+    case_id="c", attempt=0, path="a", role="agent/0", template="say", slots={},
+    reply="moot.protocols.replies:Position", labels=("Yes", "No"),
+)  # fmt: skip
+
+
+def replied(text: str, finish: str = "stop", **more: Any) -> ModelReply:
+    return ModelReply(text, finish, Usage(1, 1), **more)
+
+
+async def asked(
+    *replies: ModelReply, offers: Any = "on request", structured: bool | None = None, **settings: Any
+) -> tuple[Any, KeepingSink, GatedModel]:
+    """What came back, the rows that were written, and the model, which gives one reply after the other."""
+    model, sink = GatedModel(), KeepingSink()
+    model.capabilities, model.replies = Capabilities(structured_output=offers), list(replies)
+    model.gate.set()
+    roles = Roles({"agent": [RoleBinding(structured=structured, max_tokens=321)]})
+    agent = Agent(model, roles, Templates.from_sources(Templates().sources | TEMPLATES), sink, **settings)
+    return await agent.answer(ASK), sink, model
+
+
+TORN = replied('{"answer": "Yes", "reasoning": "It r', "length")
+FREE = replied("I think so")
+
+
+async def test_a_truncated_reply_is_called_that() -> None:
+    answered, sink, model = await asked(TORN, TORN)
+    assert (answered.outcome, answered.failure) == ("failed", "unparsable")
+    assert answered.error == sink[-1]["error"]
+    assert "max_tokens=321" in answered.error
+    assert "Field required" not in answered.error
+    assert "Field required" in model.sent[1], "what the model is told stays what it was, for records to be replayed"
+
+
+async def test_a_misfit_is_said_in_plain_words_and_the_model_is_told_as_ever() -> None:
+    misfit = replied('{"answer": "Yes", "reasoning": "r", "confidence": "sure"}')
+    answered, sink, model = await asked(misfit, misfit)
+    assert "`confidence`: expected a number, not 'sure'" in answered.error
+    assert "Input should be a valid number" in model.sent[1]
+    assert model.sent[1] == sink[0]["error"], "what the first row keeps is told again after a crash"
+
+
+async def test_a_reply_that_was_all_reasoning_is_truncated() -> None:
+    answered, _, _ = await asked(*[replied("", "length", reasoning="It rained")] * 2)
+    assert "max_tokens=321" in answered.error
+    assert "reasoning" in answered.error
+
+
+@pytest.mark.parametrize(
+    ("offers", "structured", "named"),
+    [
+        ("on request", None, True),
+        ("yes", False, True),
+        ("yes", None, False),
+        ("on request", True, False),
+        ("no", None, False),
+    ],
+)
+async def test_an_unreadable_reply_that_was_left_free_names_the_flag(
+    offers: str, structured: bool | None, named: bool
+) -> None:
+    answered, _, _ = await asked(FREE, FREE, offers=offers, structured=structured)
+    assert ("--structured on" in answered.error) is named
+
+
+async def test_how_a_reply_was_read_is_on_record() -> None:
+    def position(answer: str) -> str:
+        return json.dumps({"answer": answer, "reasoning": "r", "confidence": 0.5})
+
+    for reply, expected in (
+        (replied(position("No")), None),
+        (replied(position("No, it was moved")), "prefix"),
+        (replied(position("No"), from_reasoning=True), "reasoning"),
+    ):
+        answered, sink, _ = await asked(reply)
+        assert (answered.answer, sink[-1]["answer"], sink[-1]["reading"]) == ("No", "No", expected)
+
+
+async def test_reasoning_is_recorded_when_asked() -> None:
+    reply = replied('{"answer": "No", "reasoning": "r", "confidence": 0.5}', reasoning="It rained")
+    for saved, expected in ((False, None), (True, "It rained")):
+        _, sink, _ = await asked(reply, save_reasoning=saved)
+        assert sink[-1]["reasoning"] == expected
+        assert "It rained" not in sink[-1]["text"]

@@ -109,12 +109,6 @@ async def test_every_place_is_filled_before_the_arena_waits() -> None:
     assert first_wait <= 3000 // 128 + 1
 
 
-async def test_a_task_that_fits_into_the_places_is_handed_over_at_once() -> None:
-    seat = Seat()
-    await _run(seat, cases=10, max_open=1000)
-    assert seat.waits == [False, True]
-
-
 async def test_no_seat_has_more_than_its_places_while_another_has_one_free() -> None:
     """Else a run of hardly more debates than places leaves some of them waiting beside an idle moderator."""
     seats = [Seat(), Seat()]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from houses import Held, assert_equal_records, hold
+from houses import Held, hold
 from openai_server import ScriptedServer
 
 from moot.actors.record import read_back
@@ -125,35 +125,3 @@ def test_pictures_are_shared_without_reading_the_journal_back(
     held = _held(server, tmp_path / "run", cases)
     assert sum(row["path"] == "shared" for row in held.rows("turns")) == 12
     assert read == []
-
-
-def test_permuted_gold_labels_leave_every_request_as_it_was(server: ScriptedServer, tmp_path: Path) -> None:
-    _held(server, tmp_path / "first", _cases())
-    first = dict(server.bodies)
-    server.bodies.clear()
-    turned = [
-        LabelledCase(each.case, each.index, CLAIM_LABELS[1 - each.index % 2], reference=Reference(group="all"))
-        for each in _cases()
-    ]
-    _held(server, tmp_path / "second", turned)
-    assert first == server.bodies
-
-
-def test_a_debate_that_fell_goes_on_from_its_record(server: ScriptedServer, tmp_path: Path) -> None:
-    whole = _held(server, tmp_path / "whole", _cases())
-    parts = tmp_path / "parts"
-    _held(server, parts, _cases()[:2])
-    _forget_verdicts(parts)
-    server.calls.clear()
-    again = _held(server, parts, _cases())
-    assert not any("c0/" in step or "c1/" in step for step in server.calls), "what is on record is not paid again"
-    assert [row["answer"] for row in again.rows("verdicts")] == [row["answer"] for row in whole.rows("verdicts")]
-    assert_equal_records(whole.folder, again.folder)
-
-
-def _forget_verdicts(folder: Path) -> None:
-    """As if the process had died just before the verdicts were recorded."""
-    for part in (folder / "parts").glob("*.json"):
-        kept = json.loads(part.read_text().splitlines()[0])
-        (folder / kept["tables"].pop("verdicts")).unlink()
-        part.write_text(json.dumps(kept))

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from random import Random
 from typing import Any
 
-import pytest
-from houses import Held, hold, stable_rows
+from houses import Held, hold
 from msgspec import structs
 from openai_server import ScriptedServer
 
 from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding
-from moot.deploy.running.run import run
-from moot.protocols.case import Image, LabelledCase, Reference
+from moot.protocols.case import Image, LabelledCase
 from moot.protocols.constructor_auditor.domains import CASTS
 from moot.protocols.messages import Message
 from moot.protocols.registry import make_protocol
@@ -118,36 +110,6 @@ def test_so_they_do_when_a_speaker_had_to_be_asked_again(tmp_path: Path) -> None
     assert _judged(held.folder, judges=2, passes=1) == 2 * 2
 
 
-def test_the_debates_are_held_in_every_domain(tmp_path: Path) -> None:
-    held = _held("inline", tmp_path / "run", _cases())
-    verdicts = held.rows("verdicts")
-    assert not [row["error"] for row in verdicts if row["failed"]]
-    assert Counter(json.loads(row["payload"])["domain"] for row in verdicts) == dict.fromkeys(CASTS, 4)
-    assert {row["how"] for row in verdicts} == {"synthesis"}
-    assert all(row["correct"] is not None for row in verdicts)
-    tokens = {row["path"] for row in held.rows("tokens")}
-    assert {"opening", "challenge"} <= tokens, "what the signals are read from"
-    marks = [row for row in held.rows("events") if row["kind"] == "assessment"]
-    assert len(marks) == 2 * len(verdicts)
-
-
-def _other_references(cases: list[LabelledCase]) -> list[LabelledCase]:
-    """The same cases with other golds and other references, so that a leak of any of it would show."""
-    golds = [labelled.gold for labelled in cases]
-    Random(3).shuffle(golds)
-    reference = Reference(scoring="short answer", accepted=("zebra",), ratings=(7.5, None), group="zebras")
-    return [LabelledCase(c.case, c.index, gold, "", reference) for c, gold in zip(cases, golds, strict=True)]
-
-
-def test_no_gold_label_or_rating_reaches_a_message(tmp_path: Path) -> None:
-    cases = _cases()
-    one = _held("inline", tmp_path / "one", cases)
-    two = _held("inline", tmp_path / "two", _other_references(cases))
-    for table in TABLES:
-        assert stable_rows(one.folder, table) == stable_rows(two.folder, table), table
-    assert stable_rows(one.folder, "cases") != stable_rows(two.folder, "cases")
-
-
 def test_more_models_on_the_panel_change_nothing_that_is_said(tmp_path: Path) -> None:
     few = _held("inline", tmp_path / "few", _cases(1), roles=_roles(judges=1))
     many = _held("inline", tmp_path / "many", _cases(1), roles=_roles(judges=4))
@@ -155,30 +117,3 @@ def test_more_models_on_the_panel_change_nothing_that_is_said(tmp_path: Path) ->
         one, other = few.turns(case_id), many.turns(case_id)
         assert {path: one[path]["text"] for path in SPOKEN} == {path: other[path]["text"] for path in SPOKEN}
         assert len(other) - len(one) == 2 * 2 * 3
-
-
-@pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
-    judges = ["simulated", "simulated?judge_noise=0.3"]
-    command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--task", "sample-essays"]
-    command += ["--protocol", "constructor-auditor", "--role", f"judge={','.join(judges)}"]
-    command += ["--limit", "4", "--set", "judge.passes=3", "--out", str(tmp_path / "killed")]
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    plan = {"MOOT_FAILPOINTS": "agent.received:6,judge.received:17", "MOOT_FAILPOINT_DIR": str(marks)}
-    starts = [
-        subprocess.run(command, env=os.environ | plan, capture_output=True, timeout=120, check=False) for _ in range(3)
-    ]
-    assert [start.returncode for start in starts] == [-signal.SIGKILL, -signal.SIGKILL, 0]
-    settings: dict[str, Any] = {"set": {"judge.passes": 3}, "roles": {"judge": judges}}
-    run(
-        engine="inline",
-        task="sample-essays",
-        protocol="constructor-auditor",
-        limit=4,
-        out=tmp_path / "whole",
-        **settings,
-    )
-    for table in ("turns", "verdicts"):
-        assert stable_rows(tmp_path / "killed", table) == stable_rows(tmp_path / "whole", table), table
-    assert _judged(tmp_path / "killed", judges=2, passes=3) == 4 * 2 * 6

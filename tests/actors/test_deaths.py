@@ -1,4 +1,4 @@
-"""An actor whose work kills it, life after life, ends the run; one that comes on between two deaths never does."""
+"""What ends the wait for an actor that may have died or lost an ask, and when its deaths end the run."""
 
 from __future__ import annotations
 
@@ -122,12 +122,31 @@ async def test_an_outcome_counts_as_coming_on() -> None:
 
 
 class NoRecord:
-    """Holds nothing of any debate."""
+    """Holds nothing of any debate; keeps what a moderator writes itself."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
 
     async def histories(self, keys: Collection[CaseKey]) -> dict[CaseKey, History]:
         return {key: History() for key in keys}
 
     def put_event(self, *_: Any) -> None: ...
+
+    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
+        self.rows.append(columns)
+
+
+def _crew(peer: Peer, tmp_path: Path, record: NoRecord | None = None) -> RemoteCrew:
+    roles = Roles(make_spec(tmp_path, same_for_all("simulated")).roles)
+    scribe = cast(RemoteScribe, record or NoRecord())
+    return RemoteCrew(roles, {service: [peer] for service in services(roles)}, scribe, "moderator-0")
+
+
+def _ask(seconds: float) -> Ask:
+    reply = "moot.protocols.replies:FreeText"
+    return Ask(
+        case_id="c", attempt=0, path="a", role="agent/0", template="t", slots={}, reply=reply, seconds_left=seconds
+    )
 
 
 def _answers(blob: bytes) -> bytes:
@@ -138,17 +157,60 @@ def _answers(blob: bytes) -> bytes:
 @pytest.mark.parametrize("deadly", [MOST_DEATHS - 1, MOST_DEATHS])
 @leaping
 async def test_an_ask_that_kills_each_life_of_its_agent_is_not_asked_for_ever(deadly: int, tmp_path: Path) -> None:
-    roles = Roles(make_spec(tmp_path, same_for_all("simulated")).roles)
-    agents: dict[Any, list[Peer]] = {service: [Mortal(deadly, result=_answers)] for service in services(roles)}
-    crew = RemoteCrew(roles, agents, cast(RemoteScribe, NoRecord()), "moderator-0")
-    typed = "moot.protocols.replies:FreeText"
-    ask = Ask(case_id="c", attempt=0, path="a", role="agent/0", template="t", slots={}, reply=typed, seconds_left=5.0)
+    crew = _crew(Mortal(deadly, result=_answers), tmp_path)
     async with asyncio.timeout(10):
         if deadly < MOST_DEATHS:
-            assert (await crew.answer(ask)).reply_id == "r"
+            assert (await crew.answer(_ask(5.0))).reply_id == "r"
         else:
             with pytest.raises(ActorGone, match="died 5 times"):
-                await crew.answer(ask)
+                await crew.answer(_ask(5.0))
+
+
+class Forgetful(Mortal):
+    """An agent that says whether it has an ask as it is told to, and answers when it is let to."""
+
+    def __init__(self, holds: list[bool]) -> None:
+        super().__init__(0)
+        self._holds, self._may_answer = holds, asyncio.Event()
+
+    async def call(self, method: str, *args: Any) -> Any:
+        if method == "holds":
+            held = self._holds.pop(0)
+            if not self._holds:
+                self._may_answer.set()
+            return held
+        if method == "exchange":
+            await self._may_answer.wait()
+            return _answers(*args)
+        return await super().call(method, *args)
+
+
+@pytest.mark.parametrize(
+    ("holds", "outcome"),
+    [([True, False, True, False], "ok"), ([False, True], "ok"), ([False, False, True], "failed")],
+    ids=["in doubt once at a time", "not yet there", "lost"],
+)
+@leaping
+async def test_an_ask_is_given_up_only_when_it_is_missed_twice_running(
+    holds: list[bool], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.actors.remote.crew._GRACE_S", 0.05)
+    record = NoRecord()
+    answered = await asyncio.wait_for(_crew(Forgetful(holds), tmp_path, record).answer(_ask(0.01)), 5.0)
+    assert answered.outcome == outcome
+    assert [row["failure"] for row in record.rows] == ([] if outcome == "ok" else ["timeout"])
+    assert len(holds) == (0 if outcome == "ok" else 1)
+
+
+@leaping
+async def test_what_an_agent_raises_ends_the_ask_at_once(tmp_path: Path) -> None:
+    def mistaken(blob: bytes) -> bytes:
+        return encode([ReplyEnvelope(each.number, None, "KeyError: 'x'") for each in decode_parcel(blob).messages])
+
+    crew = _crew(Mortal(0, result=mistaken), tmp_path)
+    with pytest.raises(RuntimeError, match="mortal raised KeyError: 'x'"):
+        await asyncio.wait_for(crew.answer(_ask(60.0)), 5.0)
+    await crew.close()
 
 
 async def test_the_record_says_how_far_debates_have_come(tmp_path: Path) -> None:

@@ -141,16 +141,6 @@ async def test_a_person_who_thinks_holds_up_nobody(kind: str, server: ScriptedSe
     _paid_once(server)
 
 
-async def test_who_leaves_is_asked_again_another_time(server: ScriptedServer, tmp_path: Path) -> None:
-    held = await _hold("inline", tmp_path / "run", server, Scripted({"moderation/round/1": None}), "a", "plain")
-    assert (held.parked, held.counts.finished) == (["a"], 1)
-    person = Scripted({})
-    held = await _hold("inline", tmp_path / "run", server, person, "a", "plain")
-    assert [path for _, path in person.asked] == [f"moderation/round/{number}" for number in (1, 2, 3)]
-    assert held.verdict("a")["how"] == "t_max"
-    _paid_once(server)
-
-
 async def test_a_run_that_is_stopped_asks_no_longer(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
     person = Thinking()
 

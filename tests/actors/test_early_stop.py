@@ -25,7 +25,6 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.trial import STEP_KEY
 from moot.actors.roles import RoleBinding, Roles
-from moot.actors.sent_request import fingerprint
 from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing
 from moot.protocols.floor import Floor, Request
@@ -203,14 +202,6 @@ async def test_a_reply_without_log_probabilities_is_never_stopped() -> None:
     assert (reply.finish_reason, reply.tokens) == ("length", None)
 
 
-def test_a_fingerprint_tells_runs_with_early_stop_apart() -> None:
-    ask = Ask(case_id="c", attempt=0, path="a", role="agent/0", template="t", slots={}, reply="r")
-    plain = RoleBinding(model="m", top_logprobs=1)
-    stopping = plain.model_copy(update={"early_stop": KEEP_HIGH})
-    assert fingerprint(ask, plain, "h") != fingerprint(ask, stopping, "h")
-    assert RoleBinding(model="m", early_stop=KEEP_HIGH).decoding().top_logprobs == 1
-
-
 @pytest.fixture
 def server() -> Iterator[str]:
     with simulated_server(AnswerKey.from_cases(open_task("sample").cases()), seed=3) as port:
@@ -334,32 +325,6 @@ def test_a_shared_ask_is_answered_with_the_reply_that_was_kept(server: str, tmp_
     assert json.loads(said.pop())["said"].startswith("{")
     turns = [row["path"] for row in done.table("turns").to_pylist()]
     assert sorted(turns) == ["shared", "shared~cut1", "shared~cut2"]
-
-
-def test_a_run_with_stopped_replies_can_be_replayed(server: str, tmp_path: Path) -> None:
-    stop = EarlyStop(window=5, statistic="mean", keep="above", bound=-0.02)
-    recorded = _run(server, tmp_path / "run", stop)
-    again = moot.run(
-        model=f"replay/{tmp_path / 'run'}", out=tmp_path / "again", engine="inline", protocol="majority-vote", limit=4,
-        seed=3,
-    )  # fmt: skip
-    assert (again.failed, again.summary.tokens_paid) == (0, 0)
-    answers = [{row["case_id"]: row["answer"] for row in r.table("verdicts").to_pylist()} for r in (recorded, again)]
-    assert answers[0] == answers[1]
-
-
-async def test_a_gap_in_the_log_probabilities_is_not_skipped() -> None:
-    stream = ScriptedStream([])
-
-    async def gapped(*args: Any, **kwargs: Any) -> AsyncGenerator[StreamPiece, None]:
-        yield StreamPiece("unknown ")
-        for _ in range(5):
-            one = np.array([-9.0], np.float32)
-            yield StreamPiece("x", TokenLogprobs(["x"], one, ["x"], one.reshape(1, 1)))
-        yield StreamPiece("", finish_reason="stop")
-
-    stream.stream = gapped  # type: ignore[method-assign]
-    assert (await _watch(stream)).finish_reason == "stop"
 
 
 async def test_a_cancelled_watch_closes_its_stream() -> None:

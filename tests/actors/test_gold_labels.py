@@ -1,4 +1,4 @@
-"""No gold label ever crosses into a message."""
+"""No gold label ever crosses into a message; and, of the same runs, what a panel of judges is sent."""
 
 from __future__ import annotations
 
@@ -7,108 +7,83 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
-import five_protocols
 import msgspec
 import pytest
-from five_protocols import AllFive
+import short_protocols
 from houses import Held, hold, same_for_all, stable_rows
-from many_settings import SETTINGS, ManySettings, key_of, made_cases
+from many_settings import SETTINGS, EveryProtocol, ManySettings, key_of, made_cases, other_cases, roles_of_all
 from openai_server import ScriptedServer
 
 from moot.actors.moderator import Assignment
 from moot.actors.record.recovery import History
 from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, ReplyEnvelope
-from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, Criterion, LabelledCase, Reference
 from moot.protocols.messages import Answered, Ask
 
-LABELS = ("Yes", "No")
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    server = ScriptedServer(five_protocols.SCRIPTS)
-    yield server
-    server.close()
+TABLES = ("turns", "tokens", "judgments", "events", "embeddings")
 
 
 def _cases() -> list[LabelledCase]:
     return [case for i, name in enumerate(SETTINGS) for case in made_cases(2, name, start=2 * i)]
 
 
+def _scored(labelled: LabelledCase, number: int) -> LabelledCase:
+    """The case with a right answer in a reference, of either scoring."""
+    scored = number % 2 == 0
+    reference = Reference(
+        scoring="score" if scored else "short answer",
+        accepted=("Yes", "No") if number % 3 else ("No",),
+        ratings=(float(number % 3), None) if scored else (),
+        group=f"essay-{number // 2}",
+    )
+    criterion = Criterion(trait="Style", lowest=0, highest=3, guide="3: good") if scored else None
+    case = msgspec.structs.replace(labelled.case, criterion=criterion, domain="rubric scoring")
+    return LabelledCase(case, labelled.index, labelled.gold, reference=reference)
+
+
 def _permuted(cases: list[LabelledCase]) -> list[LabelledCase]:
+    """The same with other gold labels, accepted answers, ratings and groups."""
     gold = [labelled.gold for labelled in cases]
     Random(3).shuffle(gold)
-    permuted = [LabelledCase(c.case, c.index, label) for c, label in zip(cases, gold, strict=True)]
+    other = Reference(scoring="short answer", accepted=("zebra",), ratings=(7.5, None), group="zebras")
+    permuted = [LabelledCase(c.case, c.index, g, reference=other) for c, g in zip(cases, gold, strict=True)]
     assert sum(a.gold != b.gold for a, b in zip(cases, permuted, strict=True)) > len(cases) // 4
     return permuted
 
 
-def _essays() -> list[LabelledCase]:
-    """Cases whose right answers stand in a reference, with every scoring, under every setting."""
-    cases = []
-    for i, labelled in enumerate(_cases()):
-        scored = i % 2 == 0
-        reference = Reference(
-            scoring="score" if scored else "short answer",
-            accepted=("Yes", "No") if i % 3 else ("No",),
-            ratings=(float(i % 3), None) if scored else (),
-            group=f"essay-{i // 2}",
-        )
-        criterion = Criterion(trait="Style", lowest=0, highest=3, guide="3: good") if scored else None
-        case = msgspec.structs.replace(labelled.case, criterion=criterion, domain="rubric scoring")
-        cases.append(LabelledCase(case, labelled.index, labelled.gold, reference=reference))
-    return cases
-
-
-def _rated_otherwise(cases: list[LabelledCase]) -> list[LabelledCase]:
-    """The same with other gold labels, accepted answers, ratings and groups."""
-    swapped = {"Yes": "No", "No": "Yes"}
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> list[Held]:
+    """Every protocol in every setting, with two sets of gold labels and references."""
+    plain = _cases()
+    cases = [*plain, *other_cases(4)]
+    for number, each in enumerate(plain):
+        essay = msgspec.structs.replace(each.case, id=f"essay-{number}")
+        cases.append(_scored(LabelledCase(essay, each.index, each.gold), number))
+    folder = tmp_path_factory.mktemp("gold")
     return [
-        LabelledCase(
-            c.case,
-            c.index,
-            swapped[c.gold or "Yes"],
-            reference=Reference(
-                scoring="label",
-                accepted=tuple(swapped[answer] for answer in c.reference.accepted),
-                ratings=tuple(3.0 if rating is None else None for rating in c.reference.ratings),
-                group="all",
-            ),
-        )
-        for c in cases
+        asyncio.run(hold("inline", folder / name, EveryProtocol(), given, roles_of_all()))
+        for name, given in (("one", cases), ("two", _permuted(cases)))
     ]
 
 
-def _sent(held: Held) -> list[str]:
-    """Every rendered request, by its key."""
-    return [f"{r['case_id']} {r['attempt']} {r['path']} {r['messages']}" for r in held.rows("turns")]
-
-
-async def test_permuted_gold_leaves_every_request_alone(tmp_path: Path) -> None:
-    cases, roles = _cases(), same_for_all("simulated")
-    one = await hold("inline", tmp_path / "one", ManySettings(), cases, roles)
-    two = await hold("inline", tmp_path / "two", ManySettings(), _permuted(cases), roles)
-    assert len(_sent(one)) > 250
-    assert _sent(one) == _sent(two)
-    for table in ("turns", "tokens", "judgments", "events", "embeddings"):
+def test_permuted_gold_leaves_every_request_alone(both: list[Held]) -> None:
+    one, two = both
+    assert len(one.rows("turns")) > 500
+    for table in TABLES:
         assert stable_rows(one.folder, table) == stable_rows(two.folder, table), table
     without = ("gold", "correct")
     assert stable_rows(one.folder, "verdicts", without) == stable_rows(two.folder, "verdicts", without)
-    assert stable_rows(one.folder, "verdicts") != stable_rows(two.folder, "verdicts")
+    for table in ("cases", "verdicts"):
+        assert stable_rows(one.folder, table) != stable_rows(two.folder, table), table
 
 
-async def test_other_ratings_and_accepted_answers_leave_every_request_alone(tmp_path: Path) -> None:
-    cases, roles = _essays(), same_for_all("simulated")
-    one = await hold("inline", tmp_path / "one", ManySettings(), cases, roles)
-    two = await hold("inline", tmp_path / "two", ManySettings(), _rated_otherwise(cases), roles)
-    assert len(_sent(one)) > 250
-    assert _sent(one) == _sent(two)
-    for table in ("turns", "tokens", "judgments", "events", "embeddings"):
-        assert stable_rows(one.folder, table) == stable_rows(two.folder, table), table
-    assert stable_rows(one.folder, "cases") != stable_rows(two.folder, "cases")
-    assert stable_rows(one.folder, "verdicts") != stable_rows(two.folder, "verdicts")
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    server = ScriptedServer(short_protocols.SCRIPTS)
+    yield server
+    server.close()
 
 
 async def test_permuted_gold_leaves_every_byte_on_the_wire_alone(server: ScriptedServer, tmp_path: Path) -> None:
@@ -121,48 +96,20 @@ async def test_permuted_gold_leaves_every_byte_on_the_wire_alone(server: Scripte
     assert server.bodies == bodies
 
 
-async def test_permuted_gold_leaves_the_five_protocols_alone(server: ScriptedServer, tmp_path: Path) -> None:
-    roles = same_for_all(server.model) | {"vision": [RoleBinding(model=server.model)]}
-    titles = [name for name in five_protocols.FIVE for _ in range(2)]
-    cases = [
-        LabelledCase(Case(id=f"c{i}", question=f"Is it {i}?", title=title, labels=LABELS), i, LABELS[i % 2])
-        for i, title in enumerate(titles)
-    ]
-    sent = []
-    for name, given in (("one", cases), ("two", _permuted(cases))):
-        await hold("inline", tmp_path / name, AllFive(), given, roles, templates=five_protocols.TEMPLATES)
-        sent.append(dict(server.bodies))
-        server.bodies.clear()
-    assert sent[0] == sent[1]
-    assert sent[0]
-
-
-def test_a_gold_label_that_is_unique_is_nowhere_but_in_the_record(tmp_path: Path) -> None:
-    """Free-text gold that no model could guess stands in `cases` and `verdicts`, and in no other table."""
-    secret = "zebra-crossing-7731"
-    cases = [
-        LabelledCase(Case(id=f"c{i}", question=f"what is it {i}", title="single-agent", passage="A text."), i, secret)
-        for i in range(3)
-    ]
-    held = asyncio.run(hold("inline", tmp_path / "run", ManySettings(), cases, same_for_all("simulated")))
-    found = {
-        table
-        for table in ("cases", "turns", "tokens", "judgments", "events", "verdicts", "embeddings")
-        if any(secret in row for row in stable_rows(held.folder, table))
-    }
-    assert found == {"cases", "verdicts"}
-
-
-def test_accepted_answers_and_groups_stand_in_the_table_of_cases_alone(tmp_path: Path) -> None:
+async def test_what_is_right_stands_in_no_table_but_those_of_cases_and_verdicts(tmp_path: Path) -> None:
+    """Gold that no model could guess; accepted answers, ratings and groups stand with the cases alone."""
     secret = Reference(scoring="short answer", accepted=("zebra-4410", "gnu-8821"), ratings=(7731.25,), group="okapi-1")
-    cases = [
-        LabelledCase(Case(id=f"c{i}", question=f"what is it {i}", title="single-agent"), i, "x", reference=secret)
-        for i in range(3)
-    ]
-    held = asyncio.run(hold("inline", tmp_path / "run", ManySettings(), cases, same_for_all("simulated")))
+    gold = "zebra-crossing-7731"
+    case = Case(id="c", question="what is it", title="single-agent")
+    cases = [LabelledCase(case, 0, gold, reference=secret)]
+    held = await hold("inline", tmp_path / "run", ManySettings(), cases, same_for_all("simulated"))
+
+    def tables(word: str) -> list[str]:
+        return [t for t in ("cases", "verdicts", *TABLES) if any(word in row for row in stable_rows(held.folder, t))]
+
+    assert tables(gold) == ["cases", "verdicts"]
     for word in (*secret.accepted, "7731.25", secret.group):
-        tables = ("cases", "turns", "tokens", "judgments", "events", "verdicts", "embeddings")
-        assert [t for t in tables if any(word in row for row in stable_rows(held.folder, t))] == ["cases"], word
+        assert tables(word) == ["cases"], word
 
 
 def test_the_key_changes_replies_which_shows_that_the_test_can_fail(tmp_path: Path) -> None:
@@ -181,3 +128,19 @@ def test_nothing_that_travels_to_a_debate_has_room_for_gold(kind: type[msgspec.S
     schema = json.dumps(msgspec.json.schema(kind)).lower().replace("labelledcase", "gold")
     assert [word for word in ("gold", "accepted", "ratings", "reference") if f'"{word}' in schema] == []
     assert "gold" not in schema
+
+
+def test_judges_are_sent_the_prompt_the_evidence_and_the_reply(both: list[Held]) -> None:
+    replies = [labelled for labelled in other_cases(4) if labelled.case.judged is not None]
+    assert replies
+    rows: dict[str, Any] = {row["case_id"]: row for row in both[0].rows("cases")}
+    for labelled in replies:
+        case = labelled.case
+        assert case.judged is not None
+        assert json.loads(rows[case.id]["judged"])["reply"] == case.judged.reply
+        assert rows[case.id]["group"] == labelled.reference.group
+        for turn in both[0].turns(case.id).values():
+            ((_, system), (_, user)) = json.loads(turn["messages"])
+            assert "instruction_following: " in system
+            for text in (*(text for _, text in case.judged.sent), case.passage, case.judged.reply):
+                assert f">\n{text}\n</" in user

@@ -152,17 +152,6 @@ async def test_asks_and_replies_that_come_together_share_a_call() -> None:
 
 
 @leaping
-async def test_a_steady_stream_needs_one_call_for_both_directions() -> None:
-    wire = Wire(Thinker(0.002), spacing_s=0.02)
-    for number in range(200):
-        wire.ask(number)
-        await asyncio.sleep(0.001)
-    await wire.all_answered()
-    assert wire.calls <= sum(wire.station.batch_sizes.values()) + MOST_KEPT
-    assert wire.calls < 40
-
-
-@leaping
 async def test_a_full_batch_leaves_without_waiting() -> None:
     clock = asyncio.get_running_loop().time
     wire, started = Wire(Thinker(), spacing_s=30.0), clock()
@@ -229,19 +218,6 @@ async def test_a_restarted_moderator_gets_its_own_replies_only() -> None:
     assert after.got == [2]
     assert before.got == []
     await after.station.close()
-
-
-@leaping
-async def test_a_broken_line_says_so() -> None:
-    broken: list[Exception] = []
-
-    async def fail(parcel: Parcel) -> list[ReplyEnvelope]:
-        raise OSError("gone")
-
-    line = Line("m:1", fail, lambda _: None, {1}, broken.append, spacing_s=0.0)
-    line.post(AskEnvelope(1, _ask(1)))
-    await asyncio.sleep(0.01)
-    assert [str(error) for error in broken] == ["gone"]
 
 
 @leaping

@@ -74,51 +74,6 @@ async def test_messages_gather_while_a_call_is_under_way() -> None:
 
 
 @leaping
-async def test_calls_start_at_least_the_spacing_apart() -> None:
-    peer, before = Peer(), asyncio.get_running_loop().time()
-    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.05)
-    for i in range(30):
-        box.post(i)
-        await asyncio.sleep(0.007)
-    await box.drained()
-    assert 2 <= len(peer.batches) < 30
-    assert peer.began[-1] - before >= (len(peer.batches) - 1) * 0.049
-    assert peer.delivered == list(range(30))
-    await box.close()
-
-
-@leaping
-async def test_a_call_holds_at_most_so_many_messages() -> None:
-    peer = Peer()
-    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0, most=7)
-    for i in range(20):
-        box.post(i)
-    await box.drained()
-    assert [len(batch) for batch in peer.batches] == [7, 7, 6]
-    assert peer.delivered == list(range(20))
-    await box.close()
-
-
-@leaping
-async def test_drained_waits_for_what_was_posted_before_only() -> None:
-    peer = Peer(busy_s=0.03)
-    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0, most=2)
-    await box.drained()
-    for i in range(4):
-        box.post(i)
-    waiting = asyncio.ensure_future(box.drained())
-    await asyncio.sleep(0)
-    for i in range(4, 12):
-        box.post(i)
-    await waiting
-    assert peer.delivered[:4] == [0, 1, 2, 3]
-    assert len(peer.delivered) < 12
-    await box.drained()
-    assert peer.delivered == list(range(12))
-    await box.close()
-
-
-@leaping
 async def test_a_cancelled_drain_leaves_the_others_alone() -> None:
     peer = Peer(busy_s=0.03)
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0)
@@ -151,15 +106,6 @@ async def test_closing_drops_what_waits() -> None:
             await waiting
     with pytest.raises(MailboxClosed):
         box.post(5)
-
-
-@leaping
-async def test_closing_an_unused_mailbox_is_harmless() -> None:
-    peer = Peer()
-    box: Mailbox[int] = Mailbox(peer.take, spacing_s=1.0)
-    await box.close()
-    await box.drained()
-    assert peer.batches == []
 
 
 Pause = st.sampled_from([-1.0, -1.0, 0.0, 0.0, 0.001, 0.003])
@@ -200,16 +146,3 @@ def test_any_schedule_is_delivered_once_and_in_order(
         await box.close()
 
     leap_through(run())
-
-
-@pytest.mark.parametrize("spacing_s", [0.0, 0.02])
-@leaping
-async def test_posting_goes_on_after_a_pause(spacing_s: float) -> None:
-    peer = Peer()
-    box: Mailbox[int] = Mailbox(peer.take, spacing_s=spacing_s)
-    for i in range(3):
-        box.post(i)
-        await box.drained()
-        await asyncio.sleep(0.03)
-    assert peer.batches == [[0], [1], [2]]
-    await box.close()

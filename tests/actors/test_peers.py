@@ -13,7 +13,7 @@ from leaping import leaping
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.remote import peers
 from moot.actors.remote.archive import RayArchive
-from moot.actors.remote.peers import Peer, PeerLost
+from moot.actors.remote.peers import Life, Peer, PeerLost, loss_of
 from moot.protocols.errors import ActorGone
 
 
@@ -185,3 +185,11 @@ async def test_a_writers_next_life_is_told_from_its_first_event_on() -> None:
     assert len(await looking) == 500
     assert [event.at for event in await archive.events()] == [0, 1, 2]
     await archive.unwatch()
+
+
+async def test_losses_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ray.nodes", lambda: [{"NodeID": "there", "Alive": True}, {"NodeID": "gone", "Alive": False}])
+    before, after = Life("there", "a", 1), Life("there", "b", 2)
+    assert await loss_of(before, before) == "it was out of reach and has not died"
+    assert await loss_of(before, after) == "its process died"
+    assert await loss_of(Life("gone", "a", 1), after) == "its node died"

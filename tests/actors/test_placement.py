@@ -10,17 +10,14 @@ from typing import Any
 
 import pytest
 import structlog
-from houses import stable_rows
 
 import moot
 from moot.actors.folder_lock import LOCK, FolderLock
 from moot.actors.models.api_key import ApiKey
 from moot.actors.placement import JOINED_CPUS, Placing, Site, cluster_address, overlaid
-from moot.actors.record.schema import TABLES
 from moot.actors.remote import joining
 from moot.actors.remote import placing as placing_module
 from moot.actors.remote.joining import Membership
-from moot.actors.remote.peers import Life, loss_of
 from moot.actors.remote.placing import Placer, Want, reason
 from moot.deploy.cli.options import fields_of
 from moot.deploy.running.config import RunConfig
@@ -150,43 +147,17 @@ def test_where_a_run_goes_without_an_address(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     assert [cluster_address(each) for each in (None, "auto", "10.0.0.1:6379")] == [None, "auto", "10.0.0.1:6379"]
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
-    assert cluster_address(None) == "10.0.0.1:6379"
+    assert (cluster_address(None), cluster_address("local")) == ("10.0.0.1:6379", None)
     for nowhere in ("http://10.0.0.1:8265", "local", ""):
         monkeypatch.setenv("RAY_ADDRESS", nowhere)
         assert cluster_address(None) is None
 
 
-@pytest.mark.parametrize(("address", "environment"), [("local", "10.0.0.1:6379"), (None, "local"), ("auto", "local")])
-def test_local_is_rays_word_for_no_cluster(
-    address: str | None, environment: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", environment)
-    assert cluster_address(address) is None
-    membership = Membership(address)
-    membership._ours = True
-    assert not membership.can_grow
-
-
-@pytest.mark.parametrize("address", [None, "auto", "ray://10.0.0.1:10001"])
-def test_a_client_address_is_refused_before_anything_is_done(
-    address: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if address is None or address == "auto":
-        monkeypatch.setenv("RAY_ADDRESS", "ray://10.0.0.1:10001")
+def test_a_client_address_is_refused_before_anything_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "ray://10.0.0.1:10001")
     with pytest.raises(ConfigError, match="ray job submit"):
-        moot.run(out=tmp_path / "run", address=address)
+        moot.run(out=tmp_path / "run", address="auto")
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.ray
-def test_the_record_is_the_same_however_many_processes_there_are(local_ray: None, tmp_path: Path) -> None:
-    cluster = {"moderators": 2, "agent_processes": 2, "writers": 2}
-    moot.run(task="sample", limit=6, engine="inline", out=tmp_path / "inline")
-    moot.run(task="sample", limit=3, cluster=cluster, out=tmp_path / "spread")
-    moot.run(task="sample", limit=6, engine="inline", out=tmp_path / "spread")
-    for table in TABLES:
-        assert stable_rows(tmp_path / "spread", table) == stable_rows(tmp_path / "inline", table), table
 
 
 @pytest.mark.parametrize(
@@ -247,17 +218,6 @@ async def test_what_a_cluster_never_gets_ends_the_wait(local_ray: None, monkeypa
                 await placer.placed()
     placer.take_down()
     assert [line["why"] for line in logs] == ["no node has it yet"]
-
-
-@pytest.mark.ray
-async def test_losses_are_told_apart(local_ray: None) -> None:
-    import ray
-
-    (node,) = [each["NodeID"] for each in ray.nodes() if each["Alive"]]
-    before = Life(node, "a", 1)
-    assert await loss_of(before, before) == "it was out of reach and has not died"
-    assert await loss_of(before, Life(node, "b", 2)) == "its process died"
-    assert await loss_of(Life("gone", "a", 1), Life(node, "b", 2)) == "its node died"
 
 
 def _here() -> type:

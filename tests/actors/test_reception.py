@@ -1,4 +1,5 @@
-"""The reception, with seats that only keep count: what is told to whom, and what a lost moderator or engine does."""
+"""The reception, with seats that only keep count: what is told to whom, what a lost moderator or engine does, and what
+a record that cannot be read, is slow, or is closed."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from moot.actors.record.closing import Closing, Ended
 from moot.actors.record.schema import CaseKey
 from moot.actors.seating import NotHeld
 from moot.protocols.case import Case, LabelledCase
-from moot.protocols.errors import ActorGone
+from moot.protocols.errors import ActorGone, RecordError
 
 
 class Seat:
@@ -54,18 +55,22 @@ class Seat:
         if wait and not self._done and self.gone is None:
             self._news.clear()
             await self._news.wait()
-        if self.slow is not None and not wait:
+        elif not wait and self.slow is not None:
             self.under_way = True
             await self.slow.wait()
         if self.gone is not None:
             raise self.gone
-        if life != self._life or (self._fails_next and not wait):
-            self._fails_next = self._fails_next and wait
-            raise SeatLost("seat")
+        await self._lost_in(life, wait=wait)
         self.given += assignments
         self.open |= {each.case.id: each for each in assignments}
         done, self._done = self._done, []
         return Report(done)
+
+    async def _lost_in(self, life: int, *, wait: bool) -> None:
+        """Raises `SeatLost` when the moderator has died since."""
+        if life != self._life or (self._fails_next and not wait):
+            self._fails_next = self._fails_next and wait
+            raise SeatLost("seat")
 
     async def withdraw(self, keys: Sequence[tuple[str, int]]) -> None:
         for case_id, _ in keys:
@@ -83,27 +88,11 @@ class Mortal(Seat):
         super().__init__()
         self.listener_is_back = asyncio.Event()
 
-    def lose(self) -> None:
-        self.open.clear()
-        self._life += 1
-        self._news.set()
-
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
-        life = self._life
-        if wait and not self._done:
-            self._news.clear()
-            await self._news.wait()
-        elif not wait and self.slow is not None:
-            self.under_way = True
-            await self.slow.wait()
+    async def _lost_in(self, life: int, *, wait: bool) -> None:
         if life != self._life:
             if wait:
                 await self.listener_is_back.wait()
             raise SeatLost("seat")
-        self.given += assignments
-        self.open |= {each.case.id: each for each in assignments}
-        done, self._done = self._done, []
-        return Report(done)
 
 
 class Runtime:
@@ -230,6 +219,9 @@ async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
         for each in (second, third):
             with pytest.raises(NotHeld, match="budget: usd"):
                 await each
+        while seat.open:  # what is asked for would be paid for nobody  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0)
+        assert found.stopped_by == "budget: usd"
 
 
 async def test_withdrawing_reaches_the_seat_and_the_case_goes_on_from_the_record_later() -> None:
@@ -247,22 +239,6 @@ async def test_withdrawing_reaches_the_seat_and_the_case_goes_on_from_the_record
         assert seat.open["q0"].replay
         seat.finish()
         assert not (await again).reused
-
-
-async def test_withdrawn_cases_leave_their_places_to_others() -> None:
-    runtime = Runtime(2)
-    async with reception(runtime) as found:
-        holding = [asyncio.create_task(found.hold(case(i))) for i in range(20)]
-        await until_open(runtime, 20)
-        for case_id in list(runtime.places[0].open):
-            await found.withdraw(case_id)
-        later = [asyncio.create_task(found.hold(case(100 + i))) for i in range(10)]
-        await until_open(runtime, 20)
-        assert [len(seat.open) for seat in runtime.places] == [10, 10]
-        for seat in runtime.places:
-            seat.finish()
-        ends = await asyncio.gather(*holding, *later, return_exceptions=True)
-        assert sum(isinstance(end, NotHeld) for end in ends) == 10
 
 
 async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> None:
@@ -325,18 +301,6 @@ async def test_who_follows_a_withdrawn_debate_is_let_go_when_its_case_comes_agai
             await holding
 
 
-async def test_a_run_that_stops_lets_no_debate_go_on_for_nobody() -> None:
-    runtime = Runtime(2)
-    async with reception(runtime) as found:
-        holding = [asyncio.create_task(found.hold(case(i))) for i in range(4)]
-        await until_open(runtime, 4)
-        runtime.places[0].finish(next(iter(runtime.places[0].open)), status="stopped", why="budget: usd")
-        assert all(isinstance(end, NotHeld) for end in await asyncio.gather(*holding, return_exceptions=True))
-        while any(seat.open for seat in runtime.places):  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0)
-        assert found.stopped_by == "budget: usd"
-
-
 class LostDraining(Seat):
     async def drain(self, seconds: float) -> None:
         self.lose()
@@ -353,32 +317,6 @@ async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -
     assert (runtime.places[0].open, len(runtime.places[0].given)) == ({}, 1)
 
 
-class SlowlyDraining(Seat):
-    async def drain(self, seconds: float) -> None:
-        await asyncio.sleep(0.05)
-
-
-async def test_cases_that_the_record_learns_of_when_a_drain_begins_are_not_handed_over() -> None:
-    runtime = Runtime(1, SlowlyDraining)
-    learning, learned = asyncio.Event(), asyncio.Event()
-
-    class Slow(Archive):
-        async def register(self, cases: Sequence[LabelledCase]) -> None:
-            learning.set()
-            await learned.wait()
-
-    runtime.archive = Slow()
-    async with reception(runtime) as found:
-        holding = asyncio.create_task(found.hold(case(0)))
-        await learning.wait()
-        closing = asyncio.create_task(found.close(0.0))
-        await asyncio.sleep(0.01)
-        learned.set()
-        assert await closing == 1
-        assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], NotHeld)
-    assert runtime.places[0].given == []
-
-
 async def test_a_bringer_who_leaves_ends_no_debate() -> None:
     runtime = Runtime(1)
     async with reception(runtime) as found:
@@ -391,3 +329,70 @@ async def test_a_bringer_who_leaves_ends_no_debate() -> None:
         await asyncio.sleep(0)
         runtime.places[0].finish()
         assert (await another).ended.closing.case_id == "q0"
+
+
+class Record(Archive):
+    """Has a verdict on every case; `fails` is what the next reading ends with, and `slow` holds readings up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[list[str]] = []
+        self.fails: Exception | None = None
+        self.slow: asyncio.Event | None = None
+
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+        self.asked.append(list(case_ids))
+        if self.slow is not None:
+            await self.slow.wait()
+        if self.fails is not None:
+            error, self.fails = self.fails, None
+            raise error
+        return {
+            each: Ended(Closing(case_id=each, attempt=0, replies={}, answer="Yes", how="told"), {}) for each in case_ids
+        }
+
+
+class Finished(Runtime):
+    """An engine whose record has ended with every case."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.record = Record()
+        self.archive = self.record
+
+    @property
+    def past(self) -> dict[tuple[str, int], bool]:
+        return {(f"q{number}", 0): False for number in range(9)}
+
+
+async def test_a_reading_that_failed_is_the_error_of_those_who_asked_for_it_alone() -> None:
+    runtime = Finished()
+    async with reception(runtime, runtime.past) as found:
+        runtime.record.fails = RecordError("the volume is away")
+        ends = await asyncio.gather(found.hold(case(0)), found.recall("q1"), return_exceptions=True)
+        assert [str(end) for end in ends] == ["the volume is away"] * 2
+        assert (await found.hold(case(0))).reused
+        again = await found.recall("q1")
+        assert again is not None
+        assert again.ended.closing.case_id == "q1"
+
+
+async def test_closing_ends_every_wait_for_the_record() -> None:
+    runtime = Finished()
+    async with reception(runtime, runtime.past) as found:
+        runtime.record.slow = asyncio.Event()
+        asking = [asyncio.create_task(found.hold(case(0)))]
+        while not runtime.record.asked:  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0)
+        asking.append(asyncio.create_task(found.hold(case(1))))  # waits for the slow reading to end
+        gone = asyncio.create_task(found.hold(case(2)))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await found.close(0.0)
+        async with asyncio.timeout(5):
+            for each in asking:
+                with pytest.raises(NotHeld, match="closed before"):
+                    await each
+            with pytest.raises(NotHeld, match="closed"):
+                await found.recall("q3")
+        assert runtime.record.asked == [["q0"]]

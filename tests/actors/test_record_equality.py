@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from houses import APART, RUNTIMES, Held, assert_equal_records, hold, same_for_all, stable_rows
-from many_settings import OTHERS, SETTINGS, EveryProtocol, ManySettings, key_of, made_cases, other_cases
+from many_settings import OTHERS, SETTINGS, EveryProtocol, ManySettings, key_of, made_cases, other_cases, roles_of_all
 from openai_server import simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.retry import RetryPolicy
-from moot.actors.record.schema import TABLES
-from moot.actors.roles import RoleBinding
 from moot.protocols.case import LabelledCase
 from moot.protocols.registry import make_protocol
 
@@ -39,13 +36,6 @@ def _all_settings() -> list[LabelledCase]:
     return [LabelledCase(item.case, number, item.gold, reference=item.reference) for number, item in enumerate(cases)]
 
 
-def _roles() -> dict[str, list[RoleBinding]]:
-    """As many members of each role as any protocol asks for."""
-    (agent,), (judge,) = same_for_all("simulated", max_tokens=2000).values()
-    alone = {name: [agent] for name in ("moderator", "constructor", "auditor", "synthesizer", "vision")}
-    return {"agent": [agent], "judge": [judge], "debater": [agent, agent], **alone}
-
-
 @pytest.fixture(scope="module")
 def in_all_settings(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
     """Every configuration on the embedded simulated model, with vectors from a server that is slow and fails."""
@@ -53,7 +43,7 @@ def in_all_settings(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -
     with simulated_server(None, fail_rate=0.1, jitter_ms=5.0) as port:
         changes: dict[str, Any] = {"encoder": f"http://127.0.0.1:{port}/v1#m", "seed": SEED, "key": key_of(cases)}
         return {
-            kind: asyncio.run(hold(kind, folder / kind, EveryProtocol(), cases, _roles(), **changes))
+            kind: asyncio.run(hold(kind, folder / kind, EveryProtocol(), cases, roles_of_all(), **changes))
             for kind in RUNTIMES
         }
 
@@ -152,13 +142,3 @@ def test_another_seed_gives_another_record(in_all_settings: dict[str, Held], tmp
     texts = {row["path"]: row["text"] for row in other.turns("default-0").values()}
     same = {row["path"]: row["text"] for row in in_all_settings["inline"].turns("default-0").values()}
     assert texts["opening/agent/0"] != same["opening/agent/0"]
-
-
-def test_the_tables_hold_what_is_compared(in_all_settings: dict[str, Held]) -> None:
-    held = in_all_settings["inline"]
-    for table in TABLES:
-        assert stable_rows(held.folder, table), table
-    tokens = held.rows("tokens")[0]
-    assert len(tokens["logprob"]) == len(tokens["token"])
-    assert len(tokens["alt_logprob"]) == len(tokens["token"]) * tokens["alternatives"]
-    assert json.loads(held.rows("turns")[0]["messages"])[0][0] == "system"

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from five_protocols import PICTURE, TEMPLATES
 from houses import QUICK, Held, assert_equal_records, hold, same_for_all
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
 from openai_server import ScriptedServer, simulated_server
+from short_protocols import PICTURE, TEMPLATES
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelError
@@ -26,7 +26,7 @@ from moot.protocols.registry import make_protocol
 from moot.protocols.templates import Templates
 
 SEED = 11
-SHARED_PICTURE = "five_protocols:SharedPicture"
+SHARED_PICTURE = "short_protocols:SharedPicture"
 WITHOUT = ("model", "fingerprint")
 EACH = 2
 """Cases of each setting."""

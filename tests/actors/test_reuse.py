@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from five_protocols import TEMPLATES
 from houses import Held, assert_same_but_unpaid, hold, same_for_all
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
 from openai_server import ScriptedServer, simulated_server
+from short_protocols import TEMPLATES
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.roles import RoleBinding
@@ -21,7 +21,7 @@ from moot.protocols.case import Case, LabelledCase
 from moot.protocols.registry import make_protocol
 
 SEED = 11
-SHARED_PICTURE = "five_protocols:SharedPicture"
+SHARED_PICTURE = "short_protocols:SharedPicture"
 PER_SETTING = 2
 FAULTS = {"fail_rate": 0.6, "garble_rate": 0.4}
 

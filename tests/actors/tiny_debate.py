@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from five_protocols import template
+from short_protocols import template
 
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor

@@ -1,0 +1,115 @@
+"""Short protocols that do what no built-in one does: a person decides, replies are shared, judges are swapped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moot.protocols.case import Case, Image
+from moot.protocols.floor import Brief, Floor, Request
+from moot.protocols.messages import Form, Judgment, Verdict
+from moot.protocols.replies import FreeText, Position
+
+
+def template(marker: str, system: str, user: str) -> str:
+    """A template's source; the scripted server finds its script by the marker."""
+    return f"{{% block system %}}[[{marker}]] {system}{{% endblock %}}{{% block user %}}{user}{{% endblock %}}"
+
+
+_QUESTION = "{{ question | fenced('question') }}"
+TEMPLATES = {
+    "short/draft": template("draft", "Draft an answer as JSON.", _QUESTION),
+    "short/final": template("final", "Finish as told, as JSON.", _QUESTION + " {{ told | fenced('told') }}"),
+    "short/describe": template("describe", "Describe the picture.", "What is to be seen?"),
+    "short/look": template("look", "Answer as JSON.", _QUESTION + " {{ picture | fenced('picture') }}"),
+    "short/compare": template("compare", "Judge the first answer.", "{% for a in order %}{{ a }};{% endfor %}"),
+}
+
+
+class HumanDecision:
+    """A draft, a person's decision, and a final answer that follows it."""
+
+    roles = ("agent",)
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case."""
+        slots = {"question": case.question}
+        draft = await floor.ask("agent/0", "short/draft", slots, reply=Position, path="draft")
+        form = Form("May this stand?", draft.reply.answer, ("accept", "overrule"))
+        decision = await floor.consult(form, path="review")
+        told = {"told": f"{decision.action}: {decision.text}"}
+        final = await floor.ask("agent/0", "short/final", slots | told, reply=Position, path="final")
+        payload = {"action": decision.action, "text": decision.text, "by": decision.by, "draft": draft.answer}
+        return Verdict(answer=final.answer, how=decision.action, payload=payload)
+
+
+PICTURE = Image("image/png", b"\x89PNG not really a picture")
+
+
+class SharedPicture:
+    """One description of a picture for all cases; each asks its own question about it."""
+
+    roles = ("vision", "agent")
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case."""
+        wanted = Request("vision/0", "short/describe", {}, FreeText, "picture", images=(PICTURE,))
+        seen = await floor.shared("the picture", wanted)
+        slots = {"question": case.question, "picture": seen.reply.text}
+        turn = await floor.ask("agent/0", "short/look", slots, reply=Position, path="look")
+        return Verdict(answer=turn.answer, how="looked", payload={"picture": seen.text, "path": seen.path})
+
+
+class SwappedJudges:
+    """No agents: judges compare two answers in both orders; one of them never answers."""
+
+    roles = ("judge",)
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case."""
+        labels = list(case.labels or ())
+        orders = [{"order": labels}, {"order": labels[::-1]}]
+        found = await floor.judge(Brief("short/compare", {}), path="compare", variants=orders)
+        heard = [one for one in found if isinstance(one, Judgment)]
+        first = [one.score if one.variant == 0 else 1 - one.score for one in heard]
+        mean = sum(first) / len(first) if first else None
+        missing = [[one.judge, one.variant, one.reason] for one in found if not isinstance(one, Judgment)]
+        payload = {"places": [[one.judge, one.variant] for one in found], "missing": missing}
+        answer = None if mean is None else labels[0] if mean > 0.5 else labels[1]
+        return Verdict(answer=answer, how="judged", confidence=mean, payload=payload)
+
+
+SHORT: dict[str, Any] = {
+    "human": HumanDecision(),
+    "picture": SharedPicture(),
+    "swapped": SwappedJudges(),
+}
+
+
+class EachShort:
+    """Each case says in its title which of them it is for."""
+
+    roles = ("agent", "vision", "judge")
+    name = "each-short"
+    needs_logprobs = False
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case."""
+        verdict: Verdict = await SHORT[case.title].run(case, floor)
+        return verdict
+
+
+def _position(answer: str) -> dict[str, Any]:
+    return {"answer": answer, "reasoning": "As scripted.", "confidence": 0.75}
+
+
+SCRIPTS: dict[str, Any] = {
+    "draft": lambda step, user: _position("Yes"),
+    "final": lambda step, user: _position("No" if "overrule" in user else "Yes"),
+    "describe": lambda step, user: "A red ball on a lawn.",
+    "look": lambda step, user: _position("Yes" if "red ball" in user else "No"),
+    "compare": lambda step, user: {
+        "support": "supported",
+        "score": 0.9 if user.startswith("Yes") else 0.3,
+        "rationale": "",
+    },
+}
