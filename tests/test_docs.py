@@ -23,7 +23,7 @@ from moot.actors.placement import Placing
 from moot.actors.record.schema import KEYS, TABLES
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
-from moot.deploy.reading.rounds.measures import MEASURES
+from moot.deploy.reading.rounds.trace import MEASURES
 from moot.deploy.running.flags import reference
 from moot.deploy.running.model_words import forms
 from moot.protocols.ceda.settings import CedaSettings

@@ -18,7 +18,7 @@ from moot.deploy.ablation.main_effects import MainEffect, main_effects
 from moot.deploy.reading.detection.detection import Seconds
 from moot.deploy.reading.detection.figures import ClaimSet
 from moot.deploy.reading.record import read_facts
-from moot.deploy.reading.summaries.paired import Paired, paired
+from moot.deploy.reading.summaries.accuracy import Paired, paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.text import Interval, cases
 from moot.protocols.errors import ConfigError

@@ -9,7 +9,8 @@ import numpy as np
 
 from moot.deploy.analysis.replies import Replies, Stratum, numbers
 from moot.deploy.analysis.table import Column, Table, Value
-from moot.deploy.reading.summaries.consistency import Agreement, Figure, judge_consistency
+from moot.deploy.reading.detection.estimates import Estimate
+from moot.deploy.reading.summaries.consistency import Agreement, judge_consistency
 from moot.metrics.rank_correlation import spearman_matrix
 from moot.protocols.rubrics.assessed import AssessmentData, MarkData
 from moot.protocols.rubrics.mark_sheet import FLAG as FLAG_KEY
@@ -84,7 +85,7 @@ def _row(stratum: Stratum, raters: str, found: Agreement, marks: Sequence[Marks]
         "clusters": found.clusters,
     }
     for name in ("alpha", "ac2", "raw"):
-        figure: Figure = getattr(found, name)
+        figure: Estimate = getattr(found, name)
         low, high = figure.interval or (None, None)
         row |= {name: figure.value, f"{name}_low": low, f"{name}_high": high}
     return row | {"spearman": _mean_rho(found.name, marks), "why": found.why}

@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
-from moot.deploy.reading.natural import natural
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Table
 from moot.deploy.reading.report.render import show_report
-from moot.deploy.reading.text import Interval
+from moot.deploy.reading.text import Interval, natural
 from moot.metrics.agreement import (
     Level,
     Weights,

@@ -16,8 +16,7 @@ from moot.deploy.calibration.cases import Bools, BothBranches, Floats, read_both
 from moot.deploy.calibration.epsilon import EpsilonChoice, choose_epsilon, read_debates
 from moot.deploy.calibration.grid import GridPoint, Threshold, axes_of, cheapest_within, evaluate, skips, sweep
 from moot.deploy.reading.record import RunFacts, read_facts, read_replies
-from moot.deploy.reading.summaries.accuracy import share
-from moot.deploy.reading.summaries.paired import Paired, paired
+from moot.deploy.reading.summaries.accuracy import Paired, paired, share
 from moot.deploy.reading.text import Interval
 from moot.metrics.detection import auroc
 from moot.metrics.significance import wilson_interval

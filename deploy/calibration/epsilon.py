@@ -17,9 +17,8 @@ from moot.actors.record.schema import CaseKey
 from moot.deploy.calibration.cases import Bools, BothBranches, Floats
 from moot.deploy.reading.record import Reply, latest_verdicts, read_events, read_replies
 from moot.deploy.reading.references import References
-from moot.deploy.reading.summaries.accuracy import share
+from moot.deploy.reading.summaries.accuracy import Paired, paired, share
 from moot.deploy.reading.summaries.costs import total_tokens
-from moot.deploy.reading.summaries.paired import Paired, paired
 from moot.deploy.reading.text import Interval
 
 _STEPS = np.linspace(0.0, 1.0, 11)

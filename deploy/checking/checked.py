@@ -8,7 +8,10 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.reading.ceda_events import (
+from moot.deploy.reading.frozen import read_as
+from moot.deploy.reading.record import read_replies
+from moot.deploy.reading.summaries.costs import totals
+from moot.deploy.reading.transcripts.ceda import (
     CheckPayload,
     Conflict,
     EvidenceData,
@@ -18,9 +21,6 @@ from moot.deploy.reading.ceda_events import (
     Stance,
     StanceData,
 )
-from moot.deploy.reading.frozen import read_as
-from moot.deploy.reading.record import read_replies
-from moot.deploy.reading.summaries.costs import totals
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import Cost, Transcript
 from moot.deploy.running.outcome import EXIT_HALLUCINATED, EXIT_OK, EXIT_SOME_FAILED, EXIT_UNDECIDED
@@ -149,10 +149,10 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
 def _cost(folder: str | Path) -> Cost:
     whole = totals(read_replies(folder), (), {})
     return Cost(
-        calls=whole.calls,
-        tokens=whole.paid,
-        tokens_reused=whole.reused,
-        calls_without_usage=whole.calls_without_usage,
+        calls=whole["calls"],
+        tokens=whole["tokens_paid"],
+        tokens_reused=whole["tokens_reused"],
+        calls_without_usage=whole["calls_without_usage"],
     )
 
 

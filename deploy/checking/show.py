@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from moot.deploy.checking.checked import Checked, DebateMessage
-from moot.deploy.reading.ceda_events import EvidenceItem, JudgeRuling
 from moot.deploy.reading.report.blocks import Block, Heading, Pairs, Quote
 from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.blocks import cost_words
-from moot.deploy.reading.transcripts.ceda import ruled, said_in_words, similarity
+from moot.deploy.reading.transcripts.ceda import EvidenceItem, JudgeRuling, ruled, said_in_words, similarity
 
 
 def show_checked(checked: Checked, form: str = "text", console: Console | None = None) -> None:

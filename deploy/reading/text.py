@@ -10,14 +10,25 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
+from typing import Any, Literal, get_args
 
 import msgspec
 from pydantic import BaseModel
 from rich.console import Console, RenderableType
 
 from moot.protocols.errors import unknown_name
+
+
+def natural(path: str) -> tuple[tuple[int, int, str], ...]:
+    """A key that orders the numbers in paths as numbers.
+
+    >>> natural("round/2/agent/0") < natural("round/10/agent/0")
+    True
+    """
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in path.split("/"))
+
 
 Format = Literal["text", "json", "md"]
 """How a result is shown: for a terminal, as JSON, or as Markdown."""
@@ -121,6 +132,18 @@ def _json_escape(code: int) -> str:
         return f"\\u{code:04x}"
     code -= 0x10000
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def known_number(value: Any) -> float | None:
+    """A finite number as it is; None for anything else."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if known else None
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """The mean of the known values; None when none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def number(value: float | None, digits: int = 3) -> str:

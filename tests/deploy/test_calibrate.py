@@ -18,7 +18,7 @@ from moot.deploy.calibration.cases import read_both_branches
 from moot.deploy.calibration.grid import GridPoint, axes_of, best_by_skip_rate, cheapest_within, evaluate, skips, sweep
 from moot.deploy.calibration.report import show_calibration
 from moot.deploy.reading.record import read_events, read_replies
-from moot.deploy.reading.summaries.paired import paired
+from moot.deploy.reading.summaries.accuracy import paired
 from moot.metrics.detection import auroc
 from moot.metrics.significance import wilson_interval
 from moot.protocols.case import Reference

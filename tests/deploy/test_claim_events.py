@@ -12,9 +12,9 @@ from PIL import Image as Pillow
 from pydantic import BaseModel
 
 import moot
-from moot.deploy.reading.ceda_events import EvidenceData, EvidenceItem, RulingData, StanceData, StateData
 from moot.deploy.reading.report.blocks import Items
-from moot.deploy.reading.transcripts.events import known_event
+from moot.deploy.reading.transcripts.blocks import known_event
+from moot.deploy.reading.transcripts.ceda import EvidenceData, EvidenceItem, RulingData, StanceData, StateData
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.ceda.items import Item
 

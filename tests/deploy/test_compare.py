@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import pytest
 
 from moot.deploy.reading.references import score_as_now
-from moot.deploy.reading.summaries.compare import Comparison, compare, run_names, show_comparison
-from moot.deploy.reading.summaries.paired import Paired
+from moot.deploy.reading.summaries.accuracy import Paired
+from moot.deploy.reading.summaries.compare import Comparison, compare, show_comparison
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.protocols.case import JudgedReply
@@ -96,39 +95,6 @@ def test_equal_ids_of_other_texts_are_not_paired(planted: Callable[..., Path], s
     assert any("2 case ids stand for other texts" in warning for warning in found.warnings)
 
 
-def test_other_models_are_said(planted: Callable[..., Path], session: Any) -> None:
-    runs = [planted(run_of(session, {"a": True}), models={"agent": [name]}) for name in ("x", "y")]
-    assert "the runs' agents are not the same models" in compare(runs).warnings
-
-
-def test_figures_are_those_of_the_summaries(inline_run: Callable[..., Path]) -> None:
-    runs = [inline_run(name) for name in ("selene", "always-debate", "single-agent")]
-    for row, run in zip(compare(runs).rows, runs, strict=True):
-        summary = summarise(run)
-        assert (row.accuracy, row.skip_rate) == (summary.accuracy, summary.skip_rate)
-        assert (row.n, row.token_cost_x) == (summary.finished, summary.token_cost_x)
-
-
-def test_a_debate_that_is_always_held_is_what_costs_are_held_against(
-    inline_run: Callable[..., Path], printed: Callable[..., str]
-) -> None:
-    runs = [inline_run(name) for name in ("selene", "always-debate", "single-agent")]
-    title = "a case's cost beside debating always"
-    found = compare(runs)
-    shown = printed(show_comparison, found, width=300).partition(title)[2].splitlines()
-    assert shown[3].split()[-3:] == [*shown[3].split()[-3:-1], "1.00x"]
-    assert [row.judge_passes_per_case == 0 for row in found.rows] == [False, False, True]
-    assert title not in printed(show_comparison, compare([runs[0], runs[2]]), width=300)
-
-
-def test_the_same_audit_makes_judges_comparable(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
-    runs = [inline_run(name, audit_judging=True) for name in ("selene", "single-agent")]
-    found = compare(runs)
-    assert all(row.judge_stability is not None for row in found.rows)
-    assert found.rows[1].token_cost_x == 1.0, "an audit's passes are no cost of the method"
-    assert "judge stability" in printed(show_comparison, found, width=300)
-
-
 @pytest.mark.parametrize("form", ["text", "json", "md"])
 def test_all_formats(two: tuple[Path, Path], printed: Callable[..., str], form: str) -> None:
     found = compare(two)
@@ -138,27 +104,3 @@ def test_all_formats(two: tuple[Path, Path], printed: Callable[..., str], form: 
     else:
         row = "| +0.0 | 1.0000 | +1/-1 | 3 |" if form == "md" else "+0.0 1.0000 +1/-1 3"
         assert row in " ".join(shown.replace("\\", "").split())
-
-
-def test_it_fits_a_terminal_and_cuts_no_name(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
-    names = ("selene", "always-debate", "single-agent", "majority-vote")
-    found = compare([inline_run(name, audit_judging=True) for name in ("selene", "single-agent")])
-    rows = [
-        found.rows[place // 2].model_copy(
-            update={"run": f"a/long/way/to/the/runs/{name}", "protocol": name, "scored": 9427, "answered": 9427}
-        )
-        for place, name in enumerate(names)
-    ]
-    shown = printed(show_comparison, found.model_copy(update={"rows": rows}), width=80).splitlines()
-    assert max(map(len, shown)) <= 80
-    for name in names:
-        (figures,) = (line for line in shown if line.startswith(f"{name} ") and "[" in line)
-        assert len(figures.split()) == 10
-    assert not any("/to/the/runs" in line or "…" in line for line in shown)
-
-
-def test_runs_are_named_by_what_tells_them_apart(two: tuple[Path, Path], printed: Callable[..., str]) -> None:
-    assert run_names(["runs/a/x", "runs/b/x", "runs/b/y"]) == ["a/x", "b/x", "b/y"]
-    assert run_names(["runs/x", "runs/x"]) == ["x", "x"]
-    shown = printed(show_comparison, compare(two), width=80)
-    assert re.search(r"^run0 +one +75\.0 \[.*\] +4 +1 ", shown, re.MULTILINE), "another name does not say the protocol"

@@ -126,8 +126,3 @@ def test_events_without_scales_are_read_on_the_levels_that_occur() -> None:
     assert [each.name for each in found] == ["depth", "critical_flag"]
     assert row(found, "depth").ac2.value == pytest.approx(gwet_ac2([[2] * 8, [2, 3] * 4], [2, 3], "ordinal"))
     assert row(found, "critical_flag").raw.value == 0.0
-
-
-def test_each_assessment_needs_a_cluster() -> None:
-    with pytest.raises(ValueError, match="2 assessments but 1 clusters"):
-        judge_consistency([assessment([[(3, 0)]])] * 2, [0])

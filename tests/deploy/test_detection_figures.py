@@ -10,7 +10,6 @@ from sklearn.metrics import brier_score_loss, f1_score, precision_score, recall_
 
 from moot.deploy.reading.detection.calibration import BINS
 from moot.deploy.reading.detection.claims import Claim, Stance
-from moot.deploy.reading.detection.debaters import _effective
 from moot.deploy.reading.detection.detection import measured
 from moot.deploy.reading.detection.estimates import LEAST_GROUPS, Estimate
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
@@ -299,8 +298,3 @@ def test_where_all_are_right_so_many_groups_still_leave_room_for_doubt() -> None
     )
     trained = held.of_answers("x", np.array([float(c.gold == HALLUCINATED) for c in claims]))
     assert (trained.accuracy.low, trained.accuracy.high) == verdict.accuracy.interval
-
-
-def test_no_end_is_given_to_debaters_in_effect_where_rho_has_none() -> None:
-    assert _effective(Estimate(value=-0.5, interval=(-1.0, 0.2))) == Estimate(value=4.0)
-    assert _effective(Estimate(value=-0.5, interval=(-0.9, 0.0))).interval == pytest.approx((2.0, 20.0))

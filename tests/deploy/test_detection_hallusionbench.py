@@ -10,15 +10,12 @@ from pathlib import Path
 import pytest
 
 from moot.deploy.reading.detection.claims import Claim
-from moot.deploy.reading.detection.detection import measured
-from moot.deploy.reading.detection.figures import BARE, VERDICT
+from moot.deploy.reading.detection.figures import VERDICT
 from moot.deploy.reading.detection.hallusionbench import (
     ALWAYS_NO,
     HallusionAccuracies,
     hallusion_accuracies,
 )
-from moot.deploy.reading.detection.show import detection_blocks
-from moot.deploy.reading.report.blocks import Table
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
 
@@ -130,29 +127,6 @@ def test_only_a_unit_with_all_its_questions_of_the_file_counts() -> None:
     assert [each.incomplete for each in (found.figure, found.pair, found.easy, found.hard)] == [1, 2, 0, 1]
     untagged = [claim for claim in WORKED if claim.case_id not in ("VS/1/2/0", "VD/1/0/1")]
     assert by(untagged, VERDICT).pair.n == 5, "an older record does not say what is missing"
-
-
-def test_what_is_incomplete_is_said_and_no_figure_is_made_of_it() -> None:
-    originals = [claim for claim in sized(WORKED) if claim.case_id in ("VD/1/0/0", "VD/1/1/1", "VS/1/0/0")]
-    tables = [each for each in detection_blocks(measured(originals)) if isinstance(each, Table)]
-    (block,) = (each for each in tables if "HallusionBench" in each.title)
-    assert "2 figures incomplete" in block.title
-    assert "3 question pairs incomplete" in block.title
-    rows = {row[0]: row[1:3] for row in block.rows}
-    assert (rows["aAcc"], rows["fAcc"], rows["qAcc"]) == (("3", "66.7"), ("0", "-"), ("0", "-"))
-    assert (rows["easy"], rows["hard"]) == (("2", "100.0"), ("1", "0.0"))
-
-
-def test_the_judges_alone_are_beside_it_where_they_are_known() -> None:
-    claims = [replace(claim, judged=True, bare=claim.gold) for claim in WORKED]
-    assert [share for share, _ in shares(by(claims, BARE))] == [1.0] * 5
-    found = hallusion_accuracies(WORKED)
-    assert found is not None
-    assert BARE not in {each.by for each in found}
-
-
-def test_other_claims_have_none() -> None:
-    assert hallusion_accuracies([Claim(case_id="c", gold=SUPPORTED, group="c", tags={"category": "Law"})]) is None
 
 
 def real(answers: bool) -> list[Claim]:

@@ -17,7 +17,7 @@ from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
 from moot.deploy.ablation.report import show_ablation
 from moot.deploy.cli import main as cli
 from moot.deploy.reading.report.render import report_markdown
-from moot.deploy.reading.show import show, summary_blocks
+from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.compare import compare, comparison_blocks, show_comparison
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.run import run
@@ -177,28 +177,6 @@ def test_a_grid_says_which_claims_are_left_out_and_that_cases_are_in_groups(
         flat = " ".join(words.split())
         assert flat.count("every cell: 3 claims left out: its classifier was trained on 3 of them") == 1
         assert flat.count("although 5 cases are in 4 groups") == 1
-
-
-@pytest.mark.parametrize("classified", [True, False])
-def test_the_bare_verdict_is_shown_beside_a_classifiers_only(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str], classified: bool
-) -> None:
-    for number in range(6):
-        gold = CLAIM_LABELS[number % 2]
-        payload = {"verdict": 1 - number % 2, "classifier": {"p_hallucinated": 0.5} if classified else None}
-        tags = {"category": ("Law", "Myths")[number // 3]}
-        session.case(f"c{number}", gold, labels=CLAIM_LABELS, reference=Reference(tags=tags))
-        session.verdict(f"c{number}", gold, payload=payload)
-    folder = planted(session)
-    summary = summarise(folder)
-    shown = [printed(show, folder), report_markdown(summary_blocks(summary)).replace("\\", "")]
-    assert ["bare verdict" in each for each in shown] == [classified] * 2
-    pages = [report_markdown(summary_blocks(summary)), report_markdown(comparison_blocks(compare([folder])))]
-    assert ["bare macro" in each for each in pages] == [classified] * 2
-    whole = summary.detection and summary.detection.whole
-    assert whole
-    assert whole.by("judges' bare verdict") is not None
-    assert whole.gain is not None
 
 
 def test_a_grid_over_claims_has_f1_and_seconds_and_crosses_two_keys(

@@ -13,7 +13,6 @@ import pytest
 import moot
 from moot.deploy.cli.main import main
 from moot.deploy.reading.rounds.dial import dial_effect, show_dial
-from moot.deploy.reading.simulated import SIMULATED
 from moot.protocols.errors import ConfigError
 
 LEVELS = (0.1, 0.5, 0.9)
@@ -71,9 +70,6 @@ def test_no_effect_is_not_found_though_debates_change_with_the_rounds(
     _plant(session, 40, 0.0)
     found = dial_effect(planted(session))
     assert found.moves is False
-    text = " ".join(printed(show_dial, found, width=200).split())
-    assert "No reaction to the dial can be seen" in text
-    assert SIMULATED not in text
 
 
 def test_where_kappa_follows_the_rounds_nothing_is_claimed(
@@ -83,10 +79,7 @@ def test_where_kappa_follows_the_rounds_nothing_is_claimed(
     found = dial_effect(planted(session))
     assert (found.moves, found.slopes, found.randomised) == (None, {}, False)
     assert found.levels[0].measured["agreement_words"].mean is not None
-    text = " ".join(printed(show_dial, found, width=200).split())
-    assert "cannot be told from this run" in text
-    assert "--set schedule=random" in text
-    assert "slope" not in text
+    assert "cannot be told from this run" in printed(show_dial, found, width=200)
 
 
 @pytest.mark.parametrize(("effect", "reacts"), [(0.0, False), (1.0, True)])
@@ -150,13 +143,6 @@ def test_many_levels_are_binned_to_tenths(planted: Callable[..., Path], session:
     assert found.binned
     assert [level.kappa for level in found.levels] == [0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
     assert sum(level.rounds for level in found.levels) == 24
-
-
-def test_rounds_with_nothing_to_measure_are_refused(planted: Callable[..., Path], session: Any) -> None:
-    session.case("c1")
-    session.event("c1", "round", "round/1", {"round": 1, "kappa": 0.9, "entropy": None, "jsd": "high"})
-    with pytest.raises(ConfigError, match="no distributions"):
-        dial_effect(planted(session))
 
 
 def test_a_run_without_a_dial_is_refused(

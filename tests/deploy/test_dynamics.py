@@ -12,9 +12,7 @@ from typer.testing import CliRunner
 
 import moot
 from moot.deploy.cli.main import app
-from moot.deploy.reading.report.render import report_markdown
-from moot.deploy.reading.rounds.dynamics import dynamics, dynamics_blocks, show_dynamics
-from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.rounds.dynamics import dynamics
 
 
 @pytest.fixture(autouse=True)
@@ -75,20 +73,6 @@ def test_no_share_is_given_of_nothing(planted: Callable[..., Path], session: Any
         session.event("c1", "round", f"round/{n}", {"round": n, "jsd": 0.1 * n})
     change = dynamics(planted(session)).changes["jsd"]
     assert (change.first, change.percent) == (0.0, None)
-
-
-def test_text_and_markdown(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
-    _plant(session)
-    session.reply("c00", "round/0/agent/0", 4)
-    found = dynamics(planted(session, simulated=True))
-    text = " ".join(printed(show_dynamics, found, width=200).split())
-    assert SIMULATED in text
-    assert "JSD, nat 0 0.495" in text
-    assert "CRIT, of 10 0 7" in text
-    assert "first to last -0.31" in text
-    assert "-63 %" in text
-    assert "+1.5" in text, "CRIT by case, of 10"
-    assert "| JSD, nat | 0 | 0.495 |" in report_markdown(dynamics_blocks(found))
 
 
 async def test_the_command_of_a_run(tmp_path: Path) -> None:

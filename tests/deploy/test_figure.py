@@ -65,18 +65,6 @@ def test_a_figure_has_every_scale_with_its_unit_and_its_text_as_text(
 
 
 @drawing
-def test_lines_differ_in_marker_and_dashes_and_unknown_values_are_gaps(
-    debated: Path, plotted: Callable[..., bytes]
-) -> None:
-    svg = plotted(debated).decode()
-    dashed = re.findall(r'<path d="([^"]*)"[^>]*stroke-dasharray: [^0n]', svg)
-    broken = [path for path in dashed if path.count("M") == 2]
-    assert len(broken) == 1, "CRIT of agent/1 is unknown in round 1 of three: two points without a line"
-    assert "L" not in broken[0]
-    assert len(set(re.findall(r'<path id="(m[0-9a-f]{10})" d="([^"]*)"', svg))) >= 3
-
-
-@drawing
 def test_a_real_run_is_not_called_simulated_and_the_same_debate_gives_the_same_file(
     planted: Callable[..., Path], session: Any, plotted: Callable[..., bytes]
 ) -> None:

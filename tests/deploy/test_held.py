@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
-from moot.deploy.reading.summaries.evaluation import evaluate
+from moot.deploy.reading.summaries.consensus import Held, hold_against
 
 LABELS = ("a", "Other", "b")
 
@@ -40,15 +37,3 @@ def test_what_has_no_score_says_why(
     distribution: Mapping[str, float | None] | None, labels: tuple[str, ...], gold: str | None, why: str
 ) -> None:
     assert hold_against(distribution, labels, gold) == why
-
-
-@given(st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4), st.sampled_from(LABELS))
-def test_a_summary_has_the_same_score(weights: list[float], gold: str) -> None:
-    shares = [weight / sum(weights) for weight in weights]
-    distribution = dict(zip(("(other)", *LABELS), shares, strict=True))
-    held = hold_against(distribution, LABELS, gold)
-    verdict = ConsensusVerdict("id", "?", "converged", gold, "a", gold == "a", None, None, LABELS, distribution)
-    found = evaluate([verdict], 1)
-    assert found is not None
-    assert isinstance(held, Held)
-    assert found.brier_multiclass.value == held.brier

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from openai_server import answers, completion, threaded
 from test_analysis_runs import _judged
 from test_calibrate import add_case, gate
 from test_calibrate_early_stop import _plant
@@ -20,9 +18,7 @@ from moot.deploy.analysis.recorded import replies_of_runs
 from moot.deploy.calibration.calibrate import calibrate
 from moot.deploy.calibration.early_stop import calibrate_early_stop
 from moot.deploy.cli.run import execute
-from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.model_replies import ModelReplies, commonest_failure, model_replies, warnings_of
-from moot.deploy.reading.summaries.summary import summarise
 
 OUTSIDE = "`answer` is 'perhaps', expected one of: Yes, No"
 LOOP = '{"answer": "Yes", "reasoning": "' + "It is so. " * 60
@@ -64,18 +60,6 @@ def test_what_later_columns_say_is_counted(planted: Callable[..., Path], session
     (found,) = model_replies(planted(session))
     assert (found.by_prefix, found.from_reasoning, found.reasoning_tokens) == (2, 1, 5)
     assert any("reasoning parser" in line for line in warnings_of([found]))
-
-
-def test_the_summary_and_every_form_of_it_say_so(mixed: Path, printed: Callable[..., str]) -> None:
-    summary = summarise(mixed)
-    assert summary.model_replies == model_replies(mixed)
-    assert summary.warnings == warnings_of(summary.model_replies)
-    assert len(summary.warnings) == 1
-    for form in ("text", "md"):
-        told = printed(lambda console, form=form: show(mixed, form=form, console=console))
-        assert "warning" in told
-        assert "outside labels" in told
-        assert "revision" in told
 
 
 @pytest.mark.parametrize(
@@ -140,36 +124,9 @@ def test_analysing_leaves_truncated_replies_out(planted: Callable[..., Path], se
 @contextmanager
 def server_that_says(text: str, finish: str, **message: Any) -> Iterator[str]:
     """A server on loopback that gives every request the same reply; its URL with a model's name."""
-    choice = {"message": {"content": text, **message}, "finish_reason": finish}
-    body = json.dumps({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}).encode()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(b'{"data": []}')
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self._answer(body)
-
-        def _answer(self, raw: bytes) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
-
-        def log_message(self, *args: Any) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1#m"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    said = {"role": "assistant", "content": text, **message}
+    with threaded(answers(200, completion(finish_reason=finish, message=said))) as port:
+        yield f"http://127.0.0.1:{port}/v1#m"
 
 
 def _run(model: str, out: Path, **flags: Any) -> int:

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from moot.deploy.cli.main import main
-from moot.deploy.reading.show import show
-from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summaries.questioned import NOTE, questioned, show_questioned
+from moot.deploy.reading.summaries.questioned import questioned
 from moot.deploy.reading.summaries.summary import summarise
 from moot.protocols.errors import ConfigError
 
@@ -51,18 +49,6 @@ def test_exactly_the_confident_contradictions_are_listed_the_surest_first(run: P
     assert summarise(run).labels_questioned == 3
     assert [each.case_id for each in questioned(run, confidence=0.0, crit=0.72).labels] == ["surer", "listed", "unsure"]
     assert not questioned(run, confidence=1.0).labels
-
-
-def test_text_says_what_the_list_does_not_say(run: Path, printed: Callable[..., str]) -> None:
-    text = " ".join(printed(show_questioned, questioned(run), width=200).split())
-    assert text.startswith(SIMULATED)
-    assert "3 of 7 cases with a label and a converged consensus contradict the label" in text
-    assert "confidence >= 0.8 and CRIT >= 7.0/10; of 1 more that would, confidence or CRIT is unknown" in text
-    assert "surer Yes No 0.95 7.5/10 Is it [bold red]x[/] ␛[2J | <script>?" in text
-    assert NOTE in text
-    assert "5 %" in NOTE
-    assert "15 %" in NOTE
-    assert "labels to look at 3, see moot show --questioned" in " ".join(printed(show, run, width=200).split())
 
 
 def test_bounds_and_flags_that_make_no_sense_are_refused(

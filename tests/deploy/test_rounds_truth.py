@@ -62,19 +62,6 @@ def test_only_cases_with_all_sides_and_a_gold_label_count(planted: Callable[...,
     assert [truth.cases for truth in dynamics(planted(session)).truth] == [12, 12]
 
 
-def test_text_and_markdown_say_what_a_mixture_is_worth(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    _plant(session)
-    found = dynamics(planted(session))
-    text = " ".join(printed(show_dynamics, found, width=200).split())
-    assert "first agent/0 66.7 0.667" in text
-    assert "0 +4 12" in text
-    assert "last round, consensus: Brier -0.06" in text
-    assert "below every side's in 100 % of the cases" in text
-    assert "| last | agent/0 | 100 | 0.08 |" in report_markdown(dynamics_blocks(found))
-
-
 def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(
     planted: Callable[..., Path], session: Any, printed: Callable[..., str]
 ) -> None:
@@ -92,10 +79,6 @@ def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(
     assert alone.brier.mean == pytest.approx((2.0 + 3 * 0.08) / 4)
     assert alone.kl == pytest.approx(-math.log(0.8))
     assert truth.over_better == {}
-    text = " ".join(printed(show_dynamics, found, width=200).split())
-    assert "only agent/0 75 0.56" in text
-    for absent in ("mixture", "consensus", "first", "Later rounds"):
-        assert absent not in text
 
 
 def test_debates_of_one_round_are_held_against_the_labels_once(
@@ -107,9 +90,7 @@ def test_debates_of_one_round_are_held_against_the_labels_once(
     found = dynamics(planted(session))
     (truth,) = found.truth
     assert [each.of for each in truth.held] == ["agent/0", "agent/1", "mixture", "consensus"]
-    text = printed(show_dynamics, found, width=200)
-    assert "only round, consensus: Brier" in text
-    assert "+n cases" not in text
+    assert "only round, consensus: Brier" in printed(show_dynamics, found, width=200)
 
 
 def test_without_labels_nothing_is_said(planted: Callable[..., Path], session: Any) -> None:

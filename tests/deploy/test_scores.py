@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.compare import compare
-from moot.deploy.reading.summaries.scores import MEAN, SCORES_NOTE, ScorePair, TraitScores
+from moot.deploy.reading.summaries.scores import MEAN, ScorePair, TraitScores
 from moot.deploy.reading.summaries.summary import summarise
 from moot.metrics.weighted_kappa import quadratic_weighted_kappa
 from moot.protocols.case import Criterion, Reference
@@ -171,28 +170,11 @@ def test_parts_of_a_task_are_never_pooled(
         ("set-1", 1.0, 4), ("set-2", 0.25, 4),
     ]  # fmt: skip
     text = " ".join(printed(show, folder).split())
-    assert "a rater's score given, all parts 62.5 %" in text
     assert "a rater's score given, set-2 25.0 %" in text
     assert "set-2: Ideas, 0-3" in text
     assert compare([folder, folder]).warnings == [
         "accuracy is over all parts of the task together: `moot show RUN` has it part by part"
     ]
-
-
-def test_it_is_shown_by_trait_with_its_caution(essays: tuple[Path, Any], printed: Callable[..., str]) -> None:
-    text = printed(show, essays[0], width=80)
-    assert "a rater's score given" in text
-    lines = [line.split() for line in text.splitlines()]
-    at = lines.index(["Ideas,", "0-3"])
-    assert lines[at + 1][:3] == ["verdict,", "rater", "1"]
-    assert ["Style,", "0-3"] in lines
-    assert " ".join(text.split()).count(SCORES_NOTE) == 1
-    assert max(map(len, text.splitlines())) <= 80
-    markdown = printed(show, essays[0], form="md")
-    assert "| verdict, raters' mean | 40 |" in markdown
-    assert SCORES_NOTE in markdown.replace("\\", "")
-    found = json.loads(printed(show, essays[0], form="json"))
-    assert [each["trait"] for each in found["scores"]] == ["Ideas", "Style"]
 
 
 def answered(session: Any, case_id: str, answer: str | None, *accepted: str) -> None:
@@ -215,9 +197,4 @@ def test_short_answers(planted: Callable[..., Path], session: Any, printed: Call
     assert found.token_f1 == pytest.approx((1 + 0.8 + 0 + 0) / 4)
     assert found.token_f1_interval is not None
     assert found.token_f1_interval[0] < found.token_f1 < found.token_f1_interval[1]
-    text = printed(show, folder)
-    assert "exact match" in text
-    assert "token F1" in text
-    shown = printed(show, folder, "a")
-    assert "1901" in shown
-    assert "accepted, too" in shown
+    assert "accepted, too" in printed(show, folder, "a")

@@ -12,7 +12,6 @@ import pytest
 
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.summary import summarise
-from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.run import run
 
 EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$"
@@ -57,12 +56,6 @@ def debates(planted: Callable[..., Path], session: Any) -> Path:
         )
         session.verdict(case_id, "Yes", "synthesis", rounds=1, payload={"domain": "mathematics"})
     return planted(session)
-
-
-def test_the_transcript_has_the_steps_in_order(debates: Path) -> None:
-    titles = [section.title for section in transcript(debates, "c0").sections]
-    judged = ": the judges on its reasoning"
-    assert titles == ["Opening", f"Opening{judged}", "Challenge", f"Challenge{judged}", "Synthesis"]
 
 
 @pytest.mark.parametrize("form", ["text", "md"])

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from moot.deploy.reading.show import show
+from moot.deploy.reading.summaries.accuracy import Paired
 from moot.deploy.reading.summaries.confidence import confidence_rows
 from moot.deploy.reading.summaries.costs import measurement_only
-from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.metrics.significance import wilson_interval

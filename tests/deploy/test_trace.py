@@ -15,8 +15,7 @@ from rich.console import Console
 
 from moot.deploy.cli.main import main
 from moot.deploy.reading.report.render import report_text
-from moot.deploy.reading.rounds.trace import Trace, trace_of
-from moot.deploy.reading.rounds.trace_blocks import BLOCKS, PLAIN, sparkline, trace_blocks
+from moot.deploy.reading.rounds.trace import BLOCKS, PLAIN, Trace, sparkline, trace_blocks, trace_of
 from moot.deploy.reading.show import show
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.run import run
@@ -66,28 +65,11 @@ def test_every_number_of_every_round_is_there_in_the_declared_order(debated: Pat
     assert values["KL agent/0>agent/1"][0] == pytest.approx(0.4 * 0.55961579 * -1 + 0.6 * 0.69314718, abs=1e-6)
 
 
-def test_the_tables_fit_the_terminal_and_lose_nothing(debated: Path) -> None:
-    trace = _trace(debated)
-    for width in (40, 80, 200):
-        lines = _printed(trace, width).splitlines()
-        assert max(map(len, lines)) <= width
-        table = " ".join(lines[: next(i for i, line in enumerate(lines) if line.startswith("contentiousness"))]).split()
-        assert table.count("KL,") == table.count("CE,") == 2
-        assert table.count("unknown") == sum(value is None for each in trace.series for value in each.values)
-    assert sum(line.startswith("round ") for line in _printed(trace, 200).splitlines()) == 1
-
-
 def test_the_plot_has_gaps_where_a_value_is_unknown(debated: Path) -> None:
     plot = {line[:18].strip(): line[20:] for line in _printed(_trace(debated)).splitlines() if line}
     assert plot["kappa"] == "   ███▅▅▅  0.9 to 0.5"
     assert plot["CRIT agent/1"] == "▅▅▅   ▇▇▇  5 to 7.5"
     assert plot["WD"].startswith("██████▁▁▁"), "zero is drawn, as the lowest level"
-
-
-def test_a_terminal_without_blocks_gets_ascii(debated: Path) -> None:
-    plot = _printed(_trace(debated), encoding="ascii")
-    assert "CRIT agent/1        ===   ***  5 to 7.5" in plot
-    assert not set(BLOCKS) & set(plot)
 
 
 def test_one_round_has_a_table_and_no_plot(planted: Callable[..., Path], session: Any) -> None:

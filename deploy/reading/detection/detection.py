@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from moot.deploy.reading.detection.calibration import Calibration, calibrations
+from moot.deploy.reading.detection.calibration import Calibration, DebaterErrors, calibrations, debater_errors
 from moot.deploy.reading.detection.claims import Claim
-from moot.deploy.reading.detection.debaters import DebaterErrors, debater_errors
 from moot.deploy.reading.detection.figures import ClaimSet, claim_set
 from moot.deploy.reading.detection.hallusionbench import HallusionAccuracies, hallusion_accuracies
 from moot.deploy.reading.frozen import Frozen

@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isnan
 
 import numpy as np
 import numpy.typing as npt
 
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.text import Interval
+from moot.deploy.reading.rounds.over_cases import LEAST_CASES
+from moot.deploy.reading.text import Interval, number
+from moot.metrics.calibration_error import calibration_null_band
 from moot.metrics.cluster_bootstrap import interval_from
+from moot.metrics.distribution import Floats
 from moot.metrics.significance import wilson_interval
+
+
+def calibration_null(confidences: Sequence[float] | Floats, bins: int) -> Interval | None:
+    """95 % of perfectly calibrated forecasters with these confidences would be found between these.
+
+    None with fewer than `LEAST_CASES`: the band then spans nearly all that can be measured.
+
+    Args:
+        confidences: `(n,)`, in [0, 1].
+        bins: of the calibration error that it stands beside.
+    """
+    if len(confidences) < LEAST_CASES:
+        return None
+    band = calibration_null_band(confidences, bins=bins)
+    return band.low, band.high
+
+
+def in_words(found: Interval | None) -> str:
+    """The band, or that there are too few cases for one.
+
+    >>> in_words((0.043, 0.267)), in_words(None)
+    ('0.043 to 0.267 (95 %)', 'too few cases')
+    """
+    return "too few cases" if found is None else f"{number(found[0])} to {number(found[1])} (95 %)"
+
 
 RESAMPLES = 1000
 """Of the groups, behind every interval."""
@@ -65,25 +94,39 @@ def estimate(
     return Estimate(value=value, interval=(ends.low, ends.high))
 
 
+def in_units(found: Estimate, digits: int = 3, *, unknown: str = "unknown", times: float = 1.0, sign: str = "") -> str:
+    """An estimate as it is, or so many times it; `sign` is `+` where a number above 0 has one.
+
+    >>> in_units(Estimate(value=0.25, interval=(0.125, 0.5)), 2), in_units(Estimate())
+    ('0.25 [0.12, 0.50]', 'unknown')
+    """
+    if found.value is None:
+        return unknown
+    value, *ends = (f"{times * each:{sign}.{digits}f}" for each in (found.value, *(found.interval or ())))
+    return f"{value} [{', '.join(ends)}]" if ends else value
+
+
 def in_percent(found: Estimate) -> str:
     """An estimate of a share in percent, without the sign, as a cell of a table.
 
     >>> in_percent(Estimate(value=0.667, interval=(0.6, 0.72))), in_percent(Estimate())
     ('66.7 [60.0, 72.0]', '-')
     """
-    if found.value is None:
-        return "-"
-    ends = "" if found.interval is None else " [{:.1f}, {:.1f}]".format(*(100 * end for end in found.interval))
-    return f"{100 * found.value:.1f}{ends}"
+    return in_units(found, 1, unknown="-", times=100.0)
 
 
 def without_interval(found: Estimate) -> str:
-    """An estimate of a share in percent, without the sign and its interval.
-
-    >>> without_interval(Estimate(value=0.667, interval=(0.6, 0.72)))
-    '66.7'
-    """
+    """The same without the interval."""
     return in_percent(Estimate(value=found.value))
+
+
+def signed_points(found: Estimate) -> str:
+    """A difference of shares in points.
+
+    >>> signed_points(Estimate(value=0.02, interval=(-0.01, 0.05)))
+    '+2.0 [-1.0, +5.0]'
+    """
+    return in_units(found, 1, times=100.0, sign="+")
 
 
 def in_seconds(value: float) -> str:
@@ -93,27 +136,3 @@ def in_seconds(value: float) -> str:
     ('10.39', '0.0031')
     """
     return f"{value:,.2f}" if value >= 0.1 or value == 0.0 else f"{value:.2g}"
-
-
-def in_units(found: Estimate, digits: int = 3) -> str:
-    """An estimate as it is.
-
-    >>> in_units(Estimate(value=0.25, interval=(0.125, 0.5)), 2), in_units(Estimate())
-    ('0.25 [0.12, 0.50]', 'unknown')
-    """
-    if found.value is None:
-        return "unknown"
-    ends = "" if found.interval is None else " [{:.{d}f}, {:.{d}f}]".format(*found.interval, d=digits)
-    return f"{found.value:.{digits}f}{ends}"
-
-
-def signed_points(found: Estimate) -> str:
-    """A difference of shares in points.
-
-    >>> signed_points(Estimate(value=0.02, interval=(-0.01, 0.05)))
-    '+2.0 [-1.0, +5.0]'
-    """
-    if found.value is None:
-        return "unknown"
-    ends = "" if found.interval is None else " [{:+.1f}, {:+.1f}]".format(*(100 * end for end in found.interval))
-    return f"{100 * found.value:+.1f}{ends}"

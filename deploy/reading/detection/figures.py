@@ -9,6 +9,7 @@ import numpy as np
 from moot.deploy.reading.detection.claims import Claim, class_of
 from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
 from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.text import mean_of
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.detection import (
     OUTCOMES,
@@ -125,17 +126,11 @@ def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
             _detector(claims, name, place, given, only, observed, resampled)
             for place, (name, given) in enumerate(answers.items())
         ],
-        seconds=_mean(claim.wall_s for claim in claims),
-        tokens=_mean(claim.tokens for claim in claims),
+        seconds=mean_of(claim.wall_s for claim in claims),
+        tokens=mean_of(claim.tokens for claim in claims),
         classified=sum(claim.p_classifier is not None for claim in claims),
         gain=_gain(list(answers), only, len(set(groups)), observed, resampled),
     )
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """Of those that are known; None when there is none."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
 
 
 def _answers(claims: Sequence[Claim]) -> Mapping[str, Sequence[str | None]]:

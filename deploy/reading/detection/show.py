@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from moot.deploy.reading.calibration_null import in_words
-from moot.deploy.reading.detection.calibration import Calibration
-from moot.deploy.reading.detection.debaters import DebaterErrors
+from moot.deploy.reading.detection.calibration import Calibration, DebaterErrors
 from moot.deploy.reading.detection.detection import Detection, Seconds
 from moot.deploy.reading.detection.estimates import (
     LEAST_GROUPS,
@@ -15,6 +13,7 @@ from moot.deploy.reading.detection.estimates import (
     in_percent,
     in_seconds,
     in_units,
+    in_words,
     signed_points,
     without_interval,
 )

@@ -26,7 +26,7 @@ from moot.deploy.reading.document.views import (
 )
 from moot.deploy.reading.document.words import SIDE
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.natural import natural
+from moot.deploy.reading.text import natural
 from moot.deploy.reading.transcripts.views import EventView, Transcript, TurnView
 from moot.protocols.case import Case
 from moot.protocols.socrasynth.agenda import without_repeats

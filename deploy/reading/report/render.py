@@ -17,7 +17,6 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from moot.deploy.reading.report.blocks import Block, Code, Figure, Heading, Items, Note, Pairs, Quote, Table
-from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.text import (
     emit,
     markdown_block,
@@ -28,6 +27,10 @@ from moot.deploy.reading.text import (
     visible,
     visible_line,
 )
+
+SIMULATED = "simulated models: these figures show that the machinery works; they say nothing about any real model"
+"""What is said wherever results of the simulated model are shown."""
+
 
 _GAP, _LONGEST_RULE = 2, 120
 _STYLES = {"strong": "bold", "warning": "bold yellow", "dim": "dim"}

@@ -22,12 +22,11 @@ from moot.deploy.reading.rounds.over_cases import (
     LEAST_CASES,
     LEVEL,
     Measured,
-    known_number,
     latest_attempts,
     mean_over_cases,
     ratio_interval,
 )
-from moot.deploy.reading.text import number
+from moot.deploy.reading.text import known_number, number
 from moot.protocols.errors import ConfigError
 
 MEASURES = {

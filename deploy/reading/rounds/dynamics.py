@@ -12,16 +12,14 @@ from pydantic import Field
 from rich.console import Console
 
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.natural import natural
 from moot.deploy.reading.record import read_events, read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import banner, show_report
-from moot.deploy.reading.rounds.measures import BY_KEY, MEASURES, Measure
 from moot.deploy.reading.rounds.over_cases import LEAST_CASES, Measured, latest_attempts, mean_over_cases
-from moot.deploy.reading.rounds.trace import Trace, trace_of
+from moot.deploy.reading.rounds.trace import BY_KEY, MEASURES, Measure, Trace, trace_of
 from moot.deploy.reading.rounds.truth import CONSENSUS, MIXTURE, Truth, truths
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
-from moot.deploy.reading.text import number
+from moot.deploy.reading.text import natural, number
 from moot.protocols.errors import ConfigError
 
 _LEFT_OUT = {"kl", "ce", "information_gain"}

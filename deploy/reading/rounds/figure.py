@@ -9,11 +9,9 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from moot.actors.record.folder import write_whole
-from moot.deploy.reading.natural import natural
 from moot.deploy.reading.plotting import OF_ALL, OF_SIDES, Look, need_matplotlib, our_style, plot_text, rendered
-from moot.deploy.reading.rounds.measures import Panel
-from moot.deploy.reading.rounds.trace import Series, Trace
-from moot.deploy.reading.text import visible_line
+from moot.deploy.reading.rounds.trace import Panel, Series, Trace
+from moot.deploy.reading.text import natural, visible_line
 from moot.deploy.reading.transcripts.views import Transcript
 from moot.protocols.errors import ConfigError
 

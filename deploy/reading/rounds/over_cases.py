@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from math import isfinite
-from typing import Any
 
 import numpy as np
 
@@ -44,12 +42,6 @@ def latest_attempts(events: Iterable[Noted]) -> list[Noted]:
     for event in events:
         attempts[event.case_id] = max(event.attempt, attempts.get(event.case_id, 0))
     return [event for event in events if event.attempt == attempts[event.case_id]]
-
-
-def known_number(value: Any) -> float | None:
-    """A finite number as it is; None for anything else."""
-    known = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    return float(value) if known else None
 
 
 def mean_over_cases(values: Iterable[tuple[str, float | None]]) -> Measured:

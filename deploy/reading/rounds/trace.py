@@ -1,15 +1,97 @@
-"""A debate's numbers, round by round, from its `round` events."""
+"""A debate's numbers, round by round, from its `round` events: as data, as a table, and as lines of characters.
+
+A protocol has a trace when its `round` events use the keys of `MEASURES`; nothing else about it needs to be known.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
+from dataclasses import dataclass
 from typing import Any
 
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.natural import natural
-from moot.deploy.reading.rounds.measures import BY_KEY, MEASURES, Measure
-from moot.deploy.reading.text import number
+from moot.deploy.reading.report.blocks import Block, Figure, Table
+from moot.deploy.reading.text import known_number, natural, number, visible_line
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Measures that share a scale, and so a plot.
+
+    Attributes:
+        title: what is plotted.
+        unit: of its axis, empty for pure numbers.
+        top: where the scale ends by definition; None when the values decide. It begins at 0, or below for a fall.
+    """
+
+    title: str
+    unit: str = ""
+    top: float | None = None
+
+    @property
+    def axis(self) -> str:
+        """The scale in words.
+
+        >>> Panel("CRIT", "of 10").axis, Panel("entropy", "nat").axis, Panel("distance").axis
+        ('CRIT (of 10)', 'entropy (nat)', 'distance')
+        """
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A key of a `round` event: a number, a mapping of sides or pairs of sides to numbers, or a list to be counted.
+
+    Attributes:
+        key: in the event's data.
+        name: as it is shown.
+        unit: as people see it; empty for pure numbers.
+        panel: where it is plotted; None for what only the table shows.
+        times: what people see is the recorded number times this.
+        digits: what people see at most after the point.
+    """
+
+    key: str
+    name: str
+    unit: str = ""
+    panel: Panel | None = None
+    times: float = 1.0
+    digits: int = 3
+
+    @property
+    def heading(self) -> str:
+        """Its name with its unit."""
+        return f"{self.name}, {self.unit}" if self.unit else self.name
+
+
+KAPPA = Panel("contentiousness kappa", "0 to 1", 1.0)
+DISTANCE = Panel("distance between the sides")
+DIVERGENCE = Panel("divergence", "nat")
+ENTROPY = Panel("entropy", "nat")
+QUALITY = Panel("quality of the arguments", "of 10", 10.0)
+CHANGED = Panel("answers changed", "agents")
+
+MEASURES = (
+    Measure("kappa", "kappa", panel=KAPPA),
+    Measure("d", "D", panel=DISTANCE),
+    Measure("changed", "answers changed", panel=CHANGED),
+    Measure("wd", "WD", panel=DISTANCE),
+    Measure("jsd", "JSD", "nat", DIVERGENCE),
+    Measure("generalised_jsd", "JSD of all", "nat", DIVERGENCE),
+    Measure("kl", "KL", "nat", DIVERGENCE),
+    Measure("mi", "MI", "nat"),
+    Measure("nmi", "NMI"),
+    Measure("entropy", "H", "nat", ENTROPY),
+    Measure("mixture_entropy", "H mixture", "nat", ENTROPY),
+    Measure("ce", "CE", "nat"),
+    Measure("information_gain", "gain", "nat"),
+    Measure("crit", "CRIT", "of 10", QUALITY, times=10.0, digits=1),
+    Measure("gamma", "Gamma", "of 10", QUALITY, times=10.0, digits=1),
+)
+"""What is known of rounds, in the order in which it is shown. Logarithms are natural."""
+
+BY_KEY = {measure.key: measure for measure in MEASURES}
+"""The same by key."""
 
 
 class Series(Frozen):
@@ -73,16 +155,11 @@ def _series(measure: Measure, rounds: Sequence[Mapping[str, Any]]) -> Iterable[S
     found = [data.get(measure.key) for data in rounds]
     sides = {str(side): None for value in found if isinstance(value, Mapping) for side in value}
     for side in sorted(sides, key=natural):
-        values = [_number(value.get(side)) if isinstance(value, Mapping) else None for value in found]
+        values = [known_number(value.get(side)) if isinstance(value, Mapping) else None for value in found]
         yield Series(key=measure.key, name=measure.name, of=side, values=values)
     if not sides and any(measure.key in data for data in rounds):
-        values = [float(len(value)) if isinstance(value, list) else _number(value) for value in found]
+        values = [float(len(value)) if isinstance(value, list) else known_number(value) for value in found]
         yield Series(key=measure.key, name=measure.name, of="", values=values)
-
-
-def _number(value: Any) -> float | None:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    return float(value) if known else None
 
 
 def aligned(values: Sequence[float | None], digits: int = 3) -> list[str]:
@@ -94,3 +171,78 @@ def aligned(values: Sequence[float | None], digits: int = 3) -> list[str]:
     written = [number(value, digits).partition(".")[2] for value in values if value is not None]
     longest = max(map(len, written), default=0)
     return [number(None) if value is None else f"{value:.{longest}f}" for value in values]
+
+
+_GAP = 2
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+"""Levels from lowest to highest where the terminal's encoding has them."""
+
+PLAIN = "_.:-=+*#"
+"""The same in ASCII."""
+
+
+def trace_blocks(trace: Trace) -> list[Block]:
+    """A table with a row per round, and under it, of several rounds, a small plot."""
+    columns = [aligned(series.shown, series.measure.digits) for series in trace.series]
+    rows = [[str(n), *(cells[i] for cells in columns)] for i, n in enumerate(trace.rounds)]
+    table = Table("", ["round", *map(_heading, trace.series)], rows)
+    plot = Figure(lambda width, plain: _plot(trace, width, PLAIN if plain else BLOCKS))
+    return [table, plot] if len(rows) > 1 else [table]
+
+
+def _heading(series: Series) -> str:
+    return f"{series.measure.heading} {visible_line(series.of)}".rstrip()
+
+
+def _plot(trace: Trace, width: int, levels: str) -> Iterable[str]:
+    """A line per series that has a panel; those of one panel are on one scale, which its first line names."""
+    plotted = [(panel, one) for one in trace.series if (panel := one.measure.panel) is not None]
+    names = [visible_line(one.title) for _, one in plotted]
+    ends = [_ends(one.shown, one.measure) for _, one in plotted]
+    beside = max(map(len, names), default=0) + max(map(len, ends), default=0) + 2 * _GAP
+    across = max(1, width - beside)
+    cells = max(1, min(3, across // len(trace.rounds)))
+    for begin in range(0, len(trace.rounds), across):
+        part = slice(begin, begin + across)
+        if len(trace.rounds) > across:
+            yield f"rounds {trace.rounds[part][0]} to {trace.rounds[part][-1]}"
+        said: set[Panel] = set()
+        for (panel, one), name, end in zip(plotted, names, ends, strict=True):
+            low, high = _scale(panel, [other.shown for its, other in plotted if its == panel])
+            if panel not in said:
+                said.add(panel)
+                yield f"{panel.axis}, {number(low)} to {number(high)}"
+            line = sparkline(one.shown[part], low, high, levels, cells)
+            yield f"{name:<{max(map(len, names))}}{'':{_GAP}}{line}{'':{_GAP}}{end}".rstrip()
+
+
+def _ends(values: Sequence[float | None], measure: Measure) -> str:
+    known = [number(value, measure.digits) for value in values if value is not None]
+    return f"{known[0]} to {known[-1]}" if known else number(None)
+
+
+def _scale(panel: Panel, several: Iterable[Sequence[float | None]]) -> tuple[float, float]:
+    known = [value for values in several for value in values if value is not None]
+    return min([0.0, *known]), max([panel.top or 0.0, *known])
+
+
+def sparkline(values: Sequence[float | None], low: float, high: float, levels: str = BLOCKS, cells: int = 1) -> str:
+    """A line of `cells` characters per value; an unknown value is a gap, the lowest known one is not.
+
+    Args:
+        low, high: ends of the scale; where they are equal every known value is on the lowest level.
+
+    >>> sparkline([0.0, 0.5, None, 1.0], 0.0, 1.0)
+    '▁▅ █'
+    >>> sparkline([0.0, 0.5, None, 1.0], 0.0, 1.0, PLAIN, cells=2)
+    '__==  ##'
+    """
+    return "".join(
+        cells * (" " if value is None else levels[_level(value, low, high, len(levels))]) for value in values
+    )
+
+
+def _level(value: float, low: float, high: float, n: int) -> int:
+    share = (value - low) / (high - low) if high > low else 0.0
+    return min(n - 1, max(0, int(share * n)))

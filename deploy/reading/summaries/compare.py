@@ -19,10 +19,8 @@ from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import latest_verdicts
 from moot.deploy.reading.references import References
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
-from moot.deploy.reading.report.render import show_report
-from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summaries.accuracy import VoteFigures
-from moot.deploy.reading.summaries.paired import Paired, paired
+from moot.deploy.reading.report.render import SIMULATED, show_report
+from moot.deploy.reading.summaries.accuracy import Paired, VoteFigures, paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.text import (
     Interval,

@@ -11,7 +11,7 @@ import numpy as np
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.calibration_null import calibration_null, in_words
+from moot.deploy.reading.detection.estimates import calibration_null, in_words
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import VerdictRow, decoded
 from moot.deploy.reading.summaries.evaluation import BINS

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.distributions import Distribution
 from moot.deploy.reading.record import decoded, latest_verdicts
+from moot.deploy.reading.text import known_number
 from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
 
@@ -65,7 +66,7 @@ def consensus_verdicts(folder: str | Path) -> list[ConsensusVerdict]:
                 answer=verdict.answer,
                 correct=verdict.correct,
                 confidence=row["confidence"],
-                crit_mean=_number(payload.get("crit_mean")),
+                crit_mean=known_number(payload.get("crit_mean")),
                 labels=tuple(case.get("labels") or ()),
                 distribution=decoded(row["distribution"]) if row["distribution"] else None,
             )
@@ -81,10 +82,6 @@ def _more(folder: str | Path) -> dict[tuple[str, int], tuple[dict[str, Any], dic
         if payload.get("distribution_from") == "consensus":
             found[row["case_id"], row["attempt"]] = (row, payload)
     return found
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 Unheld = Literal["no distribution", "no gold label", "gold outside the labels", "no distribution over the labels"]

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from moot.deploy.reading.detection.estimates import Estimate
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.natural import natural
+from moot.deploy.reading.text import natural
 from moot.metrics.agreement import (
     Level,
     Weights,
@@ -43,17 +44,6 @@ _MANY = 5_000
 Floats = npt.NDArray[np.float64]
 
 
-class Figure(Frozen):
-    """A statistic with its 95 % interval (percentiles over resampled cases); each None when unknown.
-
-    There is no interval of fewer than `FEWEST_CLUSTERS` cases, of a statistic that half of the resamples do not have,
-    and of one that is the same in all of them: that is no certainty, only data without a disagreement.
-    """
-
-    value: float | None
-    interval: tuple[float, float] | None
-
-
 class Agreement(Frozen):
     """How far raters agree on one dimension, or on the flag.
 
@@ -72,9 +62,9 @@ class Agreement(Frozen):
     raters: int
     n: int
     clusters: int
-    alpha: Figure
-    raw: Figure
-    ac2: Figure
+    alpha: Estimate
+    raw: Estimate
+    ac2: Estimate
     why: str
 
 
@@ -173,7 +163,7 @@ def _agreement(name: str, ratings: Floats, levels: Sequence[int], clusters: npt.
     ratings, clusters = ratings[:, pairable], clusters[pairable]
     n, independent = int(pairable.sum()), len(np.unique(clusters))
     made = partial(Agreement, name=name, raters=len(ratings), n=n, clusters=independent)
-    unknown = Figure(value=None, interval=None)
+    unknown = Estimate()
     if n < FEWEST_UNITS:
         return made(alpha=unknown, raw=unknown, ac2=unknown, why=f"fewer than {FEWEST_UNITS} to compare")
     level: Level = "nominal" if name == FLAG else "ordinal"
@@ -194,8 +184,13 @@ def _agreement(name: str, ratings: Floats, levels: Sequence[int], clusters: npt.
     )
 
 
-def _figure(value: float, spread: BootstrapInterval, clusters: int, resamples: int) -> Figure:
+def _figure(value: float, spread: BootstrapInterval, clusters: int, resamples: int) -> Estimate:
+    """A statistic with its 95 % interval (percentiles over resampled cases).
+
+    There is no interval of fewer than `FEWEST_CLUSTERS` cases, of a statistic that half of the resamples do not have,
+    and of one that is the same in all of them: that is no certainty, only data without a disagreement.
+    """
     if isnan(value):
-        return Figure(value=None, interval=None)
+        return Estimate()
     told = clusters >= FEWEST_CLUSTERS and 2 * spread.resamples > resamples and spread.high - spread.low > 1e-9
-    return Figure(value=float(value), interval=(spread.low, spread.high) if told else None)
+    return Estimate(value=float(value), interval=(spread.low, spread.high) if told else None)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from moot.actors.early_stop import CUT
 from moot.actors.models.prices import Price, PriceTable
@@ -22,39 +23,8 @@ JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
 """The path of one pass of one judge over one variant, as the floor names it: what is judged, and the variant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Tokens of a whole run, every attempt of every case.
-
-    Attributes:
-        paid: tokens of the replies paid for here, unreadable first replies and superseded ones included; a lower
-            bound when `calls_without_usage` is not 0, None when no call said what it used.
-        reused: tokens of replies taken from another run; a lower bound where one did not say, None when none did.
-        replies_reused: how many those are; a step that a replay does not hold is none.
-        repaid: see `tokens_repaid`.
-        calls: calls that have a row of their own: replies, stopped and unreadable ones included, and failed asks.
-        calls_without_usage: replies that did not say all that they used, and failed asks that may have been billed.
-        usage_estimated: replies whose server said fewer tokens than their texts surely have, counted by an estimate.
-        unconfirmed: attempts that may have been billed without the server saying what they used.
-        unconfirmed_max: at most so many tokens in them; at least 0.
-        usd: what the known usage cost; a lower bound when `calls_without_usage` or `unconfirmed` is not 0, None when
-            the price of a model is unknown.
-    """
-
-    paid: int | None
-    reused: int | None
-    replies_reused: int
-    repaid: int
-    calls: int
-    calls_without_usage: int
-    usage_estimated: int
-    unconfirmed: int
-    unconfirmed_max: int
-    usd: float | None
-
-
-def totals(replies: Sequence[Reply], bookkeeping: Sequence[Noted], prices: Mapping[str, Price]) -> Totals:
-    """Count a run's tokens and money.
+def totals(replies: Sequence[Reply], bookkeeping: Sequence[Noted], prices: Mapping[str, Price]) -> dict[str, Any]:
+    """Tokens and money of a whole run, every attempt of every case, by the names that `Summary` has for them.
 
     Args:
         replies: all of the run's.
@@ -63,18 +33,19 @@ def totals(replies: Sequence[Reply], bookkeeping: Sequence[Noted], prices: Mappi
     """
     paid = [reply for reply in replies if not reply.reused]
     reused = [reply for reply in replies if reply.reused]
-    return Totals(
-        paid=_at_least(paid),
-        reused=_at_least(reused),
-        replies_reused=sum(reply.outcome != "failed" for reply in reused),
-        repaid=tokens_repaid(replies, bookkeeping),
-        calls=len(paid),
-        calls_without_usage=sum(_is_silent(reply) for reply in paid),
-        usage_estimated=sum(reply.estimated for reply in paid),
-        unconfirmed=sum(reply.unconfirmed for reply in paid) + _told(bookkeeping, "attempts"),
-        unconfirmed_max=sum(reply.unconfirmed_tokens for reply in paid) + _told(bookkeeping, "tokens_at_most"),
-        usd=_usd(paid, prices),
-    )
+    unconfirmed_max = sum(reply.unconfirmed_tokens for reply in paid) + _told(bookkeeping, "tokens_at_most")
+    return {
+        "tokens_paid": _at_least(paid),
+        "tokens_reused": _at_least(reused),
+        "replies_reused": sum(reply.outcome != "failed" for reply in reused),
+        "tokens_repaid": tokens_repaid(replies, bookkeeping),
+        "calls": len(paid),
+        "calls_without_usage": sum(_is_silent(reply) for reply in paid),
+        "usage_estimated": sum(reply.estimated for reply in paid),
+        "attempts_unconfirmed": sum(reply.unconfirmed for reply in paid) + _told(bookkeeping, "attempts"),
+        "tokens_unconfirmed": (0, unconfirmed_max),
+        "cost_usd": _usd(paid, prices),
+    }
 
 
 def _is_silent(reply: Reply) -> bool:
@@ -196,25 +167,10 @@ def total_tokens(replies: Sequence[Reply]) -> int | None:
     return sum(known) if tokens and len(known) == len(tokens) else None
 
 
-@dataclass(frozen=True, slots=True)
-class RelativeCost:
-    """Tokens in units of one agent's single answer on the same cases.
+def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> dict[str, Any]:
+    """The cost of cases relative to agent 0's openings, by the names that `Summary` has for it.
 
-    Attributes:
-        token_cost_x: all tokens over those of agent 0's openings; None when no case has both.
-        without_measuring: the same without what served only to measure.
-        tokens_per_case: mean tokens without what served only to measure.
-        n: cases that count: finished, every call of which said what it used.
-    """
-
-    token_cost_x: float | None
-    without_measuring: float | None
-    tokens_per_case: float | None
-    n: int
-
-
-def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> RelativeCost:
-    """Relate the cost of cases to agent 0's openings; a case with an unknown usage is left out on both sides.
+    A case with an unknown usage is left out on both sides.
 
     Args:
         costs: of the finished cases.
@@ -226,12 +182,11 @@ def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> RelativeCost:
     all_tokens = sum(cost.total or 0 for cost in both) + shared
     method = sum((cost.total or 0) - cost.measuring for cost in known) + shared
     method_both = all_tokens - sum(cost.measuring for cost in both)
-    return RelativeCost(
-        token_cost_x=all_tokens / base if base else None,
-        without_measuring=method_both / base if base else None,
-        tokens_per_case=method / len(known) if known else None,
-        n=len(known),
-    )
+    return {
+        "token_cost_x": all_tokens / base if base else None,
+        "token_cost_x_without_audits": method_both / base if base else None,
+        "tokens_per_case": method / len(known) if known else None,
+    }
 
 
 class StoppedEarly(Frozen):

@@ -11,7 +11,7 @@ from math import isnan
 
 import numpy as np
 
-from moot.deploy.reading.calibration_null import calibration_null, in_words
+from moot.deploy.reading.detection.estimates import calibration_null, in_words
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
 from moot.deploy.reading.text import Interval, number, percent

@@ -6,20 +6,55 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from rich.console import Console
 
-from moot.deploy.reading.assessments import Assessed, read_assessments
+from moot.actors.record.tables import read_table
+from moot.deploy.reading.detection.estimates import in_units
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.natural import natural
-from moot.deploy.reading.record import read_facts
+from moot.deploy.reading.record import read_events, read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Table
 from moot.deploy.reading.report.render import banner, show_report
-from moot.deploy.reading.summaries.consistency import Agreement, Consistency, Figure, judge_consistency
-from moot.deploy.reading.summaries.judges import mean_of
-from moot.deploy.reading.text import count, number, percent
-from moot.protocols.rubrics.assessed import MarkData, abstentions
+from moot.deploy.reading.summaries.consistency import Agreement, Consistency, judge_consistency
+from moot.deploy.reading.text import count, mean_of, natural, number, percent
+from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData, abstentions, read_assessment
 from moot.protocols.rubrics.mark_sheet import FLAG
+
+
+class Assessed(NamedTuple):
+    """An assessment of a run, with the case that it is of.
+
+    Attributes:
+        cluster: the case's group, or the case itself: what is not independent has the same.
+    """
+
+    case_id: str
+    attempt: int
+    cluster: str
+    data: AssessmentData
+
+
+def read_assessments(folder: str | Path) -> list[Assessed]:
+    """The assessments of each case's latest attempt that has any, in the order of the task's file.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    events = read_events(folder, [ASSESSMENT])
+    if not events:
+        return []
+    cases = {row["case_id"]: row for row in read_table(folder, "cases", ["index", "group"]).to_pylist()}
+    latest: dict[str, int] = {}
+    for event in events:
+        latest[event.case_id] = max(event.attempt, latest.get(event.case_id, 0))
+    found = []
+    for event in events:
+        data = read_assessment(event.data)
+        if data is not None and event.attempt == latest[event.case_id]:
+            group = cases.get(event.case_id, {}).get("group")
+            found.append(Assessed(event.case_id, event.attempt, group or event.case_id, data))
+    return sorted(found, key=lambda each: (cases.get(each.case_id, {}).get("index", 0), each.case_id, each.data.reply))
 
 
 class PassScores(Frozen):
@@ -245,16 +280,8 @@ def _marks(row: PassScores | PanelVerdict) -> str:
 
 
 def _figures(row: Agreement) -> tuple[str, ...]:
-    alpha = f"- ({row.why})" if row.alpha.value is None else _figure(row.alpha)
-    return (alpha, _figure(row.raw), _figure(row.ac2))
-
-
-def _figure(figure: Figure) -> str:
-    if figure.value is None:
-        return "-"
-    if figure.interval is None:
-        return f"{figure.value:.2f}"
-    return f"{figure.value:.2f} [{figure.interval[0]:.2f}, {figure.interval[1]:.2f}]"
+    alpha = f"- ({row.why})" if row.alpha.value is None else in_units(row.alpha, 2, unknown="-")
+    return (alpha, in_units(row.raw, 2, unknown="-"), in_units(row.ac2, 2, unknown="-"))
 
 
 def _remarks(found: Judging) -> list[str]:

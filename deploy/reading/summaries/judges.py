@@ -12,14 +12,9 @@ from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import Noted, VerdictRow
 from moot.deploy.reading.summaries.costs import JUDGE_PASS
+from moot.deploy.reading.text import known_number, mean_of
 from moot.metrics.evidence_weighting import judge_stability
 from moot.protocols.selene.scoring import at_odds
-
-
-def mean_of(values: Iterable[float | None]) -> float | None:
-    """The mean of the known values; None when none is."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
 
 
 def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Sequence[Noted]) -> dict[str, Any]:
@@ -54,7 +49,7 @@ def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Se
 
 
 def _flip_rate(judgings: Iterable[Mapping[str, Any]]) -> float | None:
-    return mean_of(_figure(data.get("flip_rate")) for data in judgings)
+    return mean_of(known_number(data.get("flip_rate")) for data in judgings)
 
 
 def _is_split(judging: Mapping[str, Any]) -> bool:
@@ -67,7 +62,7 @@ def _candidates(judgings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _stabilities(judgings: Iterable[Mapping[str, Any]]) -> list[float | None]:
-    return [_figure(candidate.get("stability")) for candidate in _candidates(judgings)]
+    return [known_number(candidate.get("stability")) for candidate in _candidates(judgings)]
 
 
 def _at_odds(judgings: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
@@ -79,10 +74,6 @@ def _at_odds(judgings: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
         "judgments_read": len(read) or None,
         "judgments_at_odds": sum(at_odds(support, score) for support, score in read) if read else None,
     }
-
-
-def _figure(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | None:

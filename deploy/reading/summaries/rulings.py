@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Literal
 
 from pydantic import ValidationError
@@ -14,7 +13,7 @@ from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import Noted, VerdictRow, decoded
-from moot.deploy.reading.text import number, percent
+from moot.deploy.reading.text import mean_of, number, percent
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 
@@ -72,7 +71,7 @@ def rulings(folder: str | Path, finished: Sequence[VerdictRow]) -> Rulings | Non
     return Rulings(
         winners={name: winners[name] for name in ("For", "Against", "Tie", "none")},
         consensus={name: consensus[name] for name in ("at once", "concession", "proposal", "none")},
-        first_mover_advantage=fmean(worth) if worth else None,
+        first_mover_advantage=mean_of(worth),
         judgings=len(worth),
         joint={name: joint[name] for name in ("both consent", "reservations", "not known", "no proposal")},
     )
@@ -139,13 +138,11 @@ def reasoning_by_role(events: Iterable[Noted], finished: Collection[CaseKey]) ->
 
 
 def _of_role(role: str, assessments: Sequence[AssessmentData]) -> RoleReasoning:
-    qualities = [each.quality for each in assessments if each.quality is not None]
-    flags = [each.flagged for each in assessments if each.flagged is not None]
     return RoleReasoning(
         role=role,
-        quality=fmean(qualities) if qualities else None,
-        flagged=fmean(flags) if flags else None,
-        replies=len(qualities),
+        quality=mean_of(each.quality for each in assessments),
+        flagged=mean_of(each.flagged for each in assessments),
+        replies=sum(each.quality is not None for each in assessments),
         judgments=sum(len(each.judges) for each in assessments),
         missing=sum(each.missing for each in assessments),
     )

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.detection.estimates import Estimate, in_units
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import VerdictRow
 from moot.deploy.reading.references import References
@@ -197,9 +198,12 @@ def score_blocks(scores: Sequence[TraitScores]) -> list[Block]:
     for each in scores:
         rows.append((_name(each, scores), "", "", "", ""))
         for pair in each.pairs:
-            cells = (f"{pair.first}, {pair.second}", count(pair.n), _value(pair.qwk, pair.qwk_interval))
-            shares = (_value(pair.exact, pair.exact_interval), _value(pair.adjacent, None))
-            rows.append((*cells, *(("-", "-") if MEAN in pair.second else shares)))
+            qwk = Estimate(value=pair.qwk, interval=pair.qwk_interval)
+            exact = Estimate(value=pair.exact, interval=pair.exact_interval)
+            shares = [in_units(share, 2) for share in (exact, Estimate(value=pair.adjacent))]
+            of_mean = MEAN in pair.second
+            names = f"{pair.first}, {pair.second}"
+            rows.append((names, count(pair.n), in_units(qwk, 2), *(("-", "-") if of_mean else shares)))
     header = ("agreement of", "n", "QWK", "exact", "within 1")
     return [Table("", header, rows), Note(SCORES_NOTE, "dim")] if rows else []
 
@@ -211,9 +215,3 @@ def _name(found: TraitScores, among: Sequence[TraitScores]) -> str:
     alike = [each for each in among if (each.part, each.trait, each.lowest, each.highest) == scale]
     name += f": {found.assignment}" if len(alike) > 1 and found.assignment else ""
     return name + (f" ({found.without_score} of {found.cases} without a score)" if found.without_score else "")
-
-
-def _value(value: float | None, interval: tuple[float, float] | None) -> str:
-    if value is None:
-        return "unknown"
-    return f"{value:.2f}" + (f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else "")

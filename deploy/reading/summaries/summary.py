@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from moot.actors.models.prices import Price
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
@@ -15,8 +14,6 @@ from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
 from moot.deploy.reading.detection.detection import Detection, measured
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import (
-    Noted,
-    Reply,
     RunFacts,
     VerdictRow,
     latest_verdicts,
@@ -26,6 +23,7 @@ from moot.deploy.reading.record import (
 )
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.accuracy import (
+    Paired,
     PartAccuracy,
     RoundsAccuracy,
     ShortAnswers,
@@ -34,21 +32,21 @@ from moot.deploy.reading.summaries.accuracy import (
     accuracy_by_rounds,
     accuracy_of,
     answered,
+    audit_difference,
     short_answers,
     vote_figures,
 )
 from moot.deploy.reading.summaries.confidence import ConfidenceFigures, confidence_figures
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
-from moot.deploy.reading.summaries.costs import CaseCost, StoppedEarly, case_costs, relative_cost, stopped_early, totals
+from moot.deploy.reading.summaries.costs import StoppedEarly, case_costs, relative_cost, stopped_early, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
 from moot.deploy.reading.summaries.judged import Judging, judging
-from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict_sources
+from moot.deploy.reading.summaries.judges import judge_figures, verdict_sources
 from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies, warnings_of
-from moot.deploy.reading.summaries.paired import Paired, audit_difference
 from moot.deploy.reading.summaries.questioned import contradicted, converged
 from moot.deploy.reading.summaries.rulings import RoleReasoning, Rulings, reasoning_by_role, rulings
 from moot.deploy.reading.summaries.scores import TraitScores, trait_scores
-from moot.deploy.reading.text import Interval
+from moot.deploy.reading.text import Interval, mean_of
 from moot.protocols.case import is_shared_id
 
 _KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "vote", "audit", "branches", "parked", "assessment")
@@ -100,7 +98,7 @@ class Summary(Frozen):
         tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
         tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower
             bound where one did not say what it had cost, None when none did.
-        tokens_repaid: upper bound of what was paid again after a kill; see `show_costs.tokens_repaid`.
+        tokens_repaid: upper bound of what was paid again after a kill; see `tokens_repaid`.
         tokens_unconfirmed: least and most tokens of the `attempts_unconfirmed` attempts that may have been billed
             without the server saying what they used.
         unsettled: by budget (`tokens`, `usd`), what killed sessions had reserved beyond the record: the run's budgets
@@ -250,7 +248,9 @@ def summarise(folder: str | Path) -> Summary:
         **_debating(finished, gated),
         **_accuracies(counted, gated, references),
         **judge_figures(folder, finished, events),
-        **_costs(replies, costs.values(), events, facts.prices),
+        **totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], facts.prices),
+        **relative_cost(costs.values(), sum(reply.tokens or 0 for reply in replies if is_shared_id(reply.case_id))),
+        stopped_early=stopped_early(replies),
         **_consensus(folder, trained_on),
         rulings=rulings(folder, finished),
         reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
@@ -316,27 +316,3 @@ def _accuracies(counted: Sequence[VerdictRow], gated: set[CaseKey], references: 
         found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}
     value, interval, n = accuracy_of(answered(counted), references)
     return found | {"accuracy_answered": value, "accuracy_answered_interval": interval, "answered": n}
-
-
-def _costs(
-    replies: Sequence[Reply], costs: Iterable[CaseCost], events: Sequence[Noted], prices: Mapping[str, Price]
-) -> dict[str, Any]:
-    whole = totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], prices)
-    shared = sum(reply.tokens or 0 for reply in replies if is_shared_id(reply.case_id))
-    relative = relative_cost(costs, shared)
-    return {
-        "tokens_paid": whole.paid,
-        "tokens_reused": whole.reused,
-        "replies_reused": whole.replies_reused,
-        "tokens_repaid": whole.repaid,
-        "tokens_unconfirmed": (0, whole.unconfirmed_max),
-        "attempts_unconfirmed": whole.unconfirmed,
-        "cost_usd": whole.usd,
-        "calls": whole.calls,
-        "calls_without_usage": whole.calls_without_usage,
-        "usage_estimated": whole.usage_estimated,
-        "token_cost_x": relative.token_cost_x,
-        "token_cost_x_without_audits": relative.without_measuring,
-        "tokens_per_case": relative.tokens_per_case,
-        "stopped_early": stopped_early(replies),
-    }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from moot.actors.record.rows import call_of, step_of
-from moot.deploy.reading.natural import natural
+from moot.deploy.reading.text import natural
 from moot.deploy.reading.transcripts.views import EventView, Section, TurnView
 
 _STAGES = (

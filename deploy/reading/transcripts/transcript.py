@@ -21,7 +21,7 @@ from moot.deploy.reading.record import decoded, read_facts
 from moot.deploy.reading.references import score_as_now
 from moot.deploy.reading.rounds.trace import trace_of
 from moot.deploy.reading.text import cases as number_of_cases
-from moot.deploy.reading.text import visible_line
+from moot.deploy.reading.text import known_number, visible_line
 from moot.deploy.reading.transcripts.stages import sections_of
 from moot.deploy.reading.transcripts.views import (
     Cost,
@@ -137,13 +137,12 @@ def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) ->
 
 def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
     data = decoded(row["data"]) if row["data"] is not None else None
-    stated = (data or {}).get("confidence")
     return TurnView(
         path=row["path"],
         role=row["role"] or "",
         model=row["model"] or "",
         answer=row["answer"],
-        confidence=float(stated) if isinstance(stated, int | float) and not isinstance(stated, bool) else None,
+        confidence=known_number((data or {}).get("confidence")),
         p=row["p_normalised"],
         p_reason=row["p_reason"] or "",
         data=data,
