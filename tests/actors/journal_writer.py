@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.rows import Rows
+from moot.actors.record.schema import KEYS, TABLES
 from moot.actors.record.tables import read_table
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Event
@@ -99,7 +101,7 @@ async def abandon(recorder: Recorder) -> None:
     """Leave the journal as a process does that is killed after a flush."""
     await recorder.flush()
     for segment in recorder._journal._segments.values():
-        segment.close()
+        segment.let_go()
 
 
 async def hand_in(recorder: Recorder, number: int, life: str = "e1") -> dict[str, str]:
@@ -116,6 +118,27 @@ async def debated(recorder: Recorder, numbers: Iterable[int], life: str = "e1") 
     """Debates with their verdicts, which are durable."""
     replies = {f"c{number:03d}": await hand_in(recorder, number, life) for number in numbers}
     assert all(await recorder.commit([closing(case_id, rest) for case_id, rest in replies.items()]))
+
+
+def assert_whole(folder: Path) -> None:
+    """Every key is there once, and every verdict with its case, replies, tokens and judgments."""
+    rows = {table: read_table(folder, table).to_pylist() for table in TABLES}
+    for table, key in KEYS.items():
+        found = [tuple(row[name] for name in key) for row in rows[table]]
+        assert len(found) == len(set(found)), table
+    verdicts = {row["case_id"] for row in rows["verdicts"]}
+    for table, count in (("cases", 1), ("turns", 2), ("tokens", 1), ("judgments", 1), ("events", 1)):
+        ids = Counter(row["case_id"] for row in rows[table])
+        assert all(ids[case_id] == count for case_id in verdicts), table
+
+
+async def session(folder: RunFolder, numbers: Iterable[int], *, compact: bool = True) -> None:
+    """Debates, one after the other, by an owner of its own, who compacts first what is left."""
+    epoch = len(folder.epochs()) + 1
+    compact_leftovers(folder, epoch)
+    async with recording(folder, compact=compact) as recorder:
+        for number in numbers:
+            await debated(recorder, [number], f"e{epoch}")
 
 
 async def write(folder: Path, debates: int) -> None:

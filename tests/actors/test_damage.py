@@ -18,13 +18,12 @@ import pytest
 from houses import sorted_rows
 from hypothesis import given
 from hypothesis import strategies as st
-from journal_writer import batch, closing, debate_rows, labelled
+from journal_writer import new_run, session
 
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.files import encode_file
 from moot.actors.record.folder import Ownership, Part, RunFolder
 from moot.actors.record.recorded_run import RecordedRun
-from moot.actors.record.recorder import Recorder
 from moot.actors.record.run_yaml import read_run_yaml, yaml_text
 from moot.actors.record.salvage import salvage
 from moot.actors.record.schema import TABLES
@@ -34,45 +33,16 @@ from moot.actors.record.store.mirror import record_path
 from moot.actors.record.verify import verify
 from moot.deploy.reading.record import read_facts
 from moot.protocols.errors import RecordError
-from moot.protocols.messages import Event
 
 Rows = dict[str, list[dict[str, Any]]]
-
-
-async def _session(folder: RunFolder, numbers: range, *, killed: bool) -> None:
-    """Debates that are compacted, or whose process was killed after its last flush."""
-    owner = Ownership.take(folder)
-    try:
-        compact_leftovers(folder, owner.epoch)
-        recorder = Recorder(folder.path, owner.epoch)
-        await recorder.load()
-        for number in numbers:
-            await _debate(recorder, number, f"e{owner.epoch}")
-        if not killed:
-            await recorder.close()
-        for segment in recorder._journal._segments.values():
-            segment.let_go()
-    finally:
-        owner.release()
-
-
-async def _debate(recorder: Recorder, number: int, life: str) -> None:
-    case = labelled(number)
-    await recorder.register([case])
-    rows = debate_rows(case.case.id, life)
-    recorder.add_replies(batch(rows))
-    recorder.add_events([(case.case.id, 0, Event("signal", "here", {"n": number}), 1.0)])
-    await recorder.commit([closing(case.case.id, {row["path"]: row["reply_id"] for row in rows})])
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A record of two committed debates, and of three in the segments of a killed process."""
-    folder = RunFolder(tmp_path_factory.mktemp("written") / "run")
-    folder.path.mkdir()
-    (folder.path / "run.yaml").write_text("schema_version: 1\n")
-    asyncio.run(_session(folder, range(2), killed=False))
-    asyncio.run(_session(folder, range(2, 5), killed=True))
+    folder = new_run(tmp_path_factory.mktemp("written"))
+    asyncio.run(session(folder, range(2)))
+    asyncio.run(session(folder, range(2, 5), compact=False))
     return folder.path
 
 
@@ -178,7 +148,7 @@ def test_salvage_keeps_what_is_whole_and_the_rest_is_debated_again(byte: int, ru
     assert _is_part(found, whole)
     assert 0 < len(found["turns"]) < len(whole["turns"])
     again = RunFolder(run)
-    asyncio.run(_session(again, range(5, 6), killed=False))
+    asyncio.run(session(again, range(5, 6)))
     assert len(rows_of(run)["verdicts"]) == 6
 
 
@@ -188,7 +158,7 @@ def test_a_part_whose_list_is_lost_is_neither_deleted_nor_paid_again(run: Path) 
     listed.unlink()
     files = sorted(run.glob("*/*.parquet"))
     with pytest.raises(RecordError, match=listed.name):
-        asyncio.run(_session(RunFolder(run), range(5), killed=False))
+        asyncio.run(session(RunFolder(run), range(5)))
     assert sorted(file for file in run.glob("*/*.parquet") if "rest" not in file.name) == files
     salvage(RunFolder(run))
     assert rows_of(run) == whole
@@ -421,7 +391,7 @@ def test_a_record_without_checksums_is_read_and_resumed(run: Path) -> None:
     assert rows_of(run) == whole
     found = verify(RunFolder(run))
     assert (found.faults, found.files, found.unchecked > 5) == ([], 0, True)
-    asyncio.run(_session(RunFolder(run), range(5, 6), killed=False))
+    asyncio.run(session(RunFolder(run), range(5, 6)))
     assert _is_part(whole, again := rows_of(run))
     assert len(again["verdicts"]) == len(whole["verdicts"]) + 1
     assert verify(RunFolder(run)).faults == []

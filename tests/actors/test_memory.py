@@ -6,7 +6,6 @@ import asyncio
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journal_writer import batch, closing, debate_rows, labelled, reply
+from journal_writer import batch, closing, debate_rows, debated, labelled, new_run, recording, reply
 from signals_from_record import assert_same_signals
 
 from moot.actors.record import arrivals, compaction, journal, memory, read_back, recovery, tables
 from moot.actors.record.closing import Ended, ModelUsage
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.memory import Memory
 from moot.actors.record.parts import read_groups
 from moot.actors.record.read_back import recorded_endings
@@ -48,15 +47,10 @@ def _quick() -> Iterator[None]:
         yield
 
 
-@asynccontextmanager
-async def recording(folder: Path, *, compact: bool = True) -> AsyncIterator[Recorder]:
-    (folder / "run.yaml").write_text("test: true\n")
-    owner = Ownership.take(RunFolder(folder))
-    made = Recorder(folder, owner.epoch)
-    await made.load()
-    yield made
-    await made.close(compact=compact)
-    owner.release()
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """The folder of a run that nobody owns yet."""
+    return new_run(tmp_path)
 
 
 async def begin(made: Recorder, number: int, count: int = 0) -> dict[str, str]:
@@ -73,39 +67,28 @@ def assessment() -> Event:
     return Event("assessment", "assessment/a", told | {"quality": 7.0})
 
 
-async def end(made: Recorder, number: int) -> str:
-    """Hold a debate; returns its case's id."""
-    case_id = labelled(number).case.id
-    await made.register([labelled(number)])
-    rows = debate_rows(case_id, "e1")
-    made.add_replies(batch(rows))
-    await made.flush()
-    assert await made.commit([closing(case_id, {row["path"]: row["reply_id"] for row in rows})]) == [True]
-    return case_id
-
-
 # --- debates that were put aside ---
 
 
-async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(tmp_path: Path) -> None:
+async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(folder: RunFolder) -> None:
     for life in range(2):  # in a second one, the debates of the first are open, too
-        async with recording(tmp_path) as made:
+        async with recording(folder) as made:
             for number in range(20):
                 await begin(made, number)
                 made.forget([(0, f"c{number:03d}")])
             for number in range(20):  # of an ask that was under way when its debate was withdrawn
                 made.add_replies(batch([reply(f"c{number:03d}", "late", f"late{life}-{number}")]))
             assert (len(made._arrivals._open), len(made._arrivals._right)) == (KEPT, 0)
-    assert len(read_table(tmp_path, "turns").to_pylist()) == 40
+    assert len(read_table(folder, "turns").to_pylist()) == 40
 
 
 @pytest.mark.parametrize("lives", [1, 2])
-async def test_a_forgotten_debate_goes_on_where_it_was(tmp_path: Path, lives: int) -> None:
+async def test_a_forgotten_debate_goes_on_where_it_was(folder: RunFolder, lives: int) -> None:
     """Whether this life of the writer has put it aside, or an earlier one has recorded it."""
     if lives == 2:
-        async with recording(tmp_path) as made:
+        async with recording(folder) as made:
             begun = [await begin(made, number) for number in range(5)]
-    async with recording(tmp_path) as made:
+    async with recording(folder) as made:
         if lives == 1:
             begun = [await begin(made, number) for number in range(5)]
         made.forget([(0, f"c{number:03d}") for number in range(5)])
@@ -122,14 +105,14 @@ async def test_a_forgotten_debate_goes_on_where_it_was(tmp_path: Path, lives: in
         assert (await made.endings(["c000"]))["c000"].usage == {"simulated": ModelUsage(30, 15)}
         live = await made.signals.signals()
         assert live.replies == 1
-    recorded = recover_signals(RunFolder(tmp_path), lambda _: True)
+    recorded = recover_signals(folder, lambda _: True)
     assert_same_signals(live, await recorded.signals())
     assert live.group("m", "constructor").without_logprobs == 0
-    assert len(read_table(tmp_path, "events").to_pylist()) == 5
+    assert len(read_table(folder, "events").to_pylist()) == 5
 
 
-async def test_a_case_that_was_registered_since_is_not_forgotten(tmp_path: Path) -> None:
-    async with recording(tmp_path) as made:
+async def test_a_case_that_was_registered_since_is_not_forgotten(folder: RunFolder) -> None:
+    async with recording(folder) as made:
         begun = await begin(made, 0, count=1)
         await made.register([labelled(0)], 3)
         made.forget([(2, "c000")])  # late
@@ -209,7 +192,8 @@ def test_what_is_known_is_what_is_recorded(
         rows += reversed(made) if swapped else made
         current[path] = now
 
-    async def told(folder: Path) -> None:
+    async def told(place: Path) -> None:
+        folder = new_run(place)
         async with recording(folder, compact=False) as made:
             await made.register([labelled(0)])
             for row in rows:
@@ -217,7 +201,7 @@ def test_what_is_known_is_what_is_recorded(
             fields: dict[str, Any] = {"distribution": {"Yes": 0.1, "No": 0.9}, "flags": ("x",), "wall_s": 0.3}
             await made.commit([closing("c000", current, payload={"of": [1, {"a": None}]}, **fields)])
             known = made._memory.endings(["c000"])
-            assert known == await made.endings(["c000"]) == recorded_endings(RunFolder(folder), ["c000"], Memory())
+            assert known == await made.endings(["c000"]) == recorded_endings(folder, ["c000"], Memory())
 
     with tempfile.TemporaryDirectory() as place:
         asyncio.run(told(Path(place)))
@@ -240,14 +224,14 @@ def test_what_is_known_of_real_debates_is_what_is_recorded(
     assert all(ended.usage for ended in known.values())
 
 
-async def test_the_last_cases_are_told_without_a_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(folder: RunFolder, case_ids: list[str], memory: Memory) -> dict[str, Ended]:
+async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(place: RunFolder, case_ids: list[str], memory: Memory) -> dict[str, Ended]:
         raise AssertionError(f"the record is read for {case_ids}")
 
-    async with recording(tmp_path) as made:
-        case_id = await end(made, 0)
+    async with recording(folder) as made:
+        await debated(made, [0])
         monkeypatch.setattr(read_back, "recorded_endings", refuse)
-        assert (await made.endings([case_id]))[case_id].closing.answer == "Yes"
+        assert (await made.endings(["c000"]))["c000"].closing.answer == "Yes"
         with pytest.raises(AssertionError, match="is read for"):
             await made.endings(["c009"])
 
@@ -267,13 +251,12 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Recorder]:
+async def made(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Recorder]:
     """A writer of a record with a part of an earlier owner, where every debate has row groups of its own."""
     monkeypatch.setattr(compaction, "_CHUNK_BYTES", 1)
-    async with recording(tmp_path) as first:
-        for number in range(CASES):
-            await end(first, number)
-    async with recording(tmp_path) as second:
+    async with recording(folder) as first:
+        await debated(first, range(CASES))
+    async with recording(folder) as second:
         yield second
 
 
@@ -330,7 +313,7 @@ async def test_verdicts_become_durable_while_the_record_is_read(
     assert await asyncio.to_thread(reading.wait, 30)
     try:
         async with asyncio.timeout(10):
-            await end(made, CASES + 1)
+            await debated(made, [CASES + 1])
             await made._journal.close()  # what lay in segments is in a part now
     finally:
         go_on.set()

@@ -9,11 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from houses import sorted_rows
-from journal_writer import batch, closing, debate_rows, labelled
+from journal_writer import new_run, session
 
-from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.recorder import Recorder
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import CASES
 from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import read_table
@@ -23,28 +21,6 @@ NEW = ("aliases", "documents")
 
 def _older(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in NEW])
-
-
-async def _write(folder: RunFolder, number: int, *, compacted: bool) -> None:
-    """One more debate, by an owner of its own."""
-    owner = Ownership.take(folder)
-    try:
-        compact_leftovers(folder, owner.epoch)
-        recorder = Recorder(folder.path, owner.epoch)
-        await recorder.load()
-        case = labelled(number)
-        await recorder.register([case])
-        rows = debate_rows(case.case.id, f"e{owner.epoch}")
-        recorder.add_replies(batch(rows))
-        assert all(await recorder.commit([closing(case.case.id, {row["path"]: row["reply_id"] for row in rows})]))
-        if compacted:
-            await recorder.close()
-        else:
-            await recorder.flush()
-            for segment in recorder._journal._segments.values():
-                segment.close()
-    finally:
-        owner.release()
 
 
 def _age(folder: RunFolder) -> int:
@@ -67,17 +43,15 @@ def _age(folder: RunFolder) -> int:
 
 @pytest.mark.parametrize("compacted", [True, False], ids=["parquet", "journal"])
 async def test_an_older_record_is_read_and_gone_on_with(tmp_path: Path, compacted: bool) -> None:
-    folder = RunFolder(tmp_path / "run")
-    folder.path.mkdir()
-    (folder.path / "run.yaml").write_text("test: true\n")
-    await _write(folder, 0, compacted=compacted)
+    folder = new_run(tmp_path / "run")
+    await session(folder, [0], compact=compacted)
     written = sorted_rows(folder.path, "cases")
     assert written[0]["documents"] == []
     assert _age(folder) == 1
     aged = [row | dict.fromkeys(NEW) for row in written]
     assert sorted_rows(folder.path, "cases") == aged
     assert read_table(folder, "cases", ["documents"]).to_pylist() == [{"case_id": "c000", "documents": None}]
-    await _write(folder, 1, compacted=compacted)
+    await session(folder, [1], compact=compacted)
     rows = sorted_rows(folder.path, "cases")
     assert rows[:1] == aged
     assert [(row["case_id"], row["documents"]) for row in rows] == [("c000", None), ("c001", [])]

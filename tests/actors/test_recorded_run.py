@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from journal_writer import new_run, recording
 
 from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorded_replies import RecordedReplies
 from moot.actors.record.recorded_run import Lookup, RecordedRun
-from moot.actors.record.recorder import Recorder
 from moot.actors.record.rows import batch_of
 from moot.actors.record.schema import TOKEN_COLUMNS, TURNS
 from moot.actors.record.tables import read_table
@@ -53,18 +53,10 @@ def row_of(number: int, place: tuple[str, int, str], supersedes: str | None) -> 
 
 
 async def write(folder: Path, sessions: list[list[dict[str, Any]]], compacted: list[bool]) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / "run.yaml").write_text("test: true\n")
     for rows, compact in zip(sessions, compacted, strict=True):
-        owner = Ownership.take(RunFolder(folder))
-        try:
-            recorder = Recorder(folder, owner.epoch)
-            await recorder.load()
+        async with recording(new_run(folder), compact=compact) as recorder:
             for row in rows:
                 recorder.add_replies(batch_of("replies", [row]))
-            await recorder.close(compact=compact)
-        finally:
-            owner.release()
 
 
 def by_table(folder: Path) -> dict[tuple[str, int, str], dict[str, Any]]:

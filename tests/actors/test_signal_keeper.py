@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from journal_writer import batch, closing, labelled, reply
+from journal_writer import batch, closing, labelled, new_run, recording, reply
 from signals_from_record import assert_same_signals
 from structlog.testing import capture_logs
 
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.memory import Memory
-from moot.actors.record.recorder import Recorder
 from moot.actors.record.recovery import recorded_debates
 from moot.actors.record.sampling import Sampling
 from moot.actors.record.signal_keeper import FOLD_REPLIES
-from moot.actors.record.signals import decode_signals, encode_signals
+from moot.actors.record.signals import Signals, decode_signals, encode_signals
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
 
@@ -26,10 +26,7 @@ from moot.protocols.messages import Event
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     """The folder of a run that nobody owns yet."""
-    found = RunFolder(tmp_path / "run")
-    found.path.mkdir()
-    (found.path / "run.yaml").write_text("test: true\n")
-    return found
+    return new_run(tmp_path / "run")
 
 
 def assessment(case: int, quality: float = 7.0, path: str = "a", at: float = 1.0) -> tuple[str, int, Event, float]:
@@ -44,109 +41,89 @@ def said(case: int, reply_id: str, logprobs: list[float] | None, **columns: Any)
     return batch([reply(f"c{case:03d}", "a", reply_id, temperature=0.3, top_p=0.9, **tokens, **columns)])
 
 
-async def loaded(folder: RunFolder) -> tuple[Recorder, Ownership]:
-    """A recorder of a new owner."""
-    owner = Ownership.take(folder)
-    recorder = Recorder(folder.path, owner.epoch)
-    await recorder.load()
-    return recorder, owner
-
-
-async def left(recorder: Recorder, owner: Ownership) -> None:
-    """End as a process does that is killed after a flush."""
-    await recorder.flush()
-    for segment in recorder._journal._segments.values():
-        segment.close()
-    owner.release()
-
-
 async def test_an_open_debate_is_gone_on_with_from_the_record(folder: RunFolder) -> None:
-    recorder, owner = await loaded(folder)
-    await recorder.register([labelled(0), labelled(1)])
-    recorder.add_replies(said(0, "r0", [-0.5, -1.5]))
-    recorder.add_replies(said(1, "r1", [-0.25]))
-    recorder.add_events([assessment(0)])
-    await left(recorder, owner)
+    async with recording(folder, compact=False) as recorder:
+        await recorder.register([labelled(0), labelled(1)])
+        recorder.add_replies(said(0, "r0", [-0.5, -1.5]))
+        recorder.add_replies(said(1, "r1", [-0.25]))
+        recorder.add_events([assessment(0)])
 
-    recorder, owner = await loaded(folder)
-    await recorder.register([labelled(0), labelled(1)])
-    recorder.add_events([assessment(0, at=2.0), assessment(1, quality=9.0)])  # the first is noted again by the replay
-    assert (await recorder.signals.signals()).replies == 0
-    assert await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"a": "r1"})]) == [True, True]
-    signals = await recorder.signals.signals()
-    assert (signals.replies, signals.group("m", "constructor").without_logprobs) == (2, 0)
-    assert signals.bands("m", "constructor").mean[[0, 100]].tolist() == [-0.375, -0.875]
-    await left(recorder, owner)
+    async with recording(folder, compact=False) as recorder:
+        await recorder.register([labelled(0), labelled(1)])
+        recorder.add_events([assessment(0, at=2.0), assessment(1, quality=9.0)])  # one again
+        assert (await recorder.signals.signals()).replies == 0
+        assert await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"a": "r1"})]) == [True, True]
+        signals = await recorder.signals.signals()
+        assert (signals.replies, signals.group("m", "constructor").without_logprobs) == (2, 0)
+        assert signals.bands("m", "constructor").mean[[0, 100]].tolist() == [-0.375, -0.875]
 
-    recorder, owner = await loaded(folder)
-    assert_same_signals(await recorder.signals.signals(), signals)
-    await recorder.close()
-    owner.release()
-    recorder, owner = await loaded(folder)  # now from Parquet
-    assert_same_signals(await recorder.signals.signals(), signals)
-    await recorder.close()
-    owner.release()
+    async with recording(folder) as recorder:
+        assert_same_signals(await recorder.signals.signals(), signals)
+    async with recording(folder) as recorder:  # now from Parquet
+        assert_same_signals(await recorder.signals.signals(), signals)
 
 
 async def test_of_a_superseded_reply_the_new_one_counts(folder: RunFolder) -> None:
-    recorder, owner = await loaded(folder)
-    await recorder.register([labelled(0), labelled(1)])
-    for case in (0, 1):
-        recorder.add_replies(said(case, f"old{case}", [-5.0, -5.0]))
-        recorder.add_replies(said(case, f"late{case}", [-7.0]))
-    recorder.add_replies(said(0, "new0", [-1.0], supersedes="old0"))
-    recorder.add_replies(said(1, "new1", None, supersedes="old1"))
-    recorder.add_events([assessment(0, quality=3.0), assessment(1), assessment(0, quality=8.0, at=2.0)])
-    await recorder.commit([closing("c000", {"a": "new0"}), closing("c001", {"a": "new1"})])
-    signals = await recorder.signals.signals()
-    group = signals.group("m", "constructor")
-    assert (group.replies, group.without_logprobs) == (2, 1)
-    assert set(signals.bands("m", "constructor").mean.tolist()) == {-1.0}
-    assert sorted(group.joint.quality().tolist()) == [7.0, 8.0]
-    await left(recorder, owner)
-    recorder, owner = await loaded(folder)
-    assert_same_signals(await recorder.signals.signals(), signals)
-    await left(recorder, owner)
+    async with recording(folder, compact=False) as recorder:
+        await recorder.register([labelled(0), labelled(1)])
+        for case in (0, 1):
+            recorder.add_replies(said(case, f"old{case}", [-5.0, -5.0]))
+            recorder.add_replies(said(case, f"late{case}", [-7.0]))
+        recorder.add_replies(said(0, "new0", [-1.0], supersedes="old0"))
+        recorder.add_replies(said(1, "new1", None, supersedes="old1"))
+        recorder.add_events([assessment(0, quality=3.0), assessment(1), assessment(0, quality=8.0, at=2.0)])
+        await recorder.commit([closing("c000", {"a": "new0"}), closing("c001", {"a": "new1"})])
+        signals = await recorder.signals.signals()
+        group = signals.group("m", "constructor")
+        assert (group.replies, group.without_logprobs) == (2, 1)
+        assert set(signals.bands("m", "constructor").mean.tolist()) == {-1.0}
+        assert sorted(group.joint.quality().tolist()) == [7.0, 8.0]
+    async with recording(folder, compact=False) as recorder:
+        assert_same_signals(await recorder.signals.signals(), signals)
 
 
 async def test_odd_values_and_odd_events_stop_nothing(folder: RunFolder) -> None:
-    recorder, owner = await loaded(folder)
-    await recorder.register([labelled(number) for number in range(3)])
-    for case, tokens in enumerate(([float("-inf"), -1.0, -1.0], [], [-9999.0])):
-        recorder.add_replies(said(case, f"r{case}", tokens))
-    with capture_logs() as logs:
-        recorder.add_events([assessment(0), assessment(1), assessment(2)])
-        recorder.add_events([("c000", 0, Event("assessment", "elsewhere", {"mine": True}), 1.0)])
-        recorder.add_events([assessment(0, path="never said")])
-    assert [line["case"] for line in logs] == ["c000"]
-    await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
-    signals = await recorder.signals.signals()
-    assert signals.models("m", "constructor") == ["simulated", "unknown"]
-    group = signals.group("m", "constructor", model="simulated")
-    assert (group.replies, group.without_logprobs) == (3, 1)
-    assert signals.group("m", "constructor", model="unknown").replies == 1  # of what nobody said
-    assert signals.bands("m", "constructor", model="simulated").n[[0, 100]].tolist() == [0, 1]
-    assert signals.divergences("m", "constructor", model="simulated").unsure_but_right.n == 0
-    await left(recorder, owner)
+    async with recording(folder, compact=False) as recorder:
+        await recorder.register([labelled(number) for number in range(3)])
+        for case, tokens in enumerate(([float("-inf"), -1.0, -1.0], [], [-9999.0])):
+            recorder.add_replies(said(case, f"r{case}", tokens))
+        with capture_logs() as logs:
+            recorder.add_events([assessment(0), assessment(1), assessment(2)])
+            recorder.add_events([("c000", 0, Event("assessment", "elsewhere", {"mine": True}), 1.0)])
+            recorder.add_events([assessment(0, path="never said")])
+        assert [line["case"] for line in logs] == ["c000"]
+        await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
+        signals = await recorder.signals.signals()
+        assert signals.models("m", "constructor") == ["simulated", "unknown"]
+        group = signals.group("m", "constructor", model="simulated")
+        assert (group.replies, group.without_logprobs) == (3, 1)
+        assert signals.group("m", "constructor", model="unknown").replies == 1  # of what nobody said
+        assert signals.bands("m", "constructor", model="simulated").n[[0, 100]].tolist() == [0, 1]
+        assert signals.divergences("m", "constructor", model="simulated").unsure_but_right.n == 0
+
+
+async def judged(folder: RunFolder, replies: Sequence[Any]) -> tuple[Signals, Signals]:
+    """Of debates of one judged reply each: as their writer has kept them, and as the next one reads them back."""
+    async with recording(folder, compact=False) as recorder:
+        await recorder.register([labelled(number) for number in range(len(replies))])
+        for each in replies:
+            recorder.add_replies(each)
+        recorder.add_events([assessment(number) for number in range(len(replies))])
+        await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(len(replies))])
+        written = await recorder.signals.signals()
+    async with recording(folder, compact=False) as recorder:
+        return written, await recorder.signals.signals()
 
 
 async def test_models_and_stages_are_not_pooled(folder: RunFolder) -> None:
-    recorder, owner = await loaded(folder)
-    numbers = range(4)
-    await recorder.register([labelled(number) for number in numbers])
     kinds = [("big", "before", [-1.0]), ("big", "after", [-2.0]), ("small", "before", [-3.0]), ("small", None, None)]
-    for number, (model, stage, logprobs) in enumerate(kinds):
-        recorder.add_replies(said(number, f"r{number}", logprobs, model=model, logprob_stage=stage))
-    recorder.add_events([assessment(number) for number in numbers])
-    await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in numbers])
-    signals = await recorder.signals.signals()
-    await left(recorder, owner)
-    recorder, owner = await loaded(folder)
-    read_back = await recorder.signals.signals()
-    await left(recorder, owner)
+    written, read_back = await judged(
+        folder,
+        [said(i, f"r{i}", logprobs, model=model, logprob_stage=at) for i, (model, at, logprobs) in enumerate(kinds)],
+    )
     group = ("m", "constructor")
     before = Sampling(0.3, 0.9, "before")
-    for one in (signals, read_back, decode_signals(encode_signals(signals))):
+    for one in (written, read_back, decode_signals(encode_signals(written))):
         assert (one.groups(), one.models(*group)) == ([group], ["big", "small"])
         assert one.samplings(*group, model="small") == [before]
         assert set(one.bands(*group, model="small").mean.tolist()) == {-3.0}  # one sampling is not named
@@ -163,19 +140,9 @@ async def test_models_and_stages_are_not_pooled(folder: RunFolder) -> None:
 async def test_a_token_that_a_mask_may_have_forced_is_left_out_where_the_record_says_what_was_held(
     folder: RunFolder,
 ) -> None:
-    recorder, owner = await loaded(folder)
     kinds: list[bool | None] = [True, False, None]
-    await recorder.register([labelled(number) for number in range(3)])
-    for number, held in enumerate(kinds):
-        recorder.add_replies(said(number, f"r{number}", [0.0, -3.0], logprob_stage="unknown", held=held))
-    recorder.add_events([assessment(number) for number in range(3)])
-    await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
-    written = await recorder.signals.signals()
-    await left(recorder, owner)
-    recorder, owner = await loaded(folder)
-    read_back = await recorder.signals.signals()
-    await left(recorder, owner)
-    for signals in (written, read_back):
+    replies = [said(i, f"r{i}", [0.0, -3.0], logprob_stage="unknown", held=held) for i, held in enumerate(kinds)]
+    for signals in await judged(folder, replies):
         means = {
             sampling.held: signals.bands("m", "constructor", sampling).mean[[0, 100]].tolist()
             for sampling in signals.samplings("m", "constructor")
@@ -185,35 +152,33 @@ async def test_a_token_that_a_mask_may_have_forced_is_left_out_where_the_record_
 
 
 async def test_many_replies_without_a_token_do_not_wait_in_memory(folder: RunFolder) -> None:
-    recorder, owner = await loaded(folder)
-    told = [{"judge": "judge/0", "scores": {"x": 2}, "reasoning": "a long text", "issues": "another"}]
-    count, most = 2 * FOLD_REPLIES + 1, 0
-    await recorder.register([labelled(number) for number in range(count)])
-    for number in range(count):
-        case_id, attempt, event, at = assessment(number)
-        event = Event(event.kind, event.path, event.data | {"judges": told})
-        recorder.add_events([(case_id, attempt, event, at)])
-        debate = recorder._arrivals.debate((case_id, 0))
-        assert not debate.assessments["a"].judges
-        recorder.signals.end(debate, failed=False, correct=None)
-        most = max(most, len(recorder.signals._pending))
-        await asyncio.sleep(0)
-        if recorder.signals._folding is not None:
-            await recorder.signals._folding
-    assert most == FOLD_REPLIES
-    assert (await recorder.signals.signals()).replies == count
-    await left(recorder, owner)
+    async with recording(folder, compact=False) as recorder:
+        told = [{"judge": "judge/0", "scores": {"x": 2}, "reasoning": "a long text", "issues": "another"}]
+        count, most = 2 * FOLD_REPLIES + 1, 0
+        await recorder.register([labelled(number) for number in range(count)])
+        for number in range(count):
+            case_id, attempt, event, at = assessment(number)
+            event = Event(event.kind, event.path, event.data | {"judges": told})
+            recorder.add_events([(case_id, attempt, event, at)])
+            debate = recorder._arrivals.debate((case_id, 0))
+            assert not debate.assessments["a"].judges
+            recorder.signals.end(debate, failed=False, correct=None)
+            most = max(most, len(recorder.signals._pending))
+            await asyncio.sleep(0)
+            if recorder.signals._folding is not None:
+                await recorder.signals._folding
+        assert most == FOLD_REPLIES
+        assert (await recorder.signals.signals()).replies == count
 
 
 async def test_a_record_without_assessments_is_not_read_for_signals(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder, owner = await loaded(folder)
-    await recorder.register([labelled(0)])
-    recorder.add_replies(said(0, "r0", [-1.0]))
-    recorder.add_events([("c000", 0, Event("note", "here", {"mine": True}), 1.0)])
-    await recorder.commit([closing("c000", {"a": "r0"})])
-    await left(recorder, owner)
+    async with recording(folder, compact=False) as recorder:
+        await recorder.register([labelled(0)])
+        recorder.add_replies(said(0, "r0", [-1.0]))
+        recorder.add_events([("c000", 0, Event("note", "here", {"mine": True}), 1.0)])
+        await recorder.commit([closing("c000", {"a": "r0"})])
     read: list[Any] = []
 
     def watched(folder: RunFolder, keys: Any, memory: Memory) -> Any:
@@ -221,44 +186,40 @@ async def test_a_record_without_assessments_is_not_read_for_signals(
         return recorded_debates(folder, keys, memory)
 
     monkeypatch.setattr("moot.actors.record.recovery.recorded_debates", watched)
-    recorder, owner = await loaded(folder)
-    assert not read
-    await recorder.register([labelled(0), labelled(1)])
-    recorder.add_replies(said(1, "r1", [-1.0]))
-    recorder.add_events([assessment(1)])
-    await recorder.commit([closing("c001", {"a": "r1"})])
-    await left(recorder, owner)
-    recorder, owner = await loaded(folder)
-    assert read == [("c001", 0)]
-    assert (await recorder.signals.signals()).replies == 1
-    await left(recorder, owner)
+    async with recording(folder, compact=False) as recorder:
+        assert not read
+        await recorder.register([labelled(0), labelled(1)])
+        recorder.add_replies(said(1, "r1", [-1.0]))
+        recorder.add_events([assessment(1)])
+        await recorder.commit([closing("c001", {"a": "r1"})])
+    async with recording(folder, compact=False) as recorder:
+        assert read == [("c001", 0)]
+        assert (await recorder.signals.signals()).replies == 1
 
 
 async def test_who_stops_asking_takes_nothing_along(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, owner = await loaded(folder)
-    await recorder.register([labelled(number) for number in range(3)])
-    monkeypatch.setattr("moot.actors.record.signal_keeper.FOLD_TOKENS", 3)
-    for number in range(3):
-        recorder.add_replies(said(number, f"r{number}", [-1.0, -2.0]))
-        recorder.add_events([assessment(number)])
-        await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"})])
-        asking = asyncio.create_task(recorder.signals.signals())
-        await asyncio.sleep(0)
-        asking.cancel()
-        await asyncio.wait([asking])
-    assert (await recorder.signals.signals()).replies == recorder.signals.replies == 3
-    await left(recorder, owner)
+    async with recording(folder, compact=False) as recorder:
+        await recorder.register([labelled(number) for number in range(3)])
+        monkeypatch.setattr("moot.actors.record.signal_keeper.FOLD_TOKENS", 3)
+        for number in range(3):
+            recorder.add_replies(said(number, f"r{number}", [-1.0, -2.0]))
+            recorder.add_events([assessment(number)])
+            await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"})])
+            asking = asyncio.create_task(recorder.signals.signals())
+            await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait([asking])
+        assert (await recorder.signals.signals()).replies == recorder.signals.replies == 3
 
 
 async def test_nothing_is_kept_of_what_can_no_longer_be_judged(folder: RunFolder) -> None:
-    recorder, owner = await loaded(folder)
-    await recorder.register([labelled(0), labelled(1)])
-    shared = reply(f"shared-{'a' * 32}", "shared", "s", token=["t"], logprob=[-1.0])
-    recorder.add_replies(batch([shared, reply("c001", "shared", "r1", token=["t"], logprob=[-1.0])]))
-    recorder.add_replies(said(0, "r0", [-1.0]))
-    kept = {key: list(debate.said) for key, debate in recorder._arrivals._open.items() if debate.said}
-    assert kept == {("c000", 0): ["a"], ("c001", 0): ["shared"]}
-    assert all(await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"shared": "r1"})]))
-    assert not any(debate.said for debate in recorder._arrivals._open.values())
-    assert (await recorder.signals.signals()).replies == recorder.signals.replies == 0
-    await left(recorder, owner)
+    async with recording(folder, compact=False) as recorder:
+        await recorder.register([labelled(0), labelled(1)])
+        shared = reply(f"shared-{'a' * 32}", "shared", "s", token=["t"], logprob=[-1.0])
+        recorder.add_replies(batch([shared, reply("c001", "shared", "r1", token=["t"], logprob=[-1.0])]))
+        recorder.add_replies(said(0, "r0", [-1.0]))
+        kept = {key: list(debate.said) for key, debate in recorder._arrivals._open.items() if debate.said}
+        assert kept == {("c000", 0): ["a"], ("c001", 0): ["shared"]}
+        assert all(await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"shared": "r1"})]))
+        assert not any(debate.said for debate in recorder._arrivals._open.values())
+        assert (await recorder.signals.signals()).replies == recorder.signals.replies == 0

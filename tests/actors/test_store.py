@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from journal_writer import _debate, batch, closing, debate_rows, labelled
+from journal_writer import assert_whole, debated, hand_in
 from pyarrow import ArrowNotImplementedError
 from pyarrow.fs import LocalFileSystem
 from stored_record import Dying, at_once, pulled, store_in, write
@@ -22,7 +22,7 @@ from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.owner import Owner
 from moot.actors.record.recorder import Recorder
-from moot.actors.record.schema import KEYS, TABLES
+from moot.actors.record.schema import TABLES
 from moot.actors.record.store import uri as uris
 from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal
 from moot.actors.record.store.lease import Holder
@@ -45,16 +45,13 @@ def ids(folder: Path, table: str = "verdicts") -> set[str]:
     return set(read_table(folder, table, [])["case_id"].to_pylist())
 
 
-def assert_whole(folder: Path) -> None:
-    """Every key once, and every verdict with its case and its two replies."""
-    rows = {table: read_table(folder, table).to_pylist() for table in TABLES}
-    for table, key in KEYS.items():
-        found = [tuple(row[name] for name in key) for row in rows[table]]
-        assert len(found) == len(set(found)), table
-    for case_id in ids(folder):
-        assert case_id in ids(folder, "cases")
-        assert len([row for row in rows["turns"] if row["case_id"] == case_id]) == 2
-        assert [row["token"] for row in rows["tokens"] if row["case_id"] == case_id] == [["x", "y"]]
+async def begun(store: Store, epoch: int = 1) -> tuple[Mirror, Recorder]:
+    """A life of an owner's writer, with its copy of the store."""
+    mirror = Mirror(store)
+    mirror.pull()
+    recorder = Recorder(RunFolder(mirror.folder, store), epoch)
+    await recorder.load()
+    return mirror, recorder
 
 
 # --- objects ---
@@ -264,20 +261,12 @@ async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
     """The same owner's writer lives on where Ray thinks it dead: nothing that it flushes or compacts counts."""
     store = store_in(tmp_path / "store")
     await write(store, 1, ends=False)
-    mirrors = [Mirror(store), Mirror(store)]
-    lives = []
-    for mirror in mirrors:
-        mirror.pull()
-        lives.append(Recorder(RunFolder(mirror.folder, store), 1))
-        await lives[-1].load()
-    for life, name in zip(lives, ("zombie", "second"), strict=True):
-        await life.register([labelled(1)])
-        life.add_replies(batch(debate_rows("c001", name)))
-        replies = {row["path"]: row["reply_id"] for row in debate_rows("c001", name)}
-        assert await life.commit([closing("c001", replies)]) == [True]
+    (_here, zombie), (_there, second) = [await begun(store) for _ in range(2)]
+    await debated(zombie, [1], "zombie")
+    await debated(second, [1], "second")
     with pytest.raises(RecordError, match="another life of this writer"):
-        await lives[0].close()
-    await lives[1].close()
+        await zombie.close()
+    await second.close()
     found = pulled(store, tmp_path / "found")
     assert_whole(found)
     mine = [row["reply_id"] for row in read_table(found, "turns").to_pylist() if row["case_id"] == "c001"]
@@ -288,18 +277,14 @@ async def test_a_new_life_of_a_writer_knows_what_counts_of_the_old_one(tmp_path:
     """It has looked before the old one, which is out of reach and not dead, puts something more."""
     store = store_in(tmp_path / "store")
     await write(store, 1, ends=False)
-    mirrors = [Mirror(store), Mirror(store)]
-    for mirror in mirrors:
-        mirror.pull()
-    old = Recorder(RunFolder(mirrors[0].folder, store), 1)
-    await old.load()
-    mirrors[1].pull()
-    await old.register([labelled(1)])
-    await _debate(old, "c001", "old")
-    new = Recorder(RunFolder(mirrors[1].folder, store), 1)
+    _here, old = await begun(store)
+    there = Mirror(store)
+    there.pull()
+    await debated(old, [1], "old")
+    new = Recorder(RunFolder(there.folder, store), 1)
     await new.load()
     assert new.progress.counts.finished == 2
-    assert ids(mirrors[1].folder) == ids(pulled(store, tmp_path / "found")) == {"c000", "c001"}
+    assert ids(there.folder) == ids(pulled(store, tmp_path / "found")) == {"c000", "c001"}
     for life in (old, new):
         await life.close(compact=False)
 
@@ -314,12 +299,8 @@ async def test_what_a_killed_owner_and_a_killed_writer_have_left_becomes_two_par
 
     async def work(epoch: int) -> None:
         for number, ends in ((2, False), (3, True)):  # the first life of the writer is killed
-            copy = Mirror(store)
-            copy.pull()
-            life = Recorder(RunFolder(copy.folder, store), epoch)
-            await life.load()
-            await life.register([labelled(number)])
-            await _debate(life, labelled(number).case.id, f"life{number}")
+            _copy, life = await begun(store, epoch)
+            await debated(life, [number], f"life{number}")
             await life.close(compact=ends)
         mirror.pull()
         compact_leftovers(record, epoch)
@@ -338,17 +319,12 @@ async def test_what_an_owner_before_uploads_late_does_not_count(tmp_path: Path) 
     """Deltas, a part and a deleted journal of somebody whose lease has ended."""
     store, late = store_in(tmp_path / "store"), store_in(tmp_path / "store")
     await write(store, 1, ends=False)
-    mirror = Mirror(late)
-    mirror.pull()
-    zombie = Recorder(RunFolder(mirror.folder, late), 1)
-    await zombie.load()
-    await zombie.register([labelled(1)])
-    zombie.add_replies(batch(debate_rows("c001", "early")))
+    _here, zombie = await begun(late)
+    await hand_in(zombie, 1, "early")
     await zombie.flush()
     killed(store)
     assert await write(store, 3, ends=False) == ["c001", "c002"]
-    await zombie.register([labelled(3)])
-    zombie.add_replies(batch(debate_rows("c003", "late")))
+    await hand_in(zombie, 3, "late")
     await zombie.flush()
     late.put("parts/e0001-w0-r0001.json", b'{"tables": {}, "covers": ["e0001-w0-r0001-replies.arrows"]}')
     late.delete_folder("journal/e0001-w0-r0001")
@@ -366,20 +342,16 @@ async def test_what_an_owner_before_uploads_late_does_not_count(tmp_path: Path) 
 async def test_a_flush_is_one_object_and_a_question_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "FLUSH_S", 60.0)
     store = Dying(tmp_path / "store", 10_000)
-    mirror = Mirror(store)
-    mirror.pull()
-    recorder = Recorder(RunFolder(mirror.folder, store), 1)
-    mirror.folder.joinpath("run.yaml").touch()
-    await recorder.load()
-    begun = store.count
-    await recorder.register([labelled(0)])
-    recorder.add_replies(batch(debate_rows("c000", "e1")))
-    history = (await recorder.history([("c000", 0)]))[0]
+    store.put("run.yaml", b"schema_version: 4\n")
+    _here, recorder = await begun(store)
+    before = store.count
+    await hand_in(recorder, 0)
+    (history,) = await recorder.history([("c000", 0)])
     assert len(history.replies) == 2
-    assert store.count == begun
+    assert store.count == before
     await recorder.flush()
     await recorder.flush()
-    assert store.count == begun + 1
+    assert store.count == before + 1
     await recorder.close(compact=False)
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +87,28 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out + err
 
 
+def command(*words: str) -> None:
+    """A command in this process."""
+    app(words, standalone_mode=False)
+
+
 def served(port: int) -> dict[str, int]:
     """Calls that the simulated model has served, by step; those that only ask whether it is there are left out."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
         steps = json.load(reply)["by_step"].items()
     return {step: stats["calls"] for step, stats in steps if step != "moot/probe"}
+
+
+def assert_as_in_a_folder(uri: str, place: Path, **options: Any) -> None:
+    """The record of a bucket is that of the same run in a folder."""
+    hold(place / "folder", **options)
+    assert_equal_records(place / "folder", pulled(Store.of(uri), place / f"pulled{len(list(place.iterdir()))}"))
+
+
+def assert_each_step_once(folder: Path, count: int) -> None:
+    """A record has so many replies, each of another step."""
+    steps = [(row["case_id"], row["path"]) for row in read_table(folder, "turns").to_pylist()]
+    assert len(steps) == len(set(steps)) == count
 
 
 def run_command(uri: str, port: int, engine: str) -> list[str]:
@@ -102,18 +119,16 @@ def run_command(uri: str, port: int, engine: str) -> list[str]:
 
 @pytest.mark.smoke
 def test_a_bucket_holds_the_same_record_as_a_folder(bucket: ObjectStore, tmp_path: Path) -> None:
-    hold(tmp_path / "folder")
     done = hold(bucket.uri("a/run"))
     assert (done.status, done.done, done.table("verdicts").num_rows) == ("finished", 6, 6)
-    assert_equal_records(tmp_path / "folder", pulled(Store.of(bucket.uri("a/run")), tmp_path / "pulled"))
+    assert_as_in_a_folder(bucket.uri("a/run"), tmp_path)
     assert not [key for key in bucket.keys("a/run/") if key.startswith(("a/run/journal", "a/run/claims"))]
     bucket.requests.clear()
     assert not hold(bucket.uri("a/run")).worked
     assert not {"PUT", "DELETE"} & set(bucket.requests)
     more = hold(bucket.uri("a/run"), limit=9)
     assert (more.worked, more.done) == (True, 9)
-    hold(tmp_path / "folder", limit=9)
-    assert_equal_records(tmp_path / "folder", pulled(Store.of(bucket.uri("a/run")), tmp_path / "again"))
+    assert_as_in_a_folder(bucket.uri("a/run"), tmp_path, limit=9)
 
 
 def test_a_killed_driver_is_gone_on_with_from_an_empty_machine(bucket: ObjectStore, tmp_path: Path) -> None:
@@ -133,15 +148,9 @@ def test_a_killed_driver_is_gone_on_with_from_an_empty_machine(bucket: ObjectSto
     with simulated_server(KEY, port=0, seed=5) as port:
         hold(tmp_path / "folder", limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
         assert len(served(port)) == len(calls)
-    verdicts = [
-        sorted(
-            (row["case_id"], row["answer"], row["how"], row["rounds"]) for row in read_table(at, "verdicts").to_pylist()
-        )
-        for at in (tmp_path / "folder", pulled(Store.of(uri), tmp_path / "pulled"))
-    ]
-    assert verdicts[0] == verdicts[1]
-    steps = [(row["case_id"], row["path"]) for row in read_table(tmp_path / "pulled", "turns").to_pylist()]
-    assert len(steps) == len(set(steps)) == len(calls)
+    found = pulled(Store.of(uri), tmp_path / "pulled")
+    assert_same_but_unpaid(tmp_path / "folder", found)
+    assert_each_step_once(found, len(calls))
 
 
 def test_a_killed_writer_comes_back_on_an_empty_folder(bucket: ObjectStore, tmp_path: Path) -> None:
@@ -159,8 +168,7 @@ def test_a_killed_writer_comes_back_on_an_empty_folder(bucket: ObjectStore, tmp_
     found = pulled(Store.of(uri), tmp_path / "pulled")
     # what was asked again after the kill is noted again
     assert_same_but_unpaid(tmp_path / "folder", found)
-    steps = [(row["case_id"], row["path"]) for row in read_table(found, "turns").to_pylist()]
-    assert len(steps) == len(set(steps)) == len(calls)
+    assert_each_step_once(found, len(calls))
     assert sum(calls.values()) - len(calls) <= PAID_AGAIN < len(calls)
 
 
@@ -231,8 +239,7 @@ def test_a_store_that_refuses_ends_the_run_and_loses_nothing(bucket: ObjectStore
         hold(bucket.uri("run"), limit=2)
     bucket.fault = lambda kind, key: None
     hold(bucket.uri("run"), limit=2)
-    hold(tmp_path / "folder", limit=2)
-    assert_equal_records(tmp_path / "folder", pulled(Store.of(bucket.uri("run")), tmp_path / "pulled"))
+    assert_as_in_a_folder(bucket.uri("run"), tmp_path, limit=2)
 
 
 def test_a_store_that_stutters_is_asked_again(bucket: ObjectStore, tmp_path: Path) -> None:
@@ -245,39 +252,8 @@ def test_a_store_that_stutters_is_asked_again(bucket: ObjectStore, tmp_path: Pat
 
     bucket.fault = every_first_time
     hold(bucket.uri("run"), limit=2)
-    hold(tmp_path / "folder", limit=2)
     bucket.fault = lambda kind, key: None
-    assert_equal_records(tmp_path / "folder", pulled(Store.of(bucket.uri("run")), tmp_path / "pulled"))
-
-
-def test_what_cannot_begin_is_refused_before_anything_is_written(bucket: ObjectStore, tmp_path: Path) -> None:
-    refused = {
-        bucket.uri("run", bucket="other"): "there is no 'other'",
-        f"s3://runs/x?endpoint_override=127.0.0.1:{bucket.port}&scheme=http&secret_key=s": "holds a secret",
-        "s3://runs/x?endpoint_override=127.0.0.1:1&scheme=http": "cannot be reached",
-    }
-    for uri, said in refused.items():
-        with pytest.raises(ConfigError, match=said):
-            hold(uri)
-    bucket.put("full/notes.txt", b"")
-    with pytest.raises(ConfigError, match=r"no run but other files \(notes.txt\)"):
-        hold(bucket.uri("full"))
-    (tmp_path / "doc.txt").write_text("A lamp is blue.")
-    with pytest.raises(ConfigError, match="a library that every node sees"):
-        hold(bucket.uri("docs"), protocol="ceda", task="sample-claims", docs=[str(tmp_path / "doc.txt")])
-    with pytest.raises(ConfigError, match="copy the run into one"):
-        hold(tmp_path / "x", model=f"replay/{bucket.uri('run')}")
-    assert bucket.puts == ["full/notes.txt"]
-
-
-def test_replies_of_a_bucket_are_reused(bucket: ObjectStore, tmp_path: Path) -> None:
-    hold(bucket.uri("old"), limit=2)
-    done = hold(bucket.uri("new"), limit=2, reuse=bucket.uri("old"))
-    assert done.summary.tokens_paid == 0
-    with pytest.raises(ConfigError, match="on a cluster give a folder"):
-        hold(bucket.uri("new"), reuse=bucket.uri("old"), engine="ray", address="127.0.0.1:1")
-    with pytest.raises(ConfigError, match="own folder"):
-        hold(bucket.uri("new"), reuse=bucket.uri("new"))
+    assert_as_in_a_folder(bucket.uri("run"), tmp_path, limit=2)
 
 
 def test_every_command_that_reads_a_run_reads_a_bucket(
@@ -297,13 +273,13 @@ def test_every_command_that_reads_a_run_reads_a_bucket(
         ("decide", one): "no debate waits for a person",
         ("analyze", other, "--out", str(tmp_path / "made"), "--permutations", "100", "--resamples", "50"): "made",
     }
-    for command, said in commands.items():
+    for words, said in commands.items():
         bucket.requests.clear()
-        app(command, standalone_mode=False)
+        command(*words)
         told = "".join(capfd.readouterr())
         assert said in told, told
         assert "moot-scratch" not in told
-        assert bucket.requests["LIST"] <= 2 * sum(each.startswith("s3://") for each in command)
+        assert bucket.requests["LIST"] <= 2 * sum(each.startswith("s3://") for each in words)
         assert not {"PUT", "DELETE"} & set(bucket.requests)
 
 
@@ -329,18 +305,32 @@ def test_a_person_decides_in_a_bucket(bucket: ObjectStore) -> None:
     assert hold(uri, **attended).done + len(decisions(record_path(uri))) == 1
 
 
-def test_a_record_that_must_be_a_folder_is_refused(bucket: ObjectStore) -> None:
-    uri = bucket.uri("run")
-    refused = {
-        ("ablate", "--over", "agents=2,3", "--out", uri): "a grid lies in a folder",
-        ("run", "--out", uri.replace("s3://", "s3:/")): "give a URI as text",
-        ("show", "ftp://host/x"): "no filesystem for ftp://",
-    }
-    for command, said in refused.items():
+def test_replies_of_a_bucket_are_reused(bucket: ObjectStore) -> None:
+    hold(bucket.uri("old"), limit=2)
+    assert hold(bucket.uri("new"), limit=2, reuse=bucket.uri("old")).summary.tokens_paid == 0
+
+
+def test_what_a_bucket_cannot_do_is_refused_before_anything_is_written(bucket: ObjectStore, tmp_path: Path) -> None:
+    uri, here = bucket.uri("run"), f"endpoint_override=127.0.0.1:{bucket.port}&scheme=http"
+    bucket.put("full/notes.txt", b"")
+    (tmp_path / "doc.txt").write_text("A lamp is blue.")
+    claims = {"protocol": "ceda", "task": "sample-claims", "docs": [str(tmp_path / "doc.txt")]}
+    refused: list[tuple[Callable[[], object], str]] = [
+        (lambda: hold(bucket.uri("run", bucket="other")), "there is no 'other'"),
+        (lambda: hold(f"s3://runs/x?{here}&secret_key=s"), "holds a secret"),
+        (lambda: hold("s3://runs/x?endpoint_override=127.0.0.1:1&scheme=http"), "cannot be reached"),
+        (lambda: hold(bucket.uri("full")), r"no run but other files \(notes.txt\)"),
+        (lambda: hold(bucket.uri("docs"), **claims), "a library that every node sees"),
+        (lambda: hold(tmp_path / "x", model=f"replay/{uri}"), "copy the run into one"),
+        (lambda: hold(uri, reuse=bucket.uri("old"), engine="ray", address="127.0.0.1:1"), "on a cluster give a folder"),
+        (lambda: hold(uri, reuse=uri), "own folder"),
+        (lambda: command("ablate", "--over", "agents=2,3", "--out", uri), "a grid lies in a folder"),
+        (lambda: command("run", "--out", uri.replace("s3://", "s3:/")), "give a URI as text"),
+        (lambda: command("show", "ftp://host/x"), "no filesystem for ftp://"),
+        (lambda: asyncio.run(debate("Is a lamp blue?", out=uri)), "a single debate is kept in a folder"),
+        (lambda: OpenRun(RunConfig(out=uri)), "cases that come one by one are recorded in a folder"),
+    ]
+    for begin, said in refused:
         with pytest.raises(ConfigError, match=said):
-            app(command, standalone_mode=False)
-    with pytest.raises(ConfigError, match="a single debate is kept in a folder"):
-        asyncio.run(debate("Is a lamp blue?", out=uri))
-    with pytest.raises(ConfigError, match="cases that come one by one are recorded in a folder"):
-        OpenRun(RunConfig(out=uri))
-    assert not bucket.objects
+            begin()
+    assert bucket.puts == ["full/notes.txt"]
