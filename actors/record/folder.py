@@ -204,7 +204,7 @@ class RunFolder:
             raise RecordError(f"{file} cannot be read: {error.strerror}") from error
         return file
 
-    def segments(self, stream: str | None = None, writer: int | None = None) -> Iterator[tuple[Path, int | None]]:
+    def segments(self, stream: str | None = None) -> Iterator[tuple[Path, int | None]]:
         """Segments that no part has replaced, oldest owner first, with the length that counts (None: all)."""
         covered = {name for part in self.committed_parts() for name in part.covers}
         valid = self.valid_bytes()
@@ -213,8 +213,8 @@ class RunFolder:
             parsed = _SEGMENT.fullmatch(path.name)
             if parsed is None or path.name in covered:
                 continue
-            epoch, of_writer, _, of_stream = parsed.groups()
-            if stream not in (None, of_stream) or writer not in (None, int(of_writer)):
+            epoch, _, _, of_stream = parsed.groups()
+            if stream not in (None, of_stream):
                 continue
             if int(epoch) < last and path.name not in valid:
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -135,20 +135,11 @@ def _as_event(row: dict[str, Any]) -> StreamedEvent:
     return StreamedEvent(row["case_id"], row["attempt"], REPLY, row["path"], told, came_at)
 
 
-def verdict_event(
-    case_id: str,
-    attempt: int,
-    answer: str | None,
-    how: str,
-    confidence: float | None,
-    correct: bool | None,
-    failure: str | None,
-    at: float,
-) -> StreamedEvent:
-    """A verdict as an event; the record has it as a row of `verdicts`."""
-    told = {"answer": answer, "how": how, "confidence": confidence, "correct": correct}
-    told |= {"failure": failure} if failure else {}
-    return StreamedEvent(case_id, attempt, "verdict", "verdict", told, at)
+def verdict_event(row: Mapping[str, Any]) -> StreamedEvent:
+    """A row of `verdicts` as an event."""
+    told = {name: row[name] for name in ("answer", "how", "confidence", "correct")}
+    told |= {"failure": row["failure"]} if row["failure"] else {}
+    return StreamedEvent(row["case_id"], row["attempt"], "verdict", "verdict", told, row["at"])
 
 
 def chronicle(folder: RunFolder, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
@@ -167,5 +158,5 @@ def chronicle(folder: RunFolder, case_id: str, before: float = float("inf")) -> 
     ]
     events += replies_as_events(read_table(folder, "turns", _COLUMNS, only=mine))
     verdicts = read_table(folder, "verdicts", ["case_id", "attempt", *_OF_VERDICTS], only=mine)
-    events += [verdict_event(**row) for row in verdicts.to_pylist()]
+    events += map(verdict_event, verdicts.to_pylist())
     return sorted((event for event in events if event.at < before), key=lambda event: event.at)

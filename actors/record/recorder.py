@@ -26,12 +26,12 @@ from moot.actors.record.journal import Journal
 from moot.actors.record.memory import Memory
 from moot.actors.record.open_debate import OpenDebate
 from moot.actors.record.progress import Progress, StreamedEvent, replies_as_events, verdict_event
-from moot.actors.record.read_back import ReadBack
-from moot.actors.record.recovery import History, recover, recover_signals
+from moot.actors.record.recovery import History, histories, recorded_endings, recover, recover_signals
 from moot.actors.record.rows import DECISION, SHARED, case_columns, sorted_json, verdict_columns
 from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
 from moot.actors.record.signal_keeper import SignalKeeper, take_assessment
 from moot.actors.record.tally import Tally
+from moot.actors.record.threads import to_its_end
 from moot.protocols.case import LabelledCase, is_shared_id
 from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessed import ASSESSMENT
@@ -93,7 +93,7 @@ class Recorder:
         self._finished: set[CaseKey] = set()
         self._arrivals = Arrivals(self._memory, self._finished)
         self._cases_written: set[str] = set()
-        self._read_back = ReadBack(self._folder, self._journal, self._memory)
+        self._reading = asyncio.Lock()
         self._admission = Admission(self._arrivals, self._write_verdict, self.life)
         self._not_durable: set[str] = set()
         self.claims = Claims(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
@@ -213,11 +213,18 @@ class Recorder:
         self.progress.tell([StreamedEvent(case_id, attempt, event.kind, event.path, event.data, at)])
 
     async def history(self, keys: Sequence[CaseKey]) -> list[History]:
-        """What is recorded of each debate so far: replies (re-asked ones merged) and embeddings."""
+        """What is recorded of each debate, up to what has been taken by now: replies (re-asked ones merged) and
+        embeddings. It is read beside what is written, one reading at a time.
+
+        Raises:
+            RecordError: what has been taken cannot be written, or the record cannot be read.
+        """
         known = [key for key in keys if not self._is_shared_and_new(key)]
         if not known:  # which spares every shared ask of a run a reading of the whole journal
             return [History() for _ in keys]
-        read = await self._read_back.histories(known)
+        await self._journal.readable()
+        async with self._reading:
+            read = await to_its_end(lambda: histories(self._folder, known, self._memory))
         found = dict(zip(known, read, strict=True))
         return [found.get(key, History()) for key in keys]
 
@@ -232,7 +239,8 @@ class Recorder:
             self._not_durable.difference_update(case_ids)
         found = self._memory.endings(case_ids)
         if missing := [case_id for case_id in case_ids if case_id not in found]:
-            found |= await self._read_back.endings(missing)
+            async with self._reading:
+                found |= await to_its_end(lambda: recorded_endings(self._folder, missing, self._memory))
         return found
 
     def _is_shared_and_new(self, key: CaseKey) -> bool:
@@ -294,8 +302,7 @@ class Recorder:
         self._tally.end(closing)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)
         self.signals.end(debate, failed=failed, correct=correct)
-        told = closing.answer, closing.how, closing.confidence, correct, closing.failure
-        self.progress.tell([verdict_event(closing.case_id, closing.attempt, *told, columns["at"])])
+        self.progress.tell([verdict_event(columns)])
 
     async def flush(self) -> None:
         """Make everything taken so far durable."""

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
+from moot.actors.record.closing import Closing, Ended, ModelUsage
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.memory import Memory
 from moot.actors.record.open_debate import SPEAKER_COLUMNS, OpenDebate, Spoken
@@ -33,6 +34,9 @@ from moot.protocols.rubrics.assessed import ASSESSMENT
 
 _DEBATES_TOGETHER = 500
 _TOKENS = ["prompt_tokens", "completion_tokens"]
+_AS_JSON = ("distribution", "payload")
+_PUT_DOWN = ("failed", "gold", "correct", "at")
+"""Columns of a verdict that its moderator does not know."""
 
 
 class History(msgspec.Struct, frozen=True):
@@ -169,6 +173,33 @@ def recover_signals(folder: RunFolder, mine: Callable[[str], bool], memory: Memo
         replies = [one for key, debate in debates.items() for one in judged_replies(debate, correct[key])]
         signals = signals.merge(Signals.of(replies))
     return SignalKeeper(signals)
+
+
+def recorded_endings(folder: RunFolder, case_ids: Sequence[str], memory: Memory) -> dict[str, Ended]:
+    """By case, the latest attempt that has a verdict; a case without one is left out."""
+    groups, only = memory.groups_of(case_ids), of_cases(case_ids)
+    closings: dict[str, Closing] = {}
+    for row in read_table(folder, "verdicts", only=only, groups=groups).to_pylist():
+        known = closings.get(row["case_id"])
+        if known is None or row["attempt"] > known.attempt:
+            closings[row["case_id"]] = _closing(row)
+    usage: dict[str, dict[str, ModelUsage]] = {case_id: {} for case_id in closings}
+    columns = ["model", "prompt_tokens", "completion_tokens"]
+    for row in read_table(folder, "turns", columns, only=only, groups=groups).to_pylist() if closings else ():
+        closing = closings.get(row["case_id"])
+        if closing is None or row["attempt"] != closing.attempt or row["superseded"] or not row["model"]:
+            continue
+        of_model = usage[row["case_id"]].setdefault(row["model"], ModelUsage())
+        of_model.add(row["prompt_tokens"], row["completion_tokens"])
+    return {case_id: Ended(closing, usage[case_id]) for case_id, closing in closings.items()}
+
+
+def _closing(row: dict[str, object]) -> Closing:
+    values = {name: value for name, value in row.items() if name not in _PUT_DOWN}
+    for name in _AS_JSON:
+        raw = values[name]
+        values[name] = msgspec.json.decode(raw) if isinstance(raw, str) else None
+    return msgspec.convert({**values, "payload": values["payload"] or {}, "replies": {}}, Closing)
 
 
 def histories(folder: RunFolder, keys: Sequence[CaseKey], memory: Memory) -> list[History]:

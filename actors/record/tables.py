@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +17,8 @@ from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, KEYS, TABLES
 from moot.actors.record.segments import read_segment
 from moot.protocols.errors import RecordError, unknown_name
+
+T = TypeVar("T")
 
 _RACES = 5
 
@@ -48,18 +52,23 @@ def read_table(
         raise RecordError(folder.missing())
     names = _with_key(table, columns)
     schema = pa.schema([TABLES[table].field(name) for name in names])
-    for _ in range(_RACES):
-        try:
-            pieces = list(_pieces(folder, table, names, only, groups))
-            break
-        except FileNotFoundError:  # a live run has just turned a segment into a part
-            continue
-    else:
-        raise RecordError(f"{folder.path}: `{table}` changes faster than it can be read; try again")
+    pieces = beside_a_writer(folder, lambda: list(_pieces(folder, table, names, only, groups)))
     whole = pa.concat_tables([piece.cast(schema) for piece in pieces]) if pieces else schema.empty_table()
     if table in ("tokens", "judgments"):
         whole = whole.filter(pc.invert(pc.is_in(whole["reply_id"], value_set=_superseded_ids(folder, only, groups))))
     return _winners(table, whole)
+
+
+def beside_a_writer(folder: RunFolder, read: Callable[[], T]) -> T:
+    """Read again what a live run has just turned into a part.
+
+    Raises:
+        RecordError: it does so each time.
+    """
+    for _ in range(_RACES):
+        with suppress(FileNotFoundError):
+            return read()
+    raise RecordError(f"{folder.path} changes faster than it can be read; try again")
 
 
 def rows_as_written(

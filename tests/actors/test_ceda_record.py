@@ -13,7 +13,7 @@ import pytest
 from houses import Held, hold
 from openai_server import ScriptedServer
 
-from moot.actors.record import read_back
+from moot.actors.record import recorder
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.memory import Memory
 from moot.actors.record.recovery import History, histories
@@ -120,7 +120,7 @@ def test_pictures_are_shared_without_reading_the_journal_back(
         read.append(keys)
         return histories(folder, keys, memory)
 
-    monkeypatch.setattr(read_back, "histories", noted)
+    monkeypatch.setattr(recorder, "histories", noted)
     cases = [_case(n, images=(Image("image/png", b"\x89PNG %d" % n),)) for n in range(12)]
     held = _held(server, tmp_path / "run", cases)
     assert sum(row["path"] == "shared" for row in held.rows("turns")) == 12

@@ -18,14 +18,13 @@ from hypothesis import strategies as st
 from journal_writer import batch, closing, debate_rows, debated, labelled, new_run, recording, reply
 from signals_from_record import assert_same_signals
 
-from moot.actors.record import arrivals, compaction, journal, memory, read_back, recovery, tables
+from moot.actors.record import arrivals, compaction, journal, memory, recorder, recovery, tables
 from moot.actors.record.closing import Ended, ModelUsage
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.memory import Memory
 from moot.actors.record.parts import read_groups
-from moot.actors.record.read_back import recorded_endings
 from moot.actors.record.recorder import Recorder
-from moot.actors.record.recovery import recover_signals
+from moot.actors.record.recovery import recorded_endings, recover_signals
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.tables import read_table
 from moot.actors.remote.archive import RayArchive
@@ -230,7 +229,7 @@ async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monk
 
     async with recording(folder) as made:
         await debated(made, [0])
-        monkeypatch.setattr(read_back, "recorded_endings", refuse)
+        monkeypatch.setattr(recorder, "recorded_endings", refuse)
         assert (await made.endings(["c000"]))["c000"].closing.answer == "Yes"
         with pytest.raises(AssertionError, match="is read for"):
             await made.endings(["c009"])

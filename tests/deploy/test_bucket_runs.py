@@ -145,7 +145,7 @@ def test_a_killed_driver_is_gone_on_with_from_an_empty_machine(bucket: ObjectSto
         calls = served(port)
     again = sum(calls.values()) - len(calls)
     assert again <= PAID_AGAIN < len(calls)
-    with simulated_server(KEY, port=0, seed=5) as port:
+    with simulated_server(KEY, port=port, seed=5):
         hold(tmp_path / "folder", limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
         assert len(served(port)) == len(calls)
     found = pulled(Store.of(uri), tmp_path / "pulled")
