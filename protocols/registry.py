@@ -19,8 +19,7 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.evince.protocol import Evince
 from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.floor import DebateProtocol, Floor
-from moot.protocols.judge_panel.protocol import JudgePanel
-from moot.protocols.judge_panel.settings import JudgePanelSettings
+from moot.protocols.judge_panel.protocol import JudgePanel, JudgePanelSettings
 from moot.protocols.messages import Verdict
 from moot.protocols.presets.preset import find_preset, preset_names
 from moot.protocols.selene.protocol import Selene

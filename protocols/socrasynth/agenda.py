@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from moot.protocols.case import Case
+from pydantic import BaseModel
+
+from moot.protocols.case import Case, Image
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
-from moot.protocols.messages import Event, Failure
+from moot.protocols.messages import Event, Failure, Slots
 from moot.protocols.socrasynth.debater_slots import ANSWER_TOPIC
 from moot.protocols.socrasynth.moderation import edit_topics
 from moot.protocols.socrasynth.replies import Agenda, AgendaItem, Balance, Theme, Themes
@@ -18,6 +20,8 @@ from moot.protocols.socrasynth.settings import TopicSettings
 from moot.protocols.socrasynth.sides import SIDES, Side, Topic, open_answers, other, subject_slots
 
 BALANCE, THEMES, FIX = "socrasynth/balance", "socrasynth/themes", "socrasynth/agenda"
+
+R = TypeVar("R", bound=BaseModel)
 
 Proposals = Mapping[str, Sequence[Theme]]
 """Themes by the role that proposed them; a side whose proposal failed has none."""
@@ -77,39 +81,22 @@ async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topic
     return Topics(topics, tuple(flag for flag, is_so in raised.items() if is_so))
 
 
+def _request(
+    case: Case, side: Side, template: str, reply: type[R], step: str, slots: Slots, images: Sequence[Image] = ()
+) -> Request[R]:
+    filled = subject_slots(case, ()) | {"side": side.letter, "stance": side.stance, **slots}
+    return Request(side.name, template, filled, reply, f"topics/{step}/{side.name}", images=images)
+
+
 async def _balance(case: Case, floor: Floor) -> dict[str, Balance]:
     """By role, whether it finds the subject balanced; a side that fails is left out."""
-    turns = await floor.ask_all(
-        [
-            Request(
-                side.name,
-                BALANCE,
-                subject_slots(case, ()) | {"side": side.letter, "stance": side.stance},
-                Balance,
-                f"topics/balance/{side.name}",
-                images=case.images,
-            )
-            for side in SIDES
-        ]
-    )
+    turns = await floor.ask_all([_request(case, side, BALANCE, Balance, "balance", {}, case.images) for side in SIDES])
     return {turn.role: turn.reply for turn in turns if not isinstance(turn, Failure)}
 
 
 async def _propose(case: Case, floor: Floor, settings: TopicSettings) -> dict[str, list[Theme]]:
-    slots = subject_slots(case, ()) | {"count": settings.proposed, "own": [], "others": []}
-    turns = await floor.ask_all(
-        [
-            Request(
-                side.name,
-                THEMES,
-                slots | {"side": side.letter, "stance": side.stance},
-                Themes,
-                f"topics/propose/{side.name}",
-                images=case.images,
-            )
-            for side in SIDES
-        ]
-    )
+    slots: Slots = {"count": settings.proposed, "own": [], "others": []}
+    turns = await floor.ask_all([_request(case, side, THEMES, Themes, "propose", slots, case.images) for side in SIDES])
     found = {turn.role: turn.reply.themes for turn in turns if not isinstance(turn, Failure)}
     if not found:
         why = "; ".join(f"{turn.path}: {turn.kind}" for turn in turns if isinstance(turn, Failure))
@@ -119,21 +106,15 @@ async def _propose(case: Case, floor: Floor, settings: TopicSettings) -> dict[st
 
 async def _refine(case: Case, floor: Floor, settings: TopicSettings, proposed: Proposals) -> dict[str, list[Theme]]:
     """Each side's list after it has seen both; a side that fails keeps its proposal."""
-    turns = await floor.ask_all([_refinement(case, settings, side, proposed) for side in SIDES])
+    shown = _record({side.name: proposed.get(side.name, ()) for side in SIDES})
+    requests = []
+    for side in SIDES:
+        slots = {"count": settings.count, "own": shown[side.name], "others": shown[other(side).name]}
+        requests.append(_request(case, side, THEMES, Themes, "refine", slots))
+    turns = await floor.ask_all(requests)
     found = {side.name: list(proposed.get(side.name, ())) for side in SIDES}
     found |= {turn.role: turn.reply.themes for turn in turns if not isinstance(turn, Failure)}
     return {name: themes for name, themes in found.items() if themes}
-
-
-def _refinement(case: Case, settings: TopicSettings, side: Side, proposed: Proposals) -> Request[Themes]:
-    slots = subject_slots(case, ()) | {
-        "side": side.letter,
-        "stance": side.stance,
-        "count": settings.count,
-        "own": [theme.model_dump() for theme in proposed.get(side.name, ())],
-        "others": [theme.model_dump() for theme in proposed.get(other(side).name, ())],
-    }
-    return Request(side.name, THEMES, slots, Themes, f"topics/refine/{side.name}")
 
 
 def _tagged(proposals: Proposals) -> list[dict[str, str]]:

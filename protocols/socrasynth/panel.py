@@ -10,7 +10,7 @@ from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
 from moot.protocols.socrasynth.debater_slots import Positions
-from moot.protocols.socrasynth.replies import Comparison, WholeComparison
+from moot.protocols.socrasynth.replies import Comparison, TopicMarks, WholeComparison
 from moot.protocols.socrasynth.scoring import Marks, Outcome, Sheet, outcome_of
 from moot.protocols.socrasynth.sides import SIDES, Side, Topic, subject_slots
 
@@ -50,41 +50,47 @@ async def sheets_of(floor: Floor, bouts: Sequence[Bout | None], path: str) -> tu
         for number, bout in enumerate(bouts, start=1)
         if bout is not None
     ]
-    turns = await floor.ask_all([_request(bout, judge, order, number, path) for judge, order, number, bout in places])
+    turns = await floor.ask_all(
+        [
+            Request(
+                judge, bout.template, _in_order(bout, order), Comparison, f"{path}/order/{order}/topic/{number}/{judge}"
+            )
+            for judge, order, number, bout in places
+        ]
+    )
     found = {(judge, order, n): turn for (judge, order, n, _), turn in zip(places, turns, strict=True)}
-    sheets = [_sheet(judge, order, len(bouts), found) for judge in judges for order in ORDERS]
+    sheets = []
+    for judge in judges:
+        for order in ORDERS:
+            heard = [found.get((judge, order, number)) for number in range(1, len(bouts) + 1)]
+            missing = {
+                number: NOTHING_SAID if turn is None else f"{turn.kind}: {turn.message}"
+                for number, turn in enumerate(heard, start=1)
+                if turn is None or isinstance(turn, Failure)
+            }
+            told = [turn.reply if isinstance(turn, Turn) else None for turn in heard]
+            rationales = ["" if one is None else one.rationale for one in told]
+            sheets.append(_sheet(judge, order, told, missing, rationales))
     return sheets, {turn.role: turn.model for turn in turns if not isinstance(turn, Failure)}
 
 
-def _request(bout: Bout, judge: str, order: Literal[1, 2], number: int, path: str) -> Request[Comparison]:
+def _in_order(bout: Bout, order: Literal[1, 2]) -> dict[str, Any]:
     first, second = (bout.a, bout.b) if order == 1 else (bout.b, bout.a)
-    slots = {**bout.slots, "first": dict(first), "second": dict(second)}
-    return Request(judge, bout.template, slots, Comparison, f"{path}/order/{order}/topic/{number}/{judge}")
+    return {**bout.slots, "first": dict(first), "second": dict(second)}
 
 
 def _sheet(
     judge: str,
     order: Literal[1, 2],
-    count: int,
-    found: Mapping[tuple[str, Literal[1, 2], int], Turn[Comparison] | Failure],
+    told: Sequence[Comparison | TopicMarks | None],
+    missing: Mapping[int, str],
+    rationales: Sequence[str],
+    overall: str = "",
 ) -> Sheet:
-    marks: list[Marks | None] = []
-    rationales: list[str] = []
-    missing: dict[int, str] = {}
-    repairs: dict[int, tuple[str, ...]] = {}
-    for number in range(1, count + 1):
-        turn = found.get((judge, order, number))
-        if turn is None or isinstance(turn, Failure):
-            marks.append(None)
-            rationales.append("")
-            missing[number] = NOTHING_SAID if turn is None else f"{turn.kind}: {turn.message}"
-            continue
-        reply = turn.reply
-        marks.append(_pair(reply.first, reply.second, order))
-        rationales.append(reply.rationale)
-        if reply.repairs:
-            repairs[number] = reply.repairs
-    return Sheet(judge, order, tuple(marks), tuple(rationales), missing, repairs)
+    """A sheet from what a judge told of each topic."""
+    pairs = [None if one is None else _pair(one, order) for one in told]
+    repairs = {number: one.repairs for number, one in enumerate(told, start=1) if one is not None and one.repairs}
+    return Sheet(judge, order, tuple(pairs), tuple(rationales), missing, repairs, overall)
 
 
 async def whole_sheets_of(
@@ -98,42 +104,31 @@ async def whole_sheets_of(
         closed: per topic, whether a side closed on it; where neither did, marks are missing.
     """
     places = [(judge, order) for judge in floor.panel("judge") for order in ORDERS]
-    requests = []
-    for judge, order in places:
-        first, second = (bout.a, bout.b) if order == 1 else (bout.b, bout.a)
-        slots = {**bout.slots, "first": dict(first), "second": dict(second)}
-        requests.append(Request(judge, bout.template, slots, WholeComparison, f"{path}/order/{order}/{judge}"))
-    turns = await floor.ask_all(requests)
-    sheets = [_whole_sheet(judge, order, closed, turn) for (judge, order), turn in zip(places, turns, strict=True)]
+    turns = await floor.ask_all(
+        [
+            Request(judge, bout.template, _in_order(bout, order), WholeComparison, f"{path}/order/{order}/{judge}")
+            for judge, order in places
+        ]
+    )
+    sheets = []
+    for (judge, order), turn in zip(places, turns, strict=True):
+        failed = f"{turn.kind}: {turn.message}" if isinstance(turn, Failure) else "not marked"
+        marks = [] if isinstance(turn, Failure) else turn.reply.marks
+        marked = {one.topic: one for one in reversed(marks)}  # of two on one topic the first counts
+        told = [marked.get(number) if was_closed else None for number, was_closed in enumerate(closed, start=1)]
+        missing = {
+            number: failed if closed[number - 1] else NOTHING_SAID
+            for number, one in enumerate(told, start=1)
+            if one is None
+        }
+        overall = "" if isinstance(turn, Failure) else turn.reply.rationale
+        sheets.append(_sheet(judge, order, told, missing, [""] * len(closed), overall))
     return sheets, {turn.role: turn.model for turn in turns if not isinstance(turn, Failure)}
 
 
-def _whole_sheet(
-    judge: str, order: Literal[1, 2], closed: Sequence[bool], turn: Turn[WholeComparison] | Failure
-) -> Sheet:
-    failed = f"{turn.kind}: {turn.message}" if isinstance(turn, Failure) else "not marked"
-    told = [] if isinstance(turn, Failure) else turn.reply.marks
-    marked = {one.topic: one for one in reversed(told)}  # of two on one topic the first counts
-    found = [marked.get(number) if was_closed else None for number, was_closed in enumerate(closed, start=1)]
-    missing = {
-        number: failed if closed[number - 1] else NOTHING_SAID
-        for number, one in enumerate(found, start=1)
-        if one is None
-    }
-    return Sheet(
-        judge,
-        order,
-        tuple(None if one is None else _pair(one.first, one.second, order) for one in found),
-        ("",) * len(closed),
-        missing,
-        {number: one.repairs for number, one in enumerate(found, start=1) if one is not None and one.repairs},
-        "" if isinstance(turn, Failure) else turn.reply.rationale,
-    )
-
-
-def _pair(first: float, second: float, order: Literal[1, 2]) -> Marks:
+def _pair(marks: Comparison | TopicMarks, order: Literal[1, 2]) -> Marks:
     """Marks of A and B, whoever came first."""
-    return (first, second) if order == 1 else (second, first)
+    return (marks.first, marks.second) if order == 1 else (marks.second, marks.first)
 
 
 @dataclass(frozen=True, slots=True)

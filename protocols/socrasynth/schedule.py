@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from moot.protocols.contentiousness import FLOOR, START
+from moot.protocols.contentiousness import FLOOR
 
 Schedule = Literal["geometric", "three-phase", "two-phase", "fixed"]
 """How contentiousness falls; see `next_level`."""
@@ -38,23 +38,6 @@ def next_level(schedule: Schedule, number: int, before: float, delta: float = DE
         return min(before, PHASES[number - 1]) if number <= len(PHASES) else None
     level = before / delta
     return level if level > FLOOR else None
-
-
-def all_levels(schedule: Schedule, max_rounds: int, start: float = START, delta: float = DELTA) -> list[float]:
-    """The levels of the opening and of every refutation round that the schedule allows, at most `max_rounds`.
-
-    >>> len(all_levels("geometric", 50)) - 1
-    12
-    >>> all_levels("three-phase", 5)
-    [0.9, 0.7, 0.5, 0.1]
-    """
-    levels = [start]
-    for number in range(1, max_rounds + 1):
-        level = next_level(schedule, number, levels[-1], delta)
-        if level is None:
-            break
-        levels.append(level)
-    return levels
 
 
 def closing_level(schedule: Schedule, last: float) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
+from types import MappingProxyType
 
 from moot.protocols.case import Case
 from moot.protocols.errors import TaskFileError
@@ -12,8 +13,82 @@ from moot.protocols.tasks.formats import csv_rows
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.row import Row
 from moot.protocols.tasks.source import Source, locate_within
-from moot.protocols.tasks.symptom_names import SPELLINGS
 from moot.protocols.tasks.task import Task
+
+SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        fold(name): spellings
+        for name, spellings in {
+            "(vertigo) Paroymsal Positional Vertigo": (
+                "vertigo",
+                "positional vertigo",
+                "paroxysmal positional vertigo",
+                "(vertigo) paroxysmal positional vertigo",
+                "benign paroxysmal positional vertigo",
+                "BPPV",
+            ),
+            "Acne": ("acne vulgaris",),
+            "AIDS": ("acquired immunodeficiency syndrome", "acquired immune deficiency syndrome", "HIV/AIDS"),
+            "Alcoholic hepatitis": ("alcohol-related hepatitis", "alcohol-associated hepatitis"),
+            "Allergy": ("allergies", "allergic reaction"),
+            "Bronchial Asthma": ("asthma",),
+            "Cervical spondylosis": ("cervical osteoarthritis",),
+            "Chicken pox": ("chickenpox", "varicella"),
+            "Chronic cholestasis": ("cholestasis",),
+            "Common Cold": ("cold", "the common cold"),
+            "Dengue": ("dengue fever",),
+            "Diabetes": ("diabetes mellitus",),
+            "Dimorphic hemmorhoids(piles)": (
+                "Dimorphic hemorrhoids(piles)",
+                "dimorphic hemorrhoids (piles)",
+                "dimorphic hemorrhoids",
+                "hemorrhoids (piles)",
+                "hemorrhoids",
+                "haemorrhoids",
+                "piles",
+            ),
+            "Drug Reaction": ("adverse drug reaction", "drug reactions", "ADR"),
+            "Fungal infection": ("fungal infections", "mycosis"),
+            "Gastroenteritis": ("gastro-enteritis",),
+            "GERD": (
+                "gastroesophageal reflux disease",
+                "gastro-oesophageal reflux disease",
+                "gastroesophageal reflux disease (GERD)",
+                "GORD",
+            ),
+            "Heart attack": ("myocardial infarction", "acute myocardial infarction"),
+            "Hepatitis A": ("HAV", "HAV infection", "viral hepatitis A"),
+            "Hepatitis B": ("HBV", "HBV infection", "viral hepatitis B"),
+            "Hepatitis C": ("HCV", "HCV infection", "viral hepatitis C"),
+            "Hepatitis D": ("HDV", "HDV infection", "hepatitis delta", "viral hepatitis D"),
+            "Hepatitis E": ("HEV", "HEV infection", "viral hepatitis E"),
+            "Hypertension": ("high blood pressure", "arterial hypertension", "HTN"),
+            "Hyperthyroidism": ("overactive thyroid",),
+            "Hypoglycemia": ("hypoglycaemia", "low blood sugar"),
+            "Hypothyroidism": ("underactive thyroid",),
+            "Impetigo": ("impetigo contagiosa",),
+            "Jaundice": ("icterus",),
+            "Migraine": ("migraine headache",),
+            "Osteoarthristis": ("osteoarthritis", "degenerative arthritis"),
+            "Paralysis (brain hemorrhage)": (
+                "paralysis",
+                "brain hemorrhage",
+                "brain haemorrhage",
+                "intracerebral hemorrhage",
+                "intracerebral haemorrhage",
+                "hemorrhagic stroke",
+                "haemorrhagic stroke",
+            ),
+            "Peptic ulcer diseae": ("peptic ulcer disease", "peptic ulcer", "PUD"),
+            "Tuberculosis": ("TB",),
+            "Typhoid": ("typhoid fever", "enteric fever"),
+            "Urinary tract infection": ("UTI",),
+            "Varicose veins": ("varicose vein",),
+        }.items()
+    }
+)
+"""Other names by the folded name of the table; a disease that is missing here has none."""
+
 
 TABLE, DESCRIPTIONS = "dataset.csv", "symptom_Description.csv"
 """The files of the folder that are read; the second may be missing."""

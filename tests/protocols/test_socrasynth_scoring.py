@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.socrasynth.schedule import all_levels, closing_level, next_level
+from moot.protocols.socrasynth.schedule import Schedule, closing_level, next_level
 from moot.protocols.socrasynth.scoring import Marks, Sheet, first_mover_advantage, outcome_of
 
 JUDGES = ("text-davinci-003", "GPT-3.5", "GPT-4")
@@ -95,6 +95,16 @@ def test_swapping_the_sides_swaps_the_winner(one: list[Marks | None], two: list[
     turned = outcome_of([sheet("j", 2, swapped(one)), sheet("j", 1, swapped(two))])
     assert {straight.winner, turned.winner} in ({"A", "B"}, {"tie"}, {None})
     assert straight.position_bias == turned.position_bias
+
+
+def all_levels(schedule: Schedule, max_rounds: int, start: float = 0.9) -> list[float]:
+    levels = [start]
+    for number in range(1, max_rounds + 1):
+        level = next_level(schedule, number, levels[-1])
+        if level is None:
+            break
+        levels.append(level)
+    return levels
 
 
 class TestSchedules:

@@ -15,7 +15,7 @@ from moot.protocols.labels import canonical_label, fold
 from moot.protocols.tasks import open_task
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.row import Row
-from moot.protocols.tasks.symptom_names import SPELLINGS
+from moot.protocols.tasks.symptoms import SPELLINGS
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "symptom_disease"
 HEADER = "Disease,Symptom_1,Symptom_2,Symptom_3"

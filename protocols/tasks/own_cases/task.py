@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from moot.protocols.case import Case, Reference, Scoring
 from moot.protocols.errors import TaskFileError
@@ -14,11 +15,63 @@ from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, read_choices
 from moot.protocols.tasks.own_cases.columns import SPLIT, ColumnFinder, Columns, check_map, hint, listed
 from moot.protocols.tasks.own_cases.folders import data_files
 from moot.protocols.tasks.own_cases.gold import GoldSurvey, closed_gold, free_gold, is_yes_no
-from moot.protocols.tasks.own_cases.odd_gold import Kind, OddGold
 from moot.protocols.tasks.picture_files import pictures_beside
 from moot.protocols.tasks.row import Row, is_blank, shown
 from moot.protocols.tasks.source import Source, locate
-from moot.protocols.tasks.task import Task
+from moot.protocols.tasks.task import MOST_SHOWN, Task, first_few
+
+Kind = Literal["number", "yes or no", "text"]
+_FEW = 0.25
+"""Largest share of the rows that is still an exception."""
+
+_NO_ANSWER = frozenset({"na", "nil", "-", "--", "?", "unknown", "tbd", "missing"})
+"""What people write into a cell that has no answer, and what may be one, in lower case; `is_absent` leaves it."""
+
+_SAID: dict[Kind, tuple[str, str]] = {
+    "number": ("are no numbers, unlike the others", "they are compared as texts"),
+    "yes or no": ("are neither yes nor no, unlike the others", "all answers of the file are compared as texts then"),
+    "text": ("look like none", "they count as right answers"),
+}
+"""By the kind of nearly all answers, what the exceptions are and what becomes of them."""
+
+
+@dataclass
+class _Rows:
+    count: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, line: int, answer: str) -> None:
+        self.count += 1
+        if len(self.first) < MOST_SHOWN:
+            self.first.append((line, answer))
+
+
+class OddGold:
+    """Counts the kinds of a file's gold answers, row by row."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[Kind, _Rows] = {kind: _Rows() for kind in _SAID}
+        self._no_answer = _Rows()
+
+    def add(self, line: int, kind: Kind, answer: str) -> None:
+        """Takes the first right answer of a row in."""
+        self._kinds[kind].add(line, answer)
+        if answer.strip().casefold() in _NO_ANSWER:
+            self._no_answer.add(line, answer)
+
+    def remark(self) -> str:
+        """One line about the exceptions; empty when there are none."""
+        usual = max(self._kinds, key=lambda kind: self._kinds[kind].count)
+        others = [rows for kind, rows in self._kinds.items() if kind != usual]
+        odd = [self._no_answer] if usual == "text" else others
+        count, total = sum(rows.count for rows in odd), sum(rows.count for rows in self._kinds.values())
+        if not 0 < count <= _FEW * total:
+            return ""
+        first = sorted(each for rows in odd for each in rows.first)
+        named = first_few([f"{line:,} {shown(answer)}" for line, answer in first], count)
+        what, effect = _SAID[usual]
+        return f"{count:,} of {total:,} gold answers {what} (row {named}): {effect}; a blank cell is not scored"
+
 
 NAME = "cases"
 _MOST_COLUMNS = 1000
