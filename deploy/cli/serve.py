@@ -35,12 +35,12 @@ def serve(
     checks: Annotated[bool, typer.Option("--checks", help="Offer checks of claims, too.")] = False,
 ) -> None:
     """Serve debates over HTTP until Ctrl-C, judgments and checks, too, when asked to; see deploy/docs/serve.md."""
-    from moot.deploy.serving.process import Listening, run_server
+    from moot.deploy.serving.process import run_server
 
     flags: dict[str, Any] = context.obj
     address = flags.pop("address")
     config = _config(file, context.params, flags)
-    raise typer.Exit(run_server(config, Listening(host, port, address)))
+    raise typer.Exit(run_server(config, host, port, address))
 
 
 _OF_DEBATES = ("protocol", "agents", "docs", "roles", "set")

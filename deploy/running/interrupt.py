@@ -10,23 +10,41 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, Protocol, TypeVar
 
-from moot.deploy.running.outcome import EXIT_INTERRUPTED, Run
-from moot.deploy.running.session import Session
+from moot.deploy.running.outcome import EXIT_INTERRUPTED
 
 _TICK_S = 0.1
 
+_TOGETHER_S = 0.5
+"""Signals that come so soon after the first one are that one again: from a wrapper such as `timeout`, which passes on
+what the terminal has sent to both."""
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Stoppable(Protocol[T_co]):
+    """What is held on an event loop until it ends, or is stopped: a `Session`, for one."""
+
+    async def hold(self) -> T_co:
+        """Hold it; gives what came of it."""
+
+    def stop(self) -> None:
+        """Drain it. From any thread."""
+
 
 def hold_in_thread(
-    session: Session,
+    session: Stoppable[T],
     *,
     on_signals: Callable[[], None] | None = None,
     attend: Callable[[float], None] | None = None,
-) -> Run:
+) -> T:
     """Hold a session on an event loop in a new thread, and wait for its end.
 
     Args:
@@ -36,7 +54,7 @@ def hold_in_thread(
         attend: what this thread does meanwhile, such as talking with a person: called over and over with the seconds
             after which it should return when there is nothing to do.
     """
-    future: Future[Run] = Future()
+    future: Future[T] = Future()
     thread = threading.Thread(target=_hold, args=(session, future), name="moot-session", daemon=True)
     interrupted = False
     with _taking_signals(session, on_signals) as take_back:
@@ -55,13 +73,13 @@ def hold_in_thread(
                 if interrupted:
                     raise
                 interrupted = True
-    run = future.result()
+    result = future.result()
     if interrupted:
         raise KeyboardInterrupt
-    return run
+    return result
 
 
-def _hold(session: Session, future: Future[Run]) -> None:
+def _hold(session: Stoppable[T], future: Future[T]) -> None:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             result = runner.run(session.hold())
@@ -81,22 +99,23 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 @contextmanager
-def _taking_signals(session: Session, on_first: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
+def _taking_signals(session: Stoppable[Any], on_first: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
     """Gives what takes them once more: when Ray starts in this process it takes SIGTERM for itself, which would end the
     process with a stack of its own; when it leaves it gives it to the system, which would do so without a word."""
     if on_first is None or threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
-    seen = 0
+    first: float | None = None
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 1:
+        nonlocal first
+        if first is None:
+            first = time.monotonic()
+            session.stop()
+            on_first()
+        elif time.monotonic() - first > _TOGETHER_S:
             sys.stderr.flush()
             os._exit(EXIT_INTERRUPTED)
-        session.stop()
-        on_first()
 
     old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -53,7 +53,7 @@ _STREAMED: dict[int | str, dict[str, Any]] = {
 _ENDED: dict[int | str, dict[str, Any]] = {200: {"model": State, "description": "it has ended already"}}
 
 
-def make_api(services: Services, token: str | None) -> ASGIApp:
+def make_api(services: Services) -> ASGIApp:
     """The application that answers for opened services; it neither opens nor closes them."""
     app = FastAPI(
         title="moot",
@@ -92,7 +92,7 @@ def make_api(services: Services, token: str | None) -> ASGIApp:
     app.add_exception_handler(RequestValidationError, _tell_invalid)
     app.add_exception_handler(Exception, _tell_nothing)
     describe(app, *REQUESTS.values())
-    return Guard(app, token, services.config.max_body_bytes, services.config.max_queued_bytes)
+    return Guard(app, services.token, services.config.max_body_bytes, services.config.max_queued_bytes)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

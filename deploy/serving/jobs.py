@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Iterator
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from moot.deploy.running.held import Held
 from moot.protocols.errors import RunMismatch
 
 
+@dataclass(eq=False)
 class Job:
     """A request that was accepted. Lives in one event loop.
 
@@ -30,23 +33,25 @@ class Job:
         withdrawing: cancels it, once for all who ask; gives whether it did.
     """
 
-    def __init__(self, case_id: str, content: str = "", trail: str = "record", size: int = 0) -> None:
-        self.id, self.content, self.trail, self.size = case_id, content, trail, size
-        self.held: Held | None = None
-        self.cancelled = self.unkept = False
-        self.why = ""
-        self.mismatch: RunMismatch | None = None
-        self.engine_s: float | None = None
-        self.done = asyncio.Event()
-        self.holding: asyncio.Task[None] | None = None
-        self.taking: asyncio.Task[None] | None = None
-        self.withdrawing: asyncio.Task[bool] | None = None
+    id: str
+    content: str = ""
+    trail: str = "record"
+    size: int = 0
+    held: Held | None = None
+    cancelled: bool = False
+    why: str = ""
+    mismatch: RunMismatch | None = None
+    unkept: bool = False
+    engine_s: float | None = None
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    holding: asyncio.Task[None] | None = None
+    taking: asyncio.Task[None] | None = None
+    withdrawing: asyncio.Task[bool] | None = None
 
     @classmethod
-    def aside(cls, case_id: str, why: str) -> Job:
-        """One that was accepted once and is not gone on with: asked again, with any content, it begins anew."""
-        job = cls(case_id)
-        job.why = why
+    def ended(cls, case_id: str, *, held: Held | None = None, cancelled: bool = False, why: str = "") -> Job:
+        """One of an earlier time. One that was put aside begins anew when it is asked again, with any content."""
+        job = cls(case_id, held=held, cancelled=cancelled, why=why)
         job.done.set()
         return job
 
@@ -61,43 +66,36 @@ KEPT_ENDED = 2000
 
 
 class Jobs:
-    """Requests by their ids. Iterated over, and counted, those that go on.
+    """Requests by their ids.
 
     Attributes:
-        size: bytes of the bodies of those that go on.
+        open: those that go on.
+        size: bytes of their bodies.
         aside: ids of those that were put aside without a verdict, also of those that are not remembered any more.
     """
 
     def __init__(self) -> None:
+        self.open: dict[str, Job] = {}
         self.size = 0
         self.aside: set[str] = set()
-        self._open: dict[str, Job] = {}
         self._ended: OrderedDict[str, Job] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __iter__(self) -> Iterator[Job]:
-        return iter(self._open.values())
-
-    def __contains__(self, case_id: object) -> bool:
-        return case_id in self._open
 
     def known(self, case_id: str) -> Job | None:
         """The latest one with this id; None when it is not remembered."""
-        return self._open.get(case_id) or self._ended.get(case_id)
+        return self.open.get(case_id) or self._ended.get(case_id)
 
     def begin(self, job: Job) -> None:
         """One more goes on; of its id, this is the latest."""
-        self._open[job.id] = job
+        self.open[job.id] = job
         self.size += job.size
         self._ended.pop(job.id, None)
         self.aside.discard(job.id)
 
     def end(self, job: Job) -> None:
         """It goes on no more."""
-        del self._open[job.id]
+        del self.open[job.id]
         self.size -= job.size
+        job.done.set()
 
     def keep(self, job: Job) -> None:
         """Remember one that has ended, for as long as not too many have ended after it."""
@@ -114,5 +112,42 @@ class Jobs:
         if self._ended.get(job.id) is job:
             del self._ended[job.id]
             self.aside.discard(job.id)
-        if before is not None and job.id not in self._open:
+        if before is not None and job.id not in self.open:
             self.keep(before)
+
+
+_LATELY_S, _UNKNOWN_S, _LONGEST_S = 60.0, 5.0, 300.0
+
+
+class EndingRate:
+    """Ends of debates in the order they came.
+
+    Args:
+        clock: seconds, never going back.
+
+    >>> now = iter([0.0, 1.0, 2.0, 3.0, 4.0])
+    >>> rate = EndingRate(lambda: next(now))
+    >>> rate.ended(); rate.ended(); rate.ended()
+    >>> rate.seconds_until(2)
+    2.0
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ends: deque[float] = deque(maxlen=256)
+
+    def ended(self) -> None:
+        """One more has ended."""
+        self._ends.append(self._clock())
+
+    def seconds_until(self, count: int) -> float:
+        """Seconds until so many more will have ended, at the rate of the last ends; at most five minutes.
+
+        Only ends of the last minute count: a quiet time before them says nothing of how fast debates end.
+        """
+        now = self._clock()
+        while self._ends and now - self._ends[0] > _LATELY_S:
+            self._ends.popleft()
+        if len(self._ends) < 2:
+            return _UNKNOWN_S
+        return min(_LONGEST_S, count * (now - self._ends[0]) / len(self._ends))

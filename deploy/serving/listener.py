@@ -1,15 +1,14 @@
-"""An HTTP server in the replica's own process: a request reaches the application without Ray Serve's proxy and router,
-which cost more than the application does (`benchmarks-scale.md`)."""
+"""The HTTP server of `moot serve`, in its own process: a request reaches the application without Ray Serve's proxy and
+router, which cost more than the application does (`benchmarks-scale.md`)."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import math
 import resource
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
@@ -18,7 +17,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from moot.deploy.serving.services import MOST_HELD
-from moot.protocols.errors import ActorGone, ConfigError
+from moot.protocols.errors import ConfigError
 
 _log = structlog.get_logger(__name__)
 
@@ -92,94 +91,51 @@ class Connection(H11Protocol):
             self.transport.abort()
 
 
-_FREE_WITHIN_S = 20.0
-"""Seconds until the replica before this one, which may just have been killed, has let the port go."""
-
 ANSWER_S = 5
 """Seconds for answers that are being sent when it is closed."""
 
-_LOOK_EACH_S = 0.2
-_BACKLOG = 2048
 
+@asynccontextmanager
+async def answering(app: ASGIApp, listening: socket.socket) -> AsyncIterator[uvicorn.Server]:
+    """Have an application answer on a listening socket, in this event loop.
 
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """The process's signals are Ray's."""
-        yield
-
-
-class Listener:
-    """Answers at one address. Lives in one event loop.
-
-    Args:
-        app: answers requests.
-        host, port: of this machine.
+    At the end no further connection is taken, answers that are being sent may end within `ANSWER_S`, and the rest is
+    broken off.
     """
-
-    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
-        self._host, self._port = host, port
-        self._server = _Server(
-            uvicorn.Config(
-                app,
-                http=Connection,  # on h11: the quicker parser has no bound for headers, which come before any token
-                ws="none",
-                lifespan="off",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                timeout_graceful_shutdown=ANSWER_S,
-            )
-        )
-        self._serving: asyncio.Task[None] | None = None
-
-    async def open(self) -> None:
-        """Begin to listen.
-
-        Raises:
-            ConfigError: the port is taken, and stays so, or the host is none of this machine.
-        """
-        self._socket = await self._bound()
-        self._serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))
-
-    async def _bound(self) -> socket.socket:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _FREE_WITHIN_S
-        while True:
-            try:
-                return _socket(self._host, self._port)
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE or loop.time() > deadline:
-                    reason = error.strerror or error
-                    raise ConfigError(f"cannot listen on {self._host}:{self._port}: {reason}") from None
-            await asyncio.sleep(_LOOK_EACH_S)
-
-    def check(self) -> None:
-        """Raise `ActorGone` when it has ended by itself."""
-        if self._serving is not None and self._serving.done() and not self._server.should_exit:
-            raise ActorGone(f"nothing listens on {self._host}:{self._port} any more")
-
-    async def close(self) -> None:
-        """Take no further connection, let answers that are being sent end for `ANSWER_S`, and break off the rest. Twice
-        is harmless."""
-        if self._serving is None:
-            return
-        self._server.should_exit = True
-        await asyncio.wait([self._serving], timeout=2 * ANSWER_S)
-        self._serving.cancel()
-        await asyncio.gather(self._serving, return_exceptions=True)
-        self._socket.close()
+    config = uvicorn.Config(
+        app,
+        http=Connection,  # on h11: the quicker parser has no bound for headers, which come before any token
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        log_level="critical",
+        server_header=False,
+        timeout_graceful_shutdown=ANSWER_S,
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        yield server
+    finally:
+        server.should_exit = True
+        await asyncio.wait([serving])
 
 
-def _socket(host: str, port: int) -> socket.socket:
-    """A listening socket; its protocol is named, for asyncio leaves Nagle's delay on where it is not."""
+def bound(host: str, port: int) -> socket.socket:
+    """A listening socket; its protocol is named, for asyncio leaves Nagle's delay on where it is not.
+
+    Raises:
+        ConfigError: the port is taken, or the host is none of this machine.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
-        made.listen(_BACKLOG)
-    except OSError:
+        made.listen(2048)
+    except OSError as error:
         made.close()
-        raise
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(f"cannot listen on {host}:{port}: {reason}; name another --port") from None
     return made

@@ -15,8 +15,6 @@ _log = structlog.get_logger(__name__)
 FIRST_S, LONGEST_S = 5.0, 60.0
 """Seconds before the first try to open a run anew, and the most before another one; each pause doubles the last."""
 
-_LOOK_EACH_S = 0.5
-
 
 class Opening:
     """Keeps the run of one kind of request open. Lives in one event loop.
@@ -31,7 +29,7 @@ class Opening:
         again_s: seconds between the last try and the next.
     """
 
-    def __init__(self, kind: str, run: OpenRun, go_on: Callable[[], Awaitable[int]]) -> None:
+    def __init__(self, kind: str, run: OpenRun, go_on: Callable[[], Awaitable[None]]) -> None:
         self._kind, self._run, self._go_on = kind, run, go_on
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
@@ -47,12 +45,11 @@ class Opening:
         deadline = time.monotonic() + busy_s
         while True:
             try:
-                await self._run.open()
-                return
+                return await self._run.open()
             except RunFolderBusy:
                 if time.monotonic() >= deadline:
                     raise
-            await asyncio.sleep(_LOOK_EACH_S)
+            await asyncio.sleep(0.5)
 
     def look(self) -> None:
         """Begin to open the run anew if it has stopped for something that may pass."""
@@ -71,7 +68,7 @@ class Opening:
         try:
             while self._run.may_go_on:
                 self.why, self.again_s = self._run.refusal, FIRST_S
-                _log.warning("a run has stopped: it will be opened anew", kind=self._kind, why=self.why)
+                _log.info("a run has stopped: it will be opened anew", kind=self._kind, why=self.why)
                 await self._shut()
                 await self._until_open()
         finally:
@@ -89,17 +86,12 @@ class Opening:
             _log.warning("a stopped run could not be closed in order", kind=self._kind, error=repr(error))
 
     async def _until_open(self) -> None:
-        opened = False
         while True:
             await asyncio.sleep(self.again_s)
             try:
-                if not opened:
+                if not self._run.is_open:
                     await self._run.open()
-                    opened = True
-                count = await self._go_on()
+                return await self._go_on()
             except Exception as error:
                 self.again_s = min(LONGEST_S, 2 * self.again_s)
                 _log.warning("a run cannot be opened anew yet", kind=self._kind, error=str(error), again_s=self.again_s)
-            else:
-                _log.warning("a run was opened anew", kind=self._kind, gone_on_with=count)
-                return

@@ -15,18 +15,17 @@ from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.prepare import Bindings
 from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict
 from moot.deploy.serving.bodies import case_of
-from moot.deploy.serving.door import Door
 from moot.deploy.serving.inbox import Inbox
-from moot.deploy.serving.jobs import Job, Jobs
+from moot.deploy.serving.jobs import EndingRate, Job, Jobs
 from moot.deploy.serving.opening import Opening
-from moot.deploy.serving.recalled import recalled
 from moot.deploy.serving.refusals import Refused
-from moot.deploy.serving.requests import Asked
+from moot.deploy.serving.requests import REQUESTS
 from moot.deploy.serving.settings import Kind
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError, RunMismatch
 
 _log = structlog.get_logger(__name__)
+_AGAIN = "the server tries again by itself"
 
 
 class Service:
@@ -35,21 +34,19 @@ class Service:
     Args:
         kind: of request.
         config: of the run.
-        request: the model of a request's body.
         inbox: keeps what was accepted.
         max_queued: most that wait beyond those that are open.
         max_queued_bytes: longest that the bodies of all that are open or wait may be together.
         tried: see `OpenRun`.
 
     Attributes:
-        door: whether requests are taken now.
+        run: holds the debates.
     """
 
     def __init__(
         self,
         kind: Kind,
         config: RunConfig,
-        request: type[Asked],
         inbox: Inbox,
         *,
         max_queued: int,
@@ -58,12 +55,13 @@ class Service:
     ) -> None:
         self.kind = kind
         self.run = OpenRun(config, tried=tried)
-        self._request, self._inbox = request, inbox
+        self._inbox = inbox
         self._jobs = Jobs()
         self._count: Counter[str] = Counter()
+        self._rate = EndingRate()
         self._opening = Opening(kind, self.run, self.go_on)
-        most = config.max_open + max_queued
-        self.door = Door(self.run, self._opening, self._jobs, most=most, most_bytes=max_queued_bytes)
+        self._most, self._most_bytes = config.max_open + max_queued, max_queued_bytes
+        self._draining = self._shut = False
 
     async def open(self, *, busy_s: float = 0.0) -> None:
         """Start the engine.
@@ -76,24 +74,22 @@ class Service:
         """
         await self._opening.first(busy_s)
 
-    async def go_on(self) -> int:
-        """Take up again what an earlier server had accepted and not ended; gives how many."""
-        pending = await self._inbox.pending(self.kind)
-        for case_id, body in pending:
-            if case_id in self._jobs:
-                continue
-            try:
-                labelled, content = await asyncio.to_thread(case_of, body, self._request, self.run)
-            except Refused as error:
-                self._set_aside(case_id, str(error.detail))
-                continue
-            self._begin(labelled, content, len(body))
-        return len(pending)
+    async def go_on(self) -> None:
+        """Take up again what an earlier server had accepted and not ended."""
+        for case_id, body in await self._inbox.pending(self.kind):
+            if case_id not in self._jobs.open:
+                try:
+                    self._begin(*await self._case_of(body), len(body))
+                except Refused as error:
+                    self._set_aside(case_id, str(error.detail))
+
+    async def _case_of(self, body: bytes) -> tuple[LabelledCase, str]:
+        return await asyncio.to_thread(case_of, body, REQUESTS[self.kind], self.run)
 
     def _set_aside(self, case_id: str, why: str) -> None:
         """Say of an accepted request why it cannot be gone on with; the inbox keeps it for whoever mends that."""
         _log.error("an accepted request cannot be gone on with", kind=self.kind, id=case_id, error=why)
-        self._jobs.keep(Job.aside(case_id, why))
+        self._jobs.keep(Job.ended(case_id, why=why))
 
     async def accept(self, body: bytes) -> Job:
         """Take a request; it is kept on disk when this returns, for everybody who has asked the same.
@@ -103,18 +99,19 @@ class Service:
         Raises:
             Refused: it is no case, its id has other content, there is no place for it, or the server is stopping.
         """
-        self.door.check_draining()
-        labelled, content = await asyncio.to_thread(case_of, body, self._request, self.run)
-        case_id = labelled.case.id
-        known = self._jobs.known(case_id)
-        if known is not None and known.content and known.content != content:
-            raise _other_content(case_id)
-        if known is not None and known.content and known.goes_on:
-            if known.taking is not None and not known.done.is_set():
-                await asyncio.shield(known.taking)
-            return known
-        self.door.check_takes()
-        self.door.check_room(len(body))
+        if self._draining:
+            raise _stopping()
+        labelled, content = await self._case_of(body)
+        known = self._jobs.known(labelled.case.id)
+        if known is not None and known.content:
+            if known.content != content:
+                raise _other_content(known)
+            if known.goes_on:
+                if known.taking is not None and not known.done.is_set():
+                    await asyncio.shield(known.taking)
+                return known
+        self._check_takes()
+        self._check_room(len(body))
         job = self._begin(labelled, content, len(body))
         job.taking = asyncio.create_task(self._take(job, body, known))
         job.taking.add_done_callback(_seen)
@@ -126,10 +123,10 @@ class Service:
         await asyncio.sleep(0)  # the engine takes it, or refuses it at once
         if job.mismatch is not None:
             self._jobs.undo(job, before)
-            raise _other_content(job.id)
+            raise _other_content(job)
         if job.why:
             self._jobs.undo(job, before)
-            self.door.check_takes()
+            self._check_takes()
             raise Refused(503, job.why, "stopped")
         try:
             await self._inbox.accept(self.kind, job.id, body)
@@ -164,7 +161,6 @@ class Service:
     def _end(self, job: Job) -> None:
         """What has ended is on record, and what was put aside stays in the inbox."""
         self._jobs.end(job)
-        job.done.set()
         if job.mismatch is None:
             self._jobs.keep(job)
             if job.held is not None or job.cancelled:
@@ -172,7 +168,7 @@ class Service:
         elif job.taking is None:  # of one that is just being taken, what the inbox has under its id is not its own
             self._set_aside(job.id, str(job.mismatch))
         if job.held is not None:
-            self.door.rate.ended()
+            self._rate.ended()
             self._inbox.forget(self.kind, job.id)
         elif job.cancelled and not job.unkept:  # what is there may be of an earlier time that it was asked
             self._inbox.cancel(self.kind, job.id)
@@ -183,35 +179,51 @@ class Service:
             return "failed" if job.held.failure else "done"
         if job.done.is_set():
             return "cancelled" if job.cancelled else "aside"
-        return "open" if self.door.closed or self.run.begun(job.id) else "queued"
+        return "open" if self.closed or self.run.begun(job.id) else "queued"
 
     def state(self, job: Job) -> State:
         """Where a request stands, in full."""
         place = f"/v1/{self.kind}/{job.id}"
-        return State(
-            id=job.id,
-            status=self.status(job),
-            links=Links(self=place, events=f"{place}/events"),
-            verdict=None if job.held is None else Verdict.of(job.held),
-            why=job.why,
-        )
+        verdict = None if job.held is None else Verdict.model_validate(job.held)
+        links = Links(self=place, events=f"{place}/events")
+        return State(id=job.id, status=self.status(job), links=links, verdict=verdict, why=job.why)
 
-    async def find(self, case_id: str) -> Job | None:
-        """A request by its id: from memory, the record or the inbox; None when none of them knows it."""
+    async def find(self, case_id: str) -> Job:
+        """A request by its id: from memory, the record or the inbox.
+
+        Raises:
+            Refused: none of them knows it, or they cannot be asked now.
+        """
         known = self._jobs.known(case_id)
         if known is not None:
             return known
-        self.door.check_closed()
+        self._check_closed()
         try:
-            job = await recalled(self.kind, case_id, self.run, self._inbox, self._request)
-        except NotHeld:
-            self.door.check_closed()
+            job = await self._recalled(case_id)
+        except NotHeld:  # the run was closed meanwhile
+            self._check_closed()
             raise
         if (begun := self._jobs.known(case_id)) is not None:
             return begun
-        if job is not None:
-            self._jobs.keep(job)
+        if job is None:
+            raise Refused(404, f"no such {self.kind.removesuffix('s')}")
+        self._jobs.keep(job)
         return job
+
+    async def _recalled(self, case_id: str) -> Job | None:
+        """A request that is not being debated; None when it was never accepted."""
+        if (held := await self.run.recall(case_id)) is not None:
+            return Job.ended(case_id, held=held)
+        if (kept := await self._inbox.find(self.kind, case_id)) is None:
+            return None
+        cancelled, body = kept
+        if cancelled:
+            return Job.ended(case_id, cancelled=True)
+        try:
+            await self._case_of(body)
+        except Refused as error:
+            return Job.ended(case_id, why=str(error.detail))
+        return Job.ended(case_id, why=self.run.refusal or "it goes on when the server is started anew")
 
     async def withdraw(self, job: Job) -> bool:
         """Cancel a request, one that was put aside, too; False when it has ended. Those who ask for it at once are told
@@ -219,7 +231,7 @@ class Service:
 
         Cancelling this leaves the request being cancelled.
         """
-        if self.door.closed:
+        if self.closed:
             return False
         if job.done.is_set():
             return self._withdraw_aside(job)
@@ -244,31 +256,67 @@ class Service:
         await job.done.wait()
         return job.cancelled
 
+    @property
+    def closed(self) -> bool:
+        """Whether the run is closed or is being closed: for good, or until it is opened anew."""
+        return self._shut or bool(self._opening.why) or not self.run.is_open
+
+    @property
+    def why_refused(self) -> str:
+        """Why no request is taken now, want of a place apart; empty while they are."""
+        if self._draining or self._shut:
+            return "the server is stopping"
+        return f"{why}: {_AGAIN}" if (why := self._opening.why) else self.run.refusal
+
+    def _check_closed(self) -> None:
+        """Refuse while the record cannot be asked."""
+        if why := "" if self._shut else self._opening.why:
+            told = f"{why}: {_AGAIN}, ask again in a while"
+            raise Refused(503, told, "paused", retry_after_s=self._opening.again_s)
+        if self.closed:
+            raise _stopping()
+
+    def _check_takes(self) -> None:
+        """Refuse while no case is taken; begins to open a run anew that has stopped for what may pass."""
+        if self._draining:
+            raise _stopping()
+        self._opening.look()
+        self._check_closed()
+        if why := self.run.refusal:
+            raise Refused(503, why, "stopped")
+
+    def _check_room(self, size: int) -> None:
+        """Refuse when there is no place for one more request, whose body has so many bytes."""
+        over = 1 + len(self._jobs.open) - self._most
+        if over <= 0 and (not self._jobs.open or self._jobs.size + size <= self._most_bytes):
+            return
+        self._count["refused"] += 1
+        full = f"{self._most:,}" if over > 0 else f"requests of {self._most_bytes:,} bytes"
+        wait_s = self._rate.seconds_until(max(1, over))
+        raise Refused(429, f"{full} are open or queued: ask again later", "queue_full", retry_after_s=wait_s)
+
     def stats(self) -> KindStats:
         """Counts of now and since the start."""
-        now = Counter(self.status(job) for job in self._jobs)
-        since = {name: self._count[name] for name in ("done", "failed", "cancelled")}
-        aside, refused = len(self._jobs.aside), self.door.refused
-        return KindStats(open=now["open"], queued=now["queued"], aside=aside, refused=refused, **since)
+        now = Counter(self.status(job) for job in self._jobs.open.values())
+        since = {name: self._count[name] for name in ("done", "failed", "cancelled", "refused")}
+        return KindStats(open=now["open"], queued=now["queued"], aside=len(self._jobs.aside), **since)
 
     async def drain(self, seconds: float) -> None:
         """Take nothing more, and let debates end for so long; they can be asked for meanwhile."""
-        self.door.draining = True
+        self._draining = True
         await self._opening.stop()
-        holding = [job.holding for job in self._jobs if job.holding is not None]
-        if holding:
+        if holding := [job.holding for job in self._jobs.open.values() if job.holding is not None]:
             await asyncio.wait(holding, timeout=seconds)
 
     async def close(self) -> int:
         """Put aside what has not ended and close the record; gives how many were put aside. Closing twice is
         harmless."""
-        self.door.draining = self.door.shut = True
+        self._draining = self._shut = True
         await self._opening.stop()
-        left = [job for job in self._jobs if job.holding is not None]
+        left = list(self._jobs.open.values())
         await self.run.close()
         await asyncio.gather(*(job.taking for job in left if job.taking is not None), return_exceptions=True)
-        if left:
-            await asyncio.wait([job.holding for job in left if job.holding is not None])
+        await asyncio.gather(*(job.holding for job in left if job.holding is not None))
         return sum(job.held is None and not job.cancelled for job in left)
 
 
@@ -278,5 +326,9 @@ def _seen(task: asyncio.Task[None] | asyncio.Task[bool]) -> None:
         task.exception()
 
 
-def _other_content(case_id: str) -> Refused:
-    return Refused(409, f"{case_id} is known with other content: choose another id", "other_content")
+def _other_content(job: Job) -> Refused:
+    return Refused(409, f"{job.id} is known with other content: choose another id", "other_content")
+
+
+def _stopping() -> Refused:
+    return Refused(503, "the server is stopping: ask again in a while", "stopping", retry_after_s=10)

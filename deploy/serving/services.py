@@ -34,18 +34,25 @@ class Services:
     Args:
         config: of the server.
         tried: by kind the bindings with what trial calls found already.
+        address: the Ray cluster that this process has joined; None: see `cluster_address`.
+
+    Attributes:
+        config: as given.
+        token: what clients must send; None when none is needed.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
     """
 
-    def __init__(self, config: ServeConfig, tried: Mapping[Kind, Bindings] | None = None) -> None:
-        self.config = config
+    def __init__(
+        self, config: ServeConfig, tried: Mapping[Kind, Bindings] | None = None, address: str | None = None
+    ) -> None:
+        self.config, self.token = config, config.read_token()
         self._inbox = Inbox(Path(config.out).expanduser().absolute() / "inbox.sqlite")
         self._by_kind = {
             kind: Service(
                 kind,
-                run,
+                run.model_copy(update={"address": address}),
                 REQUESTS[kind],
                 self._inbox,
                 max_queued=config.max_queued,

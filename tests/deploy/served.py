@@ -1,21 +1,22 @@
-"""The server's application on a loopback port of its own, without Ray Serve, and a small client."""
+"""The server's application on a loopback port of its own, and a small client."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
-import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 import uvicorn
 
 from moot.deploy.serving.api import make_api
-from moot.deploy.serving.listener import _socket
+from moot.deploy.serving.listener import answering, bound
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import ServeConfig
 
@@ -75,6 +76,15 @@ class Client:
                 if told["status"] not in ("queued", "open"):
                     return told
 
+    async def until(self, path: str, *wanted: str) -> None:
+        """Until a request stands so."""
+
+        async def stands() -> bool:
+            answer = await self.get(path)
+            return answer.status == 200 and answer.json["status"] in wanted
+
+        await until(stands)
+
     async def events(self, path: str, **headers: str) -> list[dict[str, str]]:
         """A whole stream of events, each by field."""
         answer = await self.get(path, headers=headers)
@@ -92,45 +102,43 @@ def parsed(text: str) -> list[dict[str, str]]:
     return found
 
 
-class _Server(uvicorn.Server):
-    """Ends when it is told to; uvicorn's own looks for that ten times a second, and gives each end another tenth."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ended = asyncio.Event()
-
-    async def main_loop(self) -> None:
-        await self.on_tick(0)
-        await self.ended.wait()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for server in self.servers:
-            server.close()
-        for each in sockets or []:
-            each.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
-        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - uvicorn sets no event
-            await asyncio.sleep(0.005)
+@asynccontextmanager
+async def served(out: Path, *, token: str | None = None, drain_s: float = 0.0, **fields: Any) -> AsyncIterator[Client]:
+    """A server on a free port, closed at the end; calls under way are not waited for."""
+    services = Services(ServeConfig.build({"out": str(out), "debates": INLINE, **fields}))
+    services.token = token
+    await services.open()
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("moot.actors.seating.DRAIN_S", 0.1)
+        async with listening(make_api(services)) as (port, _), aiohttp.ClientSession() as session:
+            try:
+                yield Client(f"http://127.0.0.1:{port}", session, headers, services)
+            finally:
+                await services.drain(drain_s)
+                await services.close()
 
 
 @asynccontextmanager
-async def served(out: Path, *, token: str | None = None, drain_s: float = 0.0, **fields: Any) -> AsyncIterator[Client]:
-    """A server on a free port, closed at the end."""
-    config = ServeConfig.build({"out": str(out), "debates": INLINE, **fields})
-    services = Services(config)
-    await services.open()
-    listening = _socket("127.0.0.1", 0)
-    api = make_api(services, token)
-    server = _Server(uvicorn.Config(api, http="h11", log_config=None, lifespan="off", access_log=False))
-    running = asyncio.create_task(server.serve(sockets=[listening]))
-    try:
-        async with aiohttp.ClientSession() as session:
-            headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-            yield Client(f"http://127.0.0.1:{listening.getsockname()[1]}", session, headers, services)
-    finally:
-        await services.drain(drain_s)
-        await services.close()
-        server.ended.set()
-        await running
-        listening.close()
+async def listening(app: Any) -> AsyncIterator[tuple[int, uvicorn.Server]]:
+    """An application on a free port of this machine, until the end."""
+    with bound("127.0.0.1", 0) as at:
+        async with answering(app, at) as server:
+            yield at.getsockname()[1], server
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    """Until something holds, which is said at once or awaited."""
+    async with asyncio.timeout(60):
+        while True:
+            found = holds()
+            if await found if inspect.isawaitable(found) else found:
+                return
+            await asyncio.sleep(0.01)
+
+
+async def pending(client: Client) -> list[str]:
+    """Ids of the debates that the server would go on with if it were started anew."""
+    inbox = client.services.of("debates")._inbox
+    await inbox._changes.drained()
+    return [case_id for case_id, _ in await inbox.pending("debates")]

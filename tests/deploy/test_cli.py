@@ -350,7 +350,7 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
                 time.sleep(0.05)
             for _ in range(2):
                 first.send_signal(signal.SIGINT)
-                time.sleep(0.3)  # two at once are one
+                time.sleep(0.6)  # two at once are one
             _, err = first.communicate(timeout=30)
     assert first.returncode == 130
     assert "stopping: finishing calls under way" in err

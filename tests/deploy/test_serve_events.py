@@ -30,11 +30,6 @@ class Loud:
         return Verdict(answer=HOSTILE, how="shouted", payload={"said": HOSTILE, "unknown": float("nan")})
 
 
-@pytest.fixture(autouse=True)
-def _calls_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
-
-
 async def test_events_come_while_it_goes_on_and_end_with_the_verdict(tmp_path: Path) -> None:
     async with served(tmp_path, debates={**INLINE, "model": "simulated?latency_ms=100"}) as client:
         await client.post("/v1/debates", {**CASE, "id": "seven"})
@@ -108,6 +103,17 @@ async def test_a_stream_ends_with_a_cancelled_debate_and_hanging_up_cancels_noth
         end = (await reading)[-1]
     assert end["event"] == "end"
     assert json.loads(end["data"])["status"] == "cancelled"
+
+
+async def test_who_follows_the_last_debate_of_a_drain_is_told_its_end(tmp_path: Path) -> None:
+    async with served(tmp_path, debates={**INLINE, "model": "simulated?latency_ms=150"}) as client:
+        await client.post("/v1/debates", {**CASE, "id": "one"})
+        async with client.session.get(f"{client.base}/v1/debates/one/events") as stream:
+            await stream.content.readline()
+            await client.services.drain(30.0)
+            assert await client.services.close() == 0
+            told = parsed((await stream.read()).decode())
+    assert [event["event"] for event in told][-2:] == ["verdict", "end"]
 
 
 async def test_a_quiet_stream_has_heartbeats_and_ends_for_its_reader_to_come_again(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -23,25 +22,10 @@ IDS = [f"q{number}" for number in range(14)]
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
     monkeypatch.setattr("moot.actors.limits.gate.GIVE_UP_S", 0.3)
     monkeypatch.setattr("moot.actors.limits.concurrency.FIRST_PAUSE_S", 0.05)
     monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 0.1)
     monkeypatch.setattr("moot.deploy.serving.opening.LONGEST_S", 0.2)
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(60):
-        while not await holds():  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0.02)
-
-
-def status_of(client: Client, case_id: str, *wanted: str) -> Callable[[], Awaitable[bool]]:
-    async def holds() -> bool:
-        answer = await client.get(f"/v1/debates/{case_id}")
-        return answer.status == 200 and answer.json["status"] in wanted
-
-    return holds
 
 
 async def counts(client: Client) -> dict[str, int]:
@@ -74,7 +58,7 @@ async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path, m
             endpoint.close()
             asked = await asyncio.gather(*(client.post("/v1/debates", {**CASE, "id": case_id}) for case_id in IDS))
             assert {answer.status for answer in asked} <= {200, 202}
-            await until(status_of(client, "q0", "aside"))
+            await client.until("/v1/debates/q0", "aside")
             told = (await client.get("/v1/debates/q0")).json
             refused = await client.post("/v1/debates", {**CASE, "id": "late"})
             unknown = await client.get("/v1/debates/late")
@@ -96,7 +80,7 @@ async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path, m
             assert (await client.get("/readyz")).status == 503
             endpoint.enter_context(simulated_server(AnswerKey(), port=port))
             for case_id in IDS:
-                await until(status_of(client, case_id, "done"))
+                await client.until(f"/v1/debates/{case_id}", "done")
             assert (await client.get("/readyz")).status == 200
             assert (await counts(client))["aside"] == 0
             assert (await client.post("/v1/debates?wait_s=60", {**CASE, "id": "late"})).json["status"] == "done"
@@ -117,14 +101,14 @@ async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
 
     async with served(tmp_path, debates=SLOW) as client:
         await client.post("/v1/debates", {**CASE, "id": "one"})
-        await until(status_of(client, "one", "open"))
+        await client.until("/v1/debates/one", "open")
         monkeypatch.setattr(OpenRun, "open", fails_twice)
         reception: Any = client.services.of("debates").run._reception
         reception._stop("limiter_gone: ActorDiedError")
-        await until(status_of(client, "one", "aside"))
+        await client.until("/v1/debates/one", "aside")
         assert (await client.get("/readyz")).status == 503
         assert (await counts(client))["aside"] == 1
-        await until(status_of(client, "one", "queued", "open"))
+        await client.until("/v1/debates/one", "queued", "open")
         assert tries == 3
         assert (await client.ask("DELETE", "/v1/debates/one")).status == 200
     assert sessions(tmp_path)[0] == ("stopped", "the run's limiter cannot be asked any more (ActorDiedError)")
@@ -136,10 +120,10 @@ async def test_a_server_that_is_closed_while_it_waits_tries_no_more(
     monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 60.0)
     async with served(tmp_path, debates=SLOW) as client:
         await client.post("/v1/debates", {**CASE, "id": "one"})
-        await until(status_of(client, "one", "open"))
+        await client.until("/v1/debates/one", "open")
         reception: Any = client.services.of("debates").run._reception
         reception._stop("endpoint_down: http://nowhere")
-        await until(status_of(client, "one", "aside"))
+        await client.until("/v1/debates/one", "aside")
         opening: Any = client.services.of("debates")._opening
         trying = opening._task
         assert not trying.done()
@@ -157,10 +141,10 @@ async def test_a_server_that_drains_while_it_waits_says_that_it_stops(
     monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 60.0)
     async with served(tmp_path, debates=SLOW) as client:
         await client.post("/v1/debates", {**CASE, "id": "one"})
-        await until(status_of(client, "one", "open"))
+        await client.until("/v1/debates/one", "open")
         reception: Any = client.services.of("debates").run._reception
         reception._stop("endpoint_down: http://nowhere")
-        await until(status_of(client, "one", "aside"))
+        await client.until("/v1/debates/one", "aside")
         await client.services.drain(0.0)
         for path in ("/v1/debates/other", "/v1/debates/other/events"):
             told = await client.get(path)

@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from served import CASE, INLINE, SLOW, Client, parsed, served
+from served import CASE, INLINE, SLOW, parsed, pending, served, until
 
 from moot.deploy.serving.inbox import Inbox
 from moot.protocols.errors import ActorGone
-
-
-@pytest.fixture(autouse=True)
-def _calls_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
-
-
-async def pending(client: Client) -> list[str]:
-    inbox = client.services.of("debates")._inbox
-    await inbox._changes.drained()
-    return [case_id for case_id, _ in await inbox.pending("debates")]
-
-
-async def eventually(holds: Callable[[], Any]) -> None:
-    async with asyncio.timeout(30):
-        while not await holds():  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0.02)
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray Serve's own code warns while it is imported
@@ -50,7 +32,7 @@ async def test_a_broken_engine_fails_the_health_checks(tmp_path: Path, monkeypat
         async def broken() -> bool:
             return (await client.get("/healthz")).status == 503
 
-        await eventually(broken)
+        await until(broken)
         assert (await client.get("/healthz")).code == "broken"
         assert (await client.get("/readyz")).status == 503
         with pytest.raises(ActorGone, match="debates"):
@@ -87,10 +69,7 @@ async def test_without_a_place_a_stream_is_refused_and_a_post_does_not_wait(
         assert int(stream.headers["Retry-After"]) >= 1
         reading = asyncio.create_task(client.get("/v1/debates/one/events"))
 
-        async def streams() -> bool:
-            return bool(client.services._held == 1)
-
-        await eventually(streams)
+        await until(lambda: client.services._held == 1)
         await client.ask("DELETE", "/v1/debates/one")
         assert parsed((await reading).text)[-1]["event"] == "end"
         assert client.services._held == 0
@@ -215,7 +194,7 @@ async def test_what_cannot_be_gone_on_with_is_told_with_its_reason_and_may_be_ca
                 async def told_of_other() -> bool:
                     return "is not what it was" in (await client.get("/v1/debates/other")).json["why"]
 
-                await eventually(told_of_other)
+                await until(told_of_other)
                 service._jobs._ended.clear()  # as after many others
         assert (await client.post("/v1/debates?wait_s=60", {**CASE, "id": "old"})).json["status"] == "done"
         assert (await client.ask("DELETE", "/v1/debates/older")).json["status"] == "cancelled"

@@ -11,17 +11,12 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from served import CASE, INLINE, SLOW, Client, served
+from served import CASE, INLINE, SLOW, served
 
 from moot.actors.models.simulated.model import SimulatedModel
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
-
-
-@pytest.fixture(autouse=True)
-def _calls_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
-
+from moot.deploy.serving.door import EndingRate
 
 ONE_AT_A_TIME: dict[str, Any] = {"debates": SLOW, "max_open": 1, "max_queued": 1}
 
@@ -34,12 +29,6 @@ def picture() -> str:
     sink = io.BytesIO()
     Image.new("RGB", (8, 8), "red").save(sink, "PNG")
     return base64.b64encode(sink.getvalue()).decode()
-
-
-async def until(client: Client, path: str, status: str) -> None:
-    async with asyncio.timeout(30):
-        while (await client.get(path)).json["status"] != status:  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0.02)
 
 
 async def test_a_debate_has_the_verdict_that_the_engine_gives(tmp_path: Path) -> None:
@@ -134,7 +123,7 @@ async def test_a_full_queue_refuses_and_says_when_to_come_again(tmp_path: Path) 
     async with served(tmp_path, **ONE_AT_A_TIME) as client:
         for number in range(2):
             assert (await client.post("/v1/debates", case(number, id=f"q{number}"))).status == 202
-        await until(client, "/v1/debates/q0", "open")
+        await client.until("/v1/debates/q0", "open")
         assert (await client.get("/v1/debates/q1")).json["status"] == "queued"
         full = await client.post("/v1/debates", case(2, id="q2"))
         same = await client.post("/v1/debates", case(1, id="q1"))
@@ -149,11 +138,11 @@ async def test_cancelling_makes_room_and_is_remembered(tmp_path: Path) -> None:
     async with served(tmp_path, **ONE_AT_A_TIME) as client:
         for number in range(2):
             await client.post("/v1/debates", case(number, id=f"q{number}"))
-        await until(client, "/v1/debates/q0", "open")
+        await client.until("/v1/debates/q0", "open")
         gone = await client.ask("DELETE", "/v1/debates/q0")
         assert (gone.status, gone.json["status"]) == (200, "cancelled")
         assert (await client.ask("DELETE", "/v1/debates/q0")).status == 409
-        await until(client, "/v1/debates/q1", "open")
+        await client.until("/v1/debates/q1", "open")
         assert (await client.post("/v1/debates", case(2, id="q2"))).status == 202
     async with served(tmp_path, **ONE_AT_A_TIME) as client:
         assert (await client.get("/v1/debates/q0")).json["status"] == "cancelled"
@@ -193,7 +182,7 @@ async def test_what_was_accepted_goes_on_by_itself_after_a_restart(
         async with served(tmp_path) as client:
             for body in bodies:
                 assert (await client.post("/v1/debates", body)).status == 202
-            await until(client, "/v1/debates/q0", "open")
+            await client.until("/v1/debates/q0", "open")
     async with served(tmp_path) as client:
         stats = (await client.get("/v1/stats")).json["debates"]
         assert stats["open"] + stats["queued"] + stats["done"] == 3
@@ -239,6 +228,21 @@ async def test_a_budget_that_is_used_up_puts_aside_and_refuses(tmp_path: Path) -
         assert "tokens" in before["why"]
     async with served(tmp_path, debates={**INLINE, "max_tokens": 10**6}) as client:
         assert (await client.end(f"/v1/debates/{before['id']}"))["status"] == "done"
+
+
+def test_a_quiet_time_is_no_part_of_the_pace_at_which_debates_end() -> None:
+    now = 0.0
+    rate = EndingRate(lambda: now)
+    for count, each_s in ((256, 1.0), (0, 0.0), (100, 1.0), (1000, 0.01)):
+        for _ in range(count):
+            now += each_s
+            rate.ended()
+        if not count:
+            now += 36_000.0
+            assert rate.seconds_until(1) == 5.0  # nothing is known of now
+        elif each_s == 1.0:
+            assert rate.seconds_until(10) == pytest.approx(10.0, rel=0.1)
+    assert rate.seconds_until(1) < 0.02 + 1e-3
 
 
 async def test_a_failed_debate_is_told_as_failed(tmp_path: Path) -> None:

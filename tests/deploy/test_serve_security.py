@@ -13,7 +13,7 @@ import pytest
 from served import CASE, Client, served
 
 from moot.deploy.serving.guard import Guard
-from moot.deploy.serving.process import Listening, run_server
+from moot.deploy.serving.process import run_server
 from moot.deploy.serving.refusals import Refused
 from moot.deploy.serving.service import Service
 from moot.deploy.serving.settings import ServeConfig
@@ -302,14 +302,14 @@ async def test_what_was_not_foreseen_has_the_shape_of_every_error(
 def test_a_token_is_needed_to_be_open_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = ServeConfig(out=str(tmp_path))
     with pytest.raises(ConfigError, match="--token-env"):
-        run_server(config, Listening("0.0.0.0", 0))
+        run_server(config, "0.0.0.0", 0)
     monkeypatch.delenv("MOOT_TEST_TOKEN", raising=False)
     named = ServeConfig(out=str(tmp_path), token_env="MOOT_TEST_TOKEN")
     for wrong in (None, "", "short", "with a space in between", "ä" * 20):
         if wrong is not None:
             monkeypatch.setenv("MOOT_TEST_TOKEN", wrong)
         with pytest.raises(MissingKey, match="MOOT_TEST_TOKEN") as error:
-            run_server(named, Listening("0.0.0.0", 0))
+            run_server(named, "0.0.0.0", 0)
         assert not wrong or wrong not in str(error.value)
     file = tmp_path / "token"
     with pytest.raises(MissingKey, match="cannot be read"):

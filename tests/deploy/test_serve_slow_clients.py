@@ -6,17 +6,15 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from served import Client, parsed, served
+from served import CASE, SLOW, Client, listening, parsed, served, until
 
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving import listener as listening_at
 from moot.deploy.serving.api import make_api
-from moot.deploy.serving.listener import Listener
 from moot.deploy.serving.stream import MOST_BYTES
 from moot.protocols.messages import Event, Verdict
 
@@ -58,7 +56,7 @@ async def follow(client: Client, send: Callable[[bytes], Any], last: str = "") -
              "query_string": b"", "server": ("127.0.0.1", 1),
              "headers": [(b"host", b"localhost"), (b"last-event-id", last.encode())]}  # fmt: skip
     async with asyncio.timeout(5.0):
-        await make_api(client.services, None)(scope, asyncio.Queue().get, sending)
+        await make_api(client.services)(scope, asyncio.Queue().get, sending)
 
 
 async def test_a_reader_that_never_reads_is_ended_and_its_place_is_free(
@@ -130,17 +128,6 @@ async def answer(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-@asynccontextmanager
-async def listening() -> AsyncIterator[tuple[int, Listener]]:
-    """The port on which the application is asked."""
-    listener = Listener(answer, "127.0.0.1", 0)
-    await listener.open()
-    try:
-        yield listener._socket.getsockname()[1], listener
-    finally:
-        await listener.close()
-
-
 async def until_ended(reader: asyncio.StreamReader) -> bytes:
     """What is read until the server ends the connection."""
     try:
@@ -160,7 +147,7 @@ async def test_a_connection_without_a_request_is_ended_also_while_bytes_drip(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listening_at, "LOOK_S", 0.15)
-    async with listening() as (port, _):
+    async with listening(answer) as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)
 
@@ -178,7 +165,7 @@ async def test_a_connection_without_a_request_is_ended_also_while_bytes_drip(
 
 async def test_a_request_that_takes_its_time_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening_at, "LOOK_S", 0.05)
-    async with listening() as (port, _):
+    async with listening(answer) as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /wait/0.2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert (await until_ended(reader)).endswith(b"hello")
@@ -188,26 +175,64 @@ async def test_a_request_that_takes_its_time_is_answered(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("closing", [b"", b"Connection: close\r\n"])
 async def test_an_answer_that_nobody_reads_is_let_go(closing: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening_at, "LOOK_S", 0.1)
-    async with listening() as (port, listener):
+    async with listening(answer) as (port, server):
         client = socket.create_connection(("127.0.0.1", port))
         client.sendall(b"GET /bytes/30000000 HTTP/1.1\r\nHost: x\r\n" + closing + b"\r\n")
-        open_ = listener._server.server_state.connections
-        async with asyncio.timeout(5.0):
-            for wanted in (1, 0):
-                while len(open_) != wanted:  # noqa: ASYNC110 - uvicorn sets no event
-                    await asyncio.sleep(0.01)
+        await until(lambda: len(server.server_state.connections) == 1)
+        await until(lambda: not server.server_state.connections)
         client.close()
+
+
+async def test_what_does_not_end_by_itself_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening_at, "ANSWER_S", 1)
+    sent: list[int] = []
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            sent.append(1)
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+            await asyncio.sleep(0.01)
+
+    async with listening(endless) as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readline()
+    before = len(sent)
+    await asyncio.sleep(0.1)
+    assert len(sent) == before
+    writer.close()
+
+
+async def test_headers_have_a_bound() -> None:
+    async with listening(answer) as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-Long: " + b"x" * 200_000)
+        async with asyncio.timeout(30):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 400")
+        writer.close()
+
+
+async def test_a_client_that_hangs_up_gives_its_place_back(tmp_path: Path) -> None:
+    async with served(tmp_path, debates=SLOW) as client:
+        body = {**CASE, "id": "one"}
+        for method, path, sent in (("POST", "/v1/debates", body), ("GET", "/v1/debates/one", None)):
+            asking = asyncio.create_task(client.ask(method, f"{path}?wait_s=60", json=sent))
+            await until(lambda: client.services._held == 1)
+            asking.cancel()
+            await until(lambda: client.services._held == 0)
+        counts = (await client.get("/v1/stats")).json["debates"]
+        assert (counts["open"] + counts["queued"], counts["cancelled"]) == (1, 0)
 
 
 async def test_one_connection_too_many_ends_the_one_that_has_waited_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening_at, "MOST_CONNECTIONS", 3)
-    async with listening() as (port, listener):
+    async with listening(answer) as (port, server):
         busy_reader, busy = await asyncio.open_connection("127.0.0.1", port)
         MAY_ANSWER.clear()
         busy.write(b"GET /until HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        open_: Any = listener._server.server_state.connections
-        while not any(each.answers for each in open_):  # noqa: ASYNC110 - uvicorn sets no event
-            await asyncio.sleep(0.01)
+        open_: Any = server.server_state.connections
+        await until(lambda: any(each.answers for each in open_))
         idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

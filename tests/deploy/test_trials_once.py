@@ -1,4 +1,4 @@
-"""Trial calls are paid for: runs that belong together, and a server and its replica, make each of them once."""
+"""Trial calls are paid for: runs that belong together, and a server's kinds, make each of them once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from openai_server import ScriptedServer
 from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
-from moot.deploy.serving.process import Listening, _check
+from moot.deploy.serving.process import _check
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import ServeConfig
 
@@ -58,7 +58,7 @@ async def test_a_server_asks_nothing_again_that_was_found_before_it_started(
 ) -> None:
     section = {"engine": "inline", "protocol": "single-agent", "model": server.model}
     config = ServeConfig.build({"out": str(tmp_path / "served"), "debates": section})
-    tried = await asyncio.to_thread(_check, config, Listening())
+    tried = await asyncio.to_thread(_check, config, "127.0.0.1", 0, None)
     calls = server.calls[STEP_KEY]
     services = Services(config, tried)
     await services.open()
