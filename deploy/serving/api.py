@@ -1,7 +1,7 @@
 """The routes of the server, as an ASGI application over the services; its schema is at /openapi.json."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import ExitStack, aclosing
 from typing import Annotated, Any
 
@@ -13,12 +13,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from moot.deploy.serving.answers import ErrorBody, Health, State, Stats
 from moot.deploy.serving.bodies import describe, described, json_of
-from moot.deploy.serving.guard import Guard, refusal
+from moot.deploy.serving.guard import Guard
 from moot.deploy.serving.jobs import Job
-from moot.deploy.serving.refusals import Refused, invalid
-from moot.deploy.serving.requests import ID
-from moot.deploy.serving.service import Service
-from moot.deploy.serving.services import REQUESTS, Services
+from moot.deploy.serving.refusals import Refused, invalid, refusal
+from moot.deploy.serving.requests import ID, REQUESTS
+from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import KINDS, Kind
 from moot.deploy.serving.stream import stream
 from moot.protocols.errors import ActorGone
@@ -61,36 +60,30 @@ def make_api(services: Services) -> ASGIApp:
         version="1",
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
     )
-    _add_probes(app, services)
-    post: dict[Kind, Callable[..., Any]] = {"debates": _post_debate, "judgments": _post_judgment, "checks": _post_check}
-    app.state.services = services
+    probes = _Probes(services)
+    app.add_api_route("/healthz", probes.healthz, responses=_errors(503), tags=["probes"])
+    app.add_api_route("/readyz", probes.readyz, responses=_errors(503), tags=["probes"])
+    app.add_api_route("/v1/stats", probes.stats, responses=_errors(401, 403), tags=["probes"])
     for kind in KINDS:
         routes = _Routes(services, kind)
-        wanted: dict[str, Any] = {"tags": [kind], "dependencies": [], "response_model": State}
-        base, one, singular = f"/v1/{kind}", f"/v1/{kind}/{{id}}", kind.removesuffix("s")
-        app.add_api_route(
-            base, post[kind], methods=["POST"], status_code=202, operation_id=f"ask_{singular}",
-            openapi_extra=described(REQUESTS[kind]),
-            responses={**_ENDED, **_errors(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503)}, **wanted,
-        )  # fmt: skip
-        app.add_api_route(
-            one, routes.read, methods=["GET"], operation_id=f"read_{singular}",
-            responses=_errors(401, 403, 404, 422, 429, 503), **wanted,
-        )  # fmt: skip
-        app.add_api_route(
-            one, routes.cancel, methods=["DELETE"], operation_id=f"cancel_{singular}",
-            responses=_errors(401, 403, 404, 409, 422, 503), **wanted,
-        )  # fmt: skip
-        app.add_api_route(
-            f"{one}/events", routes.events, methods=["GET"], operation_id=f"follow_{singular}", tags=[kind],
-            response_class=StreamingResponse,
-            responses={**_STREAMED, **_errors(401, 403, 404, 422, 429, 503)},
-        )  # fmt: skip
+        one = f"/v1/{kind}/{{id}}"
+        answer: dict[str, Any] = {"response_model": State}
+        post: dict[str, Any] = {"status_code": 202, "openapi_extra": described(REQUESTS[kind]), **answer}
+        live: dict[str, Any] = {"response_class": StreamingResponse}
+        for path, method, verb, does, told, more in (
+            (f"/v1/{kind}", "POST", "ask", routes.accept, _ENDED | _errors(400, 408, 409, 413, 415, 429), post),
+            (one, "GET", "read", routes.read, _errors(429), answer),
+            (one, "DELETE", "cancel", routes.cancel, _errors(409), answer),
+            (f"{one}/events", "GET", "follow", routes.events, _STREAMED | _errors(429), live),
+        ):
+            app.add_api_route(
+                path, does, methods=[method], operation_id=f"{verb}_{kind.removesuffix('s')}", tags=[kind],
+                responses={**told, **_errors(401, 403, 404, 422, 503)}, **more,
+            )  # fmt: skip
     app.add_exception_handler(HTTPException, _tell)
-    app.add_exception_handler(RequestValidationError, _tell_invalid)
-    app.add_exception_handler(Exception, _tell_nothing)
+    app.add_exception_handler(RequestValidationError, _tell)
+    app.add_exception_handler(Exception, _tell)
     describe(app, *REQUESTS.values())
     return Guard(app, services.token, services.config.max_body_bytes, services.config.max_queued_bytes)
 
@@ -99,80 +92,101 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorBody, "description": _WHY[status]} for status in statuses}
 
 
-def _add_probes(app: FastAPI, services: Services) -> None:
-    async def healthz() -> Health:
+async def _tell(request: Request, error: Exception) -> Response:
+    """What was not foreseen is in the log, which the guard writes."""
+    if isinstance(error, RequestValidationError):
+        return refusal(invalid(error.errors()))
+    return refusal(error)
+
+
+class _Probes:
+    """What can be asked of the server as a whole."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def healthz(self) -> Health:
         """Whether the server lives."""
         try:
-            services.check()
+            self._services.check()
         except ActorGone as error:
             raise Refused(503, str(error), "broken") from None
         return Health(status="ok")
 
-    async def readyz() -> Health:
+    async def readyz(self) -> Health:
         """Whether requests are taken now."""
-        if refused := services.refused():
+        if refused := self._services.refused():
             told = f"{', '.join(refused)}: not taken now; the answer to a request says why"  # anybody may ask this
             raise Refused(503, told, "not_ready", retry_after_s=5)
         return Health(status="ready")
 
-    async def stats() -> Stats:
-        """What is open and queued, and how requests have ended since the replica started."""
-        return services.stats()
-
-    app.add_api_route("/healthz", healthz, response_model=Health, responses=_errors(503), tags=["probes"])
-    app.add_api_route("/readyz", readyz, response_model=Health, responses=_errors(503), tags=["probes"])
-    app.add_api_route("/v1/stats", stats, response_model=Stats, responses=_errors(401, 403), tags=["probes"])
+    async def stats(self) -> Stats:
+        """What is open and queued, and how requests have ended since the server started."""
+        return self._services.stats()
 
 
-async def _accept(request: Request, kind: Kind, wait_s: float) -> Response:
-    services: Services = request.app.state.services
-    service = services.of(kind)
-    job = await service.accept(await json_of(request))
-    if services.has_place:
-        await _wait(services, request, job, wait_s)
-    return _told(service, job, 200 if job.done.is_set() else 202)
+class _Routes:
+    """What can be asked of one kind of request."""
 
+    def __init__(self, services: Services, kind: Kind) -> None:
+        self._services, self._kind = services, kind
 
-async def _post_debate(request: Request, wait_s: Wait = 0.0) -> Response:
-    """Have a case debated. 202 says where its verdict will be; 200 has it, where there was one in time."""
-    return await _accept(request, "debates", wait_s)
+    async def accept(self, request: Request, wait_s: Wait = 0.0) -> Response:
+        """Take a request. 202 says where its verdict will be; 200 has it, where there was one in time."""
+        service = self._services.of(self._kind)
+        job = await service.accept(await json_of(request))
+        if self._services.has_place:
+            await self._wait(request, job, wait_s)
+        return self._told(job, 200 if job.done.is_set() else 202)
 
+    async def read(self, request: Request, id: CaseId, wait_s: Wait = 0.0) -> Response:
+        """Where it stands, and its verdict once there is one."""
+        job = await self._services.of(self._kind).find(id)
+        await self._wait(request, job, wait_s)
+        return self._told(job)
 
-async def _post_judgment(request: Request, wait_s: Wait = 0.0) -> Response:
-    """Have a reply judged by the panel. 202 says where that will be; 200 has it, where there was one in time."""
-    return await _accept(request, "judgments", wait_s)
+    async def cancel(self, id: CaseId) -> Response:
+        """Cancel it: its calls are cancelled where they are made. What was paid for stays on record."""
+        service = self._services.of(self._kind)
+        job = await service.find(id)
+        if not await service.withdraw(job):
+            raise Refused(409, f"{id} is {service.status(job)}: there is nothing to cancel", "ended")
+        return self._told(job)
 
+    async def events(self, id: CaseId, last_event_id: LastEventId = "") -> Response:
+        """What happens, as server-sent events, from the first one to `end`. Hanging up cancels nothing."""
+        service = self._services.of(self._kind)
+        chunks = stream(service, await service.find(id), last_event_id, self._services.config.stream_s)
+        place = ExitStack()
+        place.enter_context(self._services.holding())
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return _Stream(place, chunks, media_type="text/event-stream", headers=headers)
 
-async def _post_check(request: Request, wait_s: Wait = 0.0) -> Response:
-    """Have a claim checked. 202 says where the verdict will be; 200 has it, where there was one in time."""
-    return await _accept(request, "checks", wait_s)
+    async def _wait(self, request: Request, job: Job, wait_s: float) -> None:
+        """Until it has ended or the client has hung up, or for so long."""
+        if wait_s <= 0 or job.done.is_set():
+            return
+        with self._services.holding():
+            either = [asyncio.ensure_future(each) for each in (job.done.wait(), _hung_up(request))]
+            try:
+                await asyncio.wait(either, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in either:
+                    each.cancel()
+                await asyncio.gather(*either, return_exceptions=True)
 
-
-async def _wait(services: Services, request: Request, job: Job, wait_s: float) -> None:
-    """Until it has ended or the client has hung up, or for so long."""
-    if wait_s <= 0 or job.done.is_set():
-        return
-    with services.holding():
-        either = [asyncio.ensure_future(each) for each in (job.done.wait(), _hung_up(request))]
-        try:
-            await asyncio.wait(either, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in either:
-                each.cancel()
-            await asyncio.gather(*either, return_exceptions=True)
+    def _told(self, job: Job, status: int = 200) -> Response:
+        headers = {"Location": f"/v1/{self._kind}/{job.id}", "Cache-Control": "no-store"}
+        if job.engine_s is not None:
+            headers["Server-Timing"] = f"engine;dur={1000 * job.engine_s:.1f}"
+        state = self._services.of(self._kind).state(job)
+        return Response(state.model_dump_json(), status, headers, "application/json")
 
 
 async def _hung_up(request: Request) -> None:
     """Returns when the client has gone; its body has been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _told(service: Service, job: Job, status: int = 200) -> Response:
-    headers = {"Location": f"/v1/{service.kind}/{job.id}", "Cache-Control": "no-store"}
-    if job.engine_s is not None:
-        headers["Server-Timing"] = f"engine;dur={1000 * job.engine_s:.1f}"
-    return Response(service.state(job).model_dump_json(), status, headers, "application/json")
 
 
 class _Stream(StreamingResponse):
@@ -202,56 +216,3 @@ class _Stream(StreamingResponse):
         with self._place:
             async with aclosing(self._chunks):
                 await super().__call__(scope, receive, sending)
-
-
-class _Routes:
-    """What can be asked of one that was accepted."""
-
-    def __init__(self, services: Services, kind: Kind) -> None:
-        self._services, self._kind = services, kind
-
-    async def _find(self, case_id: str) -> tuple[Service, Job]:
-        service = self._services.of(self._kind)
-        job = await service.find(case_id)
-        if job is None:
-            raise Refused(404, f"no such {self._kind.removesuffix('s')}")
-        return service, job
-
-    async def read(self, request: Request, id: CaseId, wait_s: Wait = 0.0) -> Response:
-        """Where it stands, and its verdict once there is one."""
-        service, job = await self._find(id)
-        await _wait(self._services, request, job, wait_s)
-        return _told(service, job)
-
-    async def cancel(self, id: CaseId) -> Response:
-        """Cancel it: its calls are cancelled where they are made. What was paid for stays on record."""
-        service, job = await self._find(id)
-        if not await service.withdraw(job):
-            status = service.status(job)
-            raise Refused(409, f"{id} is {status}: there is nothing to cancel", "ended")
-        return _told(service, job)
-
-    async def events(self, id: CaseId, last_event_id: LastEventId = "") -> Response:
-        """What happens, as server-sent events, from the first one to `end`. Hanging up cancels nothing."""
-        service, job = await self._find(id)
-
-        chunks = stream(service, job, last_event_id, self._services.config.stream_s)
-        place = ExitStack()
-        place.enter_context(self._services.holding())
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return _Stream(place, chunks, media_type="text/event-stream", headers=headers)
-
-
-async def _tell(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return refusal(error)
-
-
-async def _tell_nothing(request: Request, error: Exception) -> Response:
-    """What was not foreseen is in the log, which the guard writes."""
-    return refusal(Refused(500, "the server could not answer: its log says why"))
-
-
-async def _tell_invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return refusal(invalid(error.errors()))

@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 import structlog
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from moot.deploy.serving.refusals import Refused, body, code_of
+from moot.deploy.serving.refusals import Refused, refusal
 from moot.deploy.serving.settings import is_loopback
 
 _log = structlog.get_logger(__name__)
@@ -70,15 +69,11 @@ class Guard:
             if scope["path"] not in OPEN_PATHS or scope["method"] not in ("GET", "HEAD"):
                 self._check(scope)
             await self._app(scope, await self._bounded(scope, receive, read), sending)
-        except HTTPException as error:
-            if started:
-                _log.error("an answer was broken off", path=scope["path"][:200], error=repr(error)[:500])
-                return
-            await refusal(error)(scope, receive, send)
         except Exception as error:
-            _log.error("a request could not be answered", path=scope["path"][:200], error=repr(error)[:500])
+            if started or not isinstance(error, HTTPException):
+                _log.error("a request could not be answered", path=scope["path"][:200], error=repr(error)[:500])
             if not started:
-                await refusal(Refused(500, "the server could not answer: its log says why"))(scope, receive, send)
+                await refusal(error)(scope, receive, send)
         finally:
             self._in_hand -= read.size
 
@@ -154,12 +149,6 @@ def _check_framing(headers: Headers) -> None:
     if "transfer-encoding" in headers and "content-length" in headers:
         both = "the body's length is given twice, by Content-Length and by Transfer-Encoding"
         raise Refused(400, both, headers={"Connection": "close"})
-
-
-def refusal(error: HTTPException) -> Response:
-    """An error as a response, in the one shape."""
-    code = error.code if isinstance(error, Refused) else code_of(error.status_code)
-    return Response(body(code, str(error.detail)), error.status_code, error.headers, "application/json")
 
 
 def _names_this_machine(host: str) -> bool:

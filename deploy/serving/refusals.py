@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from moot.protocols.wording import expected
 
@@ -65,9 +66,12 @@ def invalid(errors: Sequence[Mapping[str, Any]]) -> Refused:
     return Refused(400 if no_json else 422, first_of(errors))
 
 
-def code_of(status: int) -> str:
-    """The word for a status."""
-    return _CODES.get(status, "error")
+def refusal(error: Exception) -> Response:
+    """An error as a response, in the one shape; of what was not foreseen nothing is told."""
+    if not isinstance(error, HTTPException):
+        error = Refused(500, "the server could not answer: its log says why")
+    code = error.code if isinstance(error, Refused) else _CODES.get(error.status_code, "error")
+    return Response(body(code, str(error.detail)), error.status_code, error.headers, "application/json")
 
 
 def body(code: str, message: str) -> bytes:

@@ -10,6 +10,7 @@ from pydantic import Base64Encoder, BaseModel, ConfigDict, EncodedBytes, Field, 
 from pydantic_core import PydanticCustomError
 
 from moot.deploy.checking.check import claim_case
+from moot.deploy.serving.settings import Kind
 from moot.protocols.case import LabelledCase
 from moot.protocols.tasks.replies import replies_in_memory
 
@@ -135,3 +136,7 @@ class CheckRequest(Asked):
         found = {**claim_case(self.claim, self.images), "passage": self.passage, "documents": self.documents}
         del found["id"]
         return found if self.id is None else {**found, "id": self.id}
+
+
+REQUESTS: dict[Kind, type[Asked]] = {"debates": DebateRequest, "judgments": JudgmentRequest, "checks": CheckRequest}
+"""The models of bodies."""

@@ -11,7 +11,6 @@ from moot.deploy.running.prepare import Bindings
 from moot.deploy.serving.answers import Stats
 from moot.deploy.serving.inbox import Inbox
 from moot.deploy.serving.refusals import Refused
-from moot.deploy.serving.requests import Asked, CheckRequest, DebateRequest, JudgmentRequest
 from moot.deploy.serving.service import Service
 from moot.deploy.serving.settings import Kind, ServeConfig
 from moot.protocols.errors import ActorGone
@@ -19,13 +18,6 @@ from moot.protocols.errors import ActorGone
 MOST_HELD = 4000
 """Requests that wait or stream at once; more are refused with 429. Ray Serve's own bound is above this and what is
 queued, so that its own refusals are never seen."""
-
-REQUESTS: dict[Kind, type[Asked]] = {
-    "debates": DebateRequest,
-    "judgments": JudgmentRequest,
-    "checks": CheckRequest,
-}
-"""The models of bodies."""
 
 
 class Services:
@@ -53,7 +45,6 @@ class Services:
             kind: Service(
                 kind,
                 run.model_copy(update={"address": address}),
-                REQUESTS[kind],
                 self._inbox,
                 max_queued=config.max_queued,
                 max_queued_bytes=config.max_queued_bytes,
@@ -98,7 +89,7 @@ class Services:
 
     def refused(self) -> dict[str, str]:
         """By kind why no request of it is taken now; kinds that are taken are missing."""
-        found = {kind: each.door.why_shut for kind, each in self._by_kind.items()}
+        found = {kind: each.why_refused for kind, each in self._by_kind.items()}
         return {kind: why or "the server is starting" for kind, why in found.items() if why or not self._ready}
 
     @property

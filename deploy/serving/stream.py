@@ -81,7 +81,7 @@ async def stream(service: Service, job: Job, last_event_id: str, longest_s: floa
     ended before; its reader comes again by itself.
     """
     yield f"retry: {_AGAIN_MS}\n\n".encode()
-    live = None if service.door.closed else service.run.events(job.id) if job.trail != _RECORD else None
+    live = None if service.closed else service.run.events(job.id) if job.trail != _RECORD else None
     if live is None:
         trail, pump = _RECORD, _Pump(_recorded(service, job.id))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -95,21 +96,21 @@ async def test_nobody_is_told_of_an_acceptance_that_is_not_on_disk(
 ) -> None:
     async with served(tmp_path, debates=SLOW) as client:
         inbox = client.services._inbox
-        begun, held, written = asyncio.Event(), asyncio.Event(), inbox._work
+        begun, held, written = threading.Event(), threading.Event(), inbox._commit
 
-        async def slow(work: Any) -> Any:
+        def slow(batch: Any) -> None:
             begun.set()
-            await held.wait()
+            held.wait(30.0)
             raise OSError("the disk is full")
 
-        monkeypatch.setattr(inbox, "_work", slow)
+        monkeypatch.setattr(inbox, "_commit", slow)
         both = [asyncio.create_task(client.post("/v1/debates", {**CASE, "id": "one"})) for _ in range(2)]
-        await begun.wait()
+        await until(begun.is_set)
         await asyncio.sleep(0.05)
         assert not any(each.done() for each in both)
         held.set()
         answers = await asyncio.gather(*both)
-        monkeypatch.setattr(inbox, "_work", written)
+        monkeypatch.setattr(inbox, "_commit", written)
         assert [(answer.status, answer.code) for answer in answers] == [(503, "unwritable")] * 2
         assert (await client.get("/v1/debates/one")).status == 404
         assert (await client.post("/v1/debates", {**CASE, "id": "one"})).status == 202
@@ -165,9 +166,9 @@ async def test_the_last_cancelled_ones_are_remembered(tmp_path: Path, monkeypatc
     await inbox.cancel("checks", "q0")
     for number in range(4):
         await inbox.cancel("debates", f"q{number}")
-    remembered = [await inbox.was_cancelled("debates", f"q{number}") for number in range(5)]
-    assert remembered == [False, False, True, True, False]
-    assert await inbox.was_cancelled("checks", "q0")
+    remembered = [await inbox.find("debates", f"q{number}") for number in range(5)]
+    assert remembered == [None, None, (True, b""), (True, b""), (False, b"{}")]
+    assert await inbox.find("checks", "q0") == (True, b"")
     assert [case_id for case_id, _ in await inbox.pending("debates")] == ["q4"]
     await inbox.close()
 

@@ -16,7 +16,7 @@ from served import CASE, INLINE, SLOW, served
 from moot.actors.models.simulated.model import SimulatedModel
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
-from moot.deploy.serving.door import EndingRate
+from moot.deploy.serving.jobs import EndingRate
 
 ONE_AT_A_TIME: dict[str, Any] = {"debates": SLOW, "max_open": 1, "max_queued": 1}
 
