@@ -11,8 +11,7 @@ from statistics import fmean
 from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.tables import read_table
-from moot.deploy.ablation.cases import CellCases
-from moot.deploy.ablation.inference import adjusted, bca, known
+from moot.deploy.ablation.cases import CellCases, adjusted, bca, known
 from moot.deploy.reading.record import decoded
 from moot.deploy.reading.summaries.consensus import Held, hold_against
 from moot.deploy.reading.text import Interval

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.ablation.inference import adjusted, bca, known
+from moot.deploy.ablation.cases import adjusted, bca, known
 from moot.deploy.reading.record import Noted, read_events
 from moot.deploy.reading.text import Interval
 from moot.metrics.significance import wilcoxon_signed_rank

@@ -14,24 +14,20 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.store.mirror import name_of, record_path
-from moot.deploy.analysis.associations import associations_table
+from moot.deploy.analysis import figures as drawn
 from moot.deploy.analysis.brought import replies_of_table
-from moot.deploy.analysis.consistency_table import consistency_table
 from moot.deploy.analysis.correctness import correctness_table, stated_confidence_table
 from moot.deploy.analysis.divergences import divergence_tables
-from moot.deploy.analysis.figures import bars, curves
-from moot.deploy.analysis.figures.bars import strengths
-from moot.deploy.analysis.measured import Measured, measure
+from moot.deploy.analysis.features import ablation_table, associations_table, top_features_table
+from moot.deploy.analysis.judges import consistency_table, score_distributions_table
 from moot.deploy.analysis.recorded import replies_of_runs
-from moot.deploy.analysis.replies import Replies, strata
+from moot.deploy.analysis.replies import Measured, Replies, measure, strata
 from moot.deploy.analysis.role_comparison import role_comparison_tables
-from moot.deploy.analysis.score_distributions import score_distributions_table
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.signal_pairs import signal_pairs_table
 from moot.deploy.analysis.strata_table import strata_table
 from moot.deploy.analysis.sweep import sweep
 from moot.deploy.analysis.table import Table
-from moot.deploy.analysis.top_features import ablation_table, top_features_table
 from moot.deploy.analysis.trajectories import entropies_table, openings_table, trajectories, trajectory_tables
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies
@@ -135,7 +131,7 @@ def analyze(
     Args:
         runs: folders of runs whose replies were judged.
         table: a Parquet file instead, one row for each reply; its columns are those of
-            `moot.deploy.analysis.brought_columns.COLUMNS`.
+            `moot.deploy.analysis.brought.COLUMNS`.
         vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
         settings: how to count.
         keep_truncated: whether replies of runs count that ended at their token limit.
@@ -193,11 +189,11 @@ def analysis_of(
         associations_table(sweeps),
     ]
     figures: dict[str, Draw] = {
-        "bands": partial(curves.by_percent, found),
-        "trajectories": partial(curves.by_position, found),
-        "strengths": partial(strengths, sweeps),
-        "score_distributions": partial(bars.score_distributions, replies, by_dataset),
-        "divergences": partial(bars.divergences, divergences.rows),
+        "bands": partial(drawn.by_percent, found),
+        "trajectories": partial(drawn.by_position, found),
+        "strengths": partial(drawn.strengths, sweeps),
+        "score_distributions": partial(drawn.score_distributions, replies, by_dataset),
+        "divergences": partial(drawn.divergences, divergences.rows),
     }
     return Analysis(
         _facts(measured, sources, simulated, behaviour), settings, {each.name: each for each in tables}, figures

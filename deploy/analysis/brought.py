@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from math import isnan
 from pathlib import Path
@@ -10,13 +11,182 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from moot.actors.record.sampling import Sampling
-from moot.deploy.analysis.brought_columns import COLUMNS, SCORE, read_columns
 from moot.deploy.analysis.replies import Replies, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of
 from moot.metrics.signal_divergences import FLAGGED
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import ConfigError, unknown_name
+
+SCORE = "score_"
+"""How the name of a dimension's column begins."""
+
+COLUMNS: Mapping[str, str] = {
+    "logprob": "list of numbers: natural logarithm of each token's probability; null for a reply without any",
+    "token": "list of texts: the tokens, to find where the content starts",
+    "alternatives": "whole number K: how many alternatives are listed for each token",
+    "alt_logprob": "list of T x K numbers: the alternatives' log-probabilities, token by token",
+    "case": "text: what the reply is about; replies with one case are not independent",
+    "group": "text: what several cases have in common, such as an essay; the case when missing",
+    "slot": "text: the place of a case in its group, such as the trait; p-values exchange like places only",
+    "reply": "text: names the reply in the lists of cases to read",
+    "dataset": "text; replies of different data sets are never pooled",
+    "domain": "text",
+    "role": "text: who said it",
+    "model": "text; replies of different models are never pooled",
+    "rubric": "text; scores given under different rubrics are never pooled",
+    "temperature": "number; replies sampled differently are never pooled",
+    "top_p": "number",
+    "logprob_stage": "text: `before` or `after` temperature and top-p; `raw` or `masked`, before or after a schema",
+    "correct": "true, false or null: whether the outcome is right",
+    "confidence": "number from 0 to 1: the probability that was stated of the answer being right",
+    "flag": "true, false or null, or the share of judges that flag the reply",
+    "quality": "number: Q; when missing the sum of the scores, 0 for a flagged reply",
+}
+"""What a table may hold, besides `score_NAME` for each dimension. `logprob`, scores or `confidence` are needed."""
+
+ROUNDING = 1e-3
+"""How far a log-probability may lie above 0 by rounding; more is a probability, or some other number."""
+
+_INDEX = re.compile(r"__index_level_\d+__")
+"""What pandas calls a column that holds the numbers of its rows."""
+
+_LISTS = {"logprob": pa.list_(pa.float32()), "alt_logprob": pa.list_(pa.float32()), "token": pa.list_(pa.string())}
+
+
+def read_columns(path: Path) -> pa.Table:
+    """The table in a Parquet file, its names, types and lists checked.
+
+    A column that holds nulls only has the type that it would have with values; categories are texts.
+
+    Raises:
+        ConfigError: one line: the file cannot be read or has no rows, a column is unknown or of another type, the lists
+            of a row do not fit each other, or a log-probability is above 0.
+    """
+    table = _read(path)
+    table = table.drop_columns([name for name in table.column_names if _INDEX.fullmatch(name)])
+    _check_names(path, table)
+    for place, name in enumerate(table.column_names):
+        table = table.set_column(place, name, _typed(path, name, table[name]))
+    _check_lists(path, table)
+    return table
+
+
+def numeric(name: str) -> bool:
+    """Whether a column of this name holds one number, or truth value, for each reply."""
+    return name in (
+        "alternatives",
+        "temperature",
+        "top_p",
+        "correct",
+        "confidence",
+        "flag",
+        "quality",
+    ) or name.startswith(SCORE)
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except FileNotFoundError:
+        raise ConfigError(f"--table {path}: no such file") from None
+    except (pa.ArrowException, OSError) as error:
+        raise ConfigError(f"--table {path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None
+    if not table.num_rows:
+        raise ConfigError(f"--table {path}: has no rows")
+    return table.combine_chunks()
+
+
+def _check_names(path: Path, table: pa.Table) -> None:
+    for name in table.column_names:
+        if name not in COLUMNS and not name.startswith(SCORE):
+            raise ConfigError(f"--table {path}: {unknown_name('column', name, [*COLUMNS, f'{SCORE}NAME'])}")
+    enough = {"logprob", "confidence"} & set(table.column_names)
+    if not enough and not any(name.startswith(SCORE) for name in table.column_names):
+        raise ConfigError(
+            f"--table {path}: expected a column `logprob` or `confidence`, or scores as `{SCORE}NAME`; found none"
+        )
+    if "alt_logprob" in table.column_names and "alternatives" not in table.column_names:
+        raise ConfigError(f"--table {path}: `alt_logprob` needs `alternatives`, the number of them for each token")
+
+
+def _typed(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column, of the type that its name asks for where it has none of its own."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if name in _LISTS:
+        fits, untyped = _is_list_like(kind, _LISTS[name]), pa.types.is_null(getattr(kind, "value_type", kind))
+        wanted = _LISTS[name]
+    elif numeric(name):
+        fits, untyped, wanted = _is_number(kind) or pa.types.is_boolean(kind), pa.types.is_null(kind), pa.float64()
+    else:
+        fits, untyped, wanted = _is_text(kind) or pa.types.is_integer(kind), pa.types.is_null(kind), pa.string()
+    if untyped:
+        return column.cast(wanted)
+    if not fits:
+        expected = re.split("[:;]", COLUMNS.get(name, "number"))[0]
+        raise ConfigError(f"--table {path}: `{name}` is {kind}, expected {'a ' * (name in _LISTS)}{expected}")
+    return column
+
+
+def _is_list_like(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return False
+    return _is_text(kind.value_type) if _is_text(wanted.value_type) else _is_number(kind.value_type)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _check_lists(path: Path, table: pa.Table) -> None:
+    for name in ("logprob", "alt_logprob"):
+        if name in table.column_names:
+            _check_logprobs(path, name, table[name])
+    if "alt_logprob" in table.column_names:
+        _check_alternatives(path, table)
+    if "token" in table.column_names and "logprob" in table.column_names:
+        tokens, logprobs = (_lengths(table[name]) for name in ("token", "logprob"))
+        wrong = np.flatnonzero((tokens > 0) & (logprobs > 0) & (tokens != logprobs))
+        if len(wrong):
+            row = int(wrong[0])
+            raise ConfigError(
+                f"--table {path}: row {row} has {tokens[row]:g} tokens and {logprobs[row]:g} log-probabilities, "
+                "expected as many of both"
+            )
+
+
+def _check_logprobs(path: Path, name: str, column: pa.ChunkedArray) -> None:
+    highest = pc.max(pc.list_flatten(column).cast(pa.float32())).as_py()
+    if highest is not None and highest > ROUNDING:
+        raise ConfigError(f"--table {path}: `{name}` holds {highest:g}, expected natural logarithms, at most 0")
+
+
+def _check_alternatives(path: Path, table: pa.Table) -> None:
+    if "logprob" not in table.column_names:
+        raise ConfigError(f"--table {path}: `alt_logprob` needs `logprob`, what the chosen tokens have")
+    tokens, listed = (_lengths(table[name]) for name in ("logprob", "alt_logprob"))
+    each = np.nan_to_num(np.asarray(pc.fill_null(table["alternatives"], 0), np.float64))
+    wrong = np.flatnonzero((listed > 0) & (tokens * each != listed))
+    if len(wrong):
+        row = int(wrong[0])
+        raise ConfigError(
+            f"--table {path}: row {row} has {listed[row]:g} alternatives for {tokens[row]:g} tokens, expected "
+            f"{each[row]:g} for each"
+        )
+
+
+def _lengths(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+    """How long each row's list is; 0 for none."""
+    return np.asarray(pc.fill_null(pc.list_value_length(column), 0), np.float64)
+
 
 Floats = npt.NDArray[np.float64]
 

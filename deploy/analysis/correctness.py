@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.measured import Measured
-from moot.deploy.analysis.replies import Replies, Stratum
+from moot.deploy.analysis.replies import Measured, Replies, Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.table import Column, Table, Value
+from moot.deploy.analysis.table import Column, Table, Value, with_ends
 from moot.metrics.bootstrap import cluster_bootstrap
 from moot.metrics.calibration_error import brier_stated
 from moot.metrics.nested_models import nested_comparison
@@ -60,8 +59,7 @@ def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> I
             continue
         for score in nested_comparison(blocks, correct, clusters, folds=settings.folds, seed=settings.seed):
             yield {
-                "stratum": stratum.words,
-                **stratum.keys,
+                **stratum.named,
                 "question": question,
                 "model_of": score.name,
                 "n": score.n,
@@ -69,9 +67,7 @@ def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> I
                 "auroc": score.auroc if score.predictors else None,
                 "brier": score.brier,
                 "log_loss": score.log_loss,
-                "gain": score.gain,
-                "gain_low": score.gain_low,
-                "gain_high": score.gain_high,
+                **with_ends("gain", score.gain, (score.gain_low, score.gain_high)),
             }
 
 
@@ -125,20 +121,17 @@ def _row(replies: Replies, stratum: Stratum, settings: AnalysisSettings) -> dict
         return None
     scores = np.asarray(brier_stated(replies.confidence[rows], replies.correct[rows]))
     groups, accuracy = replies.group[rows], float(replies.correct[rows].mean())
-    low = high = None
+    ends: tuple[float | None, float | None] = (None, None)
     if len(np.unique(groups)) >= FEWEST_GROUPS:
-        ends = cluster_bootstrap(
-            lambda drawn: float(scores[drawn].mean()), groups, resamples=settings.resamples, seed=settings.seed
+        drawn = cluster_bootstrap(
+            lambda rows: float(scores[rows].mean()), groups, resamples=settings.resamples, seed=settings.seed
         )
-        low, high = ends.low, ends.high
+        ends = drawn.low, drawn.high
     return {
-        "stratum": stratum.words,
-        **stratum.keys,
+        **stratum.named,
         "n": len(rows),
         "confidence": float(replies.confidence[rows].mean()),
         "accuracy": accuracy,
-        "brier": float(scores.mean()),
-        "brier_low": low,
-        "brier_high": high,
+        **with_ends("brier", float(scores.mean()), ends),
         "brier_constant": accuracy * (1.0 - accuracy),
     }

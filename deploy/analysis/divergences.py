@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.measured import Measured
-from moot.deploy.analysis.replies import Stratum
+from moot.deploy.analysis.replies import Measured, Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.table import Column, Table, Value
+from moot.deploy.analysis.table import Column, Table, Value, with_ends
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.signal_divergences import CONFIDENT_BUT_WEAK, Conditions, conditions, confidence_ends
 from moot.metrics.significance import wilson_interval
@@ -98,21 +97,16 @@ def _counted(each: Conditions, groups: npt.NDArray[np.int64], settings: Analysis
     shares = sums[:, :3] / sums[:, 3:]
     prevalence, independent = float(both.mean()), float(first.mean() * second.mean())
     number = len(np.unique(clusters))
-    low, high = _prevalence_interval(both, shares[:, 0], number)
     # Without such a reply, or with no other, the resamples know nothing of how the count could have been otherwise.
     nothing_to_draw = int(both.sum()) in (0, len(both))
     excess = shares[:, 0] - shares[:, 1] * shares[:, 2]
-    excess_low, excess_high = (None, None) if nothing_to_draw else _percentiles(excess, number)
+    ends = (None, None) if nothing_to_draw else _percentiles(excess, number)
     return {
         "n": len(both),
         "count": int(both.sum()),
-        "prevalence": prevalence,
-        "prevalence_low": low,
-        "prevalence_high": high,
+        **with_ends("prevalence", prevalence, _prevalence_interval(both, shares[:, 0], number)),
         "independent": independent,
-        "excess": prevalence - independent,
-        "excess_low": excess_low,
-        "excess_high": excess_high,
+        **with_ends("excess", prevalence - independent, ends),
     }
 
 

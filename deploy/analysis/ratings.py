@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -116,7 +116,8 @@ def rating_agreement(path: str | Path, *, resamples: int = 1000, seed: int = 0) 
     names = np.array([f"group {groups[item]}" if item in groups else f"item {item}" for item in items])
     matrix = np.array([[cells.get((item, rater), math.nan) for item in items] for rater in raters])
     categories = sorted({value for value in cells.values() if not math.isnan(value)})
-    measured = partial(_Measured, clusters=names, resamples=resamples, seed=seed)
+    measured = partial(_statistics, clusters=names, resamples=resamples, seed=seed)
+    of_two = _pair(categories, numeric=numeric)
     return RatingAgreement(
         source=str(path),
         items=len(items),
@@ -125,66 +126,68 @@ def rating_agreement(path: str | Path, *, resamples: int = 1000, seed: int = 0) 
         ratings=int(np.isfinite(matrix).sum()),
         categories=[f"{value:g}" for value in categories] if numeric else sorted(scores, key=lambda t: scores[t]),
         numeric=numeric,
-        together=measured(matrix, None).together(categories, numeric=numeric),
+        together=measured(_together(categories, numeric=numeric), matrix, None),
         pairs=[
             found
             for one, other in combinations(range(len(raters)), 2)
-            for found in measured(matrix[[one, other]], (raters[one], raters[other])).pair(categories, numeric=numeric)
+            for found in measured(of_two, matrix[[one, other]], (raters[one], raters[other]))
         ],
     )
 
 
-class _Measured:
-    """Coefficients of some raters, over the items that two of them have scored."""
+Figure = tuple[Callable[[Floats], float], Callable[..., BootstrapInterval]]
+"""A coefficient of ratings `(raters, items)`, and its interval."""
 
-    def __init__(
-        self, ratings: Floats, raters: tuple[str, str] | None, clusters: npt.NDArray[Any], resamples: int, seed: int
-    ) -> None:
-        known = np.isfinite(ratings).sum(axis=0) >= 2
-        self._ratings, self._raters, self._clusters = ratings[:, known], raters, clusters[known]
-        self._resamples, self._seed = resamples, seed
 
-    def together(self, categories: Sequence[float], *, numeric: bool) -> list[Statistic]:
-        """Alpha, AC2 where more than one score occurs, and raw agreement."""
-        levels: tuple[Level, ...] = ("nominal", "ordinal", "interval") if numeric else ("nominal",)
-        weights: tuple[Weights, ...] = ("identity", "ordinal", "quadratic") if numeric else ("identity",)
-        found = [
-            self._statistic(
-                f"Krippendorff's alpha, {level}",
-                partial(krippendorff_alpha, level=level),
-                partial(alpha_interval, level=level),
-            )
-            for level in levels
-        ]
-        found += [
-            self._statistic(
-                f"Gwet's AC2, {each} weights",
-                partial(gwet_ac2, categories=categories, weights=each),
-                partial(ac2_interval, categories=categories, weights=each),
-            )
-            for each in (weights if len(categories) > 1 else ())
-        ]
-        return [*found, self._statistic("raw agreement", raw_agreement, raw_agreement_interval)]
+def _together(categories: Sequence[float], *, numeric: bool) -> dict[str, Figure]:
+    """Alpha, AC2 where more than one score occurs, and raw agreement."""
+    levels: tuple[Level, ...] = ("nominal", "ordinal", "interval") if numeric else ("nominal",)
+    weights: tuple[Weights, ...] = ("identity", "ordinal", "quadratic") if numeric else ("identity",)
+    found: dict[str, Figure] = {
+        f"Krippendorff's alpha, {level}": (
+            partial(krippendorff_alpha, level=level),
+            partial(alpha_interval, level=level),
+        )
+        for level in levels
+    }
+    for each in weights if len(categories) > 1 else ():
+        found[f"Gwet's AC2, {each} weights"] = (
+            partial(gwet_ac2, categories=categories, weights=each),
+            partial(ac2_interval, categories=categories, weights=each),
+        )
+    return {**found, "raw agreement": (raw_agreement, raw_agreement_interval)}
 
-    def pair(self, categories: Sequence[float], *, numeric: bool) -> list[Statistic]:
-        """Cohen's kappa, and of numbers the quadratically weighted one."""
-        statistics: dict[str, Callable[[Floats], float]] = {"Cohen's kappa": lambda two: cohen_kappa(two[0], two[1])}
-        if numeric and categories:
-            low, high = categories[0], categories[-1]
-            statistics["quadratic weighted kappa"] = lambda two: quadratic_weighted_kappa(two[0], two[1], low, high)
-        return [self._statistic(name, of, partial(rater_interval, of)) for name, of in statistics.items()]
 
-    def _statistic(
-        self, name: str, of: Callable[[Floats], float], interval: Callable[..., BootstrapInterval]
-    ) -> Statistic:
-        n = self._ratings.shape[1]
-        value = of(self._ratings) if n else math.nan
+def _pair(categories: Sequence[float], *, numeric: bool) -> dict[str, Figure]:
+    """Cohen's kappa, and of numbers the quadratically weighted one."""
+    statistics: dict[str, Callable[[Floats], float]] = {"Cohen's kappa": lambda two: cohen_kappa(two[0], two[1])}
+    if numeric and categories:
+        low, high = categories[0], categories[-1]
+        statistics["quadratic weighted kappa"] = lambda two: quadratic_weighted_kappa(two[0], two[1], low, high)
+    return {name: (of, partial(rater_interval, of)) for name, of in statistics.items()}
+
+
+def _statistics(
+    figures: Mapping[str, Figure],
+    ratings: Floats,
+    raters: tuple[str, str] | None,
+    clusters: npt.NDArray[Any],
+    resamples: int,
+    seed: int,
+) -> list[Statistic]:
+    """These coefficients, over the items that two of the raters have scored."""
+    known = np.isfinite(ratings).sum(axis=0) >= 2
+    ratings, clusters = ratings[:, known], clusters[known]
+    enough, found = len(np.unique(clusters)) >= FEWEST_CLUSTERS, []
+    for name, (of, interval) in figures.items():
+        value = of(ratings) if known.any() else math.nan
         ends = None
-        if not math.isnan(value) and len(np.unique(self._clusters)) >= FEWEST_CLUSTERS:
-            drawn = interval(self._ratings, clusters=self._clusters, resamples=self._resamples, seed=self._seed)
-            known = drawn.low < drawn.high and 2 * drawn.resamples >= self._resamples
-            ends = (drawn.low, drawn.high) if known else None
-        return Statistic(name=name, raters=self._raters, n=n, value=None if math.isnan(value) else value, interval=ends)
+        if enough and not math.isnan(value):
+            drawn = interval(ratings, clusters=clusters, resamples=resamples, seed=seed)
+            ends = (drawn.low, drawn.high) if drawn.low < drawn.high and 2 * drawn.resamples >= resamples else None
+        told = None if math.isnan(value) else value
+        found.append(Statistic(name=name, raters=raters, n=int(known.sum()), value=told, interval=ends))
+    return found
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

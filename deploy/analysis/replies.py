@@ -1,15 +1,16 @@
-"""The replies of an analysis: their token log-probabilities, judged scores and correctness, whatever they come from."""
+"""The replies of an analysis: log-probabilities, scores, correctness and every feature, wherever they are from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from moot.actors.record.sampling import Sampling
+from moot.metrics.confidence_features import LEAST_LOGPROB, Feature, Origin, Signal, features, window_features
 from moot.metrics.ragged import Ragged
 from moot.protocols.rubrics.assessed import AssessmentData
 
@@ -97,27 +98,19 @@ class Replies:
         first = np.unique(group, return_index=True)[1]
         renumbered = np.empty(int(group.max()) + 1 if len(group) else 0, np.int64)
         renumbered[group[np.sort(first)]] = np.arange(len(first))
-        taken = {
-            name: getattr(self, name)[rows]
-            for name in ("run", "case", "reply", "slot", "rubric", "dataset", "domain", "role", "model")
-        }
-        return replace(
-            self,
-            **taken,
-            group=renumbered[group],
-            sampling=[self.sampling[row] for row in rows.tolist()],
-            logprobs=self.logprobs.take(rows),
-            has_logprobs=self.has_logprobs[rows],
-            content_start=self.content_start[rows],
-            opening=self.opening[rows],
-            entropies={name: values.take(rows) for name, values in self.entropies.items()},
-            scores={name: values[rows] for name, values in self.scores.items()},
-            quality=self.quality[rows],
-            flag=self.flag[rows],
-            correct=self.correct[rows],
-            confidence=self.confidence[rows],
-            assessments=[self.assessments[row] for row in rows.tolist()],
-        )
+        taken = {each.name: _taken(getattr(self, each.name), rows) for each in fields(self) if each.name != "left_out"}
+        return replace(self, **taken | {"group": renumbered[group]})
+
+
+def _taken(column: Any, rows: Rows) -> Any:
+    """Some rows of a field of `Replies`, in whatever form it holds them."""
+    if isinstance(column, Ragged):
+        return column.take(rows)
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    if isinstance(column, Mapping):
+        return {name: _taken(values, rows) for name, values in column.items()}
+    return [column[row] for row in rows.tolist()]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,8 +132,13 @@ class Stratum:
     words: str
 
     @property
+    def named(self) -> dict[str, Any]:
+        """Its words and its keys: what a row of most tables begins with."""
+        return {"stratum": self.words, **self.keys}
+
+    @property
     def keys(self) -> dict[str, Any]:
-        """The columns that name it in every table."""
+        """The columns that tell it from others."""
         return {
             "dataset": self.dataset,
             "model": self.model,
@@ -202,3 +200,63 @@ def settings_of(several: Sequence[Stratum]) -> Iterator[tuple[str, list[Stratum]
         found.setdefault((stratum.dataset, stratum.model, stratum.sampling, stratum.rubric), []).append(stratum)
     for members in found.values():
         yield members[0].words.removesuffix(members[0].role).removesuffix(" / ") or members[0].dataset, members
+
+
+ENTROPY = "renormalised"
+"""Which entropy is a feature: the one over the listed alternatives alone. The bounds stand in a table of their own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Every reply in numbers.
+
+    Attributes:
+        replies: whose they are.
+        features: names of the columns.
+        x: `(R, F)`, NaN where a reply has no such window.
+        mu: `(R,)`, mean log-probability of the whole reply; NaN without any.
+        sigma: its standard deviation over the tokens (of the population).
+        length: number of tokens with a log-probability; NaN without any.
+        unknown_tokens: how many tokens have a log-probability that is none (not finite, or a vendor's -9999).
+    """
+
+    replies: Replies
+    features: tuple[Feature, ...]
+    x: Floats
+    mu: Floats
+    sigma: Floats
+    length: Floats
+    unknown_tokens: int
+
+    def column(self, name: str) -> Floats:
+        """One feature by its name."""
+        return self.x[:, [feature.name for feature in self.features].index(name)]
+
+
+def measure(replies: Replies) -> Measured:
+    """Extract every feature: both signals, where there are alternatives, and both origins."""
+    signals: list[tuple[Signal, Ragged]] = [("logprob", replies.logprobs)]
+    if ENTROPY in replies.entropies:
+        signals.append(("entropy", replies.entropies[ENTROPY]))
+    names: list[Feature] = []
+    columns: list[Floats] = []
+    for signal, values in signals:
+        origins: list[tuple[Origin, Ragged]] = [("token 0", values)]
+        if replies.content_start.any():
+            origins.append(("content", values.from_starts(np.minimum(replies.content_start, values.lengths))))
+        for origin, part in origins:
+            names += features(signal, origin)
+            columns.append(window_features(part))
+    x = np.concatenate(columns, axis=1)
+    place = {feature.name: number for number, feature in enumerate(names)}
+    lengths = replies.logprobs.lengths.astype(np.float64)
+    tokens = replies.logprobs.values
+    return Measured(
+        replies=replies,
+        features=tuple(names),
+        x=x,
+        mu=x[:, place["logprob.full.mean"]],
+        sigma=x[:, place["logprob.full.std"]],
+        length=np.where(replies.has_logprobs & (lengths > 0), lengths, np.nan),
+        unknown_tokens=int((~np.isfinite(tokens) | (tokens <= LEAST_LOGPROB)).sum()),
+    )

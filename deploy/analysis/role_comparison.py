@@ -8,12 +8,11 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.measured import Measured
-from moot.deploy.analysis.replies import QUALITY, Stratum, settings_of
+from moot.deploy.analysis.replies import QUALITY, Measured, Stratum, settings_of
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.strata_table import FIXED
 from moot.deploy.analysis.sweep import Sweep
-from moot.deploy.analysis.table import Column, Table, Value
+from moot.deploy.analysis.table import Column, Table, Value, with_ends
 from moot.metrics.confidence_features import Feature
 from moot.metrics.rank_correlation import somers_d
 from moot.metrics.role_asymmetry import RoleResamples, association_difference, ratio_of_maxima
@@ -120,9 +119,11 @@ def _differences(
                 "feature": a.features[f].words,
                 "first": values[0],
                 "second": values[1],
-                "difference": float(found.value[row, t]),
-                "difference_low": float(found.low[row, t] * known[row, t]),
-                "difference_high": float(found.high[row, t] * known[row, t]),
+                **with_ends(
+                    "difference",
+                    float(found.value[row, t]),
+                    [float(end[row, t] * known[row, t]) for end in (found.low, found.high)],
+                ),
                 "somers_first": somers[0],
                 "somers_second": somers[1],
             }
@@ -155,9 +156,7 @@ def _ratios(a: Sweep, b: Sweep, targets: Sequence[str], settings: AnalysisSettin
             "over": words,
             "first": best[0],
             "second": best[1],
-            "ratio": float(found.value),
-            "ratio_low": float(found.low),
-            "ratio_high": float(found.high),
+            **with_ends("ratio", float(found.value), (float(found.low), float(found.high))),
         }
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.measured import Measured
-from moot.deploy.analysis.replies import Stratum
+from moot.deploy.analysis.replies import Measured, Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.table import Column, Table, Value
+from moot.deploy.analysis.table import Column, Table, Value, with_ends
 from moot.metrics.cluster_bootstrap import (
     cluster_weights,
     interval_from,
@@ -66,7 +65,7 @@ def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> I
         both = np.isfinite(a) & np.isfinite(b)
         if not both.any():
             continue
-        row: dict[str, Value] = {"stratum": stratum.words, **stratum.keys, "pair": f"({first}, {second})"}
+        row: dict[str, Value] = {**stratum.named, "pair": f"({first}, {second})"}
         where = stratum.rows[both]
         yield row | _pair(a[both], b[both], replies.group[where], replies.slot[where].astype(str), settings)
 
@@ -102,5 +101,4 @@ def _pair(
 
 
 def _figure(name: str, value: float, resampled: Floats | None) -> dict[str, Value]:
-    low, high = (None, None) if resampled is None else (float(end) for end in interval_from(resampled, value))
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
+    return with_ends(name, value, *([] if resampled is None else [[*map(float, interval_from(resampled, value))]]))

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.measured import Measured
-from moot.deploy.analysis.replies import FLAG, QUALITY, Stratum
+from moot.deploy.analysis.replies import FLAG, QUALITY, Measured, Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.sweep import Sweep
-from moot.deploy.analysis.table import Column, Table, Value
+from moot.deploy.analysis.table import Column, Table, Value, with_ends
 
 Floats = npt.NDArray[np.float64]
 
@@ -83,8 +82,7 @@ def _row(measured: Measured, stratum: Stratum, sweeps: Sequence[Sweep], settings
     replies, rows = measured.replies, stratum.rows
     domains = sorted({str(domain) for domain in replies.domain[rows]} - {""})
     row: dict[str, Value] = {
-        "stratum": stratum.words,
-        **stratum.keys,
+        **stratum.named,
         "family": family_of_model(stratum.model),
         "size_b": size_of_model(stratum.model),
         "domain": ", ".join(domains),
@@ -126,14 +124,10 @@ def _remarks(row: Mapping[str, Value], mu: Floats, settings: AnalysisSettings) -
 
 def _of(sweep: Sweep | None, feature: str, target: str, key: str) -> dict[str, Value]:
     if sweep is None or target not in sweep.targets:
-        return {key: None, f"{key}_low": None, f"{key}_high": None, f"{key}_n": 0}
+        return {**with_ends(key, None), f"{key}_n": 0}
     f, t = [each.name for each in sweep.features].index(feature), sweep.targets.index(target)
-    return {
-        key: float(sweep.value[f, t]),
-        f"{key}_low": float(sweep.low[f, t]),
-        f"{key}_high": float(sweep.high[f, t]),
-        f"{key}_n": int(sweep.n[f, t]),
-    }
+    value, *ends = (float(part[f, t]) for part in (sweep.value, sweep.low, sweep.high))
+    return {**with_ends(key, value, ends), f"{key}_n": int(sweep.n[f, t])}
 
 
 def _mean(values: Floats) -> float | None:

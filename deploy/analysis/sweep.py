@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.measured import Measured
-from moot.deploy.analysis.replies import Stratum, settings_of
+from moot.deploy.analysis.replies import Measured, Stratum, settings_of
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.metrics.class_separation import auroc_matrix, point_biserial_matrix, within_groups_auroc
 from moot.metrics.cluster_bootstrap import Weights, cluster_weights, interval_from, resampled_auroc, resampled_spearman

@@ -58,18 +58,11 @@ class Table:
     in_files_only: bool = False
     terse: Sequence[Mapping[str, Value]] | None = None
 
-    def header(self) -> list[str]:
-        """The titles of the columns that are shown."""
-        return [column.title for column in self.shown]
-
-    def cells(self, row: Mapping[str, Value]) -> list[str]:
-        """A row as it is shown."""
-        return [cell(row, column) for column in self.shown]
-
     def block(self, title: str = "", most: int | None = None) -> Block:
         """The table as it is read, or its first rows; a terminal, which has little room, gets fewer columns."""
-        rows = [self.cells(row) for row in self.rows[:most]]
-        return Block(title, self.header(), rows, folded=self.in_files_only, terse=self._for_terminal())
+        rows = [[cell(row, column) for column in self.shown] for row in self.rows[:most]]
+        header = [column.title for column in self.shown]
+        return Block(title, header, rows, folded=self.in_files_only, terse=self._for_terminal())
 
     def _for_terminal(self) -> Block:
         """The columns with a short title; a cell does not repeat what its heading says (`confident ->`)."""
@@ -87,6 +80,12 @@ class Table:
         names = list(self.rows[0]) if self.rows else [column.key for column in self.shown]
         columns = {name: [_known(row[name]) for row in self.rows] for name in names}
         return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def with_ends(name: str, value: float | None, ends: Sequence[float | None] = (None, None)) -> dict[str, Value]:
+    """The columns of a figure and of its interval."""
+    low, high = ends
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def cell(row: Mapping[str, Value], column: Column) -> str:

@@ -113,7 +113,7 @@ BAND_NAMES = ("mean", "low_10", "low_25", "high_75", "high_90")
 
 
 def _named(each: Trajectory) -> dict[str, Value]:
-    return {"stratum": each.stratum.words, **each.stratum.keys}
+    return {**each.stratum.named}
 
 
 def _curve(place: str) -> tuple[Column, ...]:
@@ -154,8 +154,7 @@ def openings_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
         first, most = counts.most_common(1)[0]
         rows.append(
             {
-                "stratum": stratum.words,
-                **stratum.keys,
+                **stratum.named,
                 "replies": len(there),
                 "openings": len(counts),
                 "most_frequent": repr(first) if first else "(none)",
@@ -176,7 +175,7 @@ def entropies_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
     for stratum in strata if replies.entropies else ():
         parts = {name: values.take(stratum.rows).values for name, values in replies.entropies.items()}
         known = int((replies.entropies["lower"].take(stratum.rows).lengths > 0).sum())
-        row: dict[str, Value] = {"stratum": stratum.words, **stratum.keys, "n": known}
+        row: dict[str, Value] = {**stratum.named, "n": known}
         for name in ("lower", "renormalised", "upper"):
             values = parts.get(name, np.empty(0))
             values = values[np.isfinite(values)]

@@ -79,7 +79,7 @@ def _show_agreement(ratings: Path, runs: list[Path] | None, table: Path | None, 
 
 
 def _list_columns() -> None:
-    from moot.deploy.analysis.brought_columns import COLUMNS
+    from moot.deploy.analysis.brought import COLUMNS
 
     width = max(map(len, COLUMNS)) + 2
     for name, about in {**COLUMNS, "score_NAME": "number: a dimension's score, one column for each"}.items():

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moot.deploy.analysis.brought import replies_of_table
+from moot.deploy.analysis.judges import score_distributions_table
 from moot.deploy.analysis.replies import Replies, strata
-from moot.deploy.analysis.score_distributions import score_distributions_table
 from moot.protocols.rubrics.assessed import AssessmentData
 
 SCALES = (("depth", 1, 3), ("care", 1, 3), ("critical_flag", 0, 1))

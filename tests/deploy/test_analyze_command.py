@@ -14,7 +14,7 @@ from planted_replies import planted
 from rich.cells import cell_len
 
 from moot.deploy.analysis import analysis
-from moot.deploy.analysis.brought_columns import COLUMNS
+from moot.deploy.analysis.brought import COLUMNS
 from moot.deploy.cli import main as cli
 
 FEW = ("--permutations", "100", "--resamples", "50")

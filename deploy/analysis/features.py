@@ -1,4 +1,4 @@
-"""The features that go best with each target: the papers' Tables 1 to 4, with what their best values are worth."""
+"""The sweep in tables: the best features of each target (the papers' Tables 1 to 4), by window, and all of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.associations import association
-from moot.deploy.analysis.measured import Measured
+from moot.deploy.analysis.replies import FLAG, Measured
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.sweep import Sweep, alike
-from moot.deploy.analysis.table import Column, Table, Value
+from moot.deploy.analysis.table import Column, Table, Value, with_ends
+from moot.metrics.class_separation import folded_auroc
 from moot.metrics.confidence_features import STATISTICS, WINDOWS, Feature
 from moot.metrics.held_out import held_out_selection
 from moot.metrics.rank_correlation import spearman_matrix
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 TOP = 3
 
-SHOWN = (
+TOP_FEATURES = (
     Column("stratum", "stratum"),
     Column("target", "target", short="target"),
     Column("rank", "#", digits=None),
@@ -49,7 +49,7 @@ def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: An
         name="top_features",
         title="Top features for each target",
         rows=rows,
-        shown=SHOWN,
+        shown=TOP_FEATURES,
         terse=[_terse(row) for row in rows if (row["rank"], row["signal"], row["origin"]) == (1, "logprob", "token 0")],
         notes=(
             "Spearman's rho; for the flag and for correct the AUROC, above .5 when a high value goes with yes.",
@@ -132,7 +132,7 @@ def _held_out(measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], 
     return found
 
 
-ABLATION_SHOWN = (
+ABLATION = (
     Column("stratum", "stratum"),
     Column("target", "target"),
     Column("signal", "signal"),
@@ -154,7 +154,7 @@ def ablation_table(sweeps: Sequence[Sweep], settings: AnalysisSettings) -> Table
         name="ablation",
         title="Which window, which statistic",
         rows=[row for sweep in sweeps for row in _ablation_rows(sweep, settings)],
-        shown=ABLATION_SHOWN,
+        shown=ABLATION,
         notes=(
             "Strength: |rho|, or the AUROC's distance from one half. A best value is that of several, so optimistic.",
         ),
@@ -179,8 +179,7 @@ def _ablation_rows(sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[st
                     strengths = sweep.strength[usable, t]
                     best = usable[int(strengths.argmax())] if usable else None
                     yield {
-                        "stratum": sweep.stratum.words,
-                        **sweep.stratum.keys,
+                        **sweep.stratum.named,
                         "target": target,
                         "signal": signal,
                         "origin": origin,
@@ -191,3 +190,84 @@ def _ablation_rows(sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[st
                         "best": float(strengths.max()) if usable else None,
                         "best_feature": None if best is None else sweep.features[best].words,
                     }
+
+
+LENGTH = "length"
+"""The baseline's name: the number of the reply's tokens."""
+
+ASSOCIATIONS = (
+    Column("stratum", "stratum"),
+    Column("target", "target"),
+    Column("feature_words", "feature"),
+    Column("n", "n", digits=None),
+    Column("rarer", "of the rarer class", digits=None),
+    Column("value", "association", interval=True),
+    Column("second", "tau / PB"),
+    Column("p", "p", is_p=True),
+    Column("q", "q", is_p=True),
+    Column("max_p", "p, max", is_p=True),
+    Column("direction", "direction"),
+)
+
+
+def associations_table(sweeps: Sequence[Sweep]) -> Table:
+    """Every association of the sweep."""
+    return Table(
+        name="associations",
+        title="Every feature against every target",
+        rows=[row for each in sweeps for row in _association_rows(each)],
+        shown=ASSOCIATIONS,
+        notes=(
+            "Spearman's rho for scores, with Kendall's tau-b beside it; for yes/no targets the directed AUROC (above "
+            ".5 when a high value goes with yes), with the point-biserial correlation beside it.",
+            "Intervals: 95 %, cases resampled. p: cases permuted; q: Benjamini-Hochberg over the sweep; p, max: "
+            "against the largest association of all features of the same signal and origin.",
+        ),
+        in_files_only=True,
+    )
+
+
+def _association_rows(sweep: Sweep) -> Iterator[dict[str, Value]]:
+    for t in range(len(sweep.targets)):
+        for f in range(len(sweep.features) + 1):
+            yield association(sweep, f, t)
+
+
+def association(sweep: Sweep, f: int, t: int) -> dict[str, Value]:
+    """One feature (the number after the last is the length) and one target as a row."""
+    feature = sweep.features[f] if f < len(sweep.features) else None
+    value = float(sweep.value[f, t])
+    return {
+        **sweep.stratum.named,
+        "target": sweep.targets[t],
+        "statistic": "Spearman's rho" if sweep.kind == "spearman" else "AUROC",
+        "feature": feature.name if feature else LENGTH,
+        "feature_words": feature.words if feature else "Length in tokens (baseline)",
+        "signal": feature.signal if feature else None,
+        "origin": feature.origin if feature else None,
+        "window": feature.window if feature else None,
+        "window_statistic": feature.statistic if feature else None,
+        "n": int(sweep.n[f, t]),
+        "rarer": int(sweep.rarer[f, t]),
+        **with_ends("value", value, (float(sweep.low[f, t]), float(sweep.high[f, t]))),
+        "folded": float(folded_auroc(value)) if sweep.kind == "auroc" else abs(value),
+        "second": float(sweep.second[f, t]),
+        "given_length": float(sweep.given_length[f, t]),
+        "within_openings": float(sweep.within_openings[f, t]),
+        "p": float(sweep.p[f, t]),
+        "q": float(sweep.q[f, t]),
+        "max_p": float(sweep.max_p[f, t]),
+        "exchangeable": float(sweep.movable[t]),
+        "direction": direction(sweep, f, t),
+    }
+
+
+def direction(sweep: Sweep, f: int, t: int) -> str:
+    """Which way confidence points: more flags are worse, more of anything else is better.
+
+    Empty for what has no orientation (a slope, the length) and for no association.
+    """
+    orientation = sweep.features[f].orientation if f < len(sweep.features) else 0
+    lean = float(sweep.value[f, t]) - (0.5 if sweep.kind == "auroc" else 0.0)
+    sign = orientation * (1 if lean > 0 else -1 if lean < 0 else 0) * (-1 if sweep.targets[t] == FLAG else 1)
+    return {1: "confident -> better", -1: "confident -> worse", 0: ""}[sign]

@@ -1,4 +1,4 @@
-"""Score distributions (the papers' Figure 3), and divergences beside what independence would give."""
+"""The figures: confidence along the replies (the papers' Figure 2), scores (Figure 3), divergences, strengths."""
 
 from __future__ import annotations
 
@@ -7,17 +7,86 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from moot.deploy.analysis.replies import QUALITY, Replies, Stratum
+from moot.deploy.analysis.replies import QUALITY, Replies, Stratum, settings_of
 from moot.deploy.analysis.sweep import Sweep
 from moot.deploy.analysis.table import Value
+from moot.deploy.analysis.trajectories import Trajectory
 from moot.deploy.reading.plotting import OF_SIDES, plot_label
 from moot.metrics.confidence_features import STATISTICS, WINDOWS
+from moot.metrics.trajectory import LATE_START, OPENING_END, PLATEAU
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH_INCHES, _ROW_INCHES, _HEAD_INCHES = 8.0, 0.32, 1.3
+_WIDTH_INCHES = 8.0
+_CURVE_INCHES, _CURVE_HEAD_INCHES = 2.4, 0.5
+_BAR_INCHES, _BAR_HEAD_INCHES = 0.32, 1.3
+_MAP_INCHES, _MAP_COLUMNS = 4.4, 2
 _SHADES = ("#D55E00", "#E69F00", "#F0E442", "#56B4E9", "#0072B2")
+
+
+def by_position(found: Sequence[Trajectory]) -> Figure | None:
+    """Mean token probability at each position, one line for each role; None when every curve was cut at once."""
+    several = [
+        (words, [each for each in found if each.stratum in members and len(each.by_position.mean)])
+        for words, members in settings_of([each.stratum for each in found])
+    ]
+    several = [(words, curves) for words, curves in several if curves]
+    if not several:
+        return None
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(_WIDTH_INCHES, _CURVE_HEAD_INCHES + _CURVE_INCHES * len(several)), layout="constrained")
+    places = drawn.subplots(len(several), sharex=True, squeeze=False).flatten()
+    for axes, (words, curves) in zip(places, several, strict=True):
+        for look, each in zip(OF_SIDES * len(curves), curves, strict=False):
+            label = f"{plot_label(each.stratum.role, 24)} (n = {each.n:,})"
+            axes.plot(each.by_position.mean, color=look.color, linestyle=look.dashes, label=label, linewidth=1.3)
+        longest = max(len(each.by_position.mean) for each in curves)
+        for place in (OPENING_END, *PLATEAU, LATE_START):
+            if place < longest:
+                axes.axvline(place, color="#b0b0b0", linewidth=0.8, linestyle=":")
+        axes.set_title(plot_label(words, 96), fontsize=9.5, loc="left")
+        axes.set_ylabel("mean probability")
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    places[-1].set_xlabel("token")
+    return drawn
+
+
+def by_percent(found: Sequence[Trajectory]) -> Figure | None:
+    """Log-probability from 0 to 100 % of a reply: mean line, 25-75 and 10-90 bands, a column for each role."""
+    rows = [
+        (words, [each for each in found if each.stratum in members])
+        for words, members in settings_of([each.stratum for each in found])
+    ]
+    if not rows:
+        return None
+    from matplotlib.figure import Figure
+
+    width = max(len(curves) for _, curves in rows)
+    drawn = Figure(figsize=(_WIDTH_INCHES, _CURVE_HEAD_INCHES + _CURVE_INCHES * len(rows)), layout="constrained")
+    grid = drawn.subplots(len(rows), width, sharex=True, sharey=True, squeeze=False)
+    for places, (words, curves) in zip(grid, rows, strict=True):
+        for axes in places[len(curves) :]:
+            axes.set_visible(False)
+        for axes, look, each in zip(places, OF_SIDES * width, curves, strict=False):
+            _draw_bands(axes, look.color, each)
+            axes.set_title(
+                plot_label(f"{words}: {each.stratum.role} (n = {each.n:,})", 96 // width), fontsize=9, loc="left"
+            )
+        places[0].set_ylabel("log-probability")
+    for axes in grid[-1]:
+        axes.set_xlabel("% of the reply")
+    return drawn
+
+
+def _draw_bands(axes: Axes, color: str, each: Trajectory) -> None:
+    points = np.arange(len(each.bands.n))
+    axes.fill_between(points, each.bands.low_10, each.bands.high_90, color=color, alpha=0.15, linewidth=0)
+    axes.fill_between(points, each.bands.low_25, each.bands.high_75, color=color, alpha=0.3, linewidth=0)
+    axes.plot(points, each.bands.mean, color=color, linewidth=1.3)
+    axes.set_xlim(0, 100)
 
 
 def score_distributions(replies: Replies, strata: Sequence[Stratum]) -> Figure | None:
@@ -36,7 +105,7 @@ def score_distributions(replies: Replies, strata: Sequence[Stratum]) -> Figure |
     from matplotlib.figure import Figure
 
     highest = max(level for _, shares, _ in bars for level in shares)
-    drawn = Figure(figsize=(_WIDTH_INCHES, _HEAD_INCHES + _ROW_INCHES * len(bars)), layout="constrained")
+    drawn = Figure(figsize=(_WIDTH_INCHES, _BAR_HEAD_INCHES + _BAR_INCHES * len(bars)), layout="constrained")
     axes = drawn.subplots()
     for row, (_, shares, n) in enumerate(bars):
         left = 0.0
@@ -63,7 +132,7 @@ def divergences(rows: Sequence[Mapping[str, Value]]) -> Figure | None:
         return None
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(_WIDTH_INCHES, _HEAD_INCHES + _ROW_INCHES * len(rows)), layout="constrained")
+    drawn = Figure(figsize=(_WIDTH_INCHES, _BAR_HEAD_INCHES + _BAR_INCHES * len(rows)), layout="constrained")
     axes = drawn.subplots()
     for place, row in enumerate(rows):
         if row["prevalence_low"] is not None:
@@ -87,13 +156,6 @@ def _number(value: Value) -> float:
     return float(value)
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_COLUMNS = 2
-_WIDTH_INCHES, _ROW_INCHES = 8.0, 4.4
-
-
 def strengths(sweeps: Sequence[Sweep]) -> Figure | None:
     """Spearman's rho of Q with every log-probability feature from token 0; None where Q is in no sweep.
 
@@ -108,9 +170,9 @@ def strengths(sweeps: Sequence[Sweep]) -> Figure | None:
     maps = [_map(each) for each in there]
     most = max(float(np.nanmax(np.abs(each), initial=0.0)) for each in maps) or 1.0
     colors = LinearSegmentedColormap.from_list("moot", ["#D55E00", "#ffffff", "#0072B2"])
-    rows = -(-len(there) // _COLUMNS)
-    drawn = Figure(figsize=(_WIDTH_INCHES, _ROW_INCHES * rows), layout="constrained")
-    places = drawn.subplots(rows, _COLUMNS, squeeze=False).flatten()
+    rows = -(-len(there) // _MAP_COLUMNS)
+    drawn = Figure(figsize=(_WIDTH_INCHES, _MAP_INCHES * rows), layout="constrained")
+    places = drawn.subplots(rows, _MAP_COLUMNS, squeeze=False).flatten()
     for axes in places[len(there) :]:
         axes.set_visible(False)
     for axes, each, values in zip(places, there, maps, strict=False):
