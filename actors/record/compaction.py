@@ -57,20 +57,8 @@ def _judgments(replies: pa.Table) -> pa.Table:
         judged = "score" in data and "support" in data
         if row["outcome"] == "invalid" or not (judged or (row["failure"] and "/judge/" in f"/{row['path']}")):
             continue
-        rows.append(
-            {
-                "case_id": row["case_id"],
-                "attempt": row["attempt"],
-                "path": row["path"],
-                "judge": row["role"],
-                "model": row["model"],
-                "support": data.get("support"),
-                "score": data.get("score"),
-                "rationale": data.get("rationale"),
-                "failure": row["failure"],
-                "reply_id": row["reply_id"],
-            }
-        )
+        said = {name: data.get(name) for name in ("support", "score", "rationale")}
+        rows.append({name: row.get(name) for name in JUDGMENTS.names} | said | {"judge": row["role"]})
     return pa.Table.from_pylist(rows, JUDGMENTS)
 
 

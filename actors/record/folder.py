@@ -41,7 +41,7 @@ _N = "[0-9]{1,18}"
 _PART = re.compile(rf"e({_N})-")
 _PART_NAME = re.compile(rf"e{_N}-(w{_N}-r{_N}|rest{_N})")
 _SEGMENT = re.compile(rf"e({_N})-w({_N})-r({_N})-({'|'.join(JOURNAL)})\.arrows")
-_ROLL = re.compile(rf"e{_N}-w{_N}-r{_N}")
+_ROLL = re.compile(rf"e{_N}-w{_N}-r({_N})")
 _VERIFIED: dict[Path, tuple[int, int, int]] = {}
 """Files whose checksum this process has compared, with size, time of the last change, and checksum."""
 
@@ -226,13 +226,8 @@ class RunFolder:
 
     def next_roll(self, epoch: int, writer: int) -> int:
         """The first roll number that a (re)started writer may use."""
-        rolls = [
-            int(m.group(3))
-            for p in self.journal.glob("*.arrows")
-            if (m := _SEGMENT.fullmatch(p.name)) and (int(m.group(1)), int(m.group(2))) == (epoch, writer)
-        ]
-        done = [int(p.stem.rsplit("-r", 1)[1]) for p in self.parts.glob(f"e{epoch:04d}-w{writer}-r*.json")]
-        return max([*rolls, *done], default=-1) + 1
+        files = (file for place in (self.journal, self.parts) for file in place.glob(f"e{epoch:04d}-w{writer}-r*"))
+        return max((int(found[1]) for file in files if (found := _ROLL.match(file.name))), default=-1) + 1
 
 
 def decode_part(file: Path) -> Part:

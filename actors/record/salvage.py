@@ -6,8 +6,9 @@ Rows that rest on replies which are lost are taken out, so that their debates ar
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,26 +85,15 @@ def _salvage_parts(folder: RunFolder) -> Iterator[str]:
 def _rewrite(folder: RunFolder, path: Path) -> str:
     """Keep the row groups of a Parquet file that can be read."""
     name = path.relative_to(folder.path)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    schema = TABLES[name.parts[0]]
-    kept = groups = 0
-    try:
-        with opened(path) as content:
-            groups, schema = content.num_row_groups, content.schema_arrow
-    except RecordError:
-        pass
-    with pq.ParquetWriter(draft, schema, compression="zstd", write_page_checksum=True) as writer:
-        for number in range(groups):
-            try:
-                with opened(path) as content:
-                    rows = content.read_row_group(number)
-            except RecordError:
-                continue
-            writer.write_table(rows)
-            kept += 1
+    groups, kept = 0, [TABLES[name.parts[0]].empty_table()]
+    with suppress(RecordError), opened(path) as content:
+        groups, kept = content.num_row_groups, [content.schema_arrow.empty_table()]
+    for number in range(groups):
+        with suppress(RecordError), opened(path) as content:
+            kept.append(content.read_row_group(number))
     _put_aside(folder, path)
-    os.replace(draft, path)
-    return f"{name}: {kept} of {groups} row groups kept" if groups else f"{name}: nothing of it can be read"
+    _write(path, pa.concat_tables(kept))
+    return f"{name}: {len(kept) - 1} of {groups} row groups kept" if groups else f"{name}: nothing of it can be read"
 
 
 def _salvage_segments(folder: RunFolder) -> Iterator[str]:
@@ -142,7 +132,6 @@ def _put_aside(folder: RunFolder, path: Path) -> None:
 
 
 Row = dict[str, Any]
-Key = tuple[str, int]
 
 _NEEDED = {
     "turns": ["case_id", "attempt", "path", "reply_id"],
@@ -158,20 +147,20 @@ def reopen_debates(folder: RunFolder) -> Iterator[str]:
     lost it. The folder's owner calls this when everything is in parts.
     """
     turns, events, verdicts = (list(_rows(folder, table)) for table in ("turns", "events", "verdicts"))
-    known = {(row["case_id"], row["attempt"], row["path"]) for row in turns}
-    ended = {(row["case_id"], row["attempt"], row["path"]) for row in events if row["kind"] == ABANDONED}
-    lost: dict[Key, int] = defaultdict(int)
-    for row in {(row["case_id"], row["attempt"], row["path"]) for row in events if row["kind"] == ASKED}:
-        if row not in known and row not in ended:
-            lost[row[:2]] += 1
-    judged = {(row["case_id"], row["attempt"]) for row in verdicts}
+    answered = {_key(row, "path") for row in turns}
+    asked, ended = ({_key(row, "path") for row in events if row["kind"] == kind} for kind in (ASKED, ABANDONED))
+    lost = Counter(key[:2] for key in asked - answered - ended)
     replies = {row["reply_id"] for row in turns}
-    _filter(folder, "verdicts", lambda row: (row["case_id"], row["attempt"]) not in lost)
+    _filter(folder, "verdicts", lambda row: _key(row) not in lost)
     for table in ("tokens", "judgments"):
         _filter(folder, table, lambda row: row["reply_id"] in replies)
     if lost:
-        again = len(judged & lost.keys())
-        yield f"{sum(lost.values()):,} replies are lost; {again:,} debates with a verdict are held again by `moot run`"
+        again = len({_key(row) for row in verdicts} & lost.keys())
+        yield f"{lost.total():,} replies are lost; {again:,} debates with a verdict are held again by `moot run`"
+
+
+def _key(row: Row, *more: str) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("case_id", "attempt", *more))
 
 
 def _rows(folder: RunFolder, table: str) -> Iterator[Row]:

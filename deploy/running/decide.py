@@ -13,8 +13,8 @@ from moot.actors.inline import LocalScribe
 from moot.actors.outcomes import DecisionReply, decision_columns
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.owner import Owner
 from moot.actors.record.recorder import Recorder
+from moot.actors.record.store.lease import Owner
 from moot.actors.record.store.mirror import store_of
 from moot.actors.record.tables import read_table
 from moot.protocols.errors import ConfigError, unknown_name

@@ -16,8 +16,8 @@ from moot.actors.desk import Person
 from moot.actors.limits.gate import BudgetSpent
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.owner import Owner
 from moot.actors.record.recovery import recover_signals
+from moot.actors.record.store.lease import Owner
 from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
 from moot.deploy.running.affordable import affordable

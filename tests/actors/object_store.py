@@ -146,18 +146,12 @@ class _Handler:
         return _xml("DeleteResult", "")
 
     async def _list(self, request: web.Request, key: str) -> web.Response:
-        prefix, delimiter = request.query.get("prefix", ""), request.query.get("delimiter", "")
-        most = int(request.query.get("max-keys", "1000"))
-        after = request.query.get("continuation-token", request.query.get("start-after", ""))
+        prefix, most = request.query.get("prefix", ""), int(request.query.get("max-keys", "1000"))
+        after = request.query.get("continuation-token", "")
         names = [key for key in sorted(self._store.objects) if key.startswith(prefix) and key > after]
-        folders = {prefix + key[len(prefix) :].split(delimiter)[0] + delimiter for key in names} if delimiter else set()
-        folders = {name for name in folders if any(key.startswith(name) for key in names)}
-        if delimiter:
-            names = [key for key in names if delimiter not in key[len(prefix) :]]
         page = names[:most]
         more = len(names) > most
         body = "".join(map(self._listed, page))
-        body += "".join(f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>" for name in sorted(folders))
         body += f"<KeyCount>{len(page)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated>"
         body += f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
         return _xml("ListBucketResult", body)

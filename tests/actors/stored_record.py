@@ -14,9 +14,9 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.owner import Owner
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.store import lease
+from moot.actors.record.store.lease import Owner
 from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.store import Store
 from moot.actors.record.tables import read_table

@@ -30,6 +30,7 @@ from moot.actors.record.schema import TABLES
 from moot.actors.record.segments import read_segment
 from moot.actors.record.store.deltas import Delta, encode_delta
 from moot.actors.record.store.mirror import record_path
+from moot.actors.record.tables import read_table
 from moot.actors.record.verify import verify
 from moot.deploy.reading.record import read_facts
 from moot.protocols.errors import RecordError
@@ -369,29 +370,38 @@ def test_a_damaged_run_yaml_is_an_error_or_plain_data(data: Any) -> None:
                 read()
 
 
-def _as_written_before_there_were_checksums(run: Path) -> None:
+NEWER = ("aliases", "documents")
+"""Columns of `cases` that came after there were records."""
+
+
+def _age(run: Path) -> None:
+    """Write a record as it was before there were checksums and the newer columns."""
     for file in (run / "journal").glob("*.arrows"):
-        batches = list(read_segment(file))
+        batches = [one.select([name for name in one.schema.names if name not in NEWER]) for one in read_segment(file)]
         file.unlink()  # the batches are mapped from it
         with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, batches[0].schema) as stream:
             for one in batches:
                 stream.write_batch(one)
     for file in run.glob("*/*.parquet"):
-        pq.write_table(pq.read_table(file), file)
+        content = pq.read_table(file, partitioning=None)
+        pq.write_table(content.select([name for name in content.column_names if name not in NEWER]), file)
     for file in (run / "epochs.json", *(run / "parts").glob("*.json")):
-        content = msgspec.json.decode(file.read_bytes().partition(b"\n")[0])
-        if isinstance(content, dict):
-            del content["checksums"]
-        file.write_bytes(msgspec.json.encode(content))
+        said = msgspec.json.decode(file.read_bytes().partition(b"\n")[0])
+        if isinstance(said, dict):
+            del said["checksums"]
+        file.write_bytes(msgspec.json.encode(said))
 
 
-def test_a_record_without_checksums_is_read_and_resumed(run: Path) -> None:
+def test_a_record_without_checksums_and_newer_columns_is_read_and_resumed(run: Path) -> None:
     whole = rows_of(run)
-    _as_written_before_there_were_checksums(run)
+    whole["cases"] = [row | dict.fromkeys(NEWER) for row in whole["cases"]]
+    _age(run)
     assert rows_of(run) == whole
+    assert read_table(run, "cases", ["documents"])["documents"].null_count == 5
     found = verify(RunFolder(run))
     assert (found.faults, found.files, found.unchecked > 5) == ([], 0, True)
     asyncio.run(session(RunFolder(run), range(5, 6)))
     assert _is_part(whole, again := rows_of(run))
+    assert [row["documents"] for row in again["cases"]] == [None] * 5 + [[]]
     assert len(again["verdicts"]) == len(whole["verdicts"]) + 1
     assert verify(RunFolder(run)).faults == []

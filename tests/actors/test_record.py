@@ -109,14 +109,18 @@ def test_zeros_that_a_lost_machine_leaves_are_a_torn_tail(
 # --- owners ---
 
 
-async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folder: RunFolder) -> None:
+async def overtaken(folder: RunFolder, debates: int) -> tuple[Recorder, Ownership]:
+    """A recorder that has held so many debates, and the owner that has taken the folder over from it."""
     first = Ownership.take(folder)
     old = Recorder(folder.path, first.epoch)
     await old.load()
-    await debated(old, range(2))
+    await debated(old, range(debates))
     first.release()
+    return old, Ownership.take(folder)
 
-    second = Ownership.take(folder)
+
+async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folder: RunFolder) -> None:
+    old, second = await overtaken(folder, 2)
     new = Recorder(folder.path, second.epoch)
     await new.load()
     await debated(old, range(2, 4))
@@ -136,11 +140,7 @@ async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folde
 
 
 async def test_a_segment_that_an_older_owner_begins_after_a_takeover_does_not_count(folder: RunFolder) -> None:
-    first = Ownership.take(folder)
-    old = Recorder(folder.path, first.epoch)
-    await old.load()
-    first.release()
-    second = Ownership.take(folder)
+    old, second = await overtaken(folder, 0)
     await debated(old, range(1))
     await abandon(old)
     assert sorted_rows(folder.path, "verdicts") == []
@@ -148,12 +148,7 @@ async def test_a_segment_that_an_older_owner_begins_after_a_takeover_does_not_co
 
 
 async def test_an_older_owner_replaces_nothing_after_a_takeover(folder: RunFolder) -> None:
-    first = Ownership.take(folder)
-    old = Recorder(folder.path, first.epoch)
-    await old.load()
-    await debated(old, range(2))
-    first.release()
-    second = Ownership.take(folder)
+    old, second = await overtaken(folder, 2)
     await debated(old, range(2, 4))
     with pytest.raises(RecordError, match="another process"):
         await old.close()
@@ -339,7 +334,7 @@ async def test_a_committed_verdict_is_on_disk(folder: RunFolder) -> None:
             assert len(sorted_rows(folder.path, table)) >= 1, table
 
 
-async def test_a_claim_is_held_by_one_and_passed_on(folder: RunFolder) -> None:
+async def test_a_claim_is_held_by_one_and_passed_on_or_expires(folder: RunFolder) -> None:
     async with recording(folder) as recorder:
         assert await recorder.claims.claim("shared-x", 10.0)
         others = [asyncio.create_task(recorder.claims.claim("shared-x", 10.0)) for _ in range(3)]
@@ -351,12 +346,8 @@ async def test_a_claim_is_held_by_one_and_passed_on(folder: RunFolder) -> None:
         recorder.add_replies(batch([reply("shared-x", "shared", "1")]))
         recorder.claims.settle("shared-x")
         assert [await task for task in waiting] == [False, False]
-
-
-async def test_a_claim_whose_holder_is_lost_expires(folder: RunFolder) -> None:
-    async with recording(folder) as recorder:
-        assert await recorder.claims.claim("shared-x", 0.05)
-        assert await recorder.claims.claim("shared-x", 0.05)
+        assert await recorder.claims.claim("shared-y", 0.05)
+        assert await recorder.claims.claim("shared-y", 0.05)  # whose holder is lost
 
 
 # --- restarts and several writers ---

@@ -20,12 +20,11 @@ from moot.actors.folder_lock import LOCK
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.owner import Owner
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import TABLES
 from moot.actors.record.store import uri as uris
 from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal
-from moot.actors.record.store.lease import Holder
+from moot.actors.record.store.lease import Holder, Owner
 from moot.actors.record.store.mirror import Mirror, Scratch, record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import below, is_uri, open_filesystem

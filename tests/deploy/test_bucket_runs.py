@@ -24,9 +24,9 @@ from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.record import journal
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.owner import Owner
 from moot.actors.record.store import lease
 from moot.actors.record.store import store as stores
+from moot.actors.record.store.lease import Owner
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.tables import read_table
