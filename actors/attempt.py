@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -17,10 +18,11 @@ from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import sent_decoding
 from moot.actors.tracing import NO_SPAN, Span
 from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
-from moot.protocols.messages import Ask, Message, Usage
+from moot.protocols.messages import Ask, Decoding, Message, Usage
 from moot.protocols.replies import FreeText, load_reply
 
 
+@dataclass(slots=True, eq=False)
 class Attempt:
     """What is known of one ask while it is answered.
 
@@ -31,39 +33,27 @@ class Attempt:
         span: of the ask.
     """
 
-    __slots__ = (
-        "ask",
-        "at",
-        "binding",
-        "by_prefix",
-        "deadline",
-        "decoding",
-        "messages",
-        "reasked",
-        "reply",
-        "reply_id",
-        "schema",
-        "span",
-        "started",
-        "stopped",
-        "unconfirmed",
-        "usage_before",
-    )
+    ask: Ask
+    binding: RoleBinding
+    reply_id: str
+    span: Span = NO_SPAN
+    decoding: Decoding = field(init=False)
+    stopped: bool = False
+    by_prefix: bool = False
+    at: float = field(default_factory=time.time)
+    started: float = field(default_factory=time.perf_counter)
+    messages: tuple[Message, ...] = ()
+    reply: ModelReply | None = None
+    usage_before: Usage | None = None
+    reasked: tuple[str, str] | None = None
+    schema: ReplySchema | None = None
+    deadline: Deadline | None = None
+    unconfirmed: Unconfirmed = field(default_factory=Unconfirmed)
 
-    def __init__(self, ask: Ask, binding: RoleBinding, reply_id: str, span: Span = NO_SPAN) -> None:
-        self.ask, self.binding, self.reply_id, self.span = ask, binding, reply_id, span
-        self.decoding = sent_decoding(binding, ask.decoding)
-        if binding.early_stop is not None and self.decoding.top_logprobs is None:
+    def __post_init__(self) -> None:
+        self.decoding = sent_decoding(self.binding, self.ask.decoding)
+        if self.binding.early_stop is not None and self.decoding.top_logprobs is None:
             self.decoding = msgspec.structs.replace(self.decoding, top_logprobs=1)
-        self.stopped = self.by_prefix = False
-        self.at, self.started = time.time(), time.perf_counter()
-        self.messages: tuple[Message, ...] = ()
-        self.reply: ModelReply | None = None
-        self.usage_before: Usage | None = None
-        self.reasked: tuple[str, str] | None = None
-        self.schema: ReplySchema | None = None
-        self.deadline: Deadline | None = None
-        self.unconfirmed = Unconfirmed()
 
     @property
     def is_free(self) -> bool:

@@ -119,10 +119,7 @@ class CaseFloor(Lookups):
     ) -> Turn[R]:
         """See `Floor.ask`."""
         request = Request(role, template, slots, reply, path, sample, images, decoding)
-        outcome = await self._request(self._ask(request), reply)
-        if isinstance(outcome, Failure):
-            raise AskFailed(outcome.path, outcome.kind, outcome.message)
-        return outcome
+        return _answered(await self._request(self._ask(request), reply))
 
     async def ask_all(self, requests: Sequence[Request[R]]) -> list[Turn[R] | Failure]:
         """See `Floor.ask_all`."""
@@ -182,9 +179,7 @@ class CaseFloor(Lookups):
     async def shared(self, key: str, request: Request[R]) -> Turn[R]:
         """See `Floor.shared`."""
         (outcome,) = await self.shared_all([(key, request)])
-        if isinstance(outcome, Failure):
-            raise AskFailed(outcome.path, outcome.kind, outcome.message)
-        return outcome
+        return _answered(outcome)
 
     async def shared_all(self, requests: Sequence[tuple[str, Request[R]]]) -> list[Turn[R] | Failure]:
         """See `Floor.shared_all`."""
@@ -283,6 +278,12 @@ class CaseFloor(Lookups):
         self.prompt_tokens += prompt or 0
         self.completion_tokens += completion or 0
         self.usage.setdefault(answered.model, ModelUsage()).add(prompt, completion, complete=not stopped)
+
+
+def _answered(outcome: Turn[R] | Failure) -> Turn[R]:
+    if isinstance(outcome, Failure):
+        raise AskFailed(outcome.path, outcome.kind, outcome.message)
+    return outcome
 
 
 async def _put_aside() -> None:

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.schema import stable_columns
+from moot.actors.record.tables import read_table
+
 _THINGS = ("lamp", "river", "clock", "garden", "engine", "letter")
 
 
@@ -55,6 +59,20 @@ def write_questions(path: Path, count: int) -> str:
             }  # fmt: skip
             file.write(json.dumps(row) + "\n")
     return f"boolq:{path}"
+
+
+def undisturbed(task: str, folder: Path, *settings: str) -> list[dict[str, Any]]:
+    """The verdicts of a run that nobody disturbs: the embedded model of the same seed gives the server's replies."""
+    command = [sys.executable, "-m", "moot", "run", "--task", task, *settings, "--engine", "inline", "--quiet"]
+    subprocess.run([*command, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL, timeout=200)
+    return verdicts(folder)
+
+
+def verdicts(folder: Path) -> list[dict[str, Any]]:
+    """The columns of a run's verdicts that do not hang on chance, by case."""
+    table = read_table(RunFolder(folder), "verdicts", stable_columns("verdicts"))
+    rows: list[dict[str, Any]] = table.select(stable_columns("verdicts")).sort_by("case_id").to_pylist()
+    return rows
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""CEDA on a real floor: its record, state by state; pictures paid once; no gold in a request; going on after a fall."""
+"""CEDA on a real floor: its record, state by state, and pictures that are paid once."""
 
 from __future__ import annotations
 

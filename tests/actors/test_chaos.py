@@ -6,20 +6,16 @@ same seed that nobody disturbed.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from havoc import ACTORS, AGENT_PROCESSES, EACH, Driver, Havoc
 from houses import ENCODER
 from nodes import nodes
-from simulate_process import serving, write_questions
+from simulate_process import serving, undisturbed, verdicts, write_questions
 
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
@@ -39,24 +35,10 @@ NODE_DIES_AT = 0.45
 ENDS_WITHIN_S = 400.0
 
 
-def _verdicts(folder: Path) -> list[dict[str, Any]]:
-    table = read_table(RunFolder(folder), "verdicts", stable_columns("verdicts"))
-    rows: list[dict[str, Any]] = table.select(stable_columns("verdicts")).sort_by("case_id").to_pylist()
-    return rows
-
-
-def _undisturbed(task: str, folder: Path) -> list[dict[str, Any]]:
-    """The embedded model of the same seed gives the server's replies, in a tenth of the time."""
-    command = [sys.executable, "-m", "moot", "run", "--task", task, *SETTINGS, "--engine", "inline"]
-    command += ["--save-tokens", "none", "--quiet", "--out", str(folder)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=200)
-    return _verdicts(folder)
-
-
 def test_a_run_outlives_everything(tmp_path: Path) -> None:
     task = write_questions(tmp_path / "made.jsonl", CASES)
-    undisturbed = _undisturbed(task, tmp_path / "undisturbed")
-    assert len(undisturbed) == CASES
+    expected = undisturbed(task, tmp_path / "undisturbed", *SETTINGS, "--save-tokens", "none")
+    assert len(expected) == CASES
     steps = read_table(RunFolder(tmp_path / "undisturbed"), "turns", []).num_rows
     folder, log = tmp_path / "run", tmp_path / "driver.log"
     with serving(task, SEED, latency_ms=LATENCY_MS, jitter_ms=JITTER_MS) as server, nodes(0, [2, 2, 2]) as cluster:
@@ -76,9 +58,7 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
     assert driver.process.returncode == 0, log.read_text()[-3000:]
     assert left == []
     assert cluster.leaked() == []
-    verdicts = _verdicts(folder)
-    assert len(verdicts) == CASES
-    assert verdicts == undisturbed
+    assert verdicts(folder) == expected
     again = stats["calls"] - len(stats["by_step"])
     allowed = sum(map(havoc.allowed, havoc.kills)) + len(stats["by_step"]) // 100
     print(f"\n{havoc.table()}\n{took_s:.0f} s, {driver.starts} starts of the driver; ", end="")

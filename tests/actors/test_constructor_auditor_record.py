@@ -1,4 +1,4 @@
-"""Constructor-auditor on every engine: one record, judges that read what was sent, and nothing that shows gold."""
+"""Judges of constructor-auditor read to the letter what was sent and said, whatever it was."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from moot.protocols.templates import Templates
 SETTINGS: Mapping[str, Any] = {"judge.passes": 2}
 REASONING, TEMPLATES = shipped_rubric("reasoning"), Templates()
 SPOKEN = ("opening", "challenge", "synthesis")
-TABLES = ("turns", "tokens", "judgments", "events")
 
 
 def _cases(each: int = 4) -> list[LabelledCase]:

@@ -10,17 +10,14 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from houses import ENCODER
-from simulate_process import Server, serving, write_questions
+from simulate_process import serving, undisturbed, verdicts, write_questions
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import FLUSH_ROWS
-from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
 from moot.actors.remote.scribe import ROWS_PER_BATCH
 
@@ -76,16 +73,6 @@ MOST_PAID_AGAIN = {
 }
 
 
-@pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Questions in the public BoolQ format, written here."""
-    return write_questions(tmp_path_factory.mktemp("task") / "made.jsonl", CASES)
-
-
-def serve(task: str) -> AbstractContextManager[Server]:
-    return serving(task, SEED, latency_ms=15, jitter_ms=20)
-
-
 def run_to_the_end(folder: Path, task: str, model: str, placement: str, **env: str) -> None:
     """Start the same command again until it ends in order."""
     command = [sys.executable, "-m", "moot", "run", "--task", task, "--model", model, "--seed", str(SEED)]
@@ -101,49 +88,21 @@ def run_to_the_end(folder: Path, task: str, model: str, placement: str, **env: s
     raise AssertionError("the run never ended in order")
 
 
-def verdicts(folder: Path) -> list[dict[str, Any]]:
-    table = read_table(RunFolder(folder), "verdicts", stable_columns("verdicts"))
-    rows: list[dict[str, Any]] = table.select(stable_columns("verdicts")).sort_by("case_id").to_pylist()
-    return rows
-
-
-@pytest.fixture(scope="module")
-def undisturbed(task: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """The embedded model of the same seed gives the server's replies."""
-    folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "moot",
-        "run",
-        "--task",
-        task,
-        "--seed",
-        str(SEED),
-        "--encoder",
-        ENCODER,
-        "--engine",
-        "inline",
-    ]
-    subprocess.run([*command, "--quiet", "--out", str(folder)], check=True, stdout=subprocess.DEVNULL, timeout=180)
-    found = verdicts(folder)
-    assert len(found) == CASES
-    return found
-
-
 @pytest.mark.parametrize("placement", PLANS)
-def test_kills_at_every_failpoint(placement: str, task: str, undisturbed: list[dict[str, Any]], tmp_path: Path) -> None:
-    plan = PLANS[placement]
+def test_kills_at_every_failpoint(placement: str, tmp_path: Path) -> None:
+    plan, task = PLANS[placement], write_questions(tmp_path / "made.jsonl", CASES)
+    expected = undisturbed(task, tmp_path / "undisturbed", "--seed", str(SEED), "--encoder", ENCODER)
+    assert len(expected) == CASES
     marks = tmp_path / "marks"
     marks.mkdir()
-    with serve(task) as server:
+    with serving(task, SEED, latency_ms=15, jitter_ms=20) as server:
         folder = tmp_path / "run"
         run_to_the_end(
             folder, task, server.model, placement, MOOT_FAILPOINTS=",".join(plan), MOOT_FAILPOINT_DIR=str(marks)
         )
         served = server.served()
     assert sorted(path.name for path in marks.iterdir()) == sorted(entry.replace(":", "-") for entry in plan)
-    assert verdicts(folder) == undisturbed
+    assert verdicts(folder) == expected
     turns = read_table(RunFolder(folder), "turns", ["outcome"])
     steps = [f"{row['case_id']}/{row['attempt']}/{row['path']}" for row in turns.to_pylist()]
     assert len(steps) == len(set(steps))

@@ -34,24 +34,24 @@ def _all_settings() -> list[LabelledCase]:
     ]
 
 
+def _held(
+    folder: Path, cases: list[LabelledCase], reused: Held | None = None, protocol: Any = None, **changes: Any
+) -> Held:
+    """A run that begins with the replies of another one."""
+    settings: dict[str, Any] = {"seed": SEED, "reuse": str(reused.folder) if reused else None, **changes}
+    return asyncio.run(hold("inline", folder, protocol or ManySettings(), cases, same_for_all("simulated"), **settings))
+
+
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Held:
     """Every configuration, on the simulated model."""
-    cases, folder = _all_settings(), tmp_path_factory.mktemp("recorded") / "first"
-    roles = same_for_all("simulated")
-    return asyncio.run(hold("inline", folder, ManySettings(), cases, roles, seed=SEED, key=key_of(cases)))
+    cases = _all_settings()
+    return _held(tmp_path_factory.mktemp("recorded") / "first", cases, key=key_of(cases))
 
 
 def test_the_same_run_again_costs_nothing(recorded: Held, tmp_path: Path) -> None:
-    _assert_costs_nothing(recorded, tmp_path, "inline", _all_settings())
-
-
-def _assert_costs_nothing(recorded: Held, tmp_path: Path, kind: str, cases: list[LabelledCase]) -> None:
-    roles = same_for_all("simulated")
     # Without the answer key the simulated model would say other things: whatever is equal was not drawn anew.
-    again = asyncio.run(
-        hold(kind, tmp_path / "again", ManySettings(), cases, roles, seed=SEED, reuse=str(recorded.folder))
-    )
+    again = _held(tmp_path / "again", _all_settings(), recorded)
     assert_same_but_unpaid(recorded.folder, again.folder)
     turns = again.rows("turns")
     assert {row["reused_from"] for row in turns} == {
@@ -65,27 +65,15 @@ def _assert_costs_nothing(recorded: Held, tmp_path: Path, kind: str, cases: list
 
 def test_a_chain_of_runs(recorded: Held, tmp_path: Path) -> None:
     """What was reused can be reused, also at another seed, where evidence sets and the order of replies are others."""
-    cases, roles = made_cases(PER_SETTING, "default"), same_for_all("simulated")
-    key = key_of(cases)
-    folders = [recorded.folder]
+    cases = made_cases(PER_SETTING, "default")
+    chain = [recorded]
     for number, seed in enumerate((SEED, SEED + 1, SEED + 1)):
-        held = asyncio.run(
-            hold(
-                "inline",
-                tmp_path / str(number),
-                ManySettings(),
-                cases,
-                roles,
-                seed=seed,
-                key=key,
-                reuse=str(folders[-1]),
-            )
-        )
-        folders.append(held.folder)
+        held = _held(tmp_path / str(number), cases, chain[-1], seed=seed, key=key_of(cases))
+        chain.append(held)
         paid = [row for row in held.rows("turns") if row["reused_from"] is None]
         assert bool(paid) == (number == 1)
         assert all("/variant/" in row["path"] or row["path"].startswith("round/") for row in paid)
-    assert_same_but_unpaid(folders[2], folders[3])
+    assert_same_but_unpaid(chain[2].folder, chain[3].folder)
 
 
 def test_failures_are_paid_again_and_unreadable_replies_travel(tmp_path: Path) -> None:
@@ -130,19 +118,8 @@ def test_failures_are_paid_again_and_unreadable_replies_travel(tmp_path: Path) -
 
 def test_no_recorded_reply_speaks_for_two_agents(recorded: Held, tmp_path: Path) -> None:
     """Agents on one model ask the same; with more of them than were recorded the others are paid for."""
-    cases, roles = made_cases(PER_SETTING, "default"), same_for_all("simulated")
-    held = asyncio.run(
-        hold(
-            "inline",
-            tmp_path / "five",
-            make_protocol("selene", {"agents": 5}),
-            cases,
-            roles,
-            seed=SEED,
-            key=key_of(cases),
-            reuse=str(recorded.folder),
-        )
-    )
+    cases, five = made_cases(PER_SETTING, "default"), make_protocol("selene", {"agents": 5})
+    held = _held(tmp_path / "five", cases, recorded, five, key=key_of(cases))
     for labelled in cases:
         openings = {path: row for path, row in held.turns(labelled.case.id).items() if path.startswith("opening/")}
         assert [openings[f"opening/agent/{i}"]["reused_from"] is None for i in range(5)] == [False] * 3 + [True] * 2
@@ -152,11 +129,9 @@ def test_no_recorded_reply_speaks_for_two_agents(recorded: Held, tmp_path: Path)
 
 def test_other_protocols_and_other_case_ids(recorded: Held, tmp_path: Path) -> None:
     """An equal fingerprint counts, wherever it stands; of equal ones the first by key."""
-    (first, *_), roles = made_cases(PER_SETTING, "default"), same_for_all("simulated")
+    first, *_ = made_cases(PER_SETTING, "default")
     twins = [LabelledCase(replace_id(first.case, f"twin-{i}"), i, first.gold) for i in range(2)]
-    held = asyncio.run(
-        hold("inline", tmp_path / "one", make_protocol("single-agent"), twins, roles, reuse=str(recorded.folder))
-    )
+    held = _held(tmp_path / "one", twins, recorded, make_protocol("single-agent"))
     for twin in twins:
         (turn,) = held.turns(twin.case.id).values()
         assert turn["reused_from"] == f"first:{first.case.id}/0/opening/agent/0"
@@ -172,19 +147,8 @@ def replace_id(case: Case, case_id: str) -> Case:
 
 @pytest.mark.parametrize("save_tokens", ["none", "chosen", "all"])
 def test_log_probabilities_are_kept_as_this_run_wants(save_tokens: str, recorded: Held, tmp_path: Path) -> None:
-    cases, roles = made_cases(PER_SETTING, "default"), same_for_all("simulated")
-    held = asyncio.run(
-        hold(
-            "inline",
-            tmp_path / "run",
-            ManySettings(),
-            cases,
-            roles,
-            seed=SEED,
-            save_tokens=save_tokens,
-            reuse=str(recorded.folder),
-        )
-    )
+    cases = made_cases(PER_SETTING, "default")
+    held = _held(tmp_path / "run", cases, recorded, save_tokens=save_tokens)
     ids = {labelled.case.id for labelled in cases}
     before = [row for row in recorded.rows("tokens") if row["case_id"] in ids]
     after = held.rows("tokens")

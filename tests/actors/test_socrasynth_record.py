@@ -1,4 +1,4 @@
-"""SocraSynth on every engine: one record, parked and resumed without paying twice, and blind to gold labels."""
+"""SocraSynth parked, steered, killed and resumed, without paying twice."""
 
 from __future__ import annotations
 
