@@ -42,7 +42,6 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 
 OTHERS: Mapping[str, tuple[str, Mapping[str, Any], tuple[str, ...]]] = {
-    "crit": ("weighing:Weighing", {}, ()),
     "socrasynth": ("socrasynth", {"versus_qa": True, "crit_topics": True, "topics.count": 2, "max_rounds": 2}, ()),
     "auditor": ("constructor-auditor", {"judge.passes": 2}, ("sample", "sample-essays", "sample-problems")),
     "replies": ("judge-panel", {"passes": 2}, ("sample-replies",)),

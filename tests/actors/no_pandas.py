@@ -37,9 +37,3 @@ def no_pandas(folder: Path) -> Iterator[None]:
         os.environ.pop("PYTHONPATH")
         if before is not None:
             os.environ["PYTHONPATH"] = before
-
-
-def folder_without() -> str:
-    """The folder that hides it, for a process whose `PYTHONPATH` is to hold nothing else."""
-    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    return next(folder for folder in folders if (Path(folder) / "pandas.py").is_file())

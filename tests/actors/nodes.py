@@ -32,7 +32,6 @@ class LiveActor(NamedTuple):
 
     name: str
     pid: int
-    restarts: int
     node_id: str
 
 
@@ -75,15 +74,8 @@ class Nodes:
     def actors(self) -> list[LiveActor]:
         """Every actor that is alive, by name."""
         table = self.cluster.global_state.actor_table(None, actor_state_name="ALIVE")
-        found = [
-            LiveActor(each["Name"], each["Pid"], each["NumRestarts"], each["Address"]["NodeID"])
-            for each in table.values()
-        ]
+        found = [LiveActor(each["Name"], each["Pid"], each["Address"]["NodeID"]) for each in table.values()]
         return sorted(found)
-
-    def restarts(self) -> dict[str, int]:
-        """How often each actor was restarted, those of ended runs included."""
-        return {each["Name"]: each["NumRestarts"] for each in self.cluster.global_state.actor_table(None).values()}
 
     def note_processes(self) -> None:
         """Keep in mind what runs now, so that `leaked` can tell what is left of it."""

@@ -22,6 +22,8 @@ TEMPLATES = {
     "short/describe": template("describe", "Describe the picture.", "What is to be seen?"),
     "short/look": template("look", "Answer as JSON.", _QUESTION + " {{ picture | fenced('picture') }}"),
     "short/compare": template("compare", "Judge the first answer.", "{% for a in order %}{{ a }};{% endfor %}"),
+    "tiny/say": template("say", "Say something.", "{{ question | fenced('question') }}"),
+    "tiny/weigh": template("weigh", "Weigh it.", "{{ told | fenced('told') }}"),
 }
 
 
@@ -76,6 +78,33 @@ class SwappedJudges:
         payload = {"places": [[one.judge, one.variant] for one in found], "missing": missing}
         answer = None if mean is None else labels[0] if mean > 0.5 else labels[1]
         return Verdict(answer=answer, how="judged", confidence=mean, payload=payload)
+
+
+class TinyDebate:
+    """An agent says something, a judge what it thinks of that: free texts, which even random weights can give."""
+
+    roles = ("agent", "judge")
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case."""
+        turn = await floor.ask("agent/0", "tiny/say", {"question": case.question}, reply=FreeText, path="say")
+        view = await floor.ask("judge/0", "tiny/weigh", {"told": turn.text}, reply=FreeText, path="weigh")
+        return Verdict(answer=None, how="weighed", payload={"view": view.text})
+
+
+class Finding:
+    """Finds the passages of the run's documents that are nearest to a case's question; nothing is asked."""
+
+    roles = ("agent",)
+    name = "finding"
+    needs_logprobs = False
+    reads_documents = True
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case."""
+        found = await floor.search(case.question, n=3)
+        passages = [[each.document, each.chunk, each.page, each.text, each.similarity] for each in found]
+        return Verdict(answer=None, how="found", payload={"passages": passages})
 
 
 SHORT: dict[str, Any] = {

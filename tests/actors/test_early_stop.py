@@ -244,15 +244,6 @@ def test_every_reply_of_an_impossible_bound_is_stopped_m_times_and_then_kept(ser
     assert found.tokens_paid <= served <= found.tokens_paid + found.tokens_unconfirmed[1]
 
 
-def test_a_bound_that_stops_nothing_changes_no_reply(server: str, tmp_path: Path) -> None:
-    always = EarlyStop(window=2, statistic="mean", keep="below", bound=0.0)
-    plain, watched_run = _run(server, tmp_path / "plain", None), _run(server, tmp_path / "watched", always)
-    assert watched_run.summary.stopped_early is None
-    texts = [sorted((row["case_id"], row["path"], row["text"]) for row in run.table("turns").to_pylist())
-             for run in (plain, watched_run)]  # fmt: skip
-    assert texts[0] == texts[1]
-
-
 def test_a_stopped_reply_is_sampled_anew_and_a_run_goes_on_with_it(server: str, tmp_path: Path) -> None:
     plain = _run(server, tmp_path / "plain", None)
     first = [np.mean(row["logprob"][:5]) for row in plain.table("tokens").to_pylist()]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from houses import Held, hold, same_for_all
-from tiny_debate import TEMPLATES
+from short_protocols import TEMPLATES
 from tiny_model import tiny_folder
 
 from moot.actors.models.local.model import LocalModel
@@ -29,7 +29,7 @@ CASES = [{"id": f"c{number}", "question": "x" * number + "?", "labels": ["Yes", 
 def held(kind: str, out: Path, model: Path) -> Held:
     roles = same_for_all(f"local/{model}", max_tokens=12, temperature=0.9)
     cases = Task.from_cases(CASES).cases()
-    return asyncio.run(hold(kind, out, make_protocol("tiny_debate:TinyDebate"), cases, roles, templates=TEMPLATES))
+    return asyncio.run(hold(kind, out, make_protocol("short_protocols:TinyDebate"), cases, roles, templates=TEMPLATES))
 
 
 def turns(run: Held) -> dict[tuple[str, str], dict[str, Any]]:

@@ -142,15 +142,6 @@ async def test_what_is_replayed_is_counted_once_also_by_a_writer_that_was_starte
     await again.close()
 
 
-async def test_a_debate_that_ended_in_a_life_without_its_replies_is_not_counted(folder: tuple[Path, int]) -> None:
-    meter = Noted()
-    recorder = await _open(folder, meter)
-    _write(recorder, reply_id="other")
-    assert await recorder.commit([Closing(case_id="c", attempt=0, replies={"say": "r1"})]) == [False]
-    assert meter.total(DEBATES_DONE) == 0.0
-    await recorder.close()
-
-
 def _call(price: Price | None, reply: ModelReply | None, *, bills: bool = True) -> Noted:
     meter = Noted()
     with CallWatch(meter, "m", price, bills=bills).attempt(NO_SPAN) as call:

@@ -88,18 +88,6 @@ async def test_an_actor_that_is_only_away_is_waited_for(monkeypatch: pytest.Monk
 
 
 @leaping
-async def test_an_actor_that_is_lost_while_it_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    peer = Mortal()
-    peer.dead = False
-    starting = asyncio.create_task(peer.first_call())
-    await asyncio.sleep(0.15)
-    assert not starting.done()
-    peer.dead = None
-    async with asyncio.timeout(5):
-        await starting
-
-
-@leaping
 async def test_an_actor_that_dies_each_time_it_sets_itself_up_is_given_up() -> None:
     class Overfull(Mortal):
         async def call(self, method: str, *args: Any) -> Any:

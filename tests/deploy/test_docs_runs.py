@@ -11,9 +11,9 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from finding import Finding
 from made_pdfs import made_pdf
 from openai_server import simulated_server
+from short_protocols import Finding
 
 import moot
 from moot.actors.models.retry import RetryPolicy
@@ -37,7 +37,7 @@ CASES = [
     {"id": "sounds", "question": "How many sounds do cats make?"},
     {"id": "jump", "question": "How high can a cat jump?"},
 ]
-OWN = "finding:Finding"
+OWN = "short_protocols:Finding"
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
 
 FACTS = "Cats make about 100 different sounds.\nDogs make only about 10 sounds.\nEels are fish."
-OWN = "finding:Finding"
+OWN = "short_protocols:Finding"
 GRID = ["--task", "subjects:q.txt", "--protocol", OWN, "--docs", "docs", "--quiet"]
 
 

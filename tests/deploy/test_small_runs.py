@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from houses import Held, assert_equal_records, hold, same_for_all
+from short_protocols import TEMPLATES
 from small_server import keep_in
-from tiny_debate import TEMPLATES
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.reply_schema import reply_schema
@@ -64,7 +64,8 @@ def until_free(lock: Path) -> None:
 def held(out: Path, model: str) -> Held:
     roles = same_for_all(model, max_tokens=12, temperature=0.9)
     cases = Task.from_cases(CASES).cases()
-    return asyncio.run(hold("inline", out, make_protocol("tiny_debate:TinyDebate"), cases, roles, templates=TEMPLATES))
+    protocol = make_protocol("short_protocols:TinyDebate")
+    return asyncio.run(hold("inline", out, protocol, cases, roles, templates=TEMPLATES))
 
 
 def test_the_same_run_twice_gives_the_same_record_with_one_slot(tmp_path: Path) -> None:
