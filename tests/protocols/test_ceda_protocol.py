@@ -9,9 +9,8 @@ import pytest
 from ceda_script import AGREE, DENY, PICTURES, UNCLEAR, check, claim_case, messages, ruling, stances
 
 from moot.protocols.case import Case
-from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.errors import AskFailed, CaseUnfit, ConfigError
-from moot.protocols.registry import make_protocol, read_settings
+from moot.protocols.registry import make_protocol
 
 ODD = "The old bridge opened in 1932.\n\nThe old bridge opened in 1934."
 
@@ -158,17 +157,3 @@ def test_settings_without_an_effect_are_equal() -> None:
     assert alone.effective_settings() == shared.effective_settings()
     two: Any = make_protocol("ceda", {"max_turns": 2})
     assert two.effective_settings()["evidence"]["shown"] == "conflicts"
-
-
-def test_what_a_run_reads_of_the_protocol() -> None:
-    one: Any = make_protocol("ceda")
-    assert one.roles == ("debater", "judge", "vision")
-    assert make_protocol("ceda", {"context.by": "model"}).roles == (*one.roles, "context")
-    assert one.speakers == ("vision",)
-    assert one.needs_claims
-    assert one.reads_documents
-    assert one.classifies
-    assert not one.needs_logprobs
-    assert one.reply_tokens["debater"] == 130
-    assert one.temperatures["debater"] == (0.2, 0.6)
-    assert read_settings(CedaSettings, {"role": " clerk "}, name="ceda").role == "clerk"

@@ -100,12 +100,9 @@ def test_boolq_reads_as_downloaded(write: Write) -> None:
     [
         ({"answer": "true"}, "answer", "expected true or false, found 'true'"),
         ({"answer": 1}, "answer", "expected true or false, found 1"),
-        ({"question": 3}, "question", "expected text, found 3"),
         ({"question": " "}, "question", "expected text, found none"),
-        ({"passage": ["a"]}, "passage", "found a list"),
         ({"passage": "\ud800"}, "passage", "surrogate"),
         ({"title": None}, "title", "found null"),
-        ({"id": True}, "id", "found true"),
         ({"id": ""}, "id", "found none"),
         ({"id": "boolq-0"}, "id", "expected a unique id, 'boolq-0' occurs earlier"),
     ],
@@ -207,12 +204,7 @@ def test_cosmosqa_test_set_has_no_labels(write: Write) -> None:
     [
         ({"label": 4}, "label", "expected 0, 1, 2 or 3, found 4"),
         ({"label": "B"}, "label", "found 'B'"),
-        ({"label": 1.0}, "label", "found 1.0"),
         ({"label": True}, "label", "found true"),
-        ({"context": 3}, "context", "expected text, found 3"),
-        ({"answer3": ""}, "answer3", "found none"),
-        ({"answer1": 5}, "answer1", "expected text, found 5"),
-        ({"id": "c0"}, "id", "'c0' occurs earlier"),
     ],
 )
 def test_cosmosqa_bad_field(write: Write, change: dict[str, Any], field: str, expected: str) -> None:
@@ -283,13 +275,8 @@ def test_spec_is_split_at_the_first_colon(write: Write, tmp_path: Path, monkeypa
         ("bolq:x", "unknown task 'bolq': did you mean 'boolq'"),
         ("", "unknown task ''"),
         ("cases.jsonl", "no such file or folder, and no task's name"),
-        ("./cases", "no such file or folder"),
         ("boolq", "write `boolq:PATH`"),
-        ("cosmosqa:", "write `cosmosqa:PATH`"),
         ("sample:x", "takes no path"),
-        ("sample-symptoms:x", "takes no path: write `sample-symptoms`"),
-        ("labels", "write `labels:PATH`"),
-        ("symptoms:", "write `symptoms:DIR`"),
     ],
 )
 def test_bad_spec(spec: str, message: str) -> None:

@@ -122,11 +122,7 @@ def test_a_picture_outside_the_folder_is_refused(write: Write, name: str, option
     ("change", "field", "expected"),
     [
         ({"gt_answer": "2"}, "gt_answer", "expected '0' or '1', found '2'"),
-        ({"gt_answer": 1}, "gt_answer", "expected text, found 1"),
-        ({"question": ""}, "question", "expected text, found none"),
         ({"filename": None}, "filename", "expected a picture, as `visual_input` is not 0, found null"),
-        ({"filename": 3}, "filename", "expected text, found 3"),
-        ({"set_id": None}, "set_id", "expected text, found null"),
     ],
 )
 def test_bad_rows_are_named(write: Write, change: dict[str, object], field: str, expected: str) -> None:
@@ -137,9 +133,6 @@ def test_bad_rows_are_named(write: Write, change: dict[str, object], field: str,
     ("content", "line", "expected"),
     [
         (b"", 1, "expected one JSON list of objects"),
-        (b"[{}", 1, "expected one JSON list of objects"),
-        (b"[]\n[]", 2, "expected one JSON list of objects"),
-        (b"{}", 0, "found an object"),
         (b"[3]", 1, "found 3 in it"),
         (b'["\xff"]', 0, "expected UTF-8 text"),
         (b"[]", 0, "at least one case"),

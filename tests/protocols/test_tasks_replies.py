@@ -63,13 +63,8 @@ def test_a_reply_alone_is_enough_and_a_conversation_is_kept(tmp_path: Path) -> N
     ("row", "complaint"),
     [
         ({"prompt": "x"}, "`reply`: is missing"),
-        ({"reply": "  "}, "`reply`: expected text, found none"),
-        ({"reply": ["x"]}, "`reply`: expected text, found a list"),
-        ({"reply": "x", "prompt": 3}, "`prompt`: expected text, found 3"),
         ({"reply": "x", "prompt": ["y"]}, "a list of messages with role and content, found 'y'"),
         ({"reply": "x", "prompt": [{"role": "usr", "content": "y"}]}, "system, user or assistant, found 'usr'"),
-        ({"reply": "x", "prompt": [{"role": "user"}]}, "`prompt`: expected text, found null"),
-        ({"reply": "x", "evidence": ["y"]}, "`evidence`: expected text, found a list"),
     ],
 )
 def test_a_bad_row_is_told_in_one_line(tmp_path: Path, row: dict[str, object], complaint: str) -> None:
