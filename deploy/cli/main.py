@@ -156,10 +156,12 @@ def compare(
     form: options.Form = "text",
 ) -> None:
     """Compare runs over the same cases, case by case."""
+    from moot.deploy.reading.report.render import show_report
     from moot.deploy.reading.summaries.compare import compare as compared
-    from moot.deploy.reading.summaries.compare import show_comparison
+    from moot.deploy.reading.summaries.compare import comparison_blocks
 
-    show_comparison(compared(folders), form)
+    found = compared(folders)
+    show_report(found, lambda: comparison_blocks(found), form)
 
 
 @app.command()

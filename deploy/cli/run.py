@@ -90,7 +90,8 @@ async def _check(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:
 
 
 def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
-    from moot.deploy.reading.summaries.compare import compare, show_comparison
+    from moot.deploy.reading.report.render import show_report
+    from moot.deploy.reading.summaries.compare import compare, comparison_blocks
 
     for each in runs:
         check_resumable(each)
@@ -104,7 +105,8 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
         held.append(done)
         if done.status == "stopped":
             return EXIT_STOPPED
-    show_comparison(compare([read_at(each) for each in runs]))
+    found = compare([read_at(each) for each in runs])
+    show_report(found, lambda: comparison_blocks(found))
     print(f"\nnext: moot show {shown(runs[0])}")
     for each, done in zip(runs, held, strict=True):
         if done.failed == done.done and (example := _example(done)) is not None:

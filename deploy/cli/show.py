@@ -31,25 +31,30 @@ def show(
     form: options.Form = "text",
 ) -> None:
     """Show a run's figures, or one debate as a transcript."""
+    from moot.deploy.reading.report.render import show_report
+
     _only_with("--questioned", questioned, {"--confidence": confidence, "--crit": crit})
     of_debate = {"a case": case, "--attempt": attempt, "--plot": plot}
     if rounds:
         _not_with("--rounds", of_debate | {"--questioned": questioned or None, "--dial": dial or None})
-        from moot.deploy.reading.rounds.dynamics import dynamics, show_dynamics
+        from moot.deploy.reading.rounds.dynamics import dynamics, dynamics_blocks
 
-        show_dynamics(dynamics(folder), form)
+        held = dynamics(folder)
+        show_report(held, lambda: dynamics_blocks(held), form)
     elif dial:
         _not_with("--dial", of_debate | {"--questioned": questioned or None})
-        from moot.deploy.reading.rounds.dial import dial_effect, show_dial
+        from moot.deploy.reading.rounds.dial import dial_blocks, dial_effect
 
-        show_dial(dial_effect(folder), form)
+        effect = dial_effect(folder)
+        show_report(effect, lambda: dial_blocks(effect), form)
     elif questioned:
         _not_with("--questioned", of_debate)
-        from moot.deploy.reading.summaries.questioned import CONFIDENCE, CRIT, show_questioned
-        from moot.deploy.reading.summaries.questioned import questioned as found
+        from moot.deploy.reading.summaries.questioned import CONFIDENCE, CRIT, questioned_blocks
+        from moot.deploy.reading.summaries.questioned import questioned as listed
 
         bounds = (CONFIDENCE if confidence is None else confidence, CRIT if crit is None else crit)
-        show_questioned(found(folder, *bounds), form)
+        labels = listed(folder, *bounds)
+        show_report(labels, lambda: questioned_blocks(labels), form)
     else:
         from moot.deploy.reading.show import show as shown
 

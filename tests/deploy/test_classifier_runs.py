@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from moot.actors.classifiers.card import CARD, Body, Card, read_card
 from moot.deploy.cli.main import app
 from moot.deploy.reading.record import read_events
-from moot.deploy.reading.report.render import report_markdown
+from moot.deploy.reading.report.render import report_markdown, show_report
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.compare import compare, comparison_blocks, show_comparison
+from moot.deploy.reading.summaries.compare import compare, comparison_blocks
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
@@ -98,7 +98,10 @@ def test_claims_it_was_trained_on_are_left_out_in_whatever_spelling_and_with_the
     assert (found.trained_on, found.group_trained_on, found.whole and found.whole.n) == (1, 1, 2)
     compared = compare([tmp_path / "bare", tmp_path / "run", tmp_path / "all"])
     assert [(row.trained_on, row.group_trained_on) for row in compared.rows] == [(0, 0), (1, 1), (1, 1)]
-    for shown in (printed(show_comparison, compared), report_markdown(comparison_blocks(compared))):
+    for shown in (
+        printed(show_report, compared, lambda: comparison_blocks(compared)),
+        report_markdown(comparison_blocks(compared)),
+    ):
         words = " ".join(shown.split())
         assert (
             "run: 2 claims left out: its classifier was trained on 1 of them, and on others of the groups of 1" in words
@@ -106,7 +109,8 @@ def test_claims_it_was_trained_on_are_left_out_in_whatever_spelling_and_with_the
         assert "all: 2 claims left out" in words
         assert "bare: " not in words
     assert "1 of a group that the classifier was trained on" in " ".join(printed(show, tmp_path / "run").split())
-    alone = " ".join(printed(show_comparison, compare([tmp_path / "all"])).split())
+    all_of_it = compare([tmp_path / "all"])
+    alone = " ".join(printed(show_report, all_of_it, lambda: comparison_blocks(all_of_it)).split())
     assert "all: 2 claims left out" in alone
 
 

@@ -16,9 +16,9 @@ from moot.deploy.ablation.effects import measure
 from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
 from moot.deploy.ablation.report import show_ablation
 from moot.deploy.cli import main as cli
-from moot.deploy.reading.report.render import report_markdown
+from moot.deploy.reading.report.render import report_markdown, show_report
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.compare import compare, comparison_blocks, show_comparison
+from moot.deploy.reading.summaries.compare import compare, comparison_blocks
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.run import run
 from moot.protocols.case import Reference
@@ -120,7 +120,7 @@ def test_runs_over_claims_are_compared_by_f1(
     assert other == pytest.approx(2 / 3)
     assert second.macro_f1_vs_first.value == pytest.approx(other - one)
     assert (first.accuracy, first.accuracy_answered, first.answered, first.scored) == (5 / 6, 1.0, 50, 60)
-    text = printed(show_comparison, found)
+    text = printed(show_report, found, lambda: comparison_blocks(found))
     assert "always hallucinated" in text
     assert "always hallucinated" in report_markdown(comparison_blocks(found))
 

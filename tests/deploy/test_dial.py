@@ -12,7 +12,8 @@ import pytest
 
 import moot
 from moot.deploy.cli.main import main
-from moot.deploy.reading.rounds.dial import dial_effect, show_dial
+from moot.deploy.reading.report.render import show_report
+from moot.deploy.reading.rounds.dial import dial_blocks, dial_effect
 from moot.protocols.errors import ConfigError
 
 LEVELS = (0.1, 0.5, 0.9)
@@ -79,7 +80,7 @@ def test_where_kappa_follows_the_rounds_nothing_is_claimed(
     found = dial_effect(planted(session))
     assert (found.moves, found.slopes, found.randomised) == (None, {}, False)
     assert found.levels[0].measured["agreement_words"].mean is not None
-    assert "cannot be told from this run" in printed(show_dial, found, width=200)
+    assert "cannot be told from this run" in printed(show_report, found, lambda: dial_blocks(found), width=200)
 
 
 @pytest.mark.parametrize(("effect", "reacts"), [(0.0, False), (1.0, True)])
@@ -132,7 +133,9 @@ def test_few_cases_have_means_and_no_intervals(
     assert found.moves is None
     assert found.levels[0].measured["jsd"].mean is not None
     assert found.levels[0].measured["jsd"].low is None
-    assert "react to the dial is unknown" in " ".join(printed(show_dial, found, width=200).split())
+    assert "react to the dial is unknown" in " ".join(
+        printed(show_report, found, lambda: dial_blocks(found), width=200).split()
+    )
 
 
 def test_many_levels_are_binned_to_tenths(planted: Callable[..., Path], session: Any) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import moot
 from moot.deploy.reading.rounds.over_cases import LEAST_CASES
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.consensus import ConsensusVerdict
+from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
 from moot.deploy.reading.summaries.summary import Summary, summarise
 
@@ -128,3 +128,34 @@ def test_shares_of_votes_are_not_judged_as_probabilities(tmp_path: Path, printed
     folder = moot.run(task="sample", limit=4, engine="inline", out=tmp_path / "run").path
     assert summarise(folder).evaluation is None
     assert "Brier, all labels" not in printed(show, folder)
+
+
+NAMED = ("a", "Other", "b")
+
+
+def test_the_score_by_hand() -> None:
+    found = hold_against({"a": 0.5, "Other": 0.25, "(other)": 0.25}, NAMED, "Other")
+    assert found == Held([0.5, 0.25, 0.0, 0.25], 1, 0.5**2 + 0.75**2 + 0.25**2)
+    unnamed = hold_against({"a": 1.0}, NAMED, "b")
+    assert isinstance(unnamed, Held)
+    assert unnamed.brier == 2.0
+
+
+@pytest.mark.parametrize(
+    ("distribution", "labels", "gold", "why"),
+    [
+        (None, NAMED, "a", "no distribution"),
+        ({}, NAMED, None, "no distribution"),
+        ({"a": 1.0}, NAMED, None, "no gold label"),
+        ({"a": 1.0}, NAMED, "A", "gold outside the labels"),
+        ({"a": 1.0}, (), "a", "gold outside the labels"),
+        ({"a": 1.0}, NAMED, "(other)", "gold outside the labels"),
+        ({"a": 0.5, "other": 0.5}, NAMED, "a", "no distribution over the labels"),
+        ({"a": None, "b": 0.5}, NAMED, "a", "no distribution over the labels"),
+        ({"a": 0.9, "b": 0.9}, NAMED, "a", "no distribution over the labels"),
+    ],
+)
+def test_what_has_no_score_says_why(
+    distribution: Mapping[str, float | None] | None, labels: tuple[str, ...], gold: str | None, why: str
+) -> None:
+    assert hold_against(distribution, labels, gold) == why

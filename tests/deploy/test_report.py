@@ -9,11 +9,15 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from rich.console import Console
 
 from moot.deploy.reading.report.blocks import Block, Code, Figure, Heading, Items, Note, Pairs, Picture, Quote, Table
 from moot.deploy.reading.report.page import page
 from moot.deploy.reading.report.render import report_markdown, report_text
+from moot.deploy.reading.text import markdown_quote, visible_line
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \u202egnp.exe\u202c\n```\n# out | <script>"
 SHARE = "83.3 % [72.6, 91.1] (n = 1,234)"
@@ -92,3 +96,33 @@ def test_what_belongs_to_a_page_or_a_terminal_is_left_out_elsewhere() -> None:
 def test_what_is_to_be_copied_is_whole() -> None:
     assert terminal([Code("word " * 40)], 80).splitlines() == ["word " * 40]
     assert report_markdown([Code("a ``` b")]) == "````text\na ``` b\n````\n"
+
+
+PIECES = [
+    *"ab 1.)-+*_=~`#>|:!&;<>[]()\\\n\t$@/",
+    "&lt;",
+    "&#35;",
+    "|a|\n|---|\n",
+    "<b>",
+    "](u)",
+    "```\n",
+    "---\n",
+    "\n    ",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
+def test_a_quote_is_one_block_of_plain_text(text: str) -> None:
+    """Whatever is in it: no list, heading, table, code, link or HTML, and every line where it was."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    tokens = parser.parse(f"before\n\n{markdown_quote(text)}\n\nafter")
+    kinds = [token.type for token in tokens]
+    paragraph = ["paragraph_open", "inline", "paragraph_close"]
+    inside = kinds[4:-4]
+    assert (kinds[3], kinds[-4]) == ("blockquote_open", "blockquote_close")
+    assert inside == paragraph * (len(inside) // 3)
+    pieces = [token.children or [] for token in tokens if token.type == "inline"][1:-1]
+    assert {child.type for children in pieces for child in children} <= {"text", "hardbreak"}
+    read = "\n\n".join("".join(child.content or "\n" for child in children) for children in pieces)
+    paragraphs = re.split(r"\n{2,}", "\n".join(visible_line(line) for line in text.split("\n")).strip("\n"))
+    assert read == "\n\n".join(paragraphs)

@@ -141,7 +141,6 @@ def ids_trained_on(claims: Iterable[Claim]) -> frozenset[str]:
 
 
 def _trained_groups(folder: str | Path) -> frozenset[str]:
-    """The groups that the run's classifier was trained on, from the copy of its card that the run keeps."""
     run = Path(folder)
     return frozenset(read_card(run).trained_on_groups) if (run / CARD).is_file() else frozenset()
 

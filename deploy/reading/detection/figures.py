@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -111,25 +112,22 @@ def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
     truth = [claim.is_hallucinated for claim in claims]
     outcomes = np.stack([detection_outcomes(truth, [class_of(each) for each in given]) for given in answers.values()])
     flat = np.moveaxis(outcomes, 0, 1).reshape(len(claims), -1)
-    groups = [claim.group for claim in claims]
-    drawn = resampled_sums(flat, groups, RESAMPLES).reshape(RESAMPLES, len(answers), OUTCOMES)
+    drawn = resampled_sums(flat, [claim.group for claim in claims], RESAMPLES)
     counts = outcomes.sum(axis=1)
-    observed, resampled = detection_figures(counts), resampled_figures(counts, drawn)
+    resampled = resampled_figures(counts, drawn.reshape(RESAMPLES, len(answers), OUTCOMES))
     golds = {claim.gold for claim in claims}
     only = next(iter(golds)) if len(golds) == 1 else None
+    made = _Set(claims, answers, only, detection_figures(counts), resampled)
     return ClaimSet(
         category=category,
         n=len(claims),
-        groups=len(set(groups)),
+        groups=_groups(claims),
         only=only,
-        detectors=[
-            _detector(claims, name, place, given, only, observed, resampled)
-            for place, (name, given) in enumerate(answers.items())
-        ],
+        detectors=[made.detector(name) for name in answers],
         seconds=mean_of(claim.wall_s for claim in claims),
         tokens=mean_of(claim.tokens for claim in claims),
         classified=sum(claim.p_classifier is not None for claim in claims),
-        gain=_gain(list(answers), only, len(set(groups)), observed, resampled),
+        gain=made.gain(),
     )
 
 
@@ -140,56 +138,57 @@ def _answers(claims: Sequence[Claim]) -> Mapping[str, Sequence[str | None]]:
     return answers | {name: [label] * len(claims) for label, name in ALWAYS.items()}
 
 
-def _detector(
-    claims: Sequence[Claim],
-    name: str,
-    place: int,
-    given: Sequence[str | None],
-    only: str | None,
-    observed: DetectionFigures,
-    resampled: DetectionFigures,
-) -> Detector:
-    classes = [
-        ClassFigures(n=sum(claim.gold == label for claim in claims))
-        if only not in (None, label)
-        else _class_figures(claims, label, name, place, given, observed, resampled)
-        for label in CLAIM_LABELS
-    ]
-    groups, is_share = _groups(claims), name not in ALWAYS.values()
-    macro = Estimate() if only else estimate(observed.macro_f1[place], resampled.macro_f1[:, place], groups=groups)
-    return Detector(
-        by=name,
-        abstained=sum(answer is None for answer in given),
-        supported=classes[0],
-        hallucinated=classes[1],
-        macro_f1=macro,
-        accuracy=estimate(observed.accuracy[place], resampled.accuracy[:, place], groups=groups, is_share=is_share),
-    )
+class _Set(NamedTuple):
+    """Claims with the answers to them by name, the class that all are of if there is but one, and their figures."""
 
+    claims: Sequence[Claim]
+    answers: Mapping[str, Sequence[str | None]]
+    only: str | None
+    observed: DetectionFigures
+    resampled: DetectionFigures
 
-def _class_figures(
-    claims: Sequence[Claim],
-    label: str,
-    name: str,
-    place: int,
-    given: Sequence[str | None],
-    observed: DetectionFigures,
-    resampled: DetectionFigures,
-) -> ClassFigures:
-    number = CLAIM_LABELS.index(label)
-    are = [claim for claim in claims if claim.gold == label]
-    called = [claim for claim, answer in zip(claims, given, strict=True) if answer == label]
-    one, many = (place, number), (slice(None), place, number)
-    is_share = name not in ALWAYS.values()  # a trivial answer's are so by construction, which leaves no doubt
-    doubted = is_share and len(are) < len(claims)  # of one class only, precision is 1 by construction
-    return ClassFigures(
-        n=len(are),
-        precision=estimate(
-            observed.precision[one], resampled.precision[many], groups=_groups(called), is_share=doubted
-        ),
-        recall=estimate(observed.recall[one], resampled.recall[many], groups=_groups(are), is_share=is_share),
-        f1=estimate(observed.f1[one], resampled.f1[many], groups=_groups([*are, *called])),
-    )
+    def detector(self, name: str) -> Detector:
+        place = list(self.answers).index(name)
+        classes = [self._class(label, name, place) for label in CLAIM_LABELS]
+        groups, one, many = _groups(self.claims), self.observed, self.resampled
+        is_share = name not in ALWAYS.values()
+        return Detector(
+            by=name,
+            abstained=sum(answer is None for answer in self.answers[name]),
+            supported=classes[0],
+            hallucinated=classes[1],
+            macro_f1=Estimate() if self.only else estimate(one.macro_f1[place], many.macro_f1[:, place], groups=groups),
+            accuracy=estimate(one.accuracy[place], many.accuracy[:, place], groups=groups, is_share=is_share),
+        )
+
+    def _class(self, label: str, name: str, place: int) -> ClassFigures:
+        are = [claim for claim in self.claims if claim.gold == label]
+        if self.only not in (None, label):
+            return ClassFigures(n=len(are))
+        called = [claim for claim, answer in zip(self.claims, self.answers[name], strict=True) if answer == label]
+        number = CLAIM_LABELS.index(label)
+        is_share = name not in ALWAYS.values()  # a trivial answer's are so by construction, which leaves no doubt
+        doubted = is_share and len(are) < len(self.claims)  # of one class only, precision is 1 by construction
+
+        def figure(name: str, behind: Sequence[Claim], *, is_share: bool = False) -> Estimate:
+            one, many = getattr(self.observed, name), getattr(self.resampled, name)
+            return estimate(one[place, number], many[:, place, number], groups=_groups(behind), is_share=is_share)
+
+        return ClassFigures(
+            n=len(are),
+            precision=figure("precision", called, is_share=doubted),
+            recall=figure("recall", are, is_share=is_share),
+            f1=figure("f1", [*are, *called]),
+        )
+
+    def gain(self) -> Estimate | None:
+        names = list(self.answers)
+        if BARE not in names:
+            return None
+        first, second = names.index(VERDICT), names.index(BARE)
+        one, many = (each.accuracy if self.only else each.macro_f1 for each in (self.observed, self.resampled))
+        difference = many[:, first] - many[:, second]
+        return estimate(one[first] - one[second], difference, groups=_groups(self.claims), lowest=-1.0)
 
 
 def _groups(claims: Iterable[Claim]) -> int:
@@ -220,13 +219,3 @@ def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim])
         for each, place in zip(counts, (0, OUTCOMES), strict=True)
     )
     return estimate(one - other, many - others, groups=_groups(first[each] for each in shared), lowest=-1.0)
-
-
-def _gain(
-    names: Sequence[str], only: str | None, groups: int, observed: DetectionFigures, resampled: DetectionFigures
-) -> Estimate | None:
-    if BARE not in names:
-        return None
-    first, second = names.index(VERDICT), names.index(BARE)
-    one, many = (figures.accuracy if only else figures.macro_f1 for figures in (observed, resampled))
-    return estimate(one[first] - one[second], many[:, first] - many[:, second], groups=groups, lowest=-1.0)

@@ -122,7 +122,6 @@ def _without_figure(claim: Claim) -> bool:
 
 
 def _right(claim: Claim, answer: str | None) -> bool | None:
-    """Whether a question is answered right; None when that cannot be said."""
     if claim.gold is None or not _has_verdict(claim):
         return None
     return _without_figure(claim) if answer is None else answer == claim.gold

@@ -149,7 +149,6 @@ def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
 
 
 def _hallusionbench(rows: Sequence[HallusionAccuracies]) -> Table:
-    """A row for each figure and part, a column for each way to answer."""
     ways = list(dict.fromkeys(each.by for each in rows))
     table = {(each.by, each.part): each for each in rows}
     parts = list(dict.fromkeys(each.part for each in rows))

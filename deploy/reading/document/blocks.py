@@ -192,7 +192,6 @@ def _by_judge(sheet: SheetView, said: str) -> str:
 
 
 def _reasons(document: Document, title: str) -> Iterable[Block]:
-    """What the judges gave as their reasons on a topic."""
     panel = document.panel
     if panel is None or title not in panel.topics:
         return

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -16,6 +15,7 @@ from moot.deploy.reading.document.views import (
     Document,
     FailureView,
     JointView,
+    Letter,
     ModerationView,
     PanelView,
     PositionsView,
@@ -34,9 +34,17 @@ from moot.protocols.socrasynth.moderation import EDIT_TOPICS, Unusable, read_top
 from moot.protocols.socrasynth.replies import Agenda
 from moot.protocols.socrasynth.sides import Topic, open_answers
 
-V = TypeVar("V", bound=Frozen)
-
-_ONCE = frozenset({"topics", "joint", "panel", "versus", "confirm", "closing", "stop", "positions"})
+_ONCE: dict[str, type[Frozen]] = {
+    "topics": AgendaView,
+    "joint": JointView,
+    "panel": PanelView,
+    "versus": VersusView,
+    "confirm": ConfirmView,
+    "closing": ClosingView,
+    "stop": StopView,
+    "positions": PositionsView,
+}
+"""Events that are noted once, on a path that is their kind."""
 
 
 def document_of(debate: Transcript) -> Document | None:
@@ -46,66 +54,46 @@ def document_of(debate: Transcript) -> Document | None:
     """
     events = [event for section in debate.sections for event in section.events]
     turns = {turn.path: turn for section in debate.sections for turn in section.turns if not turn.superseded}
-    once = {event.kind: event.data for event in events if event.kind in _ONCE and event.path == event.kind}
-    if "topics" not in once:
+    noted = {event.kind: event.data for event in events if event.kind in _ONCE and event.path == event.kind}
+    if "topics" not in noted:
         return None
     try:
+        once = {kind: shape.model_validate(noted[kind]) for kind, shape in _ONCE.items() if kind in noted}
         return _document(debate, events, turns, once)
     except ValidationError:
         return None
 
 
 def _document(
-    debate: Transcript,
-    events: Iterable[EventView],
-    turns: Mapping[str, TurnView],
-    once: Mapping[str, Mapping[str, Any]],
+    debate: Transcript, events: Iterable[EventView], turns: Mapping[str, TurnView], once: Mapping[str, Any]
 ) -> Document:
     rounds = [RoundView.model_validate(event.data) for event in _ordered(events, "round")]
-    confirmed = _view(ConfirmView, once.get("confirm"))
-    closing = _view(ClosingView, once.get("closing"))
-    agenda = AgendaView.model_validate(once["topics"])
+    agenda, closing = once["topics"], once.get("closing")
     moderation = [
         ModerationView.model_validate({**event.data, "path": event.path}) for event in _ordered(events, "moderation")
     ]
     argued = [held.topics for held in rounds]
     closed = closing.topics if closing is not None else None
-    topics = final_topics(agenda, turns.get("topics/moderator"), argued, closed, moderation)
+    topics, dropped, edited = final_topics(agenda, turns.get("topics/moderator"), argued, closed, moderation)
+    failed = [turn for turn in turns.values() if turn.outcome == "failed"]
+    as_it_is = Document.model_fields.keys() & Transcript.model_fields.keys()
+    taken: dict[str, Any] = {name: getattr(debate, name) for name in as_it_is}
+    taken |= {name: once.get(name) for name in ("positions", "joint", "panel", "versus", "stop")}
     return Document(
-        schema_version=debate.schema_version,
-        run=debate.run,
-        simulated=debate.simulated,
-        case_id=debate.case_id,
-        attempt=debate.attempt,
-        attempts=debate.attempts,
-        state=debate.state,
+        **taken,
         subject=debate.question,
-        labels=debate.labels,
         open_answers=_open_answers(debate),
-        positions=_view(PositionsView, once.get("positions")),
         facts=debate.passage,
-        gold=debate.gold,
-        verdict=debate.verdict,
         agenda=agenda,
-        topics=topics.topics,
-        dropped_topics=topics.dropped,
-        topics_by="person" if topics.edited else "protocol" if agenda.by == "protocol" else "moderator",
-        joint=_view(JointView, once.get("joint")),
-        panel=_view(PanelView, once.get("panel")),
-        versus=_view(VersusView, once.get("versus")),
+        topics=topics,
+        dropped_topics=dropped,
+        topics_by="person" if edited else "protocol" if agenda.by == "protocol" else "moderator",
         rounds=rounds,
-        trace=debate.trace,
-        confirmed=confirmed,
+        confirmed=once.get("confirm"),
         closing=closing,
-        stop=_view(StopView, once.get("stop")),
-        arguments=[*_argued(rounds, turns), *_added(confirmed, turns), *_closed(closing, turns)],
+        arguments=list(_arguments(rounds, once.get("confirm"), closing, turns)),
         moderation=moderation,
-        failures=[
-            FailureView(path=turn.path, role=turn.role, failure=turn.failure, error=turn.error)
-            for turn in turns.values()
-            if turn.outcome == "failed"
-        ],
-        cost=debate.cost,
+        failures=[FailureView(path=t.path, role=t.role, failure=t.failure, error=t.error) for t in failed],
     )
 
 
@@ -120,45 +108,38 @@ def _open_answers(debate: Transcript) -> list[str]:
     return list(open_answers(case))
 
 
-def _view(kind: type[V], data: Mapping[str, Any] | None) -> V | None:
-    return None if data is None else kind.model_validate(data)
-
-
 def _ordered(events: Iterable[EventView], kind: str) -> list[EventView]:
     """Events of a kind as they came: what was done to the topics beforehand, then round by round."""
     found = [event for event in events if event.kind == kind]
     return sorted(found, key=lambda event: ("/round/" in event.path, natural(event.path)))
 
 
-def _argued(rounds: Iterable[RoundView], turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
-    for held in rounds:
-        for role in SIDE:
-            turn = turns.get(f"round/{held.round}/{role}")
-            yield from _arguments(turn, role, "argument", held.topics, round=held.round)
-
-
-def _added(confirmed: ConfirmView | None, turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
-    """What a side added; what it added although it had presented all was passed over."""
-    if confirmed is None:
-        return
-    for role in [role for role in SIDE if role in confirmed.added]:
-        turn = turns.get(f"confirm/{role}")
-        yield from _arguments(turn, role, "addition", confirmed.topics, round=confirmed.round, last_word=True)
-
-
-def _closed(closing: ClosingView | None, turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
-    for role in SIDE if closing is not None else ():
-        assert closing is not None
-        yield from _arguments(turns.get(f"closing/{role}"), role, "statement", closing.topics, round=None)
-
-
 def _arguments(
-    turn: TurnView | None, role: str, what: str, topics: list[str], *, round: int | None, last_word: bool = False
+    rounds: Iterable[RoundView],
+    confirmed: ConfirmView | None,
+    closing: ClosingView | None,
+    turns: Mapping[str, TurnView],
 ) -> Iterable[ArgumentView]:
-    """What a reply says, topic by topic."""
+    """What the sides said, topic by topic; what one added although it had presented all was passed over."""
+    said = [(f"round/{held.round}", "argument", held.topics, held.round, SIDE) for held in rounds]
+    if confirmed is not None:
+        added = {role: letter for role, letter in SIDE.items() if role in confirmed.added}
+        said.append(("confirm", "addition", confirmed.topics, confirmed.round, added))
+    for step, what, topics, held_in, sides in said:
+        for role, letter in sides.items():
+            yield from _argued(turns.get(f"{step}/{role}"), letter, what, topics, held_in)
+    for role, letter in SIDE.items() if closing is not None else ():
+        assert closing is not None
+        yield from _argued(turns.get(f"closing/{role}"), letter, "statement", closing.topics, None)
+
+
+def _argued(
+    turn: TurnView | None, side: Letter, what: str, topics: list[str], held_in: int | None
+) -> Iterable[ArgumentView]:
     mended = turn is not None and turn.outcome == "repaired"
+    last = what == "addition"
     for title, text in _told(turn, what, topics):
-        yield ArgumentView(round=round, last_word=last_word, side=SIDE[role], topic=title, text=text, mended=mended)
+        yield ArgumentView(round=held_in, last_word=last, side=side, topic=title, text=text, mended=mended)
 
 
 def _told(turn: TurnView | None, what: str, topics: list[str]) -> Iterable[tuple[str, str]]:
@@ -170,29 +151,14 @@ def _told(turn: TurnView | None, what: str, topics: list[str]) -> Iterable[tuple
             yield topics[number - 1], text
 
 
-@dataclass(frozen=True, slots=True)
-class FinalTopics:
-    """What became of the topics.
-
-    Attributes:
-        topics: in the panel's order.
-        dropped: those that a person took off the list, whether they had been argued or not.
-        edited: whether the last word was a person's.
-    """
-
-    topics: list[TopicView]
-    dropped: list[TopicView]
-    edited: bool
-
-
 def final_topics(
     agenda: AgendaView,
     moderator: TurnView | None,
     argued: Sequence[Sequence[str]],
     closed: Sequence[str] | None,
     moderation: Iterable[ModerationView],
-) -> FinalTopics:
-    """The topics in the end, with what they were described as.
+) -> tuple[list[TopicView], list[TopicView], bool]:
+    """The topics in the end in the panel's order, those that a person took off, and whether the last word was theirs.
 
     Args:
         moderator: its reply with the list that a person may have edited.
@@ -209,11 +175,9 @@ def final_topics(
     ever = dict.fromkeys(
         [*(topic.title for topics in listed[:2] for topic in topics), *(t for each in argued for t in each)]
     )
-    return FinalTopics(
-        topics=[described.get(title, TopicView(title=title)) for title in titles],
-        dropped=[described.get(title, TopicView(title=title)) for title in ever if title not in titles],
-        edited=bool(edits) or agenda.by == "person",
-    )
+    left = [described.get(title, TopicView(title=title)) for title in titles]
+    dropped = [described.get(title, TopicView(title=title)) for title in ever if title not in titles]
+    return left, dropped, bool(edits) or agenda.by == "person"
 
 
 def _fixed(moderator: TurnView | None, wanted: int) -> list[TopicView]:

@@ -239,7 +239,6 @@ def too_close(panel: PanelView) -> str:
 
 
 def _all_change(panel: PanelView) -> bool:
-    """Whether each judge found A better in one order and B in the other."""
     winners: dict[str, set[str | None]] = {}
     for sheet in panel.orders:
         winners.setdefault(sheet.judge, set()).add(sheet.winner)

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
 
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import Noted, read_events, read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
-from moot.deploy.reading.report.render import banner, show_report
+from moot.deploy.reading.report.render import banner
 from moot.deploy.reading.rounds.over_cases import (
     LEAST_CASES,
     LEVEL,
@@ -224,7 +223,6 @@ def _header(found: DialEffect) -> list[str]:
 
 
 def _table_rows(found: DialEffect) -> list[list[str]]:
-    """By measure: its mean at each level, then its slope."""
     rows = []
     for key in found.levels[0].measured:
         for i, level in enumerate(found.levels):
@@ -255,15 +253,7 @@ def _head(found: DialEffect) -> str:
     return f"means by kappa{slopes}, with bootstrap intervals over cases{schedule}"
 
 
-def show_dial(found: DialEffect, form: str = "text", console: Console | None = None) -> None:
-    """Write the effect to the console.
-
-    Raises:
-        ConfigError: for an unknown format.
-    """
-    show_report(found, lambda: _blocks(found), form, console)
-
-
-def _blocks(found: DialEffect) -> list[Block]:
+def dial_blocks(found: DialEffect) -> list[Block]:
+    """What kappa did: the means, the slopes, and what may be concluded."""
     head = [*banner(found.simulated), Heading(f"What kappa did: {found.run}", 1), Note(_head(found))]
     return [*head, Table("", _header(found), _table_rows(found)), Note(conclusion(found))]

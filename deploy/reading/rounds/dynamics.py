@@ -9,12 +9,11 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from pydantic import Field
-from rich.console import Console
 
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import read_events, read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
-from moot.deploy.reading.report.render import banner, show_report
+from moot.deploy.reading.report.render import banner
 from moot.deploy.reading.rounds.over_cases import LEAST_CASES, Measured, latest_attempts, mean_over_cases
 from moot.deploy.reading.rounds.trace import BY_KEY, MEASURES, Measure, Trace, trace_of
 from moot.deploy.reading.rounds.truth import CONSENSUS, MIXTURE, Truth, truths
@@ -151,7 +150,6 @@ _HEADER = ["", "round", "mean", "95 % interval", "cases", "change"]
 
 
 def _note(found: Dynamics) -> str:
-    """What the means are over, of what there is to be seen."""
     said = [f"Means over the cases that have the round, with bootstrap intervals over {LEAST_CASES} cases or more."]
     if len(found.rounds) > 1:
         said.append("Later rounds are of the debates that had not ended.")
@@ -161,7 +159,6 @@ def _note(found: Dynamics) -> str:
 
 
 def _table_rows(found: Dynamics) -> list[list[str]]:
-    """By measure: its mean in each round, then its change from first to last."""
     rows = []
     for key in found.rounds[0].measured:
         measure = BY_KEY[key]
@@ -234,15 +231,6 @@ def _interval(found: Measured) -> str:
 
 def _signed(value: float | None, digits: int = 3) -> str:
     return f"{'+' if value is not None and value > 0.0 else ''}{number(value, digits)}"
-
-
-def show_dynamics(found: Dynamics, form: str = "text", console: Console | None = None) -> None:
-    """Write the rounds to the console.
-
-    Raises:
-        ConfigError: for an unknown format.
-    """
-    show_report(found, lambda: dynamics_blocks(found), form, console)
 
 
 def dynamics_blocks(found: Dynamics) -> list[Block]:

@@ -193,7 +193,6 @@ def vote_figures(finished: Sequence[VerdictRow], events: Iterable[Noted], refere
 
 
 def _is_vote(event: Noted) -> bool:
-    """Whether an event is a vote as SELENE and its baselines note it."""
     return event.kind == "vote" and isinstance(event.data.get("tied"), list)
 
 

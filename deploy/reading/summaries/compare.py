@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import Claim, ids_trained_on, read_claims
@@ -19,7 +17,7 @@ from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import latest_verdicts
 from moot.deploy.reading.references import References
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
-from moot.deploy.reading.report.render import SIMULATED, show_report
+from moot.deploy.reading.report.render import SIMULATED
 from moot.deploy.reading.summaries.accuracy import Paired, VoteFigures, paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.text import (
@@ -298,8 +296,3 @@ def _against(found: Paired | None) -> tuple[str, str, str, str]:
         return ("unknown", "unknown", "-", "0")
     discordant = f"+{found.only_first:,}/-{found.only_second:,}"
     return (f"{100 * found.difference:+.1f}", p_value(found.p_value), discordant, f"{found.n:,}")
-
-
-def show_comparison(comparison: Comparison, form: str = "text", console: Console | None = None) -> None:
-    """Write a comparison to the console."""
-    show_report(comparison, lambda: comparison_blocks(comparison), form, console)

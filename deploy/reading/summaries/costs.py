@@ -54,7 +54,6 @@ def _is_silent(reply: Reply) -> bool:
 
 
 def _told(bookkeeping: Iterable[Noted], what: str) -> int:
-    """A count that abandoned asks have told, summed."""
     return sum(event.data.get(what) or 0 for event in bookkeeping if event.kind == ABANDONED)
 
 

@@ -120,7 +120,6 @@ def _made(role: str, template: str, found: Counter[str], *, known: bool) -> Mode
 
 
 def _marks(row: dict[str, Any]) -> Iterator[str]:
-    """The counts that a row of `turns` adds one to."""
     outcome, text, error = row["outcome"], row["text"], row["error"] or ""
     if outcome not in ("invalid", CUT):
         yield "asks"

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
-from moot.deploy.reading.report.render import banner, show_report
+from moot.deploy.reading.report.render import banner
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict, consensus_verdicts
 from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import number, visible_line
@@ -146,15 +144,6 @@ def _rows(labels: Sequence[QuestionedLabel]) -> list[tuple[str, ...]]:
 
 def _short(text: str) -> str:
     return text if len(text) <= _QUESTION_LENGTH else f"{text[: _QUESTION_LENGTH - 3]}..."
-
-
-def show_questioned(found: Questioned, form: str = "text", console: Console | None = None) -> None:
-    """Write the list to the console.
-
-    Raises:
-        ConfigError: for an unknown format.
-    """
-    show_report(found, lambda: questioned_blocks(found), form, console)
 
 
 def questioned_blocks(found: Questioned) -> list[Block]:

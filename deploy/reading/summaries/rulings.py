@@ -43,8 +43,6 @@ class _Joint(Frozen):
 
 
 class _Payload(Frozen):
-    """What a verdict's payload holds of a panel's ruling."""
-
     winner: Literal["For", "Against", "Tie"] | None
     position_bias: dict[str, float | None]
     joint: _Joint | None

@@ -288,13 +288,11 @@ def _reused(facts: RunFacts, verdicts: Sequence[VerdictRow]) -> int:
 
 
 def _branches(verdicts: Sequence[VerdictRow], gated: set[CaseKey]) -> tuple[list[VerdictRow], list[VerdictRow]]:
-    """The verdicts whose debate was skipped, and those that were debated."""
     skipped = [verdict for verdict in verdicts if verdict.how == "skipped"]
     return skipped, [v for v in verdicts if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
 
 
 def _debating(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, Any]:
-    """How much was debated."""
     skipped, debated = _branches(finished, gated)
     decided = len(skipped) + sum(verdict.key in gated for verdict in debated)
     return {
@@ -305,7 +303,6 @@ def _debating(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, 
 
 
 def _accuracies(counted: Sequence[VerdictRow], gated: set[CaseKey], references: References) -> dict[str, Any]:
-    """How much is right among the verdicts that count."""
     skipped, debated = _branches(counted, gated)
     found: dict[str, Any] = {
         "accuracy_by_part": accuracy_by_part(counted, references),

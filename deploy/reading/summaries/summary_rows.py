@@ -66,7 +66,6 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _judge_rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    """How steady the judges were, by their own passes and by an audit's."""
     if summary.judge_stability is not None or summary.flip_rate is not None:
         yield "judge stability", number(summary.judge_stability)
         yield "judge flip rate", _flips(summary.flip_rate, summary.flip_rate_split)
@@ -79,7 +78,6 @@ def _judge_rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def _flips(whole: float | None, split: float | None) -> str:
-    """The flip rate, and that of the cases with several answers where it is another."""
     return percent(whole) + ("" if split == whole else f"; {percent(split)} where answers differ")
 
 

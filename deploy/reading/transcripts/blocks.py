@@ -119,7 +119,6 @@ def case_pairs(debate: Transcript) -> list[tuple[str, str]]:
 
 
 def _judged_pairs(judged: JudgedReplyView, evidence: str) -> Iterable[tuple[str, str]]:
-    """A reply that is judged: what it answers, what is known of the matter, and the reply."""
     yield from ((f"sent, {speaker}", text) for speaker, text in judged.sent)
     if evidence:
         yield "evidence", evidence

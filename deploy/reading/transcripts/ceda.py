@@ -170,7 +170,6 @@ def _evidence(event: EventView, data: EvidenceData) -> list[Block]:
 
 
 def _synthesis_lines(made: Synthesis | None) -> list[str]:
-    """What a model made of the evidence, and what of that was not used."""
     if made is None:
         return []
     lines = [

@@ -55,8 +55,6 @@ class _Candidate(Frozen):
 
 
 class _Judging(Frozen):
-    """The data of a `judging` event."""
-
     candidates: list[_Candidate]
     answer: Any = None
     evidence_from: Any = None
@@ -76,8 +74,6 @@ class _Votes(Frozen):
 
 
 class _Vote(Frozen):
-    """The data of a `vote` event."""
-
     votes: list[_Votes]
     tied: list[str]
     tie_broken_by: str
