@@ -1,4 +1,4 @@
-"""Replies from a table that the user brings: Parquet, one row for each reply, columns as in `brought_columns`."""
+"""Replies from a table that the user brings: Parquet, one row for each reply, columns as in `COLUMNS`."""
 
 from __future__ import annotations
 

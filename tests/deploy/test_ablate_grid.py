@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from moot.deploy.ablation.grid import baseline_of, cells_of, check_keys, configured, parse_axes
 from moot.deploy.ablation.prepare import check_grid, folder_of, prepare_grid, write_down
-from moot.deploy.cli import main as cli
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.run import run
 from moot.protocols.errors import ConfigError, RunMismatch, UserError
@@ -63,6 +61,11 @@ def test_values_are_read_as_settings_are(flag: str, values: list[object]) -> Non
         (["k=~,null"], "'~' and 'null'"),
         (["agents=2,3", "agents=4,5"], "--over agents "),
         (["k=[1,2"], "not valid YAML"),
+        (["role.agent=a,[a]"], "both mean"),
+        (["role.agent=[],b"], "[A,B]"),
+        (["role.agent=[a,],b"], "in brackets"),
+        (["role.agent=[a,b]"], "one value"),
+        (["role.agent={model: [},b"], "not valid YAML"),
     ],
 )
 def test_flags_of_another_form_are_refused(flags: list[str], message: str) -> None:
@@ -188,27 +191,6 @@ def test_a_folder_holds_one_grid_whose_values_may_grow() -> None:
         folder_of(RunConfig(out=out), parse_axes(["agents=2,3"]), share_replies=True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--over", "gate.tau=1,2"], "did you mean"),
-        (["--over", "agents=2,3", "--format", "yaml"], "unknown format 'yaml'"),
-        (["--over", "agents=2,3", "--limit", "0"], "--limit: "),
-        ([], "name what is to vary"),
-    ],
-)
-def test_the_command_refuses_in_one_line_and_writes_nothing(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["moot", "ablate", "--engine", "inline", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
-    assert message in err
-    assert not list(Path.cwd().iterdir())
-
-
 def test_a_role_s_models_vary_alone_or_in_brackets() -> None:
     (axis,) = parse_axes(
         ["role.judge=[openai/a,http://127.0.0.1:1/v1#m],simulated?competence=0.9,['a,b',{model: c, temperature: 0.1}]"]
@@ -230,23 +212,6 @@ def test_a_role_s_models_vary_alone_or_in_brackets() -> None:
     assert config.settings() == {"gate": {"when": "never"}}
     other = baseline_of(axes, ["role.agent=[simulated]"])
     assert other.values["role.agent"].value == [{"model": "simulated"}]
-
-
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [
-        ("role.agent=a,[a]", "both mean"),
-        ("role.agent=[],b", "[A,B]"),
-        ("role.agent=[a,],b", "in brackets"),
-        ("role.agent=[a,b]", "one value"),
-        ("role.agent={model: [},b", "not valid YAML"),
-    ],
-)
-def test_models_of_a_role_in_another_form_are_refused(flag: str, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_axes([flag])
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_role_that_a_flag_fixes_or_that_the_protocol_lacks_is_refused() -> None:

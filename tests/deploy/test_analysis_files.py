@@ -16,11 +16,10 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
-from planted_replies import analysed, changed, planted, shown
+from planted_replies import analysed, planted, shown
 
 from moot.deploy.analysis.analysis import Analysis
 from moot.deploy.analysis.write import MANIFEST, PAGE, write_analysis
-from moot.deploy.reading.plotting import our_style, rendered
 from moot.protocols.errors import ConfigError, RecordError
 
 
@@ -170,19 +169,3 @@ def test_a_name_that_is_not_there_is_answered_with_the_nearest(found: Analysis) 
         found.table("top_feature")
     with pytest.raises(ConfigError, match="bands"):
         found.figure("band")
-
-
-@pytest.mark.slow
-def test_long_names_leave_room_for_what_is_drawn(tmp_path: Path) -> None:
-    """Matplotlib warns when they do not, and a warning fails."""
-    server = "http://inference.internal.example.org:8000/v1#meta-llama/Llama-3.1-405B-Instruct-quantized"
-    table = planted(10, 3, {"constructor": 0.6, "auditor of everything that was said before": 0.3}, tokens=40)
-    odd = {name: [f"{name} {row % 2}" for row in range(table.num_rows)] for name in ("domain", "dataset")}
-    models = [f"{server}?draft={row % 2}" for row in range(table.num_rows)]
-    names = changed(table, **odd, model=models, logprob_stage="before everything else")
-    found = analysed(names, tmp_path)
-    with our_style():
-        for name in found.figures:
-            drawn = found.figure(name)
-            assert drawn is not None
-            assert rendered(drawn, "svg")

@@ -14,7 +14,6 @@ from planted_replies import planted
 from rich.cells import cell_len
 
 from moot.deploy.analysis import analysis
-from moot.deploy.analysis.brought import COLUMNS
 from moot.deploy.cli import main as cli
 
 FEW = ("--permutations", "100", "--resamples", "50")
@@ -107,20 +106,6 @@ def test_settings_reach_the_analysis(command: Command) -> None:
     more = [b["count"] - a["count"] for a, b in zip(one, other, strict=True)]
     assert min(more) >= 0, "with these ends more are sure or unsure, weak or well reasoned"
     assert sum(more) > 10
-
-
-def test_the_seed_changes_intervals_and_no_figure(command: Command) -> None:
-    for seed in ("1", "2"):
-        command("--table", "small.parquet", *FEW, "--seed", seed, "--out", f"s{seed}")
-    one, other = (pq.read_table(f"s{seed}/signal_pairs.parquet").to_pylist() for seed in (1, 2))
-    assert [row["spearman"] for row in one] == [row["spearman"] for row in other]
-    assert [row["spearman_low"] for row in one] != [row["spearman_low"] for row in other]
-
-
-def test_the_columns_are_listed(command: Command) -> None:
-    code, out, _ = command("--columns")
-    assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == [*COLUMNS, "score_NAME"]
 
 
 @pytest.mark.parametrize(

@@ -80,15 +80,6 @@ def test_the_cheapest_setting_that_keeps_the_accuracy(planted_run: Path) -> None
     assert any("held-out cases" in warning for warning in found.warnings)
 
 
-def test_tolerance_buys_skips(planted_run: Path) -> None:
-    found = calibrate(planted_run, tolerance=1.0)
-    assert found.chosen.skip_rate == 1.0
-    assert found.chosen.accuracy == found.skip_accuracy_validation
-    lost = found.held_out.vs_debate
-    assert (lost.only_first, lost.n) == (0, found.n_held_out)
-    assert lost.difference == pytest.approx(found.skip_accuracy.value - 1.0)
-
-
 def test_every_figure_again_the_slow_way(inline_run: Callable[..., Path]) -> None:
     run = inline_run("selene", both_branches=True)
     found = calibrate(run, holdout=0.4, seed=3, tolerance=0.02)
