@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from openai_server import BACKENDS, KEY, KEY_ENV, VENDORS, MakeModel, MakeVendor
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -25,3 +26,24 @@ def certificates_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(httpx2, "create_ssl_context", cache(httpx2.create_ssl_context))
         yield
+
+
+@pytest.fixture
+def vendor_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key that clients of vendors read here, and no other variable of theirs."""
+    monkeypatch.setenv(KEY_ENV, KEY)
+    for vendor in ("OPENAI", "ANTHROPIC"):
+        for name in ("BASE_URL", "API_KEY", "AUTH_TOKEN", "CUSTOM_HEADERS"):
+            monkeypatch.delenv(f"{vendor}_{name}", raising=False)
+
+
+@pytest.fixture(params=BACKENDS)
+def make(request: pytest.FixtureRequest) -> MakeModel:
+    """Each client of OpenAI's wire."""
+    return BACKENDS[request.param]
+
+
+@pytest.fixture(params=VENDORS)
+def vendor(request: pytest.FixtureRequest) -> MakeVendor:
+    """Each client of any wire."""
+    return VENDORS[request.param]

@@ -64,12 +64,6 @@ def test_a_debate_of_unknown_use_has_used_its_bound_and_says_nothing_of_others()
     assert found.most_open == 700 // 300
 
 
-def test_what_was_put_aside_is_used_but_is_no_whole_debate() -> None:
-    found = of_tokens(1000, DebateBound(300, 0))
-    found.used(use(10), whole=False)
-    assert found.most_open == 990 // 300
-
-
 def test_a_debate_that_paid_nothing_says_nothing_of_others() -> None:
     found = of_tokens(1000)
     found.used({}, whole=True)
@@ -118,20 +112,6 @@ async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end
         await Watched(Runtime(made, max_open=100), iter(_cases(9)), Past({}, {}), None, covered).run()
     assert sorted(case_id for seat in made for case_id in seat.held) == [f"c{n}" for n in range(9)]
     assert max(most) <= 4, "3 by the bound; then 4 by the mean of few"
-
-
-class Recalling(Seat):
-    """Its debates rest on recorded replies, of which each pays for a last one."""
-
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
-        report = await super().exchange(assignments, wait=wait)
-        return Report([Outcome(o.case_id, o.attempt, o.status, paid=use(1), recalled=True) for o in report.done])
-
-
-async def test_after_debates_that_were_nearly_done_the_arena_opens_no_more_than_before() -> None:
-    seat = Recalling()
-    await Arena(Runtime([seat], max_open=100), iter(_cases(60)), Past({}, {}), None, of_tokens(1000)).run()
-    assert (len(seat.held), seat.most_open) == (60, 1)
 
 
 async def test_the_reception_hands_over_what_the_budget_covers_and_the_rest_as_debates_end() -> None:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from anthropic.types import OutputTokensDetails
-from anthropic.types.output_config_param import OutputConfigParam
-from openai_server import served
-from pydantic import TypeAdapter
+from openai_server import anthropic, served
 
 import moot
 from moot.actors.models.anthropic_sdk import AnthropicModel
-from moot.actors.models.families import families
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.token_bounds import believed
 from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.replies import Position
 
-pytestmark = pytest.mark.usefixtures("certificates_read_once")
+pytestmark = pytest.mark.usefixtures("certificates_read_once", "vendor_key")
 
 MESSAGES = [Message("user", "Can penguins fly?")]
 THOUGHT = {"type": "thinking", "thinking": "Birds, but heavy.", "signature": "s"}
@@ -52,17 +49,9 @@ class Service:
         return web.json_response(self._message)
 
     async def asked(self, decoding: Decoding, model: str = "claude-opus-5-5", **more: Any) -> ModelReply:
-        def make(url: str) -> AnthropicModel:
-            return AnthropicModel(model, api_key_env="MOOT_TEST_KEY", base_url=url.removesuffix("/v1"))
-
-        async with served(make, self.answer) as made:
+        async with served(partial(anthropic, model=model), self.answer) as made:
             reply: ModelReply = await made.complete(MESSAGES, decoding, step_key="c", **more)
             return reply
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOOT_TEST_KEY", "sk-ant-test")
 
 
 async def test_the_effort_goes_beside_the_schema() -> None:
@@ -75,15 +64,6 @@ async def test_the_effort_goes_beside_the_schema() -> None:
     assert alone == {"effort": "low"}
     assert neither == {}
     assert "output_config" not in service.bodies[2]
-
-
-def test_every_effort_of_the_table_is_one_of_the_sdk() -> None:
-    known = TypeAdapter(OutputConfigParam)
-    efforts = {effort for family in families() if family.vendor == "anthropic" for effort in family.efforts}
-    assert efforts
-    assert {"thinking_tokens"} == OutputTokensDetails.model_fields.keys(), "what is counted below is called so"
-    for effort in efforts:
-        known.validate_python({"effort": effort})
 
 
 @pytest.mark.parametrize(
@@ -119,13 +99,6 @@ async def test_thinking_is_counted_where_the_service_says_so_and_kept_apart(thou
     assert (reply.text, reply.reasoning) == ("No.", THOUGHT["thinking"])
     assert reply.usage == Usage(7, 50, thought), "those of thinking are among the 50 that are paid for"
     assert believed(reply, MESSAGES) is reply, "a count of thinking is no reason to estimate"
-
-
-@pytest.mark.parametrize("details", [{}, {"thinking_tokens": None}, {"thinking_tokens": -1}, "many", 3])
-async def test_a_count_of_thinking_that_is_none_is_unknown(details: Any) -> None:
-    message = said("No.")
-    message["usage"]["output_tokens_details"] = details
-    assert (await Service(message).asked(Decoding())).usage == Usage(7, 50, None)
 
 
 async def _run(tmp_path: Path, service: Service, **member: Any) -> list[dict[str, Any]]:

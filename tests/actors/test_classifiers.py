@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,14 +15,14 @@ from summary_debate import BAD, ENCODER, GOOD, SummaryDebate, card, put
 
 from moot.actors.classifiers import card as card_module
 from moot.actors.classifiers.card import BODY, CARD, Body, read_card
-from moot.actors.classifiers.opened import body_encoder, check_body, find_classifier, open_classifier
+from moot.actors.classifiers.opened import check_body, find_classifier, open_classifier
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.sentence_model import folder_digest
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding
 from moot.protocols.claims import CLAIM_LABELS, SUPPORTED, text_hash
-from moot.protocols.errors import CapabilityMissing, ConfigError, EncoderFailed
+from moot.protocols.errors import ConfigError, EncoderFailed
 from moot.protocols.tasks import Task
 
 MODULES = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
@@ -175,14 +174,6 @@ def test_modules_of_ones_own_are_not_loaded(tmp_path: Path, modules: object, why
         check_body(tmp_path / BODY, digest)
     with pytest.raises(ConfigError, match="no sentence encoder"):
         check_body(tmp_path, digest)
-
-
-async def test_without_the_packages_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = body_encoder(tmp_path, "0" * 12, RetryPolicy())
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(CapabilityMissing, match="pip install 'moot"):
-        await encoder.check()
-    await encoder.close()
 
 
 def claims() -> list[dict[str, Any]]:

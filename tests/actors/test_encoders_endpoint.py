@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import unused_port
-from openai_server import answers, served, simulated_server
+from openai_server import KEY, answers, served, simulated_server
 
-from moot.actors.encoders.endpoint import EmbeddingsEndpoint, decode_reply, encode_request
+from moot.actors.encoders.endpoint import decode_reply, encode_request
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Encoder
 from moot.actors.encoders.resolve import make_encoder
@@ -21,18 +21,12 @@ from moot.actors.models.interface import ModelError
 from moot.actors.models.retry import RetryPolicy
 from moot.protocols.errors import EncoderFailed, MissingKey, ModelUnavailable
 
-KEY = "sk-very-secret-0123456789"
+pytestmark = pytest.mark.usefixtures("vendor_key")
+
 QUICK = RetryPolicy(max_attempts=3, base_s=0.001, cap_s=0.001)
 TEXTS = ["Can penguins fly?", "No.", "été 東京"]
 ROWS = np.array([[3.0, 4.0], [0.0, 1.0], [-1.0, 0.0]], np.float32)
 UNIT = np.array([[0.6, 0.8], [0.0, 1.0], [-1.0, 0.0]], np.float32)
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOOT_TEST_KEY", KEY)
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def body_of(rows: np.ndarray[Any, Any], *, base64: bool = True) -> dict[str, Any]:
@@ -182,8 +176,3 @@ async def test_openai_by_name_goes_where_its_variable_says(monkeypatch: pytest.M
     made = make_encoder("openai/text-embedding-3-small", QUICK)
     with pytest.raises(MissingKey, match="OPENAI_API_KEY"):
         await made.check()
-
-
-def test_no_key_in_a_repr() -> None:
-    made = EmbeddingsEndpoint("http://h/v1#m", "http://h/v1", "m", api_key_env="MOOT_TEST_KEY")
-    assert repr(made) == "EmbeddingsEndpoint('http://h/v1#m', api_key_env='MOOT_TEST_KEY')"

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,14 +18,6 @@ def cosine(first: str, second: str) -> float:
     return float(a @ b)
 
 
-def test_shape_and_name() -> None:
-    rows = ENCODER.rows(TEXTS)
-    assert rows.shape == (4, 512)
-    assert rows.dtype == np.float32
-    assert (ENCODER.name, ENCODER.dimension) == ("hashed-ngrams-512-v1", 512)
-    assert ENCODER.rows([]).shape == (0, 512)
-
-
 @given(st.text(max_size=60), st.sampled_from([1, 2, 7, 512]))
 def test_rows_are_unit_vectors(text: str, dimension: int) -> None:
     (row,) = HashedNgramEncoder(dimension).rows([text])
@@ -40,16 +28,6 @@ def test_rows_are_unit_vectors(text: str, dimension: int) -> None:
 def test_a_row_depends_on_its_text_only(texts: list[str], random: object) -> None:
     rows = ENCODER.rows(texts)
     np.testing.assert_array_equal(ENCODER.rows(texts[::-1]), rows[::-1])
-
-
-def test_equal_in_every_process() -> None:
-    code = (
-        "import sys; from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder;"
-        f"sys.stdout.buffer.write(HashedNgramEncoder().rows({TEXTS!r}).tobytes())"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONUTF8": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True)
-    assert done.stdout == ENCODER.rows(TEXTS).tobytes()
 
 
 def test_the_vectors_of_version_1_do_not_change() -> None:
@@ -76,9 +54,3 @@ def test_shared_words_bring_texts_together() -> None:
     assert near > 5 * abs(cosine("can penguins fly", "the treaty was signed in Vienna"))
     assert cosine("Can PENGUINS fly?", "can penguins fly") == pytest.approx(1.0, abs=1e-6)
     assert cosine("penguin", "penguins") > cosine("penguin", "dolphins")
-
-
-async def test_long_texts_are_encoded_off_the_loop_and_equally() -> None:
-    texts = ["a few words", "many words " * 500]
-    np.testing.assert_array_equal(await ENCODER.encode(texts), ENCODER.rows(texts))
-    np.testing.assert_array_equal(await ENCODER.encode(texts[:1]), ENCODER.rows(texts[:1]))

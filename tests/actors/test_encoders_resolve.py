@@ -92,17 +92,6 @@ def test_a_local_model_is_known_by_its_path_and_its_weights(tmp_path: Path, monk
         identity(stored)
 
 
-def test_the_digest_is_that_of_what_vectors_hang_on(tmp_path: Path) -> None:
-    digest = folder_digest(make_folder(tmp_path / "a"))
-    assert digest == folder_digest(make_folder(tmp_path / "b")) != folder_digest(make_folder(tmp_path / "c", b"x"))
-    (tmp_path / "a" / "README.md").write_text("new")
-    (tmp_path / "a" / ".cache").mkdir()
-    (tmp_path / "a" / ".cache" / "x.json").write_text("new")
-    assert folder_digest(tmp_path / "a") == digest
-    (tmp_path / "b" / "model.safetensors").rename(tmp_path / "b" / "other.safetensors")
-    assert folder_digest(tmp_path / "b") != digest
-
-
 def test_a_model_inside_an_installed_package_is_found_without_importing_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

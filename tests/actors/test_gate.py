@@ -57,28 +57,6 @@ async def test_most_calls_start_without_an_exchange() -> None:
 
 
 @leaping
-async def test_no_more_than_the_fixed_concurrency_are_under_way_over_two_processes() -> None:
-    desk = Desk(EndpointLimits(concurrency=7))
-    gates = [desk.gate(), desk.gate()]
-    under_way = most = done = 0
-
-    async def call(gate: Gate) -> None:
-        nonlocal under_way, most, done
-        admission = await gate.admit("m", Need())
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(0.01)
-        under_way -= 1
-        done += 1
-        admission.end("answered")
-
-    await asyncio.gather(*(call(gate) for gate in gates for _ in range(40)))
-    for gate in gates:
-        await gate.close()
-    assert (most, done) == (7, 80)
-
-
-@leaping
 async def test_calls_of_older_debates_start_first() -> None:
     """Else a run that is stopped early has begun every debate and finished none."""
     desk = Desk(EndpointLimits(concurrency=1))
@@ -116,27 +94,6 @@ async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
     ended = await asyncio.gather(*waiting, return_exceptions=True)
     await gate.close()
     assert [isinstance(each, asyncio.CancelledError) for each in ended] == [True, False, True]
-
-
-@leaping
-async def test_a_rate_holds_calls_back_until_the_window_has_passed() -> None:
-    desk = Desk(EndpointLimits(requests_per_min=300))
-    gate = desk.gate()
-    started = 0
-
-    async def call() -> None:
-        nonlocal started
-        admission = await gate.admit("m", Need())
-        started += 1
-        admission.end("answered")
-
-    calls = [asyncio.create_task(call()) for _ in range(15)]
-    await asyncio.sleep(0.5)
-    assert 4 <= started <= 8, "a second's worth at once, then five a second"
-    desk.clock.ahead_s += 61.0
-    await asyncio.wait_for(asyncio.gather(*calls), 10.0)
-    await gate.close()
-    assert started == 15
 
 
 @leaping
@@ -272,19 +229,3 @@ async def test_a_server_that_is_full_is_left_alone_for_as_long_as_it_says() -> N
     (await gate.admit("m", Need())).end("limited", retry_after_s=30.0)
     (await asyncio.wait_for(gate.admit("m", Need()), 5.0)).end("answered")
     await gate.close()
-
-
-@leaping
-async def test_a_refusal_now_and_then_holds_nobody_else_back() -> None:
-    desk = Desk(EndpointLimits())
-    gate = desk.gate()
-    admitted = 0
-    for number in range(200):
-        admission = await asyncio.wait_for(gate.admit("m", Need()), 5.0)
-        admitted += 1
-        if number % 3:
-            admission.end("answered")
-        else:
-            admission.end("limited", retry_after_s=30.0)
-    await gate.close()
-    assert admitted == 200, "nobody had to wait for what single refusals said"

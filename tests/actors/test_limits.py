@@ -39,18 +39,6 @@ def test_no_window_of_uses_is_overfull(limit: int, steps: list[tuple[float, int,
         assert sum(start <= use < start + WINDOW_S for use in uses) <= limit
 
 
-def test_what_was_not_used_can_be_granted_again() -> None:
-    window = SlidingWindow(10, 60.0, 1.0)
-    window.grant(0.0, 1, 10)
-    assert window.left(1.0) == 0
-    window.correct(1, -4)
-    assert window.left(1.0) == 4
-    window.correct(1, +2)
-    assert window.left(1.0) == 2
-    assert window.free_in(1.0, 3) == pytest.approx(60.0)
-    assert window.left(61.0) == 10
-
-
 @given(
     bound=st.integers(0, 40),
     demands=st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 30), min_size=1),
@@ -310,21 +298,3 @@ def test_the_single_try_of_a_broken_endpoint_waits_for_a_rate_permit() -> None:
     assert exchange() == (0, 0), "the pause is over, but the rate allows the next call after 5 s only"
     now[0] = 6.0
     assert exchange() == (1, 1)
-
-
-@pytest.mark.parametrize(("share", "least_cut", "most_cut"), [(0.10, 0, 2), (0.45, 100, 100)])
-def test_chance_seldom_cuts_the_concurrency_and_a_full_server_soon_does(
-    share: float, least_cut: int, most_cut: int
-) -> None:
-    cut = 0
-    for seed in range(100):
-        rng = Random(seed)
-        bound = Concurrency()
-        seen = [bound.bound]
-        for second in range(12):
-            refused = sum(rng.random() < share for _ in range(min(bound.bound, 200)))
-            fine = min(bound.bound, 200) - refused
-            bound.report(float(second), fine=fine, limited=refused, round_trip_s=0.9, demand=200, drained=False)
-            seen.append(bound.bound)
-        cut += any(later < earlier for earlier, later in itertools.pairwise(seen))
-    assert least_cut <= cut <= most_cut

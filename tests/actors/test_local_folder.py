@@ -52,13 +52,6 @@ def test_a_folder_that_is_not_there_or_a_file(tmp_path: Path) -> None:
         model_folder(str(file))
 
 
-def test_the_home_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    folder = _folder(tmp_path / "m", "config.json", "model.safetensors")
-    assert model_folder("~/m") == folder
-    assert absolute_model("local/~/m") == f"local/{folder}"
-
-
 @pytest.mark.parametrize("missing", local_folder.NEEDED)
 def test_a_missing_extra_is_named_before_anything_else(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_folder, "find_spec", lambda name: None if name == missing else object())

@@ -75,11 +75,6 @@ class TestPieces:
         assert pieces.of_reply(ids) == ["Yes", "", "é", " No", "Yes"]
         assert [pieces.alternative(token) for token in (ids[0], ids[4], ids[1])] == [" Yes", "Yes", "\ufffd"]
 
-    def test_alternatives_are_texts_in_the_middle_of_a_text(self) -> None:
-        pieces = Pieces(TOKENIZER)
-        named = {name: TOKENIZER.convert_tokens_to_ids(name) for name in ("Ġthe", "and", "<|end|>", "Ã")}
-        assert [pieces.alternative(named[name]) for name in named] == [" the", "and", "<|end|>", "\ufffd"]
-
 
 class TestPrompts:
     def test_the_chat_template_writes_the_prompt(self) -> None:

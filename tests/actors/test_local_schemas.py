@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,8 @@ from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
 from moot.actors.models.interface import ModelError, ModelReply
-from moot.actors.models.local import engine as local_engine
 from moot.actors.models.local.model import LocalModel
 from moot.actors.models.local.token_mask import TokenMask, TokenMasks
-from moot.actors.models.local.weights import Weights, load_weights
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.protocols.constructor_auditor.replies import NumberSynthesis
 from moot.protocols.messages import Decoding
@@ -153,29 +150,6 @@ class TestSchemas:
         errors = [one for one in found if isinstance(one, ModelError)]
         assert [error.kind for error in errors] == ["server"]
         assert "\n" not in errors[0].message
-
-    async def test_a_cancelled_ask_does_not_stop_the_weights_from_being_loaded(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        begun, go_on = threading.Event(), threading.Event()
-
-        def slowly(path: Path) -> Weights:
-            begun.set()
-            assert go_on.wait(60)
-            return load_weights(path)
-
-        monkeypatch.setattr(local_engine, "load_weights", slowly)
-        model = LocalModel(str(folder), seed=1)
-        first = asyncio.create_task(held(model, "x", POSITION))
-        await asyncio.to_thread(begun.wait, 60)
-        second = asyncio.create_task(held(model, "y", POSITION))
-        await asyncio.sleep(0)
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        go_on.set()
-        assert json.loads((await second).text)
-        await model.close()
 
 
 def _object(part: dict[str, Any]) -> bytes:

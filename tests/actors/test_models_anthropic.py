@@ -1,29 +1,27 @@
-"""The Anthropic backend against small servers on loopback."""
+"""The Anthropic backend: its wire as data, and itself against small servers on loopback."""
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 import pytest
 from aiohttp import web
-from openai_server import Handler, answers, served
-from structlog.testing import capture_logs
+from openai_server import KEY, MESSAGES, Handler, answers, anthropic, served
 
-from moot.actors.models.anthropic_sdk import AnthropicModel
-from moot.actors.models.interface import Model, ModelError, RateHeaders
+from moot.actors.models.anthropic_wire import decode_reply, encode_request, takes_sampling
+from moot.actors.models.interface import ModelError, RateHeaders
+from moot.actors.models.rate_headers import anthropic_rate_headers
 from moot.actors.models.reply_schema import reply_schema
-from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.models.schema_dialects import json_schema
-from moot.protocols.case import Image
-from moot.protocols.messages import Decoding, Message
+from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.replies import Position
 
-pytestmark = pytest.mark.usefixtures("certificates_read_once")
+pytestmark = pytest.mark.usefixtures("certificates_read_once", "vendor_key")
 
-KEY = "sk-ant-api03-very-secret-0123456789"
-MESSAGES = [Message("system", "Be brief."), Message("user", "Can penguins fly?")]
 DECODING = Decoding(temperature=0.3, top_p=0.9, max_tokens=9)
 LATE, EARLY = "claude-opus-5-5", "claude-haiku-4-5"
 
@@ -32,17 +30,6 @@ def said(text: str = "No.", stop_reason: str = "end_turn", **fields: Any) -> dic
     usage = {"input_tokens": 7, "output_tokens": 2}
     content = [{"type": "text", "text": text}]
     return {"type": "message", "content": content, "stop_reason": stop_reason, "usage": usage, **fields}
-
-
-def make(url: str, model: str = LATE) -> Model:
-    return AnthropicModel(model, api_key_env="MOOT_TEST_KEY", base_url=url.removesuffix("/v1"))
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOOT_TEST_KEY", KEY)
-    for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"):
-        monkeypatch.delenv(name, raising=False)
 
 
 class Listener:
@@ -59,7 +46,7 @@ class Listener:
 
 
 async def failure(handler: Handler) -> ModelError:
-    async with served(make, handler) as model:
+    async with served(anthropic, handler) as model:
         with pytest.raises(ModelError) as caught:
             await model.complete(MESSAGES, DECODING, step_key="c/1/a")
     assert KEY not in str(caught.value) + repr(caught.value) + repr(caught.value.__cause__)
@@ -68,7 +55,7 @@ async def failure(handler: Handler) -> ModelError:
 
 async def test_request_as_sent_and_reply_as_read() -> None:
     listener = Listener()
-    async with served(make, listener.answer) as model:
+    async with served(anthropic, listener.answer) as model:
         reply = await model.complete(MESSAGES, DECODING, step_key="fälle/1/a b\n%")
         await model.complete(MESSAGES, DECODING, step_key="x" * 2000)
     assert (reply.text, reply.finish_reason, reply.http_attempts, reply.tokens) == ("No.", "stop", 1, None)
@@ -101,35 +88,19 @@ async def test_models_that_take_sampling_get_one_setting_and_the_older_version(
     decoding: Decoding, sent: dict[str, Any]
 ) -> None:
     listener = Listener()
-    async with served(partial(make, model=EARLY), listener.answer) as model:
+    async with served(partial(anthropic, model=EARLY), listener.answer) as model:
         await model.complete(MESSAGES, decoding, step_key="c/1/a")
     assert {name: listener.bodies[0][name] for name in ("temperature", "top_p") if name in listener.bodies[0]} == sent
     assert listener.requests[0].headers["anthropic-version"] == "2023-06-01"
 
 
-async def test_models_that_take_none_get_the_version_of_the_sdk() -> None:
-    listener = Listener()
-    async with served(make, listener.answer) as model:
-        await model.complete(MESSAGES, DECODING, step_key="c/1/a")
-    assert listener.requests[0].headers["anthropic-version"] > "2023-06-01"
-
-
 async def test_a_schema_is_sent_as_the_output_format() -> None:
     listener = Listener()
-    async with served(make, listener.answer) as model:
+    async with served(anthropic, listener.answer) as model:
         await model.complete(MESSAGES, DECODING, step_key="c/1/a", schema=reply_schema(Position, None))
     expected = {"format": {"type": "json_schema", "schema": json_schema(Position)}}
     assert listener.bodies[0]["output_config"] == expected
     assert list(listener.bodies[0]["output_config"]["format"]["schema"]["properties"]) == list(Position.model_fields)
-
-
-async def test_images_go_before_the_text() -> None:
-    listener = Listener()
-    message = Message("user", "what?", (Image("image/png", b"\x00\x01"),))
-    async with served(make, listener.answer) as model:
-        await model.complete([message], DECODING, step_key="c/1/a")
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAE="}}
-    assert listener.bodies[0]["messages"] == [{"role": "user", "content": [image, {"type": "text", "text": "what?"}]}]
 
 
 @pytest.mark.parametrize(
@@ -181,13 +152,6 @@ async def test_waits_and_limits_of_a_refusal(status: int, kind: str) -> None:
     assert caught.limits == RateHeaders(requests_left=0, requests_limit=50)
 
 
-async def test_limits_of_a_reply() -> None:
-    headers = {"anthropic-ratelimit-tokens-limit": "9000", "anthropic-ratelimit-tokens-remaining": "8000"}
-    async with served(make, answers(200, said(), headers)) as model:
-        reply = await model.complete(MESSAGES, DECODING, step_key="c/1/a")
-    assert reply.limits == RateHeaders(tokens_left=8000, tokens_limit=9000)
-
-
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
@@ -226,19 +190,102 @@ async def test_the_sdk_itself_does_not_retry() -> None:
     assert calls == 1
 
 
-async def test_key_is_never_shown(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
-    policy = RetryPolicy(max_attempts=3, base_s=0, cap_s=0)
-    echo = answers(529, {"error": {"message": f"echo: Bearer {KEY}"}})
-    with caplog.at_level("DEBUG"):
-        async with served(make, echo) as model:
-            with capture_logs() as logs, pytest.raises(ModelError) as caught:
-                await call_with_retries(policy, lambda: model.complete(MESSAGES, DECODING, step_key="c/1/a"))
-            shown = repr(model) + repr(vars(model)) + repr(logs) + str(caught.value)
-    assert len(logs) == 2
-    assert KEY not in shown + caplog.text + "".join(capsys.readouterr())
+# The wire as data
 
 
-async def test_lone_surrogate_is_a_failed_request() -> None:
-    with pytest.raises(ModelError) as caught:
-        await make("http://127.0.0.1:9/v1").complete([Message("user", "\ud800")], DECODING, step_key="c")
-    assert caught.value.kind == "request"
+def body(*content: Any, **fields: Any) -> bytes:
+    return json.dumps({"content": list(content), "stop_reason": "end_turn", **fields}).encode()
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def sent(*messages: Message) -> dict[str, Any]:
+    decoded: dict[str, Any] = msgspec.json.decode(encode_request("m", messages, Decoding(max_tokens=5)))
+    return decoded
+
+
+def test_system_messages_are_joined_in_order() -> None:
+    request = sent(Message("system", "a"), Message("user", "b"), Message("system", "c"))
+    assert request["system"] == "a\n\nc"
+    assert request["messages"] == [{"role": "user", "content": "b"}]
+    assert "system" not in sent(Message("user", "b"))
+
+
+def test_a_reply_that_said_nothing_is_not_sent_back() -> None:
+    request = sent(Message("user", "b"), Message("assistant", " \n"), Message("user", "again"))
+    assert [message["role"] for message in request["messages"]] == ["user", "user"]
+
+
+def test_only_what_was_said_is_the_text() -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "x"}
+    called = {"type": "tool_use", "id": "1", "name": "n", "input": {}}
+    assert decode_reply(body(thought, text("a"), called, text("b"))).text == "ab"
+    assert decode_reply(body()).text == ""
+    assert decode_reply(body(thought, stop_reason="max_tokens")).finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "expected"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("pause_turn", "pause_turn"),
+        (None, ""),
+    ],
+)
+def test_finish_reasons(stop_reason: str | None, expected: str) -> None:
+    assert decode_reply(body(text("a"), stop_reason=stop_reason)).finish_reason == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (None, Usage()),
+        ({}, Usage()),
+        ({"input_tokens": 3, "output_tokens": None}, Usage(3)),
+        ({"input_tokens": -3, "output_tokens": True}, Usage()),
+        ({"input_tokens": "3", "output_tokens": 10**30}, Usage()),
+        ({"input_tokens": 3, "output_tokens": 4, "service_tier": "standard"}, Usage(3, 4)),
+        (
+            {"input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 100, "output_tokens": 4},
+            Usage(113, 4),
+        ),
+        ({"input_tokens": 3, "cache_read_input_tokens": None, "output_tokens": 4}, Usage(3, 4)),
+        ({"input_tokens": 3, "cache_read_input_tokens": "many", "output_tokens": 4}, Usage(None, 4)),
+    ],
+)
+def test_usage_is_never_guessed(usage: Any, expected: Usage) -> None:
+    assert decode_reply(body(text("a"), usage=usage)).usage == expected
+
+
+def test_which_models_take_sampling_settings() -> None:
+    taking = ("claude-haiku-4-5-20251001", "claude-sonnet-4-6", "claude-opus-4-20250514", "claude-3-5-haiku-latest")
+    others = ("claude-opus-4-7", "claude-opus-4-60", "claude-sonnet-5", "claude-mythos-preview", "claude-next")
+    assert [takes_sampling(model) for model in (*taking, *others)] == [True] * len(taking) + [False] * len(others)
+
+
+def headers(**named: str) -> dict[str, str]:
+    return {f"anthropic-ratelimit-{name.replace('_', '-')}": value for name, value in named.items()}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, None),
+        (
+            headers(requests_limit="50", requests_remaining="49", tokens_limit="9", tokens_remaining="8"),
+            RateHeaders(49, 50, 8, 9),
+        ),
+        (
+            headers(requests_remaining="0", requests_limit="-1", tokens_limit="1e9", tokens_remaining="٣"),
+            RateHeaders(0),
+        ),
+    ],
+)
+def test_rate_limit_headers(given: dict[str, str], expected: RateHeaders | None) -> None:
+    assert anthropic_rate_headers(given) == expected

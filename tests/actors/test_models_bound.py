@@ -9,13 +9,12 @@ import resource
 import pytest
 from aiohttp import web
 from openai_server import (
-    BACKENDS,
     DECODING,
     KEY,
-    KEY_ENV,
     MESSAGES,
     Handler,
     MakeModel,
+    MakeVendor,
     answers,
     compatible,
     completion,
@@ -23,7 +22,6 @@ from openai_server import (
 )
 
 from moot.actors.models import lean_http
-from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import error_from_response, plain
 from moot.actors.models.openai_wire import decode_reply
@@ -33,17 +31,12 @@ from moot.protocols.messages import Decoding
 LARGE = 8 * 2**20
 
 
+pytestmark = pytest.mark.usefixtures("certificates_read_once", "vendor_key")
+
+
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, KEY)
+def _low_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lean_http, "MOST_BYTES", 2**20)
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_CUSTOM_HEADERS"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(params=BACKENDS)
-def make(request: pytest.FixtureRequest) -> MakeModel:
-    return BACKENDS[request.param]
 
 
 def sends(body: bytes, status: int, **headers: str) -> Handler:
@@ -68,9 +61,9 @@ BODIES = {
 
 
 @pytest.mark.parametrize("what", BODIES)
-async def test_a_reply_larger_than_the_bound_is_unusable(what: str, make: MakeModel) -> None:
+async def test_a_reply_larger_than_the_bound_is_unusable(what: str, vendor: MakeVendor) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    async with served(make, BODIES[what]) as model:
+    async with served(vendor, BODIES[what]) as model:
         with pytest.raises(ModelError, match="larger than 1 MiB") as caught:
             await model.complete(MESSAGES, DECODING, step_key="k")
     assert caught.value.kind == "unparsable"
@@ -148,13 +141,3 @@ async def test_a_stream_that_spells_the_key_in_pieces_is_not_recorded(make: Make
         with pytest.raises(ModelError, match="holds the API key"):
             async for _ in model.stream(MESSAGES, DECODING, step_key="k"):
                 pass
-
-
-@pytest.mark.parametrize("what", BODIES)
-async def test_anthropics_client_is_bounded_too(what: str) -> None:
-    def anthropic(url: str) -> AnthropicModel:
-        return AnthropicModel("m", api_key_env=KEY_ENV, base_url=url.removesuffix("/v1"))
-
-    async with served(anthropic, BODIES[what]) as model:
-        with pytest.raises(ModelError, match="larger than 1 MiB"):
-            await model.complete(MESSAGES, Decoding(temperature=0.0, top_p=1.0, max_tokens=10), step_key="k")

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import unused_port
 from openai_server import (
-    BACKENDS,
     DECODING,
     KEY,
-    KEY_ENV,
     MESSAGES,
     WITH_LOGPROBS,
     Handler,
@@ -29,21 +27,9 @@ from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.protocols.messages import Decoding, Message
 
-pytestmark = pytest.mark.usefixtures("certificates_read_once")
+pytestmark = pytest.mark.usefixtures("certificates_read_once", "vendor_key")
 
 LIMITS = {"X-RateLimit-Remaining-Requests": "0", "x-ratelimit-limit-requests": "60"}
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_CUSTOM_HEADERS"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(params=BACKENDS)
-def make(request: pytest.FixtureRequest) -> MakeModel:
-    return BACKENDS[request.param]
 
 
 def error(message: str, code: object = None) -> dict[str, Any]:
@@ -159,19 +145,6 @@ async def test_a_redirect_is_not_followed(make: MakeModel) -> None:
     caught = await failure(make, answers(307, b"", {"Location": "/v1/elsewhere"}))
     assert caught.kind == "request"
     assert "redirect" in caught.message
-
-
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [
-        ({"Retry-After": "3"}, 3),
-        ({"Retry-After": "3", "retry-after-ms": "250"}, 0.25),
-        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
-        ({"Retry-After": "-1"}, 0),
-    ],
-)
-async def test_retry_after(make: MakeModel, headers: dict[str, str], expected: float) -> None:
-    assert (await failure(make, answers(429, error("wait"), headers))).retry_after_s == expected
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{"], ids=["nothing", "half"])

@@ -79,22 +79,6 @@ def test_a_pasted_key_is_refused_and_not_echoed(pasted: str) -> None:
     assert not pasted or pasted not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("binding", "kind", "name", "most"),
-    [
-        (ModelBinding(model="simulated"), "SimulatedModel", "simulated", 20),
-        (ModelBinding(model="openai/m", base_url="http://h/v1/"), "OpenAIModel", "openai/m", 20),
-        (ModelBinding(model="anthropic/m", base_url="http://h/proxy/"), "AnthropicModel", "anthropic/m", 0),
-        (ModelBinding(model="http://h/v1#m", api_key_env="K"), "CompatibleModel", "http://h/v1#m", 20),
-    ],
-)
-def test_backends(binding: ModelBinding, kind: str, name: str, most: int) -> None:
-    model = make_model(binding, seed=1, answer_key=None)
-    assert type(model).__name__ == kind
-    assert model.name == name
-    assert model.capabilities.max_alternatives == most
-
-
 @pytest.mark.parametrize("model", ["simulated", "http://h/v1#m"])
 def test_base_url_is_for_vendors(model: str) -> None:
     with pytest.raises(ConfigError, match="base_url"):

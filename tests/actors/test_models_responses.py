@@ -103,19 +103,6 @@ def test_reasoning_and_commentary_are_kept_apart_from_the_reply() -> None:
     np.testing.assert_allclose(reply.tokens.alt_logprob, [[-0.5, -2.0]] * 2)
 
 
-def test_tokens_that_split_a_character_are_read_from_their_bytes() -> None:
-    halves = [token("\ufffd") | {"bytes": [0xC3]}, token("\ufffd") | {"bytes": [0xA9]}]
-    reply = read(response(said("é", logprobs=halves)))
-    assert reply.tokens is not None
-    assert reply.tokens.tokens == ["", "é"]
-
-
-def test_log_probabilities_that_were_not_asked_for_or_not_given() -> None:
-    assert read(response(said("Yes", logprobs="of no form")), Decoding()).tokens is None
-    assert read(response(said("Yes", logprobs=[]))).tokens is None
-    assert read(response(said("Yes"))).tokens is None
-
-
 @pytest.mark.parametrize(
     ("reason", "finish"), [("max_output_tokens", "length"), ("steered", "steered"), (None, "incomplete")]
 )
@@ -185,26 +172,11 @@ def test_the_api_that_was_found_is_used() -> None:
     assert isinstance(make_model(recorded, seed=0, answer_key=None), OpenAIModel)
 
 
-def test_the_api_is_in_the_fingerprint_only_where_it_is_not_the_usual_one() -> None:
-    def mark(**found: Any) -> str:
-        profile = ModelProfile.model_validate({"schemas": "openai", **found})  # as older records have it, or newer
-        return fingerprint(ASK, RoleBinding(model="openai/m", profile=profile), "00")
-
-    # as records from before there was a choice have it
-    assert mark() == mark(api="chat") == "83a71e606c6291df6ccc0c1701040d88"
-    assert mark(api="responses") != mark()
-
-
 def over(url: str) -> ResponsesModel:
     return ResponsesModel("m", api_key_env=KEY_ENV, base_url=url)
 
 
-@pytest.fixture
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, KEY)
-
-
-@pytest.mark.usefixtures("_key", "certificates_read_once")
+@pytest.mark.usefixtures("vendor_key", "certificates_read_once")
 async def test_calls_and_failures_go_through_the_same_client() -> None:
     seen: list[web.Request] = []
 
@@ -225,7 +197,7 @@ async def test_calls_and_failures_go_through_the_same_client() -> None:
     assert seen[0].headers["Authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.usefixtures("_key", "certificates_read_once")
+@pytest.mark.usefixtures("vendor_key", "certificates_read_once")
 async def test_the_trial_says_that_a_model_is_offered_elsewhere_and_finds_out_what_it_takes_there() -> None:
     async def handler(request: web.Request) -> web.Response:
         body = await request.json()
@@ -247,7 +219,7 @@ async def test_the_trial_says_that_a_model_is_offered_elsewhere_and_finds_out_wh
     )
 
 
-@pytest.mark.usefixtures("_key", "certificates_read_once")
+@pytest.mark.usefixtures("vendor_key", "certificates_read_once")
 @pytest.mark.parametrize("message", ["Unknown parameter: '{}'.", "Unrecognized request argument supplied: {}"])
 @pytest.mark.parametrize(("key", "setting"), [("store", "store"), ("reasoning", "reasoning_effort")])
 async def test_what_only_this_api_takes_is_left_out_where_a_server_refuses_it(
@@ -278,7 +250,7 @@ async def test_what_only_this_api_takes_is_left_out_where_a_server_refuses_it(
     assert fingerprint(ASK, role, "00") != fingerprint(ASK, usual, "00")
 
 
-@pytest.mark.usefixtures("_key", "certificates_read_once")
+@pytest.mark.usefixtures("vendor_key", "certificates_read_once")
 async def test_a_server_that_knows_no_include_gives_no_log_probabilities() -> None:
     async def handler(request: web.Request) -> web.Response:
         if "include" in await request.json():

@@ -14,12 +14,9 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import (
-    BACKENDS,
     DECODING,
     KEY,
-    KEY_ENV,
     MESSAGES,
-    WITH_LOGPROBS,
     Backend,
     Handler,
     MakeModel,
@@ -35,23 +32,11 @@ from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece
 from moot.actors.models.openai_stream import EventParser
 from moot.protocols.messages import Decoding, Message, Usage
 
-pytestmark = pytest.mark.usefixtures("certificates_read_once")
+pytestmark = pytest.mark.usefixtures("certificates_read_once", "vendor_key")
 
 DONE = b"data: [DONE]\n\n"
 STOP = {"delta": {}, "finish_reason": "stop"}
 USAGE = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_CUSTOM_HEADERS"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(params=BACKENDS)
-def make(request: pytest.FixtureRequest) -> MakeModel:
-    return BACKENDS[request.param]
 
 
 def event(data: object) -> bytes:
@@ -113,17 +98,6 @@ async def test_the_pieces_of_a_reply(make: MakeModel) -> None:
     assert [piece.limits for piece in pieces] == [RateHeaders(requests_limit=5), None, None, None]
     assert bodies[0]["stream"] is True
     assert bodies[0]["stream_options"] == {"include_usage": True}
-
-
-async def test_log_probabilities_come_with_their_piece(make: MakeModel) -> None:
-    token = {"token": "No", "logprob": -0.5, "top_logprobs": [{"token": "No", "logprob": -0.5}]}
-    chunks = (said("No", logprobs={"content": [token]}), event({"choices": [STOP]}), DONE)
-    async with served(make, streams(*chunks)) as model:
-        first, last = await read(model, WITH_LOGPROBS)
-    assert first.tokens is not None
-    assert first.tokens.tokens == ["No"]
-    np.testing.assert_array_equal(first.tokens.alt_logprob, np.array([[-0.5, np.nan]], np.float32))
-    assert (last.tokens, last.finish_reason) == (None, "stop")
 
 
 async def test_as_much_as_a_whole_reply(make: MakeModel) -> None:

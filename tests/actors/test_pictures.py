@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import random
-import socket
 import threading
 import zlib
 from collections.abc import Iterator
@@ -93,17 +92,6 @@ def test_a_picture_of_many_bytes_is_written_anew(kind: str, monkeypatch: pytest.
     assert len(image.data) <= 400_000
     assert image.media_type == "image/jpeg"
     assert max(opened(image).size) <= LONGEST_SIDE_PIXELS
-
-
-@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "1"])
-def test_all_kinds_of_colours_can_be_scaled(mode: str) -> None:
-    assert opened(load_image(picture(size=(2000, 40), mode=mode))).size == (1568, 31)
-
-
-def test_sixteen_bits_are_scaled_not_clipped() -> None:
-    written = io.BytesIO()
-    Pillow.fromarray(np.full((10, 2000), 0x8000, np.uint16)).save(written, "PNG")
-    assert set(np.asarray(opened(load_image(written.getvalue())).convert("L")).flat) == {0x80}
 
 
 def test_of_a_moving_picture_the_first_frame() -> None:
@@ -236,39 +224,6 @@ def test_an_address_that_leads_to_no_picture(site: str, path: str, said: str) ->
         load_image(site + path)
     assert str(caught.value).startswith(f"{site}{path}: ")
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:1/cat", "http://no-such-host.invalid/cat", "http://", "http://[::1/x"]
-)
-def test_an_address_where_nobody_is(url: str) -> None:
-    with pytest.raises(ConfigError, match="cannot be fetched"):
-        load_image(url)
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (b"", "closed"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "wrong version number"),
-    ],
-    ids=["closes", "answers plainly"],
-)
-def test_a_host_that_refuses_tls(answer: bytes, said: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=_answer_once, args=(server, answer))
-        thread.start()
-        url = f"https://127.0.0.1:{server.getsockname()[1]}/cat"
-        with pytest.raises(ConfigError, match=f"^{url}: .*TLS.*{said}|^{url}: .*{said}.*TLS"):
-            load_image(url)
-        thread.join()
-
-
-def _answer_once(server: socket.socket, answer: bytes) -> None:
-    connection, _ = server.accept()
-    with connection:
-        connection.recv(1 << 16)
-        connection.sendall(answer)
 
 
 def test_an_address_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:

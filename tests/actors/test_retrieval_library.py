@@ -112,19 +112,6 @@ def test_a_killed_build_goes_on_and_pays_nothing_twice(tmp_path: Path, killed: P
     assert np.array_equal(np.fromfile(folder / "vectors.f32", np.float32), whole.rows(TEXTS).ravel())
 
 
-async def test_a_cancelled_build_goes_on(tmp_path: Path) -> None:
-    def told(done: int, total: int) -> None:
-        building.cancel()
-
-    building = asyncio.create_task(build_library(tmp_path, chunks_of_texts(TEXTS), Counting(), told))
-    with pytest.raises(asyncio.CancelledError):
-        await building
-    rest = Counting()
-    await build_library(tmp_path, chunks_of_texts(TEXTS), rest)
-    assert rest.asked == TEXTS[10:], "a batch that is being written down is written down"
-    assert len(StoredLibrary(tmp_path, NAME)) == 23
-
-
 async def test_a_folder_belongs_to_its_documents_and_its_encoder(tmp_path: Path) -> None:
     folder = tmp_path / "library"
     await build_library(folder, chunks_of_texts(TEXTS), Counting())
@@ -216,10 +203,3 @@ def test_a_note_that_does_not_fit_is_refused_in_one_line(tmp_path: Path, changed
     with pytest.raises(ConfigError, match=why) as found:
         StoredLibrary(tmp_path, NAME)
     assert "\n" not in str(found.value)
-
-
-def test_a_library_without_its_chunks_is_refused(tmp_path: Path) -> None:
-    asyncio.run(build_library(tmp_path, chunks_of_texts(TEXTS), Counting()))
-    (tmp_path / "chunks.arrow").unlink()
-    with pytest.raises(ConfigError, match=r"has no chunks\.arrow"):
-        StoredLibrary(tmp_path, NAME)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from structlog.testing import capture_logs
 
 from moot.actors.models.interface import ModelError, ModelReply
 from moot.actors.models.retry import RETRIED_KINDS, RetryPolicy, call_with_retries
@@ -118,27 +117,3 @@ async def test_everything_else_passes_through(error: BaseException) -> None:
     with pytest.raises(type(error)):
         await call_with_retries(RetryPolicy(), attempt)
     assert calls == 1
-
-
-async def test_cancelling_during_a_wait() -> None:
-    waiting = asyncio.Event()
-
-    async def sleep(seconds: float) -> None:
-        waiting.set()
-        await asyncio.Event().wait()
-
-    world = World(failed("server"), REPLY)
-    call = asyncio.ensure_future(call_with_retries(RetryPolicy(), world.attempt, sleep=sleep))
-    await waiting.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    assert world.calls == 1
-
-
-async def test_each_retry_is_logged_once() -> None:
-    with capture_logs() as logs:
-        await World(failed("rate_limited", 2.0), REPLY).run(RetryPolicy())
-    assert [(log["event"], log["kind"], log["attempt"], log["wait_s"]) for log in logs] == [
-        ("model call retried", "rate_limited", 1, 2.5)
-    ]

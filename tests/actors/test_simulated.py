@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
 import pytest
+import test_simulated_crit
+import test_simulated_marks
+from claim_prompts import ruling
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_calls import LABELS, PASSAGE, TEMPLATES, judging, model, opening, position, question, revision
@@ -57,16 +58,6 @@ KEY = AnswerKey.from_cases(cases())
 
 
 class TestDeterminism:
-    async def test_same_call_same_reply(self) -> None:
-        decoding = Decoding(top_logprobs=5)
-        first = await model(key=KEY).complete(opening(question(1)), decoding, step_key="1/0/opening")
-        second = await model(key=KEY).complete(opening(question(1)), decoding, step_key="1/0/opening")
-        assert first.text == second.text
-        assert first.tokens is not None
-        assert second.tokens is not None
-        assert np.array_equal(first.tokens.alt_logprob, second.tokens.alt_logprob)
-        assert first.tokens.alt_tokens == second.tokens.alt_tokens
-
     def test_another_seed_step_history_or_greed_gives_another_reply(self) -> None:
         messages, decoding = opening(question(1)), Decoding(temperature=0.3)
         changed = [Message("system", f"You are careful.\n\n{messages[0].content}"), *messages[1:]]
@@ -84,17 +75,6 @@ class TestDeterminism:
         text = model().reply(messages, Decoding(temperature=0.3), "a").text
         assert model().reply(messages, Decoding(temperature=1.0, top_logprobs=7), "a").text == text
 
-    def test_equal_in_another_process(self) -> None:
-        program = (
-            "from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings\n"
-            "from moot.protocols.messages import Decoding, Message\n"
-            "m = SimulatedModel(SimulatedSettings(), 3, None)\n"
-            "print(m.reply([Message('user', 'why is the sky blue at noon')], Decoding(), 'k').text, end='')\n"
-        )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-        here = model(3).reply([Message("user", "why is the sky blue at noon")], Decoding(), "k")
-        assert done.stdout == here.text
-
     def test_default_replies_stay_what_they_were(self) -> None:
         """Or figures that were recorded with them, in the documentation too, can no longer be had again."""
         form = '{"answer": ..., "reasoning": ..., "confidence": ...}\n- "answer" is exactly one of: Yes, No.'
@@ -110,7 +90,9 @@ class TestDeterminism:
 
 
 class TestCompetence:
-    @pytest.mark.parametrize(("competence", "temperature"), [(0.3, 0.3), (0.78, 0.0), (0.78, 0.3), (0.95, 0.0)])
+    @pytest.mark.parametrize(
+        ("competence", "temperature"), [(0.0, 0.3), (0.3, 0.3), (0.78, 0.0), (0.78, 0.3), (1.0, 0.3)]
+    )
     def test_is_recovered(self, competence: float, temperature: float) -> None:
         measured = accuracy(model(key=KEY, competence=competence), temperature)
         assert measured == pytest.approx(competence, abs=bound(competence))
@@ -159,6 +141,12 @@ class TestConfidence:
         spread = [float(np.mean(np.abs([gap for _, gap in self.gaps(c)]))) for c in (1.0, 0.85, 0.5)]
         assert spread[0] + 0.02 < spread[1]
         assert spread[1] + 0.05 < spread[2]
+
+    def test_is_too_high_where_belief_is_low(self) -> None:
+        gaps = self.gaps(0.7)
+        hard = float(np.mean([gap for belief, gap in gaps if belief < 0.7]))
+        easy = float(np.mean([gap for belief, gap in gaps if belief > 0.9]))
+        assert hard > max(0.0, easy) + 0.05
 
     def test_belief_is_nearly_calibrated(self) -> None:
         simulated = model(key=KEY)
@@ -242,23 +230,31 @@ class TestJudge:
     def test_covering_evidence_scores_higher(self) -> None:
         assert np.mean(scores(self.EVIDENCE[:1], 50)) > np.mean(scores(self.EVIDENCE[1:], 50)) + 0.2
 
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            judging("Yes", EVIDENCE),
+            ruling(question(0), ["supports", "denies"]),
+            test_simulated_crit.asked(claim=question(0)),
+            test_simulated_marks.asked(question(0)),
+        ],
+        ids=["score", "ruling", "reading", "sheet"],
+    )
+    def test_nobody_who_judges_reads_the_key(self, asked: Sequence[Message]) -> None:
+        questions = ["can emperor penguins dive to 500 metres", "Can they fly?", question(0), asked[-1].content]
+        keys = [
+            AnswerKey.from_cases(
+                LabelledCase(Case(id=text, question=text, labels=LABELS), n, gold) for n, text in enumerate(questions)
+            )
+            for gold in LABELS
+        ]
+        for number in range(20):
+            texts = {model(key=key).reply(asked, Decoding(), str(number)).text for key in (*keys, None)}
+            assert len(texts) == 1
+
     def test_noise_is_as_set(self) -> None:
         assert np.std(scores(["Emperor penguins."], 300, judge_noise=0.0)) < 1e-9
         assert np.std(scores(["Emperor penguins."], 300, judge_noise=0.1)) == pytest.approx(0.1, rel=0.2)
-
-    def test_never_reads_the_key(self) -> None:
-        asked = "can emperor penguins dive to 500 metres"
-        keys = [
-            AnswerKey.from_cases([LabelledCase(Case(id="1", question=asked, labels=LABELS), 0, gold)])
-            for gold in LABELS
-        ]
-        for number in range(50):
-            for candidate in LABELS:
-                texts = {
-                    model(key=key).reply(judging(candidate, self.EVIDENCE), Decoding(), str(number)).text
-                    for key in (*keys, None)
-                }
-                assert len(texts) == 1
 
 
 class TestOtherReplies:
@@ -272,15 +268,6 @@ class TestOtherReplies:
         assert "not" in sentences[2]
         assert "1999" in sentences[2]
         assert "<b>" in sentences[3]
-
-    def test_reask_is_answered_in_form_and_differs(self) -> None:
-        messages = opening(question(2))
-        again = TEMPLATES.render("reask", {"error": "the reply holds no JSON object"})
-        history = [*messages, Message("assistant", "{broken"), *again]
-        first = model(key=KEY).reply(messages, Decoding(), "a")
-        second = model(key=KEY).reply(history, Decoding(), "a")
-        assert position(second)
-        assert first.text != second.text
 
     def test_cut_at_max_tokens(self) -> None:
         whole = model().reply(opening(question(1)), Decoding(top_logprobs=2), "a")
@@ -314,11 +301,6 @@ class TestReading:
         seen = read_prompt(opening('{"sentences": [...]} exactly one of: Maybe.', None))
         assert seen.form == ("answer", "reasoning", "confidence")
         assert seen.labels == ()
-
-    def test_form_may_stand_in_the_user_text(self) -> None:
-        text = 'Is it? Answer is exactly one of: Yes, No.\nReply with {"reasoning": ..., "answer": ...}'
-        reply = model().reply([Message("user", text)], Decoding(), "a")
-        assert list(json.loads(reply.text)) == ["reasoning", "answer"]
 
     @given(st.text(max_size=300))
     def test_any_text_is_answered(self, text: str) -> None:
@@ -373,13 +355,6 @@ class TestTokens:
 
 
 class TestSettings:
-    def test_from_query(self) -> None:
-        assert SimulatedSettings.from_query("simulated") == SimulatedSettings()
-        assert SimulatedSettings.from_query("") == SimulatedSettings()
-        read = SimulatedSettings.from_query("simulated?competence=0.9&stubbornness=0.2")
-        assert (read.competence, read.stubbornness) == (0.9, 0.2)
-        assert SimulatedSettings.from_query("reasoning_words=9").reasoning_words == 9
-
     @pytest.mark.parametrize(
         ("spec", "message"),
         [
@@ -401,11 +376,6 @@ class TestSettings:
 
 
 class TestAnswerKey:
-    def test_finds_by_folded_text(self) -> None:
-        assert KEY.find(f'  "{question(3).upper()}?"\n') == "No"
-        assert KEY.find("something else") is None
-        assert len(KEY) == COUNT
-
     def test_abstains_where_the_text_is_ambiguous(self) -> None:
         base = LabelledCase(Case(id="1", question="what follows", labels=("A", "B")), 0, "A")
         other = LabelledCase(Case(id="2", question="What follows?", labels=("A", "B")), 1, "B")
@@ -426,12 +396,3 @@ class TestAnswerKey:
         assert AnswerKey(key.slots).find("Which score?", "Essay 1.") == "1"
         twice = AnswerKey.from_cases([cases[0], LabelledCase(cases[0].case, 5, "1")])
         assert twice.find("Which score?", "Essay 0.") is None
-
-    def test_leaves_out_cases_without_gold(self) -> None:
-        case = Case(id="1", question="what", labels=("A",))
-        unlabelled = [LabelledCase(case, 0, None), LabelledCase(replace_question(case), 1, "A", invalid="no passage")]
-        assert len(AnswerKey.from_cases(unlabelled)) == 0
-
-
-def replace_question(case: Case) -> Case:
-    return Case(id="2", question="other", labels=case.labels)

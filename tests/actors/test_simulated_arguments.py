@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from simulated_calls import TEMPLATES, model
 
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.simulated.argument import LEFT_UNDONE, argued_for, quotations
+from moot.actors.models.simulated.argument import argued_for, quotations
 from moot.protocols.case import Case, Criterion, LabelledCase
 from moot.protocols.constructor_auditor.domains import domain_of, speaker_slots, synthesis_slots
 from moot.protocols.constructor_auditor.replies import synthesis_for
@@ -115,18 +115,18 @@ def test_in_the_planted_world_sure_replies_are_good_ones() -> None:
 def test_the_signal_rises_with_the_setting_and_changes_no_word() -> None:
     means = [with_q(signal)[0] for signal in (0.0, 0.25, 1.0)]
     assert means == sorted(means)
-    assert (world(0.0, 40)[:, 0] == world(1.0, 40)[:, 0]).all()
+    null, planted = world(0.0, 40), world(1.0, 40)
+    assert (null[:, 0] == planted[:, 0]).all()
+    gained = (planted - null).mean(axis=0)
+    assert gained[2] > 1.2 * gained[1] > 0.0, "the first ten tokens show it most"
     assert said("constructor", ESSAY, confidence_signal=0.0) == said("constructor", ESSAY, confidence_signal=1.0)
 
 
-def test_a_reply_is_of_a_usual_length_whatever_it_is_worth() -> None:
-    lengths = world(0.0, 40)[:, 5]
-    assert lengths.min() >= 150
-    assert lengths.max() <= 250
-    short = world(0.0, 1)[:, 5]
-    assert short.max() < 200
-    assert len(np.unique(short)) > 20
-    assert len(said("constructor", SAMPLE[0], reasoning_words=120)) > 2 * len(said("constructor", SAMPLE[0]))
+def test_replies_are_of_every_quality_and_mostly_good() -> None:
+    q = world(0.0, 40)[:, 0]
+    assert set(q) >= {0.0, 5.0, 6.0, 7.0, 8.0, 9.0}
+    assert (q == 0.0).mean() < 0.15
+    assert (q == 9.0).mean() > 0.35
 
 
 def labels_of(text: str) -> list[str]:
@@ -143,19 +143,6 @@ def test_the_sections_that_are_asked_for_are_written(role: str, case: Case, aske
     assert sum(found != asked[role] for found in labels) > 0
 
 
-def test_an_argument_without_labels_is_written_where_none_are_asked_for() -> None:
-    speaker = model(7, None, confidence_signal=0.0)
-    for case in (ESSAY, SAMPLE[0]):
-        messages = sent("constructor", case, sections="never")
-        texts = [speaker.reply(messages, WHOLE, str(n)).text for n in range(60)]
-        assert all(labels_of(text) == [] and len(text.splitlines()) == 4 for text in texts)
-        undone = [LEFT_UNDONE in text for text in texts]
-        assert 0 < sum(undone) < 30
-        q = [judged_q(messages, "constructor", text, str(n)) for n, text in enumerate(texts)]
-        assert max(q) == 9
-        assert max(each for each, left in zip(q, undone, strict=True) if left) < 9
-
-
 def test_quotations_are_word_for_word_but_for_a_few_that_are_invented() -> None:
     texts = [said("constructor", case, step=str(n)) for case in SAMPLE[:20] for n in range(10)]
     given = [f"{case.passage}\n{case.question}" for case in SAMPLE[:20] for _ in range(10)]
@@ -163,15 +150,6 @@ def test_quotations_are_word_for_word_but_for_a_few_that_are_invented() -> None:
     assert 0 < sum(invented) < 0.2 * len(texts)
     assert {len(quotations(text)) for text in texts} == {0, 1, 2, 3}
     assert all(len(span.split()) >= 4 for text in texts for span in quotations(text))
-
-
-def test_no_score_is_named_about_a_text() -> None:
-    for n in range(20):
-        first = said("constructor", ESSAY, step=str(n), key=key_for(ESSAY, "3"))
-        second = said("auditor", ESSAY, first, step=str(n), key=key_for(ESSAY, "3"))
-        assert not re.search(r"\d", first + second)
-        assert "meets what is expected in Ideas" in first
-        assert "falls short of what is expected in Ideas" in second
 
 
 def test_a_challenger_argues_for_another_answer_and_a_verifier_for_its_own() -> None:
@@ -197,14 +175,6 @@ def test_a_synthesis_can_always_be_read_without_a_key_too(case: Case) -> None:
     for n in range(20):
         first = said("constructor", case, step=str(n))
         assert synthesised(case, first, said("auditor", case, first, step=str(n)), step=str(n)) is not None
-
-
-def test_a_synthesis_goes_by_what_is_argued_for() -> None:
-    case = Case(id="n", question="who wrote the long poem")
-    first, second = (f"Claim: What is given speaks for {name}." for name in ("Homer", "Virgil"))
-    assert {synthesised(case, first, first, step=str(n)) for n in range(20)} == {"homer"}
-    assert {synthesised(case, first, second, step=str(n)) for n in range(20)} == {"homer", "virgil"}
-    assert "homer" not in [synthesised(case, "Claim: none.", "Challenge: none.", step=str(n)) for n in range(40)]
 
 
 def test_a_score_is_near_the_gold_one_and_leans_to_who_quotes_more() -> None:

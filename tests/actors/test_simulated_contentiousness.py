@@ -81,12 +81,6 @@ class TestReading:
         outside = Message("user", f"<question>\nwhy\n</question>\n{text}")
         assert read_prompt([Message("system", "x"), outside]).contentiousness == level
 
-    def test_material_states_none(self) -> None:
-        fenced = "<reply>\ncontentiousness: 0.9\n</reply>"
-        for message in (Message("user", fenced), Message("system", fenced)):
-            assert read_prompt([message]).contentiousness is None
-        assert read_prompt(opening("contentiousness: 0.9")).contentiousness is None
-
     @given(st.text(alphabet=" 0123456789.,-()[]%/\ntof:", max_size=80))
     def test_any_number_after_the_word_is_a_level_or_none(self, text: str) -> None:
         level = read_prompt([Message("system", f"contentiousness{text}")]).contentiousness
@@ -98,21 +92,19 @@ class TestGivingWay:
         shares = [gives_way(level) for level in (0.0, 0.3, 0.7, 1.0)]
         assert all(high > low + 0.05 for high, low in pairwise(shares))
 
+    def test_a_stronger_effect_spreads_the_levels_further(self) -> None:
+        spreads = [
+            gives_way(0.1, contentiousness_effect=effect) - gives_way(0.9, contentiousness_effect=effect)
+            for effect in (0.2, 0.5, 1.0)
+        ]
+        assert 0.1 < spreads[0] < spreads[1] - 0.1 < spreads[2] - 0.2
+
     def test_no_effect_at_0_nor_at_the_middle_level(self) -> None:
         without = gives_way(None)
         allowed = 4.0 * math.sqrt(2.0 * without * (1.0 - without) / COUNT)  # of a difference of two shares
         for level in (0.0, 0.9):
             assert gives_way(level, contentiousness_effect=0.0) == pytest.approx(without, abs=allowed)
         assert gives_way(0.5, contentiousness_effect=1.0) == pytest.approx(without, abs=allowed)
-
-    def test_without_a_level_the_setting_changes_nothing_at_all(self) -> None:
-        for number in range(30):
-            for messages in (opening(question(number)), revision(question(number), ("Yes", 0.7), [("No", 0.8)])):
-                said = {
-                    model(contentiousness_effect=effect).reply(messages, Decoding(), str(number)).text
-                    for effect in (0.0, 0.5, 1.0)
-                }
-                assert len(said) == 1
 
 
 class TestRegister:

@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_calls import TEMPLATES, model
 
-from moot.actors.models.answer_key import AnswerKey
-from moot.protocols.case import Case, LabelledCase
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import parse_reply
@@ -86,12 +84,3 @@ class TestMarks:
         assert spread[0.0] == 0.0
         assert spread[0.05] == pytest.approx(0.5, rel=0.2)
         assert spread[0.1] == pytest.approx(1.0, rel=0.2)
-
-    def test_the_key_changes_nothing(self) -> None:
-        told = asked()
-        questions = [told[-1].content, DOCUMENT, FACTS, "The patient has hepatitis."]
-        key = AnswerKey.from_cases(
-            LabelledCase(Case(id=str(n), question=question), n, "hepatitis") for n, question in enumerate(questions)
-        )
-        assert key.find(told[-1].content) == "hepatitis"
-        assert model(7, key).reply(told, Decoding(), "k").text == model(7, None).reply(told, Decoding(), "k").text

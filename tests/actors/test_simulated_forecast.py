@@ -16,7 +16,6 @@ from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.contentiousness import dial
 from moot.protocols.distribution import clean
-from moot.protocols.evince.protocol import FollowUps
 from moot.protocols.evince.standing import Prediction, Standing
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import parse_reply
@@ -102,11 +101,3 @@ def test_contentiousness_flattens_and_sounds_like_it() -> None:
     assert words[0.9] is not None
     assert words[0.0] is not None
     assert words[0.9] < 0.2 < 0.8 < words[0.0]
-
-
-def test_follow_ups() -> None:
-    slots = BASE | {"question": "q", "distribution": "Flu 0.50, Zika 0.50", "arguments": ["a"], "contentiousness": ""}
-    reply = model(7).reply(TEMPLATES.render("evince/follow_ups", slots), Decoding(), "s")
-    parsed = parse_reply(reply.text, FollowUps)
-    assert len(parsed.data["questions"]) == len(parsed.data["tests"]) == 2
-    assert any("Flu" in text for text in parsed.data["tests"])

@@ -18,6 +18,7 @@ from moot.actors.models.simulated.draws import stable_digest
 from moot.actors.models.simulated.invention import find_invention
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding, Message
+from moot.protocols.replies import Score, parse_reply
 
 COUNT = 400
 KEY = AnswerKey.from_cases(
@@ -37,16 +38,10 @@ def made_up(rate: float, seed: int = 7) -> list[int]:
     return [number for number in range(COUNT) if find_invention(reply(number, rate, seed).text)]
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_the_rate_is_recovered(rate: float) -> None:
     four_deviations = 4.0 * math.sqrt(rate * (1.0 - rate) / COUNT)
     assert len(made_up(rate)) / COUNT == pytest.approx(rate, abs=four_deviations)
-
-
-def test_a_higher_rate_only_adds_some_and_another_seed_has_others() -> None:
-    few, many = made_up(0.2), made_up(0.4)
-    assert set(few) < set(many)
-    assert made_up(0.2, seed=8) != few
 
 
 def test_what_is_made_up_stands_nowhere_and_all_else_comes_from_the_passage() -> None:
@@ -66,20 +61,22 @@ def test_what_is_made_up_stands_nowhere_and_all_else_comes_from_the_passage() ->
     assert kinds == {"name", "number", "date"}
 
 
+def test_a_judge_that_is_shown_the_claim_scores_lower() -> None:
+    for number in range(20):
+        shown = [position(reply(number, rate))["reasoning"] for rate in (0.0, 1.0)]
+        honest, inventive = (
+            parse_reply(model(judge_noise=0).reply(judging("Yes", [PASSAGE], text), Decoding(), "a").text, Score).data
+            for text in shown
+        )
+        assert inventive["score"] < honest["score"]
+
+
 def test_answer_confidence_and_length_are_those_of_the_same_reply_without_it() -> None:
     """So the accuracy, which is the answers', is the same at every rate."""
     for number in range(COUNT):
         honest, inventive = position(reply(number, 0.0)), position(reply(number, 1.0))
         assert (honest["answer"], honest["confidence"]) == (inventive["answer"], inventive["confidence"])
         assert len(honest["reasoning"].split()) == len(inventive["reasoning"].split()) == 40
-
-
-def test_judges_paraphrases_and_replies_without_a_reasoning_make_nothing_up() -> None:
-    prompts = [judging("Yes", [PASSAGE]), [Message("user", f'{question(1)}? {{"answer": ..., "confidence": ...}}')]]
-    for messages in prompts:
-        for number in range(20):
-            said = [model(hallucination_rate=rate).reply(messages, Decoding(), str(number)).text for rate in (0.0, 1.0)]
-            assert said[0] == said[1]
 
 
 @given(st.text(alphabet="0123456789 abcdefgh.JanuryFebMch", max_size=2_000))
@@ -121,14 +118,3 @@ class TestTokens:
             beliefs.append(stated)
             means.append(np.mean(invented))
         assert np.corrcoef(beliefs, means)[0, 1] > 0.3
-
-    def test_all_other_tokens_of_a_reply_are_as_probable_as_in_one_that_makes_nothing_up(self) -> None:
-        honest = [
-            math.exp(logprob)
-            for number in range(100)
-            if (tokens := reply(number, 0.0, alternatives=3).tokens) is not None
-            for place, (token, logprob) in enumerate(zip(tokens.tokens, tokens.logprob.tolist(), strict=True))
-            if token[-1].isalnum() and place != 4
-        ]
-        supported = [probability for number in range(100) for probability in self.split(number)[1]]
-        assert np.mean(supported) == pytest.approx(np.mean(honest), abs=0.01)

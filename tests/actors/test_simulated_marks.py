@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import pytest
 from simulated_calls import PASSAGE, TEMPLATES, model, opening
 
-from moot.actors.models.answer_key import AnswerKey
-from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import Position, parse_reply
 from moot.protocols.rubrics.mark_sheet import MarkSheet
@@ -53,32 +51,12 @@ def test_it_counts_sections_connectives_and_quotations(reply: str, scores: tuple
     assert (tuple(sheet.scores().values()), sheet.flagged) == (scores, flagged)
 
 
-def test_evidence_counts_as_given_and_another_rubric_is_read_on_its_own_scale() -> None:
-    fields = {"question": "?", "levels": {score: "x" for score in range(6)}}
-    rubric = Rubric.model_validate({
-        "name": "mine",
-        "instructions": 'Reply like {"answer": 1}, said somebody else.',
-        "dimensions": {"support": fields, "answer": fields, "coverage": fields},
-    })  # fmt: skip
-    sheet = marked("They dive deep, as " + '"seals dive deeper still" shows.', rubric=rubric)
-    assert sheet.scores()["support"] == 0
-    known = marked('"seals dive deeper still"', rubric=rubric, evidence="Seals dive deeper still.")
-    assert known.scores() == {"support": 2, "answer": 5, "coverage": 5}
-    assert not known.flagged
-
-
 def test_noise_moves_some_scores_by_one_level_and_overlooks_some_flags() -> None:
     sheets = [marked(MADE_UP, str(step), noise=0.3) for step in range(200)]
     scores = [score for sheet in sheets for score in sheet.scores().values()]
     assert set(scores) == {2, 3}
     assert 0.1 < scores.count(2) / len(scores) < 0.2, "half of the moves are upwards, where there is no room"
     assert 0.6 < sum(sheet.flagged is True for sheet in sheets) / len(sheets) < 0.8
-
-
-def test_it_has_no_key() -> None:
-    key = AnswerKey.from_cases([LabelledCase(Case(id="c", question="Can they fly?", labels=("Yes", "No")), 0, "No")])
-    with_key = model(7, key).reply(asked(GOOD), Decoding(), "k")
-    assert with_key.text == model(7, None).reply(asked(GOOD), Decoding(), "k").text
 
 
 def test_a_reply_cannot_pass_for_a_prompt_of_its_own() -> None:

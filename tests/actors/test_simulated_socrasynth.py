@@ -16,7 +16,6 @@ from moot.protocols.messages import Decoding
 from moot.protocols.replies import parse_reply
 from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
 from moot.protocols.socrasynth.replies import (
-    Agenda,
     Amendment,
     Comparison,
     Consent,
@@ -24,7 +23,6 @@ from moot.protocols.socrasynth.replies import (
     LabelledOpening,
     Speech,
     Themes,
-    WholeComparison,
 )
 from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Side, Topic, subject_slots
 
@@ -71,17 +69,6 @@ class TestTopics:
         titles = [one.title for one in reply(Themes, "themes", slots).themes]
         assert len(titles) == len(set(titles)) == 4
         assert titles != [one.title for one in reply(Themes, "themes", slots, "another").themes]
-
-    def test_a_refinement_is_of_what_both_proposed(self) -> None:
-        both = {"own": [theme("Air"), theme("Trade")], "others": [theme("trade"), theme("Peace")]}
-        slots = subject_slots(CASE, ()) | {"side": "A", "stance": "for", "count": 5} | both
-        assert [one.title for one in reply(Themes, "themes", slots).themes] == ["Air", "Trade", "Peace"]
-
-    def test_the_moderator_merges_and_takes_what_both_propose_first(self) -> None:
-        themes = [{"tag": tag, **theme(title)} for tag, title in (("A1", "Air"), ("A2", "Trade"), ("B1", "trade"))]
-        slots = subject_slots(CASE, ()) | {"themes": themes, "count": 1}
-        (only,) = reply(Agenda, "agenda", slots).topics
-        assert (only.title, only.merges) == ("Trade", ["A2", "B1"])
 
 
 class TestSpeeches:
@@ -174,17 +161,3 @@ class TestPanel:
         one = reply(Comparison, "panel", self.slots(good, bad), temperature=0.0)
         two = reply(Comparison, "panel", self.slots(bad, good), temperature=0.0)
         assert one.first == two.second > one.second == two.first
-
-    def test_all_topics_at_once(self) -> None:
-        good, bad = "900 cars, and the shops are in one street of a flat town.", "Nonsense."
-        first, second = (
-            {"stance": stance, "statements": [{"topic": 1, "text": one}, {"topic": 2, "text": bad}]}
-            for stance, one in (("for", good), ("against", bad))
-        )
-        slots = subject_slots(CASE, TOPICS) | {"first": first, "second": second}
-        said = reply(WholeComparison, "panel_whole", slots, temperature=0.0)
-        assert [one.topic for one in said.marks] == [1, 2]
-        assert said.marks[0].first > said.marks[0].second == said.marks[1].first == said.marks[1].second
-        assert said.claim
-        assert said.counterarguments
-        assert "first" in said.rationale

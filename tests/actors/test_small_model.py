@@ -19,7 +19,6 @@ from moot.actors.models.small.name import SmallName
 from moot.deploy.running.bindings import SMALL_TIMEOUT_S, bind_roles
 from moot.deploy.running.bounds import endpoint_limits
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.doctor import examine
 from moot.deploy.running.recorded import is_simulated
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message
@@ -88,18 +87,11 @@ def test_what_bounds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert bounds("simulated") == {}
     (member,) = bind_roles(RunConfig(protocol="single-agent", model="small"), protocol)["agent"]
     assert member.timeout_s == SMALL_TIMEOUT_S
+    timed = RunConfig(protocol="single-agent", model="small", roles={"agent": [{"timeout_s": 5.0}]})
+    assert bind_roles(timed, protocol)["agent"][0].timeout_s == 5.0
     assert price_table().price(name) == price_table().price("small") == FREE
     assert not is_embedded(name)
     assert not is_simulated(name)
-
-
-async def test_the_doctor_gives_it_the_time_that_a_run_gives_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stand_in(tmp_path, monkeypatch)
-    monkeypatch.setattr("moot.deploy.running.doctor.TIMEOUT_S", 1e-6)
-    found = {each.what: each for each in await examine(ModelBinding(model="small"))}
-    assert found["a call"].state == "ok", found["a call"].said
 
 
 def test_a_seed_is_sent_only_where_there_is_one() -> None:

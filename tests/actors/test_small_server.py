@@ -128,18 +128,3 @@ def test_it_ends_when_its_last_user_has_ended_or_was_killed(model: SmallModel) -
     users[2].kill()
     until_ended(folder_of(model))
     assert not (folder_of(model) / ADDRESS).exists()
-
-
-@pytest.mark.slow
-def test_a_user_that_comes_soon_after_the_last_finds_it(model: SmallModel) -> None:
-    first = User()
-    first.end()
-    second = User()
-    assert second.server == first.server
-    time.sleep(LINGER_S + 0.5)
-    assert (folder_of(model) / ADDRESS).exists(), "it is used again"
-    second.end()
-    until_ended(folder_of(model))
-    third = User()
-    assert third.server != first.server
-    third.end()

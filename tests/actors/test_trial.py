@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 from aiohttp import web
 from openai_server import completion, served
-from structlog.testing import capture_logs
 from trial_server import DECODING, REPLIES, Body, holds, refusal, refusing, schema_of, tried
 
 from moot.actors.models.compatible import CompatibleModel
@@ -18,9 +16,9 @@ from moot.actors.models.openai_wire import encode_request
 from moot.actors.models.probe import probe
 from moot.actors.models.trial import AskedReply, Trial
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import fingerprint, held_schema, sent_decoding
+from moot.actors.sent_request import held_schema, sent_decoding
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
-from moot.protocols.messages import Ask, Decoding
+from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position, Score, reply_path
 
 
@@ -58,20 +56,6 @@ async def test_a_server_that_takes_a_schema_and_ignores_it_is_found_out() -> Non
     insisted, _, _, logs = await tried(answer, Trial(DECODING, 5.0, REPLIES, insists=True))
     assert insisted.schemas == "portable"
     assert "may not be held" in logs[0]
-
-
-async def test_a_setting_that_nobody_wrote_down_is_left_out_once() -> None:
-    def answer(body: Body) -> tuple[int, Any]:
-        named = next((name for name in ("temperature", "top_p") if name in body), None)
-        return refusal(f"Unsupported value: '{named}' does not support that with this model.") if named else holds(body)
-
-    profile, _, seen, logs = await tried(answer, Trial(DECODING, 5.0, REPLIES))
-    assert profile.omitted == ("temperature", "top_p")
-    assert profile.schemas == "portable"
-    assert len(seen) == 4
-    assert [("temperature" in line, "top_p" in line) for line in logs] == [(True, False), (False, True)]
-    with pytest.raises(ConfigError, match="temperature"):
-        await tried(answer, Trial(DECODING, 5.0, REPLIES, written=frozenset({"temperature"})))
 
 
 async def test_a_model_that_only_reasons_is_found_to_and_its_replies_are_held() -> None:
@@ -112,9 +96,6 @@ async def test_a_request_that_is_quoted_in_an_error_names_no_system_message() ->
     quoted = "[{'type': 'missing', 'input': {'messages': [{'role': 'system', 'content': 'x'}]}}]"
     with pytest.raises(ModelUnavailable, match="missing"):
         await tried(lambda body: refusal(quoted), Trial(DECODING, 5.0))
-
-
-async def test_what_is_no_matter_of_schemas_ends_the_trial() -> None:
     with pytest.raises(ModelUnavailable, match="context length"):
         await tried(lambda body: refusal("maximum context length exceeded"), Trial(DECODING, 5.0, REPLIES))
 
@@ -181,21 +162,6 @@ async def test_a_schema_that_is_refused_leaves_that_reply_free_and_no_other(word
         await tried(refuses(word), Trial(DECODING, 5.0, REPLIES, insists=True))
 
 
-async def test_a_free_reply_is_not_taken_for_a_held_one() -> None:
-    ask = Ask(case_id="c", attempt=1, path="p", role="agent", template="t", slots={}, reply=POSITION)
-    profiles = [
-        ModelProfile(schemas="vllm", exceptions=exceptions)
-        for exceptions in (
-            (),
-            (ReplyException(reply=POSITION, schemas="free"),),
-            (ReplyException(reply=SCORE, schemas="free"),),
-        )
-    ]
-    held, free, other = (fingerprint(ask, RoleBinding(model="http://h/v1#m", profile=each), "00") for each in profiles)
-    assert held == other != free
-    assert free == fingerprint(ask, RoleBinding(model="http://h/v1#m", profile=ModelProfile(schemas="free")), "00")
-
-
 async def test_a_server_that_refuses_every_schema_is_not_asked_for_each_kind_in_each_way() -> None:
     answer = refusing(lambda body: schema_of(body), "response_format is unknown here")
     profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES), "vllm")
@@ -223,6 +189,7 @@ SENT = Decoding(temperature=0.3, top_p=0.9, max_tokens=300, seed=7, stop=("END",
     ("name", "message"),
     [
         ("seed", "Unrecognized request argument supplied: seed"),
+        ("temperature", "Unsupported value: 'temperature' does not support that with this model."),
         ("stop", "Unsupported parameter: 'stop' is not supported with this model."),
         ("reasoning_effort", "unknown field `reasoning.effort`"),
     ],
@@ -236,18 +203,6 @@ async def test_any_setting_that_is_named_is_left_out_once_unless_it_was_written_
     assert name in logs[0]
     with pytest.raises(ConfigError, match=f"`{name}`"):
         await tried(answer, Trial(SENT, 5.0, REPLIES, written=frozenset({name})))
-
-
-def test_what_is_left_out_is_not_sent_and_changes_the_fingerprint() -> None:
-    ask = Ask(
-        case_id="c", attempt=1, path="p", role="agent", template="t", slots={}, reply="moot.protocols.replies:Score"
-    )
-    usual = fingerprint(ask, RoleBinding(**ALL, profile=ModelProfile(schemas="free")), "00")
-    for name in (*ALL, "stream_options"):
-        binding = RoleBinding(**ALL, profile=ModelProfile(schemas="free", omitted=(name,)))  # type: ignore[arg-type]
-        body = json.loads(encode_request("m", [], sent_decoding(binding), stream=True))
-        assert name not in body
-        assert fingerprint(ask, binding, "00") != usual
 
 
 async def test_a_key_of_ones_own_that_is_named_is_an_error() -> None:
@@ -273,23 +228,3 @@ async def test_a_server_that_knows_no_stream_options_streams_without_them() -> N
         profile, _ = await probe(model, Trial(DECODING, 5.0, REPLIES, streams=True))
     assert profile.omitted == ("stream_options",)
     assert len(streamed) == 2
-
-
-async def test_who_waits_for_a_server_is_told_for_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.models.trial.WAITED_S", 0.0)
-    told = asyncio.Event()
-
-    async def handle(request: web.Request) -> web.Response:
-        body = json.loads(await request.read())
-        await told.wait()
-        return web.json_response(holds(body)[1])
-
-    async with served(lambda url: CompatibleModel(url, "m"), handle) as model:
-        with capture_logs() as logs:
-            trying = asyncio.create_task(probe(model, Trial(DECODING, 60.0)))
-            while not logs:  # noqa: ASYNC110 - nothing else tells of a line in the log
-                await asyncio.sleep(0)
-            told.set()
-            await trying
-    assert logs[0]["model"] == model.name
-    assert "timeout_s" in logs[0]["event"]

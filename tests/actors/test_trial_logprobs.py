@@ -11,10 +11,10 @@ from trial_server import LOGPROBS, REPLIES, Body, holds, refusal, refusing, sche
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.trial import AskedReply, Trial
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import fingerprint, sent_decoding
+from moot.actors.sent_request import sent_decoding
 from moot.protocols.errors import CapabilityMissing, ConfigError
-from moot.protocols.messages import Ask, Decoding
-from moot.protocols.replies import Position, Score, reply_path
+from moot.protocols.messages import Decoding
+from moot.protocols.replies import Score
 
 ASKS = Decoding(temperature=0.3, top_p=None, max_tokens=300, top_logprobs=5)
 OPENING = ['{"', 'answer": "Yes"']
@@ -78,18 +78,6 @@ async def test_a_server_that_gives_none_is_asked_for_none_and_keeps_the_schema()
     assert sent_decoding(RoleBinding(top_logprobs=5, profile=profile)).top_logprobs is None
     with pytest.raises(ConfigError, match="top_logprobs"):  # that only the user wants: every ask would be refused
         await tried(answer, Trial(ASKS, 5.0, REPLIES))
-
-
-async def test_a_held_reply_without_log_probabilities_has_a_fingerprint_of_its_own() -> None:
-    ask = Ask(case_id="c", attempt=1, path="p", role="agent", template="t", slots={}, reply=reply_path(Position))
-    profile = ModelProfile(schemas="vllm")
-    bindings = [
-        RoleBinding(model="http://h/v1#m", top_logprobs=5, profile=profile.model_copy(update=change))
-        for change in ({}, {"logprobs_when_held": False}, {"alternatives": 3}, {"alternatives": 8})
-    ]
-    usual, without, fewer, enough = (fingerprint(ask, binding, "00") for binding in bindings)
-    assert len({usual, without, fewer}) == 3
-    assert enough == usual
 
 
 @pytest.mark.parametrize(

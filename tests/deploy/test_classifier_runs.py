@@ -12,7 +12,7 @@ from rulings import FACTS, HASHED, add_claims
 from summary_debate import BAD, GOOD, SummaryDebate, card, put
 from typer.testing import CliRunner
 
-from moot.actors.classifiers.card import CARD, Body, Card, read_card
+from moot.actors.classifiers.card import CARD, Card, read_card
 from moot.deploy.cli.main import app
 from moot.deploy.reading.record import read_events
 from moot.deploy.reading.report.render import report_markdown, show_report
@@ -53,13 +53,6 @@ def test_a_run_records_its_classifier_and_goes_on_with_no_other(tmp_path: Path) 
     assert all(noted.data["classifier"] for noted in read_events(tmp_path / "run", ["ruling"]))
     again = prepare(RunConfig.build(tmp_path / "run" / "run.yaml"), task=CLAIMS, protocol=SummaryDebate())
     assert again.classifier is not None
-
-
-def test_a_run_without_one_cannot_be_gone_on_with_with_one(tmp_path: Path) -> None:
-    run(**small(tmp_path / "run", None, limit=1))
-    assert "classifier_digest" not in yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())
-    with pytest.raises(RunMismatch, match="classifier_digest: was none"):
-        run(**small(tmp_path / "run", put(tmp_path / "clf", card())))
 
 
 def test_it_is_refused_where_it_is_of_no_use(tmp_path: Path) -> None:
@@ -124,12 +117,6 @@ class Classifying(SummaryDebate):
             return Verdict(answer=None, how="ruled")
         said = {"p_hallucinated": found.p_hallucinated, "trained_on": found.trained_on}
         return Verdict(answer=classified_label(found.p_hallucinated), how="ruled", payload={"classifier": said})
-
-
-def test_a_body_that_is_gone_is_noticed_before_the_run(tmp_path: Path) -> None:
-    clf = put(tmp_path / "clf", card(body=Body(digest="0" * 12, base="b", iterations=None, epochs=1)))
-    with pytest.raises(ConfigError, match="encoder"):
-        run(**small(tmp_path / "run", clf))
 
 
 def invoke(*arguments: object) -> Any:

@@ -14,7 +14,7 @@ from moot.deploy.running.caveats import warn
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.run import run
-from moot.protocols.errors import ConfigError, RunMismatch
+from moot.protocols.errors import RunMismatch
 from moot.protocols.selene.settings import DEFAULT_ENCODER, TAU_D
 
 MINILM = "minilm-l6-v2@1b22665f3b9d"
@@ -90,14 +90,6 @@ def test_who_compares_no_d_takes_over_no_encoder(tmp_path: Path) -> None:
     assert prepared(tmp_path, **options).config.encoder == "openai/text-embedding-3-large"
 
 
-def test_what_a_run_began_with_and_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(task="sample", engine="inline", limit=2, out=tmp_path / "run")
-    recorded(done.path, MINILM)
-    monkeypatch.setattr("moot.actors.encoders.minilm.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"minilm-l6-v2.* not installed: pip install"):
-        prepared(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -115,10 +107,3 @@ def test_that_d_compares_words_is_said_of_real_models(tmp_path: Path, options: d
     lines = [entry["event"] for entry in logged if entry["event"].startswith("D compares words")]
     assert len(lines) == said
     assert all("pip install" in line and "--encoder minilm-l6-v2" in line for line in lines)
-
-
-@pytest.mark.usefixtures("installed")
-def test_where_the_weights_are_only_the_flag_is_named(tmp_path: Path) -> None:
-    with capture_logs() as logged:
-        warn(prepared(tmp_path, model=REAL, encoder="hashed-ngrams"))
-    assert [entry["event"].rpartition("; ")[2] for entry in logged] == ["say --encoder minilm-l6-v2"]

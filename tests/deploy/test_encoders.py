@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 
 from moot.actors.models.retry import RetryPolicy
 from moot.deploy.calibration.calibrate import calibrate
-from moot.deploy.cli.run import execute
 from moot.deploy.running.caveats import warn
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_settings
@@ -70,13 +69,6 @@ def test_a_run_goes_on_with_its_encoder_only(tmp_path: Path, encoder: str) -> No
     assert run(**small(tmp_path / "run", limit=6, encoder=HASHED)).done == 6
     with pytest.raises(RunMismatch, match=f"encoder: was {HASHED}"):
         run(**small(tmp_path / "run", limit=8, encoder=encoder))
-
-
-def test_a_run_yaml_can_be_given_back(tmp_path: Path, encoder: str) -> None:
-    run(**small(tmp_path / "one", limit=3, encoder=encoder))
-    again = run(tmp_path / "one" / "run.yaml", out=tmp_path / "two")
-    assert content(again.path)["encoder"] == encoder
-    assert content(again.path)["settings"] == content(tmp_path / "one")["settings"]
 
 
 def test_the_key_is_named_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,24 +127,6 @@ def test_a_gate_that_does_not_test_d_is_known(options: Any, said: bool) -> None:
     assert prepared.d_untested is said
     tests_d = prepared.settings["gate"]["tau_d"] is not None
     assert tests_d is (not options.get("encoder") or "gate.tau_d_encoder" in options.get("set", {}))
-
-
-def test_a_gate_that_does_not_test_d_says_so_once_the_encoder_is_found_good(tmp_path: Path, encoder: str) -> None:
-    for bad in ("http://127.0.0.1:9/v1#m", f"{encoder.partition('#')[0]}x#m"):
-        with capture_logs() as logs, pytest.raises(ModelUnavailable):
-            run(**small(tmp_path / "run", encoder=bad))
-        assert {entry["event"] for entry in logs} <= {"model call retried"}
-    with capture_logs() as logs:
-        run(**small(tmp_path / "run", encoder=encoder))
-    assert [NO_D in entry["event"] for entry in logs] == [True]
-
-
-def test_a_dry_run_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("moot.actors.log.configure_terminal", lambda level: None)
-    with capture_logs() as logs:
-        assert execute(None, {"encoder": "openai/x", "limit": 1}, dry_run=True) == 0
-    assert [NO_D in entry["event"] for entry in logs] == [True]
 
 
 def test_calibrating_gives_options_that_a_run_takes(tmp_path: Path, encoder: str) -> None:

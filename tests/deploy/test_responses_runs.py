@@ -19,7 +19,6 @@ from moot.actors.models.resolve import ModelBinding
 from moot.actors.models.trial import STEP_KEY
 from moot.deploy.running.doctor import examine
 from moot.deploy.running.run import arun
-from moot.protocols.errors import CapabilityMissing, ConfigError
 
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(2)]
 ANSWER = json.dumps({"answer": "Yes", "reasoning": "It is.", "confidence": 0.9})
@@ -77,17 +76,6 @@ async def test_it_is_found_recorded_and_asked_so_by_agents_and_when_resumed(
     assert done.status == "finished"
     assert [turn["answer"] for turn in done.table("turns").to_pylist()] == ["Yes", "Yes"]
     assert server.asked == {("/chat/completions", True): 1, ("/responses", True): 1, ("/responses", False): 2}
-
-
-async def test_what_that_api_does_not_take_is_refused_before_the_run(
-    tmp_path: Path, served: tuple[OnlyResponses, str]
-) -> None:
-    _, url = served
-    with pytest.raises(ConfigError, match="takes no `seed`"):
-        await hold(tmp_path / "run", url, seed=3)
-    stop = {"window": 8, "statistic": "mean", "keep": "above", "bound": -1.0}
-    with pytest.raises(CapabilityMissing, match="early_stop"):
-        await hold(tmp_path / "run", url, early_stop=stop)
 
 
 async def test_doctor_asks_it_so(served: tuple[OnlyResponses, str]) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from openai_server import simulated_server
 
-import moot
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run
 from moot.protocols.errors import CapabilityMissing, ConfigError
@@ -59,21 +58,6 @@ def test_selene_on_the_anthropic_wire(tmp_path: Path, monkeypatch: pytest.Monkey
     assert keys == []
 
 
-def test_the_anthropic_wire_and_the_other_give_the_same_debates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MOOT_TEST_KEY", "unused")
-    chosen = {"limit": 6, "seed": 0, "set": {"gate.intrinsic": "none"}}
-    with simulated_server(None, seed=0) as port:
-        compatible = f"http://127.0.0.1:{port}/v1#simulated"
-        other = run(**{**small(tmp_path / "openai"), **chosen, "model": compatible})
-        roles = roles_at(port)
-        done = run(**{**small(tmp_path / "anthropic"), **chosen, "model": "anthropic/simulated", "roles": roles})
-    said = [{(row["case_id"], row["path"]): row["text"] for row in turns_of(one)} for one in (done, other)]
-    assert len(said[0]) > 12
-    assert said[0] == said[1]
-
-
 @pytest.mark.parametrize(
     ("model", "settings", "message"),
     [
@@ -90,10 +74,3 @@ def test_what_a_model_does_not_take_is_refused(
     with pytest.raises(ConfigError, match=message):
         run(**{**small(tmp_path / "run"), **wanted})
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("settings", [{}, {"temperature": None, "top_p": None}])
-def test_defaults_that_a_model_does_not_take_are_left_out(tmp_path: Path, settings: dict[str, None]) -> None:
-    wanted = {"model": "anthropic/claude-opus-5-5", "roles": {"judge": {"api_key_env": "NOT_SET_ANYWHERE", **settings}}}
-    with pytest.raises(moot.UserError, match=r"NOT_SET_ANYWHERE|ANTHROPIC_API_KEY"):
-        run(**{**small(tmp_path / "run"), **wanted, "set": {"gate.intrinsic": "none"}})

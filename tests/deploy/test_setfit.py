@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rulings import FACTS, add_claims
 
-from moot.actors.classifiers.card import BODY, CARD, Body, read_card
+from moot.actors.classifiers.card import BODY, CARD, Body
 from moot.actors.classifiers.opened import find_classifier, open_classifier
 from moot.actors.encoders.interface import Encoder, Rows
 from moot.actors.encoders.sentence_model import find_folder, folder_digest
@@ -119,24 +119,6 @@ def test_the_published_recipe_trains_every_weight_on_every_pair() -> None:
     assert steps == [16, 18]
     assert bool((before == short).all())
     assert not bool((before == published).all())
-
-
-@pytest.mark.extras
-@needs_setfit
-def test_the_published_recipe_leaves_the_head_s_odds_as_they_are(
-    planted: Callable[..., Path], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The body is not fine-tuned here, which takes a while."""
-    monkeypatch.setattr("moot.deploy.training.learn.fine_tune", lambda texts, labels, tuning, seed: load(tuning.base))
-    run = planted(add_claims(session, 40), **FACTS)
-    short = train_classifier(run, tmp_path / "short", setfit=NAME, folds=4)
-    card = train_classifier(run, tmp_path / "published", setfit=NAME, folds=4, recipe="published")
-    assert card.body is not None
-    assert (card.body.recipe, read_card(tmp_path / "published")) == ("published", card)
-    assert card.training.digest != short.training.digest
-    scale = np.array(short.head.coefficients) / np.array(card.head.coefficients)
-    assert scale.std() < 1e-9
-    assert abs(scale.mean() - 1.0) > 0.05
 
 
 def test_a_card_without_a_recipe_is_as_it_was() -> None:

@@ -127,18 +127,6 @@ def test_a_cell_goes_on_alone_with_the_library_of_its_grid(moot: Callable[..., t
     assert (again.docs.size, again.docs.digest) == (3, told("seed=2", "moved")["docs_digest"])
 
 
-def test_protocols_that_are_compared_share_a_library(
-    moot: Callable[..., tuple[int, str, str]], times_read: list[Any]
-) -> None:
-    both = ["--task", "sample-claims", "--limit", "2", "--docs", "docs", "--protocol", f"{OWN},ceda,single-agent"]
-    assert moot("run", *both, "--quiet")[0] == 0
-    assert len(times_read) == 1
-    (library,) = Path("out/library").iterdir()
-    for protocol in ("finding-Finding", "ceda"):
-        assert told(protocol)["library"] == f"../library/{library.name}"
-    assert "library" not in told("single-agent")
-
-
 def test_a_grid_of_ceda_reads_documents_and_asks_the_classifier(moot: Callable[..., tuple[int, str, str]]) -> None:
     put(Path("clf"), card())
     flags = ["--protocol", "ceda", "--task", "sample-claims", "--limit", "2", "--docs", "docs", "--classifier", "clf"]

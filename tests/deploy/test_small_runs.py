@@ -21,12 +21,10 @@ from small_server import keep_in
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.reply_schema import reply_schema
-from moot.actors.models.resolve import ModelBinding, canonical_model
+from moot.actors.models.resolve import canonical_model
 from moot.actors.models.small import sharing
 from moot.actors.models.small.model import SmallModel
 from moot.actors.models.small.server import ADDRESS, SERVER_LOCK
-from moot.actors.models.small.weights import find_weights
-from moot.deploy.running.doctor import examine
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol
 from moot.protocols.replies import Position
@@ -79,18 +77,6 @@ def test_the_same_run_twice_gives_the_same_record_with_one_slot(tmp_path: Path) 
     assert_equal_records(runs[0].folder, runs[1].folder)
 
 
-def test_llama_cpps_own_server_is_a_model_like_any_other(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", DIRECT, str(find_weights())], stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, text=True
-    ) as server:
-        assert server.stdout is not None
-        run = held(tmp_path / "run", f"{server.stdout.readline().strip()}/v1#SmolLM2")
-        server.kill()
-    assert {row["outcome"] for row in run.rows("turns")} == {"ok"}
-    assert all(row["completion_tokens"] for row in run.rows("turns"))
-    assert {len(row["token"]) > 0 for row in run.rows("tokens")} == {True}
-
-
 async def test_replies_of_a_real_model() -> None:
     model = SmallModel("small?slots=2", seed=3)
     cold, hot = [
@@ -116,30 +102,6 @@ async def test_replies_of_a_real_model() -> None:
     pieces = [piece async for piece in model.stream(ASK, Decoding(max_tokens=8), step_key="pieces")]
     assert len(pieces) > 2
     await model.close()
-
-
-async def test_one_slot_repeats_a_reply_whatever_came_before() -> None:
-    model = SmallModel("small?slots=1", seed=3)
-    start = Message("system", "You are careful and brief. " * 20)
-    texts = {"one": "Is water wet? Say why.", "other": "Is fire cold? Say why."}
-    decoding = Decoding(temperature=1.0, top_p=1.0, max_tokens=20, top_logprobs=3)
-    said = [
-        await model.complete([start, Message("user", texts[step])], decoding, step_key=step)
-        for step in ("one", "other", "one")
-    ]
-    first, _, again = (reply.tokens for reply in said)
-    assert first is not None
-    assert again is not None
-    assert said[0].text == said[2].text != said[1].text
-    np.testing.assert_array_equal(first.alt_logprob, again.alt_logprob)
-    await model.close()
-
-
-async def test_the_doctor_finds_nothing_wrong_but_free_replies() -> None:
-    found = {each.what: each for each in await examine(ModelBinding(model="small"))}
-    assert {each.state for what, each in found.items() if what != "an opening, free"} == {"ok"}
-    assert found["an opening, free"].state in {"ok", "note"}
-    assert found["log-probabilities"].said.startswith("real")
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

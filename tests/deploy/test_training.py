@@ -17,10 +17,10 @@ from moot.deploy.reading.detection.calibration import calibrations
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.training.card import ALWAYS, JUDGES, MASKED, OWN, HeldOutCases
 from moot.deploy.training.examples import read_examples
-from moot.deploy.training.report import remarks, show_training
+from moot.deploy.training.report import remarks
 from moot.deploy.training.train import train_classifier
 from moot.protocols.case import Reference
-from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, classified_label
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError, RecordError
 
 Claims = Callable[..., Path]
@@ -159,16 +159,6 @@ def test_it_learns_from_what_it_will_read_and_of_older_records_from_the_summary(
     assert "it is so\nAgreed: the year" in texts
 
 
-def test_the_latest_attempt_speaks(planted: Callable[..., Path], session: Any) -> None:
-    add_claim(session, "c", "the first summary", SUPPORTED, 1)
-    later = type(session)()
-    later.case("c", gold=SUPPORTED, question="Claim c.", labels=(SUPPORTED, HALLUCINATED))
-    later.event("c", "ruling", "ruling", {"summary": "the second summary", "verdict": 0}, attempt=1)
-    later.verdict("c", HALLUCINATED, attempt=1)
-    (row,) = read_examples([planted(session, later, **FACTS)]).rows
-    assert (row.text, row.judged_hallucinated, row.hallucinated) == ("the second summary", True, False)
-
-
 def test_the_same_training_gives_the_same_card_in_whatever_order_and_is_not_repeated(
     claims: Claims, tmp_path: Path
 ) -> None:
@@ -201,16 +191,6 @@ def test_nothing_else_is_written_over_and_nothing_is_left_behind(claims: Claims,
     train_classifier(run, tmp_path / "empty")
     assert [path.name for path in (tmp_path / "empty").iterdir()] == [CARD]
     assert not list(tmp_path.glob(".*.tmp"))
-
-
-def test_simulated_models_are_labelled(claims: Claims, tmp_path: Path, printed: Callable[..., str]) -> None:
-    def asked(session: Any) -> None:
-        session.reply(session.cases[0].case.id, "asked", 4)
-
-    card = train_classifier(claims(40, facts={"simulated": True}, change=asked), tmp_path / "clf")
-    assert card.training.simulated
-    assert "simulated models" in printed(show_training, card, "clf")
-    assert read_card(tmp_path / "clf").training.simulated
 
 
 def refused(why: str, *args: Any, **options: Any) -> None:
@@ -247,13 +227,6 @@ def held_out(outcome: list[float]) -> HeldOutCases:
     """Cases that stand alone, in two folds."""
     n = len(outcome)
     return HeldOutCases(np.array(outcome), np.array([f"g{i:03d}" for i in range(n)]), np.arange(n) // 2 % 2, 0)
-
-
-def test_a_probability_means_the_same_label_as_in_a_run() -> None:
-    p = [0.2, 0.499, 0.5, 0.501, 0.9, 0.5]
-    run = [float(classified_label(each) == HALLUCINATED) for each in p]
-    assert run[2] == 1.0
-    assert held_out(run).of_probabilities("x", np.array(p)).accuracy.value == 1.0
 
 
 def test_the_calibration_error_is_that_of_a_runs_figures() -> None:

@@ -22,8 +22,9 @@ from aiohttp.test_utils import TestServer
 from anthropic_wire import messages_route
 
 from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.compatible import CompatibleModel
-from moot.actors.models.interface import StreamingModel
+from moot.actors.models.interface import Model, StreamingModel
 from moot.actors.models.openai_sdk import OpenAIModel
 from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
@@ -48,6 +49,7 @@ class _Closed(Protocol):
 M = TypeVar("M", bound=_Closed)
 Backend = StreamingModel
 MakeModel = Callable[[str], Backend]
+MakeVendor = Callable[[str], Model]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Script = Callable[[str, str], Any]
 """From the step key and the user text to the reply: a text, or data to be sent as JSON."""
@@ -63,7 +65,13 @@ def openai(url: str) -> OpenAIModel:
     return OpenAIModel("m", api_key_env=KEY_ENV, base_url=url)
 
 
+def anthropic(url: str, model: str = "claude-opus-5-5") -> AnthropicModel:
+    """Anthropic's, on its official SDK."""
+    return AnthropicModel(model, api_key_env=KEY_ENV, base_url=url.removesuffix("/v1"))
+
+
 BACKENDS: dict[str, MakeModel] = {"compatible": compatible, "openai": openai}
+VENDORS: dict[str, MakeVendor] = {**BACKENDS, "anthropic": anthropic}
 
 
 def completion(text: str | None = "No.", **choice: Any) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from jinja2 import TemplateError
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import plain
+from moot.actors.sent_request import folded
 from moot.protocols.messages import Message
-
-Turns = list[dict[str, str]]
 
 
 class PromptEncoder:
@@ -49,7 +48,7 @@ class PromptEncoder:
         """
         if any(message.images for message in messages):
             raise ModelError("request", "a model of local/PATH takes no pictures")
-        turns = [{"role": message.role, "content": self._harmless(message.content)} for message in messages]
+        turns = tuple(Message(message.role, self._harmless(message.content)) for message in messages)
         own = self._tokenizer.chat_template is not None
         text = self._templated(turns) if own else _laid_out(turns)
         try:
@@ -64,36 +63,19 @@ class PromptEncoder:
             return content
         return self._marks.sub(lambda found: f"{found[0][0]} {found[0][1:]}", content)
 
-    def _templated(self, turns: Turns) -> str:
-        try:
-            return self._apply(turns)
-        except TemplateError as error:
-            merged = _without_system(turns)
-            if merged == turns:
-                raise _refused(error) from None
-        # Some templates (Gemma's) know no system role: what it says then opens the user's first message.
-        try:
-            return self._apply(merged)
-        except TemplateError as error:
-            raise _refused(error) from None
-
-    def _apply(self, turns: Turns) -> str:
-        text: str = self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        return text
+    def _templated(self, turns: tuple[Message, ...]) -> str:
+        refused = ""
+        for tried in (turns, folded(turns)):  # some templates (Gemma's) know no system role
+            listed = [{"role": turn.role, "content": turn.content} for turn in tried]
+            try:
+                text: str = self._tokenizer.apply_chat_template(listed, tokenize=False, add_generation_prompt=True)
+            except TemplateError as error:
+                refused = str(error)
+            else:
+                return text
+        raise ModelError("request", plain(f"the model's chat template refuses the conversation: {refused}"))
 
 
-def _laid_out(turns: Turns) -> str:
-    said = "".join(f"{turn['role'].capitalize()}:\n{turn['content']}\n\n" for turn in turns)
+def _laid_out(turns: Sequence[Message]) -> str:
+    said = "".join(f"{turn.role.capitalize()}:\n{turn.content}\n\n" for turn in turns)
     return f"{said}Assistant:\n"
-
-
-def _without_system(turns: Turns) -> Turns:
-    system = "\n\n".join(turn["content"] for turn in turns if turn["role"] == "system")
-    rest = [turn for turn in turns if turn["role"] != "system"]
-    if not system or not rest or rest[0]["role"] != "user":
-        return turns
-    return [{"role": "user", "content": f"{system}\n\n{rest[0]['content']}"}, *rest[1:]]
-
-
-def _refused(error: TemplateError) -> ModelError:
-    return ModelError("request", plain(f"the model's chat template refuses the conversation: {error}"))

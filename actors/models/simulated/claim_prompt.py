@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from moot.actors.models.simulated.judges import content_words
 from moot.actors.models.simulated.prompt import SeenPrompt
 from moot.protocols.ceda.stance import Stance as Side
-from moot.protocols.ceda.stance import relation_of, stance_of
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 AGREE, DENY = "AGREE", "DENY"
@@ -67,36 +66,12 @@ def evidence_lean(claim: str, evidence: Sequence[SeenEvidence]) -> float:
     return 2.0 * len(covered_words(claim, evidence)) / len(words) - 1.0 if words and evidence else 0.0
 
 
-def sides_of(texts: Iterable[str]) -> list[Side | None]:
-    """The side on the claim of each message of a debate, in order.
-
-    The first message speaks of the claim, each later one of the message before it; after one whose side is not known
-    the claim is what is spoken of again.
-
-    >>> sides_of(["DENY. E1 says otherwise.", "AGREE. So it does.", "Hard to say.", "AGREE. It fits E2."])
-    ['denies', 'denies', None, 'supports']
-    """
-    sides: list[Side | None] = []
-    for text in texts:
-        last = sides[-1] if sides else None
-        sides.append(stance_of(relation_of(text), "claim" if last is None else "message", last))
-    return sides
-
-
 def heard_sides(prompt: SeenPrompt) -> list[Side | None]:
-    """The sides of all messages so far, that which is answered included, in order: as told, else by their words."""
-    shown, answered = prompt.tagged("message"), prompt.tagged("last_message")
-    if answered and (shown or answered[-1].body != claim_of(prompt)):
-        last, before = answered[-1], shown[-1:]
-        turns = {fence.attributes.get("turn", "") for fence in (last, *before)}
-        if not before or last.body != before[0].body or len(turns - {""}) > 1:
-            shown = [*shown, last]
-    if all("stance" in fence.attributes for fence in shown):
-        return [_KNOWN.get(fence.attributes["stance"]) for fence in shown]
-    return sides_of(fence.body for fence in shown)
+    """The sides that all messages so far take, that which is answered included, in order."""
+    return [message.side for message in judged_messages(prompt)]
 
 
 def judged_messages(prompt: SeenPrompt) -> list[SeenMessage]:
-    """The messages that a judge is shown, with the sides that the prompt says they take."""
+    """The messages so far, with the sides that the prompt says they take."""
     shown = [fence.attributes for fence in prompt.tagged("message")]
     return [SeenMessage(each.get("speaker", ""), _KNOWN.get(each.get("stance", ""))) for each in shown]

@@ -18,7 +18,7 @@ from moot.actors.models.simulated.claim_prompt import (
     heard_sides,
     telling_words,
 )
-from moot.actors.models.simulated.prompt import SeenPrompt, SeenReply
+from moot.actors.models.simulated.prompt import SeenReply
 from moot.actors.models.simulated.turn import Draft, Turn, json_draft
 from moot.protocols.ceda.stance import Stance as Side
 from moot.protocols.ceda.stance import opposite
@@ -54,11 +54,10 @@ _UNCLEAR = ("It is hard to say.", "Both readings are open to me.", "This may be 
 def write_message(turn: Turn) -> Draft:
     """AGREE or DENY of the last message, and one or two sentences, the first of which cites a piece of evidence.
 
-    As the JSON object that is asked for, with its stance; a prompt without a form gets plain text. Before it has
-    spoken, what it believes is drawn from the agent, and with a probability of at most one tenth from the evidence that
-    it was shown: the further the share of the claim's words in it is from one half, the likelier. What it believes, or
-    the side that it last said, and the side of the message it answers are weighed as replies in a revision; a side that
-    was said counts as if stated with a confidence of .75.
+    Before it has spoken, what it believes is drawn from the agent, and with a probability of at most one tenth from the
+    evidence that it was shown: the further the share of the claim's words in it is from one half, the likelier. What it
+    believes, or the side that it last said, and the side of the message it answers are weighed as replies in a
+    revision; a side that was said counts as if stated with a confidence of .75.
     """
     prompt, random = turn.prompt, turn.random
     claim, evidence, heard = claim_of(prompt), evidence_of(prompt), heard_sides(prompt)
@@ -74,12 +73,10 @@ def write_message(turn: Turn) -> Draft:
     if random.random() < turn.settings.unclear_rate:  # drawn after all else, so that a rate changes no other message
         unclear = turn.pick(_UNCLEAR)
         text = f'{unclear} {cited.number} says "{_quotation(cited.text)}".' if cited else unclear
-        return turn.filled({TEXT: text, STANCE: "unclear"}) if prompt.form else Draft(text)
+        return turn.filled({TEXT: text, STANCE: "unclear"})
     shares = {AGREE: stance.belief[SIDE_LABELS[spoken_of]], DENY: stance.belief[SIDE_LABELS[opposite(spoken_of)]]}
     word = AGREE if side == spoken_of else DENY
-    if prompt.form:
-        return json_draft(prompt.form, {SAYS: word, TEXT: said, STANCE: side}, SAYS, shares)
-    return Draft("", word, f". {said}", shares)
+    return json_draft(prompt.form, {SAYS: word, TEXT: said, STANCE: side}, SAYS, shares)
 
 
 def _stance(turn: Turn, heard: Sequence[Side | None], lean: float) -> Stance:
@@ -94,12 +91,6 @@ def _stance(turn: Turn, heard: Sequence[Side | None], lean: float) -> Stance:
     if own and before.answer != alone.answer:  # nothing that was said moves it, so it stays where it was
         return Stance(before.answer, {label: 1.0 - share for label, share in alone.belief.items()})
     return alone
-
-
-def asks_for_side(prompt: SeenPrompt) -> bool:
-    """Whether a prompt without a form asks to agree or to deny."""
-    words = prompt.instructions
-    return not prompt.form and AGREE in words and DENY in words and bool(prompt.tagged("claim", "last_message"))
 
 
 def _as_reply(side: Side) -> SeenReply:

@@ -23,7 +23,7 @@ from moot.actors.models.openai_wire import request_id
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.simulated.argument import write_argument
 from moot.actors.models.simulated.belief import write_answer
-from moot.actors.models.simulated.claims import SAYS, STANCE, TEXT, asks_for_side, write_message
+from moot.actors.models.simulated.claims import SAYS, STANCE, TEXT, write_message
 from moot.actors.models.simulated.context import write_context
 from moot.actors.models.simulated.debater import (
     write_agenda,
@@ -62,7 +62,6 @@ _ASKED: tuple[tuple[Callable[[SeenPrompt], bool], Writer], ...] = (
     # A sheet's keys are a rubric's, which may be anybody's; what tells it is that there is a reply to judge.
     (lambda prompt: bool(prompt.tagged(JUDGED)), write_marks),
     (lambda prompt: prompt.argues, write_argument),
-    (asks_for_side, write_message),
     (asks_to_look, write_description),
     (asks_for_extraction, write_extraction),
 )
