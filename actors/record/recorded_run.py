@@ -15,7 +15,7 @@ from moot.actors.record.folder import Part, RunFolder
 from moot.actors.record.parts import opened
 from moot.actors.record.schema import TOKEN_COLUMNS, TURNS, completed
 from moot.actors.record.segments import read_segment
-from moot.actors.record.tables import beside_a_writer, standing_turns
+from moot.actors.record.tables import standing_turns
 from moot.protocols.errors import RecordError
 
 Row = dict[str, Any]
@@ -25,6 +25,7 @@ StepKey = tuple[str, int, str]
 """Case id, attempt, path."""
 
 _INDEXED = ["case_id", "attempt", "path", "fingerprint", "outcome", "reply_id", "supersedes"]
+_RACES = 5
 _KEPT_BYTES = 64 * 2**20
 _CONVERTED_TOGETHER = 16
 
@@ -84,10 +85,15 @@ class RecordedRun:
         if not self._folder.exists():
             raise RecordError(f"{folder}: no run there (no run.yaml)")
         self._kept: OrderedDict[_Group, pa.RecordBatch] = OrderedDict()
-        try:
-            beside_a_writer(self._folder, self._load)
-        except (pa.ArrowException, OSError) as error:
-            raise RecordError(f"{folder} cannot be read: {error}") from error
+        for _ in range(_RACES):
+            try:
+                self._load()
+                return
+            except FileNotFoundError:  # a live run has just turned a segment into a part
+                continue
+            except (pa.ArrowException, OSError) as error:
+                raise RecordError(f"{folder} cannot be read: {error}") from error
+        raise RecordError(f"{folder} changes faster than it can be read; try again")
 
     def _load(self) -> None:
         self._sources: list[_Group | pa.RecordBatch] = []

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,10 +15,6 @@ from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, KEYS, TABLES
 from moot.actors.record.segments import read_segment
 from moot.protocols.errors import RecordError, unknown_name
-
-T = TypeVar("T")
-
-_RACES = 5
 
 
 def read_table(
@@ -52,23 +46,11 @@ def read_table(
         raise RecordError(folder.missing())
     names = _with_key(table, columns)
     schema = pa.schema([TABLES[table].field(name) for name in names])
-    pieces = beside_a_writer(folder, lambda: list(_pieces(folder, table, names, only, groups)))
+    pieces = list(_pieces(folder, table, names, only, groups))
     whole = pa.concat_tables([piece.cast(schema) for piece in pieces]) if pieces else schema.empty_table()
     if table in ("tokens", "judgments"):
         whole = whole.filter(pc.invert(pc.is_in(whole["reply_id"], value_set=_superseded_ids(folder, only, groups))))
     return _winners(table, whole)
-
-
-def beside_a_writer(folder: RunFolder, read: Callable[[], T]) -> T:
-    """Read again what a live run has just turned into a part.
-
-    Raises:
-        RecordError: it does so each time.
-    """
-    for _ in range(_RACES):
-        with suppress(FileNotFoundError):
-            return read()
-    raise RecordError(f"{folder.path} changes faster than it can be read; try again")
 
 
 def rows_as_written(
@@ -80,12 +62,12 @@ def rows_as_written(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a table as they were written, repeated and superseded ones, too.
 
-    A segment that another writer turns into a part meanwhile is left out: what a writer reads so is its own.
+    What another writer turns into a part meanwhile may come twice.
 
     Args:
         columns, only, groups: as of `read_table`.
     """
-    for piece in _pieces(folder, table, list(columns), only, groups, all_there=False):
+    for piece in _pieces(folder, table, list(columns), only, groups):
         yield from piece.to_batches()
 
 
@@ -95,32 +77,27 @@ def of_cases(case_ids: Iterable[str]) -> pc.Expression:
 
 
 def _pieces(
-    folder: RunFolder,
-    table: str,
-    names: list[str],
-    only: pc.Expression | None,
-    groups: Groups | None,
-    *,
-    all_there: bool = True,
+    folder: RunFolder, table: str, names: list[str], only: pc.Expression | None, groups: Groups | None
 ) -> Iterator[pa.Table]:
-    """Parts, then segments. Segments are listed first: what becomes a part meanwhile is read twice, never missed.
-
-    Raises:
-        FileNotFoundError: a segment has gone into a part meanwhile, and its rows must be `all_there`.
-    """
+    """Parts, then segments. Segments are listed first: what becomes a part meanwhile is read twice, never missed."""
     segments = list(folder.segments(stream_of(table)))
-    for part in folder.committed_parts():
-        if table in part.tables:
-            path = folder.table_file(part, table)
-            chosen = None if groups is None else groups(path)
-            if chosen != []:  # an empty table for each of many parts takes longer than the parts that are read
-                yield _part(path, table, names, only, chosen)
+    read: set[str] = set()
+
+    def further_parts() -> Iterator[pa.Table]:
+        for part in folder.committed_parts():
+            if table in part.tables and part.tables[table] not in read:
+                read.add(part.tables[table])
+                path = folder.table_file(part, table)
+                chosen = None if groups is None else groups(path)
+                if chosen != []:  # an empty table for each of many parts takes longer than the parts that are read
+                    yield _part(path, table, names, only, chosen)
+
+    yield from further_parts()
     for path, valid in segments:
         try:
             batches = list(read_segment(path, valid))
-        except FileNotFoundError:
-            if all_there:
-                raise
+        except FileNotFoundError:  # a live run has just turned it into a part
+            yield from further_parts()
             continue
         if batches:
             yield rows_of(table, batches, only).select(names)

@@ -405,6 +405,25 @@ async def test_a_writer_begins_beside_one_whose_segments_become_a_part(
     owner.release()
 
 
+async def test_a_history_is_whole_however_fast_segments_become_parts(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with recording(folder) as recorder:
+        await debated(recorder, range(2))
+
+        def rolled(path: Path, valid: int | None) -> Iterator[pa.RecordBatch]:
+            recorder._journal._compact()
+            number = len(folder.committed_parts())
+            recorder._journal._append({"replies": [batch([reply("c009", f"p{number}", f"r{number}")])]})
+            return read_segment(path, valid)
+
+        monkeypatch.setattr(tables, "read_segment", rolled)
+        found = await recorder.history([("c000", 0), ("c001", 0)])
+        monkeypatch.undo()
+    assert [[said.path for said in history.replies] for history in found] == [["a", "j/judge/0"]] * 2
+    assert len(folder.committed_parts()) == 2
+
+
 # --- compaction ---
 
 
