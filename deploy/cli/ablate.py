@@ -5,17 +5,14 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from moot.deploy.cli import options
 
 if TYPE_CHECKING:
-    from moot.deploy.ablation.grid import Axis, Cell
     from moot.deploy.ablation.prepare import ReadyCell
-
 
 Command = options.of_a_run(
     "attended",
@@ -47,19 +44,18 @@ def ablate(
 
     The same command again goes on where it was stopped. A budget holds for all the runs together.
     """
+    from moot.deploy.ablation.effects import measure
     from moot.deploy.ablation.grid import baseline_of, check_keys, parse_axes
     from moot.deploy.ablation.plan import plan_lines
     from moot.deploy.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid, write_down
-    from moot.deploy.running.config import RunConfig
-    from moot.deploy.running.flags import flag_of
+    from moot.deploy.ablation.report import next_cells, show_ablation
+    from moot.deploy.cli.run import configured, tell_next
 
-    flags: dict[str, Any] = context.obj
     axes = parse_axes(over or [])
     compared_with = baseline_of(axes, baseline or [])
-    base = RunConfig.build(file, flags, flag_of)
-    check_keys(axes, base, flags)
-    grid = prepare_grid(base, axes, share_replies=share_replies)
-    grid = check_grid(grid, network=not dry_run)
+    base = configured(context.obj, file)
+    check_keys(axes, base, context.obj)
+    grid = check_grid(prepare_grid(base, axes, share_replies=share_replies), network=not dry_run)
     if not has_gold(grid):
         print(
             "warning: no case has a gold label, so every accuracy will be unknown: answers are counted", file=sys.stderr
@@ -67,16 +63,28 @@ def ablate(
     if dry_run:
         print("\n".join(plan_lines(grid)))
         return
-    write_down(grid_folder(grid), axes, compared_with, share_replies=share_replies)
-    raise typer.Exit(_hold(grid, quiet=quiet, show=lambda: _show(grid, axes, compared_with, share_replies, form)))
+    folder = grid_folder(grid)
+    write_down(folder, axes, compared_with, share_replies=share_replies)
+    code = _hold(grid, quiet=quiet)
+    same_as = {each.cell.name: each.same_as for each in grid if each.same_as}
+    cells = [each.cell for each in grid]
+    found = measure(folder, axes, cells, compared_with, same_as=same_as, shared_replies=share_replies)
+    show_ablation(found, form)
+    if form == "text":
+        tell_next((f"moot show {shlex.quote(f'{found.folder}/{cell}')}", about) for cell, about in next_cells(found))
+    raise typer.Exit(code)
 
 
-def _hold(grid: Sequence[ReadyCell], *, quiet: bool, show: Callable[[], None]) -> int:
-    """Hold the cells that are not finished and show what came of the grid; returns the exit code."""
+def _hold(grid: list[ReadyCell], *, quiet: bool) -> int:
+    """Hold the cells that are not finished; returns the exit code.
+
+    Raises:
+        Exit: one was interrupted.
+    """
     from moot.deploy.ablation.hold import hold_grid
     from moot.deploy.ablation.prepare import cells_to_hold
     from moot.deploy.cli.run import hold_visibly, say, tell, tell_interrupted
-    from moot.deploy.running.outcome import EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
+    from moot.deploy.running.outcome import EXIT_STOPPED, Run
     from moot.deploy.running.prepare import Prepared
 
     names = [each.cell.name for each in cells_to_hold(grid)]
@@ -89,37 +97,15 @@ def _hold(grid: Sequence[ReadyCell], *, quiet: bool, show: Callable[[], None]) -
         say(f"cell {names.index(name) + 1} of {len(names)}, {name}:", quiet=quiet)
         return hold_visibly(prepared, quiet=quiet)
 
-    code = EXIT_OK
+    code = 0
     for cell, run, stopped_by in hold_grid(grid, hold):
         if run is None:
             print(f"stopped: {stopped_by}; cell {cell.cell.name} and those after it wait", file=sys.stderr)
-            code = EXIT_STOPPED
-            break
+            return EXIT_STOPPED
         if run.status == "interrupted":
-            return tell_interrupted(run, cell.prepared)
+            raise typer.Exit(tell_interrupted(run, cell.prepared))
         if not run.worked:
             say(f"cell {cell.cell.name}:", quiet=quiet)
         tell(dataclasses.replace(run, stopped_by=stopped_by), cell.prepared, quiet=quiet)
-        code = EXIT_STOPPED if run.status == "stopped" else EXIT_SOME_FAILED if run.failed else code
-    show()
+        code = max(code, run.exit_code)
     return code
-
-
-def _show(grid: Sequence[ReadyCell], axes: Sequence[Axis], baseline: Cell, shared_replies: bool, form: str) -> None:
-    from moot.deploy.ablation.effects import measure
-    from moot.deploy.ablation.prepare import grid_folder
-    from moot.deploy.ablation.report import next_cells, show_ablation
-
-    found = measure(
-        grid_folder(grid),
-        axes,
-        [each.cell for each in grid],
-        baseline,
-        same_as={each.cell.name: each.same_as for each in grid if each.same_as},
-        shared_replies=shared_replies,
-    )
-    show_ablation(found, form)
-    if form == "text":
-        print("\nnext:")
-        for cell, about in next_cells(found):
-            print(f"  moot show {shlex.quote(f'{found.folder}/{cell}')}  {about}")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from moot.deploy.cli import options
-
-if TYPE_CHECKING:
-    from moot.deploy.running.prepare import Prepared
-
 
 Command = options.of_a_run(
     *options.OF_MANY_CASES,
@@ -32,10 +28,23 @@ def check(
 ) -> None:
     """Check one claim: label, confidence, evidence with its place, and the debate. Exit codes: 0 supported,
     5 hallucinated, 6 undecided."""
+    from moot.deploy.checking.check import PROTOCOL, claim_case, in_its_own_folder
+    from moot.deploy.checking.checked import read_checked
+    from moot.deploy.checking.show import show_checked
+    from moot.deploy.cli.run import configured, hold_and_tell, read_at
+    from moot.deploy.running.prepare import prepare
 
-    flags = options.here(context.obj)
-    said = _from_standard_input() if claim == "-" else claim
-    raise typer.Exit(_hold(_prepared(said, image or [], flags), form, quiet=quiet))
+    case = claim_case(_from_standard_input() if claim == "-" else claim, image or [])
+    config = configured(options.here(context.obj), protocol=PROTOCOL)
+    prepared = prepare(config, task=[case])
+    if config.out is None:
+        prepared = in_its_own_folder(prepared)
+    done = hold_and_tell(prepared, quiet=quiet)
+    checked = read_checked(read_at(prepared)) if done.status == "finished" else None
+    if checked is None:
+        raise typer.Exit(done.exit_code)
+    show_checked(checked, form)
+    raise typer.Exit(checked.exit_code)
 
 
 def _from_standard_input() -> str:
@@ -45,30 +54,3 @@ def _from_standard_input() -> str:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError:
         raise ConfigError("the claim on standard input is not UTF-8 text") from None
-
-
-def _prepared(claim: str, images: list[str], flags: dict[str, Any]) -> Prepared:
-    from moot.deploy.checking.check import PROTOCOL, claim_case, in_its_own_folder
-    from moot.deploy.running.config import RunConfig
-    from moot.deploy.running.flags import flag_of
-    from moot.deploy.running.prepare import prepare
-
-    case = claim_case(claim, images)
-    config = RunConfig.build(None, {**flags, "protocol": PROTOCOL}, flag_of)
-    prepared = prepare(config, task=[case])
-    return in_its_own_folder(prepared) if config.out is None else prepared
-
-
-def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
-    from moot.deploy.checking.checked import read_checked
-    from moot.deploy.checking.show import show_checked
-    from moot.deploy.cli.run import hold_and_tell, read_at
-
-    done = hold_and_tell(prepared, quiet=quiet)
-    if done.status != "finished":
-        return done.exit_code
-    checked = read_checked(read_at(prepared))
-    if checked is None:
-        return done.exit_code
-    show_checked(checked, form)
-    return checked.exit_code

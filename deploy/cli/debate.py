@@ -10,12 +10,10 @@ import typer
 
 from moot.deploy.cli import options
 
-DEFAULT_PROTOCOL = "socrasynth"
-
 if TYPE_CHECKING:
-    from moot.deploy.running.outcome import Run
     from moot.deploy.running.prepare import Prepared
 
+DEFAULT_PROTOCOL = "socrasynth"
 
 Command = options.of_a_run(
     *options.OF_MANY_CASES,
@@ -46,6 +44,10 @@ def debate(
 ) -> None:
     """Debate one subject and show the debate; the same command again goes on with it, or shows it again."""
     from moot.actors.record.store.uri import is_uri
+    from moot.deploy.cli.run import hold_and_tell, read_at
+    from moot.deploy.moderation.terminal import hold_moderated
+    from moot.deploy.reading.show import show
+    from moot.deploy.running.single import CASE_ID
     from moot.protocols.errors import ConfigError
 
     flags = options.here(context.obj)
@@ -60,15 +62,19 @@ def debate(
     if new and out is not None:
         raise ConfigError("--new names the folder itself: leave out --out, or name a new folder there")
     flags["protocol"] = flags["protocol"] or (DEFAULT_PROTOCOL if flags["preset"] is None else None)
-    flags["attended"] = interactive or None
-    prepared = _prepared(subject, labels, facts, flags, new=new)
-    hold = _moderated if interactive else _by_itself
-    raise typer.Exit(hold(prepared, form, quiet=quiet))
+    prepared = _prepared(subject, labels, facts, {**flags, "attended": interactive or None}, new=new)
+    if interactive:
+        done = hold_moderated(prepared, quiet=quiet)
+        shows = done.status == "finished" and (form != "text" or not sys.stdout.isatty())
+    else:
+        done, shows = hold_and_tell(prepared, quiet=quiet, tells=False), True
+    if shows and done.table("cases").num_rows:
+        show(read_at(prepared), CASE_ID, form=form)
+    raise typer.Exit(done.exit_code)
 
 
 def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict[str, Any], *, new: bool) -> Prepared:
-    from moot.deploy.running.config import RunConfig
-    from moot.deploy.running.flags import flag_of
+    from moot.deploy.cli.run import configured
     from moot.deploy.running.places import run_name
     from moot.deploy.running.prepare import prepare
     from moot.deploy.running.resume import check_resumable
@@ -81,7 +87,7 @@ def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict
     if answers is not None and not all(answers):
         raise ConfigError(f"--labels {labels!r}: expected answers with commas between them, such as Yes,No")
     subject = Subject(question.strip(), read_facts_file(facts) if facts else "", answers)
-    config = RunConfig.build(None, flags, flag_of)
+    config = configured(flags)
     named = config.out
     if named is None:
         where = debate_out(run_name(config.protocol, config.preset), subject, config.seed, config.model, new=new)
@@ -89,28 +95,3 @@ def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict
     prepared = prepare(config, task=[subject.case()])
     check_resumable(prepared, "--new" if named is None else "--out NEW")
     return prepared
-
-
-def _by_itself(prepared: Prepared, form: str, *, quiet: bool) -> int:
-    from moot.deploy.cli.run import hold_and_tell
-
-    return _shown(hold_and_tell(prepared, quiet=quiet, tells=False), prepared, form)
-
-
-def _shown(done: Run, prepared: Prepared, form: str) -> int:
-    from moot.deploy.cli.run import read_at
-    from moot.deploy.reading.show import show
-    from moot.deploy.running.single import CASE_ID
-
-    if done.table("cases").num_rows:
-        show(read_at(prepared), CASE_ID, form=form)
-    return done.exit_code
-
-
-def _moderated(prepared: Prepared, form: str, *, quiet: bool) -> int:
-    from moot.deploy.cli.moderated import hold_moderated
-
-    done = hold_moderated(prepared, quiet=quiet)
-    if done.status == "finished" and (form != "text" or not sys.stdout.isatty()):
-        return _shown(done, prepared, form)
-    return done.exit_code

@@ -27,7 +27,7 @@ def decide(
 
     An action that takes a text is given it at once, with --text, or at the terminal, where it is asked for.
     """
-    from moot.deploy.moderation.choosing import choose
+    from moot.deploy.moderation.dialogue import choose
     from moot.deploy.reading.text import visible_line
     from moot.deploy.running.decide import decide as decided
     from moot.deploy.running.decide import form_of

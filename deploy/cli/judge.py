@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from moot.deploy.cli import options
-
-if TYPE_CHECKING:
-    from moot.deploy.running.outcome import Run
-    from moot.deploy.running.prepare import Prepared
-
 
 Command = options.of_a_run(
     *("protocol", "preset", "task", "agents", "encoder", "docs", "classifier", "set", "attended", "debate_timeout_s"),
@@ -33,68 +27,31 @@ def judge(
     quiet: options.Quiet = False,
 ) -> None:
     """Have judges score replies under a rubric, and show how far they agree; the same command again goes on."""
-
-    prepared = _prepared(file, rubric, passes, context.obj)
-    if dry_run:
-        _plan(prepared)
-        return
-    raise typer.Exit(_hold(prepared, form, quiet=quiet))
-
-
-def _prepared(file: str, rubric: str, passes: int, flags: dict[str, Any]) -> Prepared:
-    from moot.deploy.running.config import RunConfig
-    from moot.deploy.running.flags import flag_of
+    from moot.deploy.cli.run import configured, hold_and_tell, read_at, show_plans, shown, tell_next
+    from moot.deploy.reading.summaries.judged import judging, show_judging
     from moot.deploy.running.judge import PROTOCOL, judge_out, replies_spec, rubric_of
+    from moot.deploy.running.outcome import EXIT_SOME_FAILED
     from moot.deploy.running.prepare import prepare
 
-    chosen = rubric_of(rubric)
-    flags |= {
-        "protocol": PROTOCOL,
-        "task": replies_spec(file),
-        "set": {"rubric": chosen.model_dump(mode="json"), "passes": passes},
-    }
-    config = RunConfig.build(None, flags, flag_of)
+    sheet = rubric_of(rubric)
+    settings = {"rubric": sheet.model_dump(mode="json"), "passes": passes}
+    config = configured(context.obj, protocol=PROTOCOL, task=replies_spec(file), set=settings)
     if config.out is None:
-        config = config.model_copy(update={"out": judge_out(file, chosen, config.seed, config.model)})
-    return prepare(config)
-
-
-def _plan(prepared: Prepared) -> None:
-    import asyncio
-
-    from moot.deploy.running.caveats import warn
-    from moot.deploy.running.checks import check_models
-    from moot.deploy.running.dry_run import plan
-
-    asyncio.run(check_models(prepared, network=False))
-    warn(prepared)
-    print("\n".join(plan(prepared).lines()))
-
-
-def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
-    from moot.deploy.cli.run import hold_and_tell, read_at, shown
-    from moot.deploy.reading.summaries.judged import judging, show_judging
-
+        config = config.model_copy(update={"out": judge_out(file, sheet, config.seed, config.model)})
+    prepared = prepare(config)
+    if dry_run:
+        show_plans([prepared])
+        return
     done = hold_and_tell(prepared, quiet=quiet)
     where = shown(prepared)
     found = judging(read_at(prepared))
-    if found is None:
-        return _nothing_to_show(done, where)
-    show_judging(found, form)
-    if form == "text":
-        print(f"\nnext:\n  moot show {where}  these figures and what they cost, again")
-        print(f"  moot show {where} CASE  what each judge said of one reply")
-    return done.exit_code
-
-
-def _nothing_to_show(done: Run, where: str) -> int:
-    """Say so where replies have verdicts and no assessment can be read; the exit code is never 0 then."""
-    from moot.deploy.running.outcome import EXIT_SOME_FAILED
-
-    if done.exit_code or not done.done:
-        return done.exit_code
-    print(
-        f"error: {where} has {done.done:,} verdicts and no assessment that can be read: judge again with --out NEW",
-        file=sys.stderr,
-    )
-    return EXIT_SOME_FAILED
+    if found is None and done.done and not done.exit_code:
+        unread = f"{done.done:,} verdicts and no assessment that can be read: judge again with --out NEW"
+        typer.echo(f"error: {where} has {unread}", err=True)
+        raise typer.Exit(EXIT_SOME_FAILED)
+    if found is not None:
+        show_judging(found, form)
+        if form == "text":
+            again = (f"moot show {where}", "these figures and what they cost, again")
+            tell_next([again, (f"moot show {where} CASE", "what each judge said of one reply")])
+    raise typer.Exit(done.exit_code)

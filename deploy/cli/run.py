@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,16 @@ from moot.actors.models.resolve import is_embedded
 from moot.actors.placement import cluster_address
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.several import left_out, settings_for, several
+from moot.deploy.reading.report.render import show_report
+from moot.deploy.reading.show import show_summary
+from moot.deploy.reading.summaries.compare import compare, comparison_blocks
 from moot.deploy.reading.summaries.model_replies import (
     FOLLOWED_BY,
     members_without_replies,
     model_replies,
     warnings_of,
 )
+from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.caveats import warn
 from moot.deploy.running.checks import Trials, check_models
@@ -31,7 +35,7 @@ from moot.deploy.running.documents import Shelf
 from moot.deploy.running.dry_run import plan
 from moot.deploy.running.flags import flag_of
 from moot.deploy.running.interrupt import hold_in_thread
-from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
+from moot.deploy.running.outcome import EXIT_INTERRUPTED, Run
 from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable
@@ -47,30 +51,46 @@ _LASTING = frozenset({"invalid_case", REPLAY_DIVERGED})
 _LONGEST = 300
 
 
-def execute(
-    file: Path | None,
-    flags: Mapping[str, Any],
-    *,
-    dry_run: bool = False,
-    quiet: bool = False,
-) -> int:
+def configured(flags: Mapping[str, Any], file: Path | None = None, **fixed: Any) -> RunConfig:
+    """A command's configuration: its file's, its flags over that, and what the command itself says.
+
+    Raises:
+        ConfigError: in one line, naming the flag or the key.
+    """
+    return RunConfig.build(file, {**flags, **fixed}, flag_of)
+
+
+def execute(file: Path | None, flags: Mapping[str, Any], *, dry_run: bool = False, quiet: bool = False) -> int:
     """Do what `moot run` was told; returns the exit code.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
     """
-    config = RunConfig.build(file, flags, flag_of)
+    config = configured(flags, file)
     names = [name.strip() for name in config.protocol.split(",")]
     runs = _prepared(config, names, quiet=quiet)
     if dry_run:
-        asyncio.run(_check(runs, network=False))
-        for each in runs:
-            warn(each)
-        print("\n\n".join("\n".join(plan(each).lines()) for each in runs))
-        return EXIT_OK
+        show_plans(runs)
+        return 0
     if len(runs) == 1:
-        return _one(runs[0], quiet=quiet)
-    return _compared(runs, quiet=quiet)
+        ends = [hold_and_tell(runs[0], quiet=quiet, summarised=True)]
+        show_summary(summarise(read_at(runs[0])))
+    else:
+        for each in runs:
+            check_resumable(each)
+        ends = []
+        for each in asyncio.run(_checked(runs, network=True)):
+            say(f"{each.protocol.name}:", quiet=quiet)
+            ends.append(hold_and_tell(each, quiet=quiet))
+            if ends[-1].status == "stopped":
+                return ends[-1].exit_code
+        found = compare([read_at(each) for each in runs])
+        show_report(found, lambda: comparison_blocks(found))
+    tell_next(_next_commands(runs, ends))
+    for done in ends:
+        if done.commonest_failure:
+            print(visible_line(f"most frequent failure: {done.commonest_failure}"[:_LONGEST]), file=sys.stderr)
+    return max(done.exit_code for done in ends)
 
 
 def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[Prepared]:
@@ -84,52 +104,17 @@ def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[P
     return [prepare(each, shelf=shelf) for each in made]
 
 
-async def _check(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:
+async def _checked(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:
     trials = Trials()
     return [await check_models(each, network=network, trials=trials) for each in runs]
 
 
-def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
-    from moot.deploy.reading.report.render import show_report
-    from moot.deploy.reading.summaries.compare import compare, comparison_blocks
-
+def show_plans(runs: Sequence[Prepared]) -> None:
+    """What `--dry-run` shows of checked runs."""
+    asyncio.run(_checked(runs, network=False))
     for each in runs:
-        check_resumable(each)
-    runs = asyncio.run(_check(runs, network=True))
-    failed = False
-    held: list[Run] = []
-    for each in runs:
-        say(f"{each.protocol.name}:", quiet=quiet)
-        done = hold_and_tell(each, quiet=quiet)
-        failed = failed or done.exit_code == EXIT_SOME_FAILED
-        held.append(done)
-        if done.status == "stopped":
-            return EXIT_STOPPED
-    found = compare([read_at(each) for each in runs])
-    show_report(found, lambda: comparison_blocks(found))
-    print(f"\nnext: moot show {shown(runs[0])}")
-    for each, done in zip(runs, held, strict=True):
-        if done.failed == done.done and (example := _example(done)) is not None:
-            print(f"      moot show {shown(each)} {_typed(example[0])}  {example[1]}")
-    for done in held:
-        tell_commonest_failure(done)
-    return EXIT_SOME_FAILED if failed else EXIT_OK
-
-
-def _one(prepared: Prepared, *, quiet: bool) -> int:
-    from moot.deploy.reading.show import show_summary
-    from moot.deploy.reading.summaries.summary import summarise
-
-    done = hold_and_tell(prepared, quiet=quiet, summarised=True)
-    where = shown(prepared)
-    show_summary(summarise(read_at(prepared)))
-    print("\nnext:")
-    commands = _next_commands(done, prepared, where)
-    width = max(len(command) for command, _ in commands)
-    for command, about in commands:
-        print(f"  {command:<{width}}  {about}")
-    tell_commonest_failure(done)
-    return done.exit_code
+        warn(each)
+    print("\n\n".join("\n".join(plan(each).lines()) for each in runs))
 
 
 def hold_visibly(prepared: Prepared, *, quiet: bool) -> Run:
@@ -146,7 +131,7 @@ def hold_visibly(prepared: Prepared, *, quiet: bool) -> Run:
 
 
 def hold_and_tell(prepared: Prepared, *, quiet: bool, tells: bool = True, summarised: bool = False) -> Run:
-    """Hold a run, and say what its user has to know beside the figures; see `tell`.
+    """Hold a run visibly, and say what its user has to know beside the figures; see `tell`.
 
     Raises:
         Exit: it was interrupted, which has been said.
@@ -166,89 +151,78 @@ def tell_stopping(session: Session) -> None:
 
 def tell_interrupted(done: Run, prepared: Prepared) -> int:
     """Say how far an interrupted run came; returns the exit code."""
-    of = "" if prepared.total is None else f" of {prepared.total:,}"
-    if prepared.record.exists():
-        how = f"cases done{_under_way(done)} in {shown(prepared)}; the same command goes on from here"
-    else:
-        how = "cases done; nothing was begun or written"
-    print(f"interrupted: {done.done:,}{of} {how}", file=sys.stderr)
+    how = "; the same command goes on from here" if prepared.record.exists() else "; nothing was begun or written"
+    print(f"interrupted: {_how_far(done, prepared)}{how}", file=sys.stderr)
     return EXIT_INTERRUPTED
 
 
-def _under_way(done: Run) -> str:
-    return f", {done.under_way:,} under way" if done.under_way else ""
+def _how_far(done: Run, prepared: Prepared) -> str:
+    of = "" if prepared.total is None else f" of {prepared.total:,}"
+    under_way = f", {done.under_way:,} under way" if done.under_way else ""
+    where = f" in {shown(prepared)}" if prepared.record.exists() else ""
+    return f"{done.done:,}{of} cases done{under_way}{where}"
 
 
 def tell(done: Run, prepared: Prepared, *, quiet: bool, summarised: bool = False) -> None:
     """What a user has to know besides the figures; `summarised` leaves out what a summary warns of."""
     if done.status == "stopped":
-        of = "" if prepared.total is None else f" of {prepared.total:,}"
-        print(
-            f"stopped: {done.stopped_by}; {done.done:,}{of} cases done{_under_way(done)} in {shown(prepared)}; the "
-            "same command, with what stopped it changed, goes on from here",
-            file=sys.stderr,
-        )
+        told = f"stopped: {done.stopped_by}; {_how_far(done, prepared)}"
+        print(f"{told}; the same command, with what stopped it changed, goes on from here", file=sys.stderr)
     if not done.worked:
         say("nothing left to do: every case has ended", quiet=quiet)
     _tell_failures(done)
-    _warn_of_replies(done, summarised=summarised)
+    warnings = [] if summarised else warnings_of(model_replies(done.path))
+    for member in members_without_replies(done.path):
+        warnings.append(f"none of the asks of {member} got a usable reply: {FOLLOWED_BY}")
+    for line in warnings:
+        print(visible_line(f"warning: {line}"), file=sys.stderr)
     if done.parked:
-        forms = [each for each in waiting(done.path) if each.case_id in done.parked]
         wait = "waits" if len(done.parked) == 1 else "wait"
         print(f"{cases(len(done.parked))} {wait} for a person:", file=sys.stderr)
-        for each in forms[:_NAMED]:
+        for each in [form for form in waiting(done.path) if form.case_id in done.parked][:_NAMED]:
             actions = visible_line(" | ".join(each.form.actions))
             print(f"  moot decide {shown(prepared)} {_typed(each.case_id)} {actions}", file=sys.stderr)
 
 
 def _tell_failures(done: Run) -> None:
     """Failed cases by kind with what helps."""
-    latest = {
-        row["case_id"]: row
-        for row in sorted(_rows(done, "verdicts", "failure", "error"), key=lambda row: row["attempt"])
-    }
-    kinds = Counter(row["failure"] for row in latest.values() if row["failure"])
-    if kinds:
+    rows = read_table(done.path, "verdicts", ["failure", "error"]).to_pylist()
+    latest = {row["case_id"]: row for row in sorted(rows, key=lambda row: row["attempt"])}
+    failed = [row for row in latest.values() if row["failure"]]
+    if failed:
+        kinds = Counter(row["failure"] for row in failed)
         what = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-        first = next(row for row in latest.values() if row["failure"])
         again = "; --retry-failed gives a new attempt" if set(kinds) - _LASTING else ""
-        print(f"{cases(kinds.total())} failed ({what}){again}", file=sys.stderr)
-        print(visible_line(f"  {first['case_id']}: {first['error']}"[:_LONGEST]), file=sys.stderr)
+        print(f"{cases(len(failed))} failed ({what}){again}", file=sys.stderr)
+        print(visible_line(f"  {failed[0]['case_id']}: {failed[0]['error']}"[:_LONGEST]), file=sys.stderr)
 
 
-def _warn_of_replies(done: Run, *, summarised: bool) -> None:
-    """Roles that were often truncated or got nothing usable, with what mends it."""
-    lines = [] if summarised else warnings_of(model_replies(done.path))
-    for member in members_without_replies(done.path):
-        lines.append(f"none of the asks of {member} got a usable reply: {FOLLOWED_BY}")
-    for line in lines:
-        print(visible_line(f"warning: {line}"), file=sys.stderr)
+def tell_next(commands: Iterable[tuple[str, str]]) -> None:
+    """Name commands that go on from here, each with what it shows."""
+    told = list(commands)
+    width = max(len(command) for command, _ in told)
+    print("\nnext:")
+    for command, about in told:
+        print(f"  {command:<{width}}  {about}")
 
 
-def tell_commonest_failure(done: Run) -> None:
-    """The last line of a run in which asks failed: why most of them did."""
-    if done.commonest_failure:
-        print(visible_line(f"most frequent failure: {done.commonest_failure}"[:_LONGEST]), file=sys.stderr)
-
-
-def _rows(done: Run, table: str, *columns: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = read_table(done.path, table, columns).to_pylist()
-    return rows
-
-
-def _next_commands(done: Run, prepared: Prepared, where: str) -> list[tuple[str, str]]:
-    commands = [(f"moot show {where} --format json", "these figures for a program")]
-    if (example := _example(done)) is not None:
-        case_id, what = example
-        commands.insert(0, (f"moot show {where} {_typed(case_id)}", what))
-    if prepared.settings.get("both_branches"):
-        commands.append((f"moot calibrate {where}", "thresholds for the gate"))
+def _next_commands(runs: Sequence[Prepared], ends: Sequence[Run]) -> list[tuple[str, str]]:
+    """What to look at: of one run its figures and a debate, of several those of which no case has a verdict."""
+    alone = len(runs) == 1
+    commands = [] if alone else [(f"moot show {shown(runs[0])}", "the figures of one run")]
+    for each, done in zip(runs, ends, strict=True):
+        if (alone or done.failed == done.done) and (example := _example(done)) is not None:
+            commands.append((f"moot show {shown(each)} {_typed(example[0])}", example[1]))
+    if alone:
+        commands.append((f"moot show {shown(runs[0])} --format json", "these figures for a program"))
+        if runs[0].settings.get("both_branches"):
+            commands.append((f"moot calibrate {shown(runs[0])}", "thresholds for the gate"))
     return commands
 
 
 def _example(done: Run) -> tuple[str, str] | None:
     """The case to look at first, and what is to be seen there; None where no case has ended."""
-    rows = _rows(done, "verdicts", "rounds", "failure")
+    rows = read_table(done.path, "verdicts", ["rounds", "failure"]).to_pylist()
     found = min(rows, key=lambda row: (bool(row["failure"]), not row["rounds"], row["case_id"]), default=None)
     if found is None:
         return None

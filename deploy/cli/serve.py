@@ -62,24 +62,21 @@ def _config(file: Path | None, parameters: dict[str, Any], fields: dict[str, Any
     flags |= {name: fields.pop(name) for name in ("out", "max_open")}
     given = {key: value for key, value in fields.items() if value is not None}
     common = {key: value for key, value in given.items() if key not in _OF_DEBATES}
-    sections: dict[str, dict[str, Any] | None] = {
-        "debates": None if base.debates is None else {**base.debates, **given},
-        "judgments": None if base.judgments is None else {**base.judgments, **common},
-        "checks": None if base.checks is None else {**base.checks, **common},
-    }
-    if (rubric := parameters["judge_rubric"]) is not None:
-        sections["judgments"] = {**(base.judgments or {}), **common, "rubric": rubric}
-    if parameters["checks"] or base.checks is not None:
-        documents = {"docs": given["docs"]} if "docs" in given else {}
+    documents = {key: given[key] for key in ("docs",) if key in given}
+    rubric, checks = parameters["judge_rubric"], parameters["checks"] or base.checks is not None
+    sections: dict[str, dict[str, Any]] = {}
+    if base.debates is not None:
+        of_checks_alone = documents if checks else {}
+        sections["debates"] = {**base.debates, **{k: v for k, v in given.items() if k not in of_checks_alone}}
+    if base.judgments is not None or rubric is not None:
+        sections["judgments"] = {**(base.judgments or {}), **common, **({} if rubric is None else {"rubric": rubric})}
+    if checks:
         sections["checks"] = {**(base.checks or {}), **common, **documents}
-    if sections["debates"] is not None and "docs" in given and sections["checks"] is not None:
-        sections["debates"].pop("docs")
-    offered = [kind for kind, section in sections.items() if section is not None]
     bound = next((name for name in _OF_ONE_KIND if name in given), None)
-    if bound is not None and len(offered) > 1:
+    if bound is not None and len(sections) > 1:
         raise ConfigError(
-            f"{flag_of(bound)} would bound {' and '.join(offered)} each by itself: give it in a file, "
-            f"`{offered[-1]}: {{{bound}: ...}}`"
+            f"{flag_of(bound)} would bound {' and '.join(sections)} each by itself: give it in a file, "
+            f"`{list(sections)[-1]}: {{{bound}: ...}}`"
         )
     found = ServeConfig.build({**base.model_dump(exclude_unset=True), **sections}, flags, flag_of)
     return found.model_copy(update={"out": str(Path(found.out).expanduser().absolute())})

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 from uuid import uuid4
 
 import pyarrow as pa
 
-from moot.actors.log import configure_unless_done
 from moot.actors.placement import Kind as Process
 from moot.actors.placement import Placing
 from moot.deploy.dataset.fields import Fields
@@ -19,7 +18,7 @@ from moot.deploy.running.judge import PROTOCOL, rubric_of
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.places import default_out
 from moot.deploy.running.resume import check_resumable
-from moot.deploy.running.run import Base, OpenOptions, Role, paths_as_texts
+from moot.deploy.running.run import Base, Role, configured
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
 from moot.protocols.rubrics.rubric import Rubric
@@ -154,7 +153,7 @@ class DebateStage(Stage):
         constant: Mapping[str, Any] | None = None,
         id_column: str | None = None,
         prefix: str = "",
-        **options: Unpack[OpenOptions],
+        **options: Any,
     ) -> None:
         built, protocol = _built(config, options)
         found = make_protocol(built.protocol, built.settings()) if protocol is None else protocol
@@ -195,7 +194,7 @@ class JudgeStage(Stage):
         columns: Columns | None = None,
         id_column: str | None = None,
         prefix: str = "",
-        **options: Unpack[OpenOptions],
+        **options: Any,
     ) -> None:
         for key in ("protocol", "roles", "set", "agents", "model"):
             if key in options:
@@ -203,7 +202,7 @@ class JudgeStage(Stage):
         sheet = rubric_of(rubric)
         members = [judges] if isinstance(judges, str | Mapping) or not isinstance(judges, Sequence) else list(judges)
         settings = {"rubric": sheet.model_dump(mode="json"), "passes": passes}
-        panel: OpenOptions = {"protocol": PROTOCOL, "roles": {"judge": members}, "set": settings}
+        panel = {"protocol": PROTOCOL, "roles": {"judge": members}, "set": settings}
         built, _ = _built(None, {**options, **panel})
         if built.out is None:
             built = built.model_copy(update={"out": default_out("judge", f"rows-{sheet.name}", built.seed)})
@@ -217,17 +216,12 @@ class JudgeStage(Stage):
         super().__init__(built, None, Judgings(tuple(sheet.dimensions)), fields, prefix)
 
 
-def _built(config: Base | None, options: OpenOptions) -> tuple[RunConfig, object | None]:
+def _built(config: Base | None, options: Mapping[str, Any]) -> tuple[RunConfig, object | None]:
     """The configuration, and the protocol if it was brought as an object."""
-    configure_unless_done()
-    flags = paths_as_texts(options)
-    brought = flags.get("protocol")
-    if isinstance(brought, str | None):
-        return RunConfig.build(config, flags), None
-    if isinstance(brought, type):
-        raise ConfigError("expected a name or an object, not a class, as `protocol`")
-    del flags["protocol"]
-    return RunConfig.build(config, flags), brought
+    built, objects = configured(config, options)
+    if "task" in objects:
+        raise ConfigError(f"`task` is not for a stage: {_NOT_HERE['task']}")
+    return built, objects.get("protocol")
 
 
 def _engine(config: str, protocol: object | None, kind: Kind) -> Engine:
@@ -263,7 +257,7 @@ def debate_dataset(
     constant: Mapping[str, Any] | None = None,
     id_column: str | None = None,
     prefix: str = "",
-    **options: Unpack[OpenOptions],
+    **options: Any,
 ) -> Dataset:
     """A dataset with every row debated, or judged: its columns and those of the stage.
 

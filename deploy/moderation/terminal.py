@@ -1,21 +1,36 @@
-"""The person at this process's terminal: asked by the session's thread, answered in the main one."""
+"""A debate that the person at this process's terminal moderates: asked by the session's thread, answered in the main
+one."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 
 from rich.console import Console
+from rich.status import Status
+from rich.text import Text
 
 from moot.actors.desk import Consultation
 from moot.actors.record.progress import Counts
+from moot.deploy.cli.run import shown, tell, tell_interrupted, tell_stopping
+from moot.deploy.moderation.dialogue import hold_dialogue
+from moot.deploy.moderation.story import Story
+from moot.deploy.reading.document.read import document_of
+from moot.deploy.reading.report.render import report_text
+from moot.deploy.reading.transcripts.blocks import ending
+from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.listener import Listener
+from moot.deploy.running.outcome import Run
+from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.session import Session
+from moot.deploy.running.single import CASE_ID
 from moot.protocols.messages import Decision
 
 
@@ -26,59 +41,15 @@ class Left(BaseException):
     """
 
 
-class Working(Listener):
-    """Says on the terminal that models are at work, while nobody is asked.
-
-    Args:
-        console: where.
-        quiet: not even then.
-    """
-
-    def __init__(self, console: Console, *, quiet: bool = False) -> None:
-        self._status = console.status("starting")
-        self._lock = threading.Lock()
-        self._begun, self._over = False, quiet
-
-    def began(self, total: int | None, done: int) -> None:
-        """See `Listener.began`."""
-        with self._lock:
-            self._begun = True
-            if not self._over:
-                self._status.start()
-
-    def counts(self, counts: Counts) -> None:
-        """See `Listener.counts`."""
-        self._status.update(f"debating: {counts.replies:,} replies, {counts.tokens_paid:,} tokens")
-
-    def ended(self) -> None:
-        """See `Listener.ended`."""
-        with self._lock:
-            self._over = True
-            self._status.stop()
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Not a word, while the terminal is the person's."""
-        with self._lock:
-            self._status.stop()
-        try:
-            yield
-        finally:
-            with self._lock:
-                if self._begun and not self._over:
-                    self._status.start()
-
-
-class Terminal:
+class Terminal(AbstractContextManager["Terminal"]):
     """A `Person` who sits at this process's terminal. Use it in a `with` of the main thread.
 
     Args:
         hold: shows a form and gives the decision, or None when the person leaves; called in the main thread.
-        working: is silent meanwhile.
     """
 
-    def __init__(self, hold: Callable[[Consultation], Decision | None], working: Working) -> None:
-        self._hold, self._working = hold, working
+    def __init__(self, hold: Callable[[Consultation], Decision | None]) -> None:
+        self._hold = hold
         self._asked: SimpleQueue[tuple[Consultation, Future[Decision | None]]] = SimpleQueue()
         self._at_prompt = False
         self.asked = 0
@@ -117,22 +88,17 @@ class Terminal:
             return
         self.asked += 1
         try:
-            with self._working.paused():
-                decision = self._attentive(asked)
+            self._at_prompt = True
+            decision = self._hold(asked)
         except Left:
             return  # the session ends, and with it who waits for the answer
         except BaseException as error:
             answer.set_exception(error)
             return
-        self.gone = decision is None
-        answer.set_result(decision)
-
-    def _attentive(self, asked: Consultation) -> Decision | None:
-        try:
-            self._at_prompt = True
-            return self._hold(asked)
         finally:
             self._at_prompt = False
+        self.gone = decision is None
+        answer.set_result(decision)
 
     def interrupted(self) -> bool:
         """Ctrl-C was pressed: takes the person away from the prompt, or returns False when nobody is there.
@@ -147,3 +113,68 @@ class Terminal:
 
     def _dismissed(self, number: int, frame: FrameType | None) -> None:
         self.interrupted()
+
+
+class _Working(Listener):
+    """Says what models have done by now, while nobody is asked."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    def counts(self, counts: Counts) -> None:
+        """See `Listener.counts`."""
+        self._status.update(f"debating: {counts.replies:,} replies, {counts.tokens_paid:,} tokens")
+
+
+def hold_moderated(prepared: Prepared, *, quiet: bool) -> Run:
+    """Hold a debate with the person at the terminal as its moderator; everything is said on stderr.
+
+    Args:
+        quiet: not to say that models are at work.
+
+    Raises:
+        UserError: something is wrong with what was asked for; nothing has been written then.
+        RecordError: the record cannot be read or written.
+    """
+    console, story = Console(stderr=True), Story(prepared.folder, CASE_ID)
+
+    def hold(asked: Consultation) -> Decision | None:
+        status.stop()
+        try:
+            return hold_dialogue(asked.form, story, console)
+        finally:
+            status.start()
+
+    def stopping() -> None:
+        if not terminal.interrupted():
+            tell_stopping(session)
+
+    if prepared.simulated:
+        console.print(Text("simulated models", style="bold yellow"))
+    console.print(Text(f"record: {shown(prepared)}"))
+    with Console(stderr=True, quiet=quiet).status("starting") as status, Terminal(hold) as terminal:
+        session = Session(prepared, _Working(status), terminal)
+        done = hold_in_thread(session, on_signals=stopping, attend=terminal.serve)
+    _tell_end(done, prepared, story, console, asked=terminal.asked)
+    return done
+
+
+def _tell_end(done: Run, prepared: Prepared, story: Story, console: Console, *, asked: int) -> None:
+    if done.status == "interrupted":
+        console.print()
+        tell_interrupted(done, prepared)
+        return
+    if done.status == "waiting":
+        console.print(Text("left: the debate waits for you; the same command comes back to it"))
+        return
+    tell(done, prepared, quiet=True)
+    if done.done:
+        if not asked and done.worked:
+            console.print(Text("nobody was asked anything: this protocol did not consult a person"))
+        debate = transcript(prepared.folder, CASE_ID)
+        if document_of(debate) is None:
+            story.tell_news(console)
+            console.print(report_text(ending(debate)))
+        else:
+            console.print(story.whole())
+    console.print(Text(f"next: moot show {shown(prepared)} {CASE_ID}"))

@@ -69,11 +69,17 @@ def _as_paths(value: Any) -> Any:
     if isinstance(value, str | os.PathLike):
         return (os.fspath(value),)
     if isinstance(value, list | tuple):
-        return tuple(os.fspath(each) if isinstance(each, os.PathLike) else each for each in value)
+        return tuple(map(_as_path, value))
     if isinstance(value, Mapping):
         raise ValueError("expected paths; texts by name go through `moot.index`, which gives a library")
     return value
 
+
+def _as_path(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+PathText = Annotated[str, BeforeValidator(_as_path)]
 
 _OF_MEMBERS = tuple(name for name in RoleBinding.model_fields if name != "profile")
 """What can be said of a member; its profile is found out."""
@@ -118,11 +124,11 @@ class RunConfig(BaseModel):
     seed: int = _field(0, "Everything random hangs on it.")
     encoder: str = _field(AUTO, "Embeds texts; see `moot encoders`.")
     encoder_key_env: EnvName | None = _field(None, "Environment variable with the key of the encoder's server.", "")
-    classifier: str | None = _field(None, "A folder made by `moot train-classifier`.", min_length=1)
+    classifier: PathText | None = _field(None, "A folder made by `moot train-classifier`.", min_length=1)
     docs: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_paths)] = _field(
         (), "Documents to search: a file, a folder of them, or a library; repeatable."
     )
-    out: str | None = _field(
+    out: PathText | None = _field(
         None, "The record's folder or URI; by default in runs/, from protocol, task, seed and model.", min_length=1
     )
     placement: Placement = _field("actors", "Under Ray: actors, or packed: each moderator holds its own agents.")
@@ -130,10 +136,10 @@ class RunConfig(BaseModel):
     address: str | None = _field(None, "A Ray cluster, auto for the running one, local for a new one here.")
     cluster: GivenPlacing = _field(Placing(), "Where actors live, KEY=VALUE, such as moderators=8; repeatable.")
     set: dict[str, Any] = _field({}, "A setting of the protocol, KEY=VALUE; repeatable.")
-    prompts: str | None = _field(None, "A folder of templates that replace ours.")
+    prompts: PathText | None = _field(None, "A folder of templates that replace ours.")
     save_tokens: Literal["none", "chosen", "all"] = _field("all", "Log-probabilities: none, chosen or all.")
     save_reasoning: bool = _field(False, "Record models' hidden reasoning, too.", "--save-reasoning")
-    reuse: str | None = _field(
+    reuse: PathText | None = _field(
         None, "A run's folder: its replies answer equal asks, which then cost nothing.", min_length=1
     )
     max_open: int = _field(200, "Most debates open at once.", ge=1)
@@ -157,7 +163,7 @@ class RunConfig(BaseModel):
     )
     max_tokens: int | None = _field(None, "Stop before the run uses more tokens, likewise.", ge=1)
     max_minutes: float | None = _field(None, "Stop this session after so many minutes.", gt=0, allow_inf_nan=False)
-    prices: str | None = _field(None, "A YAML file of prices, over our own.")
+    prices: PathText | None = _field(None, "A YAML file of prices, over our own.")
     debate_timeout_s: float | None = _field(
         None, "Fail a debate after so many seconds.", "--debate-timeout", gt=0, allow_inf_nan=False
     )

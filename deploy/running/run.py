@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any
 
 from moot.actors.log import configure_unless_done
-from moot.actors.placement import Placing
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.actors.roles import RoleBinding
-from moot.actors.spec import Engine, Placement
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.session import Session
-from moot.deploy.running.task import Cases
 from moot.protocols.errors import ConfigError
 
-__all__ = ["Role", "Run", "RunOptions", "arun", "run", "stream"]
+__all__ = ["Role", "Run", "arun", "run", "stream"]
 
 Base = RunConfig | Mapping[str, Any] | str | Path
 """Where the fields come from that the options do not give: a configuration, its fields, or a YAML file's path."""
@@ -32,62 +28,11 @@ Role = str | RoleBinding | Mapping[str, Any]
 """What binds a role: a model's name, or a binding, or the fields of one that differ from the defaults."""
 
 
-_PATHS = ("out", "prompts", "prices", "reuse", "classifier")
+async def arun(config: Base | None = None, **options: Any) -> Run:
+    """Hold a run's debates, or go on with a run that was interrupted.
 
-
-class OpenOptions(TypedDict, total=False):
-    """The fields of `RunConfig` that also go for cases which come one by one; `protocol` may also be an object.
-
-    `protocol` takes a name, or an object with `async def run(self, case, floor)`; `roles` one member or a list of them
-    per family.
-    """
-
-    protocol: str | object
-    preset: str | None
-    model: str
-    roles: Mapping[str, Role | Sequence[Role]]
-    agents: int | None
-    seed: int
-    encoder: str
-    encoder_key_env: str | None
-    classifier: str | Path | None
-    docs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-    out: str | Path
-    placement: Placement
-    cluster: Placing | Mapping[str, Any]
-    set: Mapping[str, Any]
-    prompts: str | Path | None
-    save_tokens: Literal["none", "chosen", "all"]
-    save_reasoning: bool
-    reuse: str | Path | None
-    max_open: int
-    retry_failed: bool
-    structured: bool | Literal["on", "off", "auto"] | None
-    temperature: float | None
-    max_reply_tokens: int | None
-    requests_per_min: int | None
-    tokens_per_min: int | None
-    concurrency: int | None
-    limits: Mapping[str, Mapping[str, int]]
-    max_cost_usd: float | None
-    max_tokens: int | None
-    prices: str | Path | None
-    debate_timeout_s: float | None
-
-
-class RunOptions(OpenOptions, total=False):
-    """The fields of `RunConfig`; `task` may also be an object: a `Task`, or a list of cases."""
-
-    task: str | Cases
-    limit: int | None
-    engine: Engine
-    address: str | None
-    attended: bool
-    max_minutes: float | None
-
-
-async def arun(config: Base | None = None, **options: Unpack[RunOptions]) -> Run:
-    """Hold a run's debates, or go on with a run that was interrupted; options win over `config`.
+    `options` are the fields of `RunConfig`, which win over `config`. `task` may also be a `Task` or a list of cases,
+    `protocol` an object with `async def run(self, case, floor)`.
 
     >>> import asyncio, tempfile
     >>> out = tempfile.mkdtemp() + "/run"
@@ -104,7 +49,7 @@ async def arun(config: Base | None = None, **options: Unpack[RunOptions]) -> Run
     return await Session(prepared).hold()
 
 
-def run(config: Base | None = None, **options: Unpack[RunOptions]) -> Run:
+def run(config: Base | None = None, **options: Any) -> Run:
     """As `arun`, waiting for the end; also inside a running event loop, as in a notebook.
 
     Ctrl-C drains the run, then raises `KeyboardInterrupt`; the same call goes on with it.
@@ -119,7 +64,7 @@ Streamed = StreamedEvent | Signals | Run
 """What a stream gives."""
 
 
-async def stream(config: Base | None = None, **options: Unpack[RunOptions]) -> AsyncIterator[Streamed]:
+async def stream(config: Base | None = None, **options: Any) -> AsyncIterator[Streamed]:
     """As `arun`, giving every event while the run goes on, and the `Run` at the end.
 
     A run whose replies are judged also gives `Signals` of all of them: about once a second while they change, and once
@@ -145,33 +90,27 @@ async def stream(config: Base | None = None, **options: Unpack[RunOptions]) -> A
             await asyncio.wait([holding])
 
 
-def prepared_from(config: Base | None, options: RunOptions) -> Prepared:
-    """A checked run from a base and options.
+def configured(config: Base | None, options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]]:
+    """A configuration from a base and options, and the `task` and `protocol` that were brought as objects.
 
     Raises:
         UserError: one line about what is wrong.
     """
     configure_unless_done()
-    flags: dict[str, Any] = dict(options)
-    task, protocol = flags.get("task"), flags.get("protocol")
-    if not isinstance(task, str | None):
-        flags.pop("task")
-    if not isinstance(protocol, str | None):
-        flags.pop("protocol")
-    if isinstance(task, Mapping) or isinstance(protocol, type):
+    objects = {key: options[key] for key in ("task", "protocol") if not isinstance(options.get(key), str | None)}
+    if isinstance(objects.get("task"), Mapping) or isinstance(objects.get("protocol"), type):
         raise ConfigError("expected a list of cases as `task`, and an object, not a class, as `protocol`")
-    built = RunConfig.build(config, paths_as_texts(flags))
-    return prepare(
-        built,
-        task=None if isinstance(task, str | None) else task,
-        protocol=None if isinstance(protocol, str | None) else protocol,
-    )
+    return RunConfig.build(config, {key: value for key, value in options.items() if key not in objects}), objects
 
 
-def paths_as_texts(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as `RunConfig` takes them. Raises nothing."""
-    texts = {key: str(flags[key]) for key in _PATHS if isinstance(flags.get(key), Path)}
-    return {**flags, **texts}
+def prepared_from(config: Base | None, options: Mapping[str, Any]) -> Prepared:
+    """A checked run from a base and options.
+
+    Raises:
+        UserError: one line about what is wrong.
+    """
+    built, objects = configured(config, options)
+    return prepare(built, **objects)
 
 
 class _IntoQueue(Listener):

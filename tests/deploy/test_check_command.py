@@ -202,6 +202,22 @@ def test_without_any_evidence_the_verdict_says_so(command: Command, debate: Deba
     assert found.confidence == pytest.approx(0.8)
 
 
+def test_a_budget_stops_it_and_a_larger_one_goes_on(command: Command, debate: Debate) -> None:
+    arguments = ("check", CLAIM, "--docs", "notes.txt", *debate.flags)
+    code, out, err = command(*arguments, "--max-tokens", "10")
+    assert (code, out, "stopped: --max-tokens 10" in err) == (4, "", True)
+    assert command(*arguments, "--max-tokens", "100000")[0] == 0
+
+
+def test_a_judge_whose_reply_cannot_be_read_is_missing(command: Command, debate: Debate) -> None:
+    debate.judge = lambda step, user: "I would rather not judge." if "/judge/1" in step else ruling(0)
+    judges = ("--role", f"judge={debate.server.model},{debate.server.model}")
+    code, out, _ = command("check", CLAIM, "--docs", "notes.txt", *debate.flags, *judges)
+    assert code == 5
+    assert "judges-missing" in out
+    assert packed("judge/1: missing: unparsable") in packed(out)
+
+
 @pytest.mark.parametrize("role", ["judge", "debater"])
 def test_a_check_without_a_verdict_fails_and_can_be_tried_again(command: Command, debate: Debate, role: str) -> None:
     arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
@@ -230,6 +246,8 @@ def test_instructions_in_a_document_stay_evidence(command: Command, debate: Deba
 
 BAD = {
     "empty.txt": b"",
+    "broken.pdf": b"%PDF-1.7 and no more",
+    "scan.pdf": made_pdf(["", ""]),
     "locked.pdf": made_pdf(["The bridge."], password="secret"),
     "moving.gif": gif(),
     "cut.png": png((200, 200))[:-40],
@@ -245,6 +263,8 @@ BAD = {
         (("--docs", "~nobody-of-this-name/a.txt"), "~nobody"),
         (("--docs", f"{'n' * 300}.txt"), "nnn"),
         (("--docs", "none.txt"), "--docs none.txt: "),
+        (("--docs", "broken.pdf"), "'broken.pdf': the PDF is broken"),
+        (("--docs", "scan.pdf"), "'scan.pdf' has no text"),
         (("--docs", "locked.pdf"), "'locked.pdf': the PDF is encrypted"),
         (("--image", "moving.gif"), "moving.gif: "),
         (("--image", "cut.png"), "cut.png: "),

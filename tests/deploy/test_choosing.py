@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.deploy.moderation.choosing import Choice, choose
+from moot.deploy.moderation.dialogue import Choice, choose
 from moot.protocols.errors import ConfigError
 
 ACTIONS = ("go on", "set kappa", "set temperature", "ask", "edit topics", "end")
@@ -58,12 +58,6 @@ def test_what_is_not(line: str, why: str) -> None:
 def test_every_action_is_reached_by_its_number(actions: list[str], text: str, data: st.DataObject) -> None:
     number = data.draw(st.integers(1, len(actions)))
     assert choose(f"{number} {text}", actions) == Choice(actions[number - 1], text)
-
-
-@given(_actions, st.data())
-def test_every_action_is_reached_by_its_name(actions: list[str], data: st.DataObject) -> None:
-    action = data.draw(st.sampled_from(actions))
-    assert choose(action.upper() if action.upper().lower() == action else action, actions) == Choice(action, "")
 
 
 @given(_actions, st.text(max_size=12))

@@ -27,7 +27,6 @@ from moot.deploy.running.dry_run import plan
 from moot.deploy.running.flags import flags_of
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.progress import BarListener, LineListener, Pace, figures
-from moot.deploy.running.run import RunOptions
 from moot.protocols.errors import ConfigError
 
 INLINE = ["run", "--engine", "inline", "--quiet"]
@@ -221,9 +220,8 @@ def test_bad_input_is_one_line_and_writes_nothing(arguments: list[str], message:
     assert sorted(Path.cwd().rglob("*")) == before
 
 
-def test_every_field_of_a_run_is_a_flag_and_an_option_from_python() -> None:
+def test_every_field_of_a_run_is_a_flag() -> None:
     assert {key for key in RunConfig.model_fields if not flags_of(key)} == {"encoder_key_env", "limits"}
-    assert RunOptions.__annotations__.keys() == RunConfig.model_fields.keys()
 
 
 def test_a_bound_of_no_money_is_for_models_that_cost_nothing() -> None:

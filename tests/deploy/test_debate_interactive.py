@@ -5,13 +5,11 @@ A terminal of this process does where neither a signal nor the editing of a line
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +21,8 @@ from terminal_here import converse
 from terminals import Terminal
 
 from moot.actors.record.tables import read_table
-from moot.deploy.cli import main as cli
 
+Command = Callable[..., tuple[int, str, str]]
 SUBJECT = "Should cities ban cars?"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u202eback\x9b1m\rover\x08"
 
@@ -68,36 +66,37 @@ def _verdict(folder: Path) -> dict[str, Any]:
 
 
 def test_a_session_from_the_topics_to_the_end(server: ScriptedServer, tmp_path: Path) -> None:
+    """An editor that changes nothing, fails, or is not there decides nothing."""
+
     def person(terminal: Terminal) -> None:
-        shown = terminal.types("edit")
-        assert "Topics" in shown
-        assert "2  edit topics (edits the text)" in shown
-        terminal.types("Cost", "  | ")
-        terminal.types("Peace", "  | ")
-        terminal.types("", "  | ")
+        for editor, said in (("true", "nothing is decided"), ("false", "Editing failed"), (missing, missing)):
+            os.environ["EDITOR"] = editor  # a command of this process sees it at once
+            terminal.types("edit")
+            assert said in terminal.types("help")
+        os.environ["EDITOR"] = "sed -i -e 1iPeace"
+        terminal.types("edit")
         assert "Done: edit topics." in terminal.types("go")
         shown = terminal.types("set much")
-        assert "[2] agent/0 on" in shown
-        assert "kappa 0.9" in shown
-        assert "crit.agent/0 0.625; crit.agent/1 unknown" in shown
+        assert "agent/0 on" in shown
+        assert "crit.agent/1" in shown
         assert "Not used: 'much' is not a number" in terminal.types("2 0.3")
         terminal.types("what now")
         assert "unknown action 'what now'" in terminal.types("ask and the trees?")
-        terminal.types("show 3")
         assert "side 1 says" in terminal.types("show")
         assert "none yet: it waits for a person" in terminal.types("go on")
         shown = terminal.types("end")
         assert "Round 2" in shown
-        assert "and the trees?" in shown
+        assert "and the trees?" in " ".join(shown.split())
         code, shown = terminal.ends()
         assert code == 0
         assert "Verdict" in shown
         assert "moot show run question" in shown
 
-    converse(person, tmp_path, *_command(server))
+    missing = "no-such-editor"
+    converse(person, tmp_path, *_command(server), EDITOR="true")
     verdict = _verdict(tmp_path)
     assert (verdict["how"], verdict["rounds"]) == ("ended", 2)
-    assert verdict["payload"] == {"kappa": 0.3, "topics": "Cost\nPeace", "ended": True}
+    assert (verdict["payload"]["kappa"], verdict["payload"]["topics"].splitlines()[0]) == (0.3, "Peace")
     assert _paid(server) == _once(2)
 
 
@@ -161,6 +160,28 @@ def test_a_kill_in_the_middle_of_a_call(engine: list[str], server: ScriptedServe
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("again", [False, True])
+def test_ctrl_c_while_models_are_at_work_waits_for_them_and_a_second_one_does_not(
+    again: bool, server: ScriptedServer, tmp_path: Path
+) -> None:
+    server.gated = "/round/1/"
+    with Terminal(tmp_path, *_command(server)) as terminal:
+        terminal.types("go")
+        _until(lambda: len(_paid(server)) == 3)
+        terminal.child.sendcontrol("c")
+        terminal.sees("stopping: finishing calls under way")
+        if again:
+            terminal.child.sendcontrol("c")
+        else:
+            server.gate.set()
+        assert terminal.ends()[0] == 130
+    server.gate.set()
+    converse(_ends_after_a_round, tmp_path, *_command(server))
+    assert _paid(server)["topics"] == 1
+    assert again or _paid(server) == _once(1)
+
+
+@pytest.mark.slow
 def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedServer, tmp_path: Path) -> None:
     server.gated = "/round/1/"
     with Terminal(tmp_path, *_command(server)) as terminal:
@@ -177,18 +198,11 @@ def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedSe
 
 
 def test_without_a_terminal_nothing_begins(
-    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: ScriptedServer, command: Callable[..., tuple[int, str, str]]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "argv", ["moot", *_command(server)])
-    for given in ("", "go on\n"):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert ended.value.code == 2
-        assert "--interactive needs a terminal" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+    code, _, err = command(*_command(server), given="go on\n")
+    assert (code, "--interactive needs a terminal" in err) == (2, True)
+    assert list(Path.cwd().iterdir()) == []
     assert _paid(server) == {}
 
 
@@ -196,11 +210,8 @@ def test_what_models_write_does_not_reach_the_terminal_as_it_is(server: Scripted
     server.scripts["topics"] = server.scripts["argue"] = lambda step, user: f"{HOSTILE} said at {step}"
 
     def person(terminal: Terminal) -> None:
-        terminal.types("edit")
-        terminal.types("", "  | ")
         terminal.types("go")
         terminal.types("show")
-        terminal.types("show 2")
         assert "over\u2408 said at" in terminal.types("end")
         terminal.ends()
         assert "\u241b[2J" in terminal.all_seen
@@ -209,48 +220,23 @@ def test_what_models_write_does_not_reach_the_terminal_as_it_is(server: Scripted
     converse(person, tmp_path, *_command(server))
 
 
-def test_an_editor_is_given_the_draft(server: ScriptedServer, tmp_path: Path) -> None:
-    """With one that changes nothing, fails, or is not there, nothing is decided."""
+def test_socrasynth_with_topics_typed_anew(tmp_path: Path) -> None:
+    """A level that is none, and what was decided told from the record."""
 
     def person(terminal: Terminal) -> None:
-        for editor, said in (("true", "nothing is decided"), ("false", "Editing failed"), (missing, missing)):
-            os.environ["EDITOR"] = editor  # a command of this process sees it at once
-            terminal.types("edit")
-            assert said in terminal.types("help")
-        os.environ["EDITOR"] = "sed -i -e s/Safety/Peace/ -e $aTrees"
-        terminal.types("edit")
-        assert "Done: edit topics." in terminal.types("go")
-        terminal.types("end")
-        assert terminal.ends()[0] == 0
-
-    missing = "no-such-editor"
-    converse(person, tmp_path, *_command(server), EDITOR="true")
-    assert _verdict(tmp_path)["payload"]["topics"].splitlines()[-2:] == ["Peace", "Trees"]
-
-
-def test_socrasynth_without_an_editor(tmp_path: Path) -> None:
-    """Topics typed anew, a level that is none, and what was decided told from the record."""
-
-    def person(terminal: Terminal) -> None:
-        terminal.types("edit")
-        terminal.types("Cost: who pays", "  | ")
-        terminal.types("Peace", "  | ")
-        terminal.types("", "  | ")
+        terminal.types("edit Peace: who pays")
         shown = terminal.types("go")
-        assert "you decided: edit: Cost: who pays Peace" in shown
-        assert "  2. Peace" in shown
-        assert "topics at topics: by person; wanted 5; topics Cost, Peace" in terminal.types("set much")
-        shown = terminal.types("set 0.3")
-        assert "Not used: `set kappa` needs a number" in shown
-        assert "Quality of the arguments" not in shown
+        assert "you decided: edit: Peace: who pays" in shown
+        shown = terminal.types("set much")
+        assert "by person" in " ".join(shown.split())
+        assert "Not used: `set kappa` needs a number" in terminal.types("set 0.3")
         terminal.types("ask Who pays?")
         terminal.types("end")
         assert terminal.ends()[0] == 0
-        assert "proposed.agent" not in terminal.all_seen
 
     converse(person, tmp_path, "debate", SUBJECT, "-i", "--out", "run")
     verdict = _verdict(tmp_path)
-    assert (verdict["how"], verdict["payload"]["topics"]) == ("ended-by-person", ["Cost", "Peace"])
+    assert (verdict["how"], verdict["payload"]["topics"]) == ("ended-by-person", ["Peace"])
 
 
 def test_the_transcript_goes_where_standard_output_goes(server: ScriptedServer, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from moot.deploy.running import documents
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.dry_run import plan
 from moot.deploy.running.prepare import prepare
-from moot.deploy.running.run import Run, RunOptions, prepared_from, run
+from moot.deploy.running.run import Run, prepared_from, run
 from moot.deploy.running.session import Session
 from moot.protocols.errors import ConfigError, ModelUnavailable, RunMismatch
 
@@ -50,8 +50,8 @@ def docs(tmp_path: Path) -> Path:
     return folder
 
 
-def options(out: Path, **more: Any) -> RunOptions:
-    return {"task": CASES, "protocol": Finding(), "engine": "inline", "out": out, **more}  # type: ignore[typeddict-item]
+def options(out: Path, **more: Any) -> dict[str, Any]:
+    return {"task": CASES, "protocol": Finding(), "engine": "inline", "out": out, **more}
 
 
 def found(done: Run) -> dict[str, Any]:

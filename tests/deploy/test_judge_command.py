@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -126,6 +130,31 @@ def test_a_mistake_is_told_in_one_line_and_writes_nothing(
     assert complaint in err
     assert err.count("\n") == 1
     assert not Path("runs").exists()
+
+
+def test_another_rubric_in_the_same_folder_is_refused(command: Command) -> None:
+    assert command(*QUICK, "--out", "one")[0] == 0
+    code, _, err = command(*QUICK, "--out", "one", "--rubric", "factual")
+    assert (code, "rubric.dimensions" in err) == (2, True)
+
+
+def test_ctrl_c_and_the_same_command_again(command: Command, tmp_path: Path) -> None:
+    arguments = ["judge", "sample-replies", "--engine", "inline", "--out", "cut", "--passes", "2"]
+    arguments += ["--model", "simulated?latency_ms=200", "--max-open"]
+    begun = [sys.executable, "-m", "moot", *arguments, "2"]
+    with subprocess.Popen(begun, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as started:
+        deadline = time.monotonic() + 60
+        while not ((tmp_path / "cut" / "run.yaml").exists() and read_table(tmp_path / "cut", "verdicts").num_rows):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        started.send_signal(signal.SIGINT)
+        _, err = started.communicate(timeout=60)
+    assert started.returncode == 130, err
+    before = read_table(tmp_path / "cut", "turns", ["reply_id"])["reply_id"].to_pylist()
+    assert command(*arguments, "50")[0] == 0
+    after = read_table(tmp_path / "cut", "turns", ["reply_id"])["reply_id"].to_pylist()
+    assert set(before) <= set(after)
+    assert len(after) == 24
 
 
 def test_a_task_without_replies_is_refused_by_the_protocol(command: Command) -> None:

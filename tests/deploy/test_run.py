@@ -21,7 +21,7 @@ from moot.actors.inline import InlineArchive
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.trial import STEP_KEY
-from moot.actors.record.folder import RunFolder
+from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.deploy.running import session
 from moot.deploy.running.config import RunConfig
@@ -34,7 +34,7 @@ from moot.deploy.running.single import debate
 from moot.deploy.simulation.options import SimulateOptions
 from moot.deploy.simulation.server import SimulatedServer, serve
 from moot.protocols.case import Case, case_slots
-from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, RunMismatch
+from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, RunFolderBusy, RunMismatch
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Form, Verdict
 from moot.protocols.replies import Position
@@ -162,6 +162,16 @@ def test_a_template_that_cannot_work_is_refused_before_anything_is_paid(tmp_path
     assert said in str(refused.value)
     assert str(file) in str(refused.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_has_one_owner(tmp_path: Path) -> None:
+    run(**small(tmp_path / "run"))
+    ownership = Ownership.take(RunFolder(tmp_path / "run"))
+    try:
+        with pytest.raises(RunFolderBusy):
+            run(**{**small(tmp_path / "run"), "limit": 2 * FEW})
+    finally:
+        ownership.release()
 
 
 @pytest.mark.parametrize(

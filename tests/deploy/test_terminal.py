@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import signal
 import threading
 import time
-from collections.abc import Callable
-
-import pytest
-from rich.console import Console
 
 from moot.actors.desk import Consultation
-from moot.actors.record.progress import Counts
-from moot.deploy.moderation.terminal import Terminal, Working
+from moot.deploy.moderation.terminal import Terminal
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Decision, Form
 
@@ -42,18 +36,14 @@ def _answers(terminal: Terminal, asked: list[Consultation], cancel_when: threadi
     return got
 
 
-def _terminal(hold: Callable[[Consultation], Decision | None]) -> Terminal:
-    return Terminal(hold, Working(Console(file=io.StringIO())))
-
-
 def test_forms_are_answered_one_after_another() -> None:
-    with _terminal(lambda asked: Decision("go on", asked.case_id)) as terminal:
+    with Terminal(lambda asked: Decision("go on", asked.case_id)) as terminal:
         assert _answers(terminal, ASKED) == [Decision("go on", one.case_id) for one in ASKED]
     assert terminal.asked == 3
 
 
 def test_who_has_left_is_not_asked_again() -> None:
-    with _terminal(lambda asked: None) as terminal:
+    with Terminal(lambda asked: None) as terminal:
         assert _answers(terminal, ASKED) == [None, None, None]
     assert (terminal.asked, terminal.gone) == (1, True)
 
@@ -62,7 +52,7 @@ def test_an_error_reaches_the_run() -> None:
     def hold(asked: Consultation) -> Decision:
         raise RecordError("the record is gone")
 
-    with _terminal(hold) as terminal:
+    with Terminal(hold) as terminal:
         (error,) = _answers(terminal, ASKED[:1])
     assert isinstance(error, RecordError)
 
@@ -80,29 +70,9 @@ def test_the_end_of_the_run_takes_the_person_from_the_prompt() -> None:
             raise
         return Decision("go on")
 
-    with _terminal(hold) as terminal:
+    with Terminal(hold) as terminal:
         got = _answers(terminal, ASKED, cancel_when=at_prompt)
         signal.raise_signal(signal.SIGUSR1)
+        assert not terminal.interrupted()
     assert [type(one) for one in got] == [asyncio.CancelledError] * 3
     assert set(left) == {"Left"}
-
-
-def test_an_interrupt_away_from_the_prompt_is_not_the_persons() -> None:
-    with _terminal(lambda asked: None) as terminal:
-        assert not terminal.interrupted()
-
-
-@pytest.mark.parametrize("ended_meanwhile", [False, True])
-def test_nothing_is_said_while_the_terminal_is_the_persons(ended_meanwhile: bool) -> None:
-    out = io.StringIO()
-    working = Working(Console(file=out, force_terminal=True, width=60))
-    working.began(1, 0)
-    with working.paused():
-        before = out.getvalue()
-        working.counts(Counts(replies=3, tokens_paid=1234))
-        if ended_meanwhile:
-            working.ended()
-        time.sleep(0.3)
-        assert out.getvalue() == before
-    working.ended()
-    assert ("1,234 tokens" in out.getvalue()) is not ended_meanwhile

@@ -76,14 +76,18 @@ def transcript_blocks(debate: Transcript) -> list[Block]:
     blocks: list[Block] = [Note("simulated models", "warning")] if debate.simulated else []
     blocks += [Heading(f"Case {debate.case_id}", 1), Pairs(case_pairs(debate))]
     for section in debate.sections:
-        blocks.append(Heading(section.title))
-        for turn in section.turns:
-            blocks.append(Quote(turn_head(turn), turn_body(turn), failed=turn.outcome in ("failed", "invalid")))
-        for event in section.events:
-            blocks += event_blocks(event)
+        blocks += [Heading(section.title), *section_blocks(section.turns, section.events)]
     if debate.trace is not None:
         blocks += [Heading("Round by round"), *trace_blocks(debate.trace)]
     return blocks + ending(debate)
+
+
+def section_blocks(turns: Iterable[TurnView], events: Iterable[EventView]) -> list[Block]:
+    """What was said and noted in a stage."""
+    said: list[Block] = [
+        Quote(turn_head(turn), turn_body(turn), failed=turn.outcome in ("failed", "invalid")) for turn in turns
+    ]
+    return said + [block for event in events for block in event_blocks(event)]
 
 
 def ending(debate: Transcript) -> list[Block]:
