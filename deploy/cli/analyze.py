@@ -11,6 +11,7 @@ from moot.deploy.cli import options
 
 
 def analyze(
+    context: typer.Context,
     runs: options.JudgedRuns = None,
     table: Annotated[
         Path | None, typer.Option(help="A Parquet file of replies instead; `moot analyze --columns` lists its columns.")
@@ -50,14 +51,7 @@ def analyze(
     if ratings is not None:
         _show_agreement(ratings, runs, table, seed, form)
         return
-    given = {
-        "permutations": permutations,
-        "resamples": resamples,
-        "quantile": quantile,
-        "low_quality": low_quality,
-        "high_quality": high_quality,
-        "seed": seed,
-    }
+    given = {key: value for key, value in context.params.items() if key in AnalysisSettings.model_fields}
     settings = validated(AnalysisSettings, given, "")
     in_it = runs is not None and len(runs) == 1 and store_of(runs[0]) is None
     if runs and in_it and not out:

@@ -9,6 +9,7 @@ import typer
 
 
 def simulate(
+    context: typer.Context,
     port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8000,
     host: Annotated[str, typer.Option(help="Another than this machine needs --token-env.")] = "127.0.0.1",
     task: Annotated[str | None, typer.Option(help="Its answer key is known; without one agents guess.")] = None,
@@ -47,34 +48,12 @@ def simulate(
     from moot.deploy.simulation.server import run_server
     from moot.protocols.tasks import open_task
 
-    behaviour = {
-        "competence": competence,
-        "calibration": calibration,
-        "stubbornness": stubbornness,
-        "judge_noise": judge_noise,
-        "reasoning_words": reasoning_words,
-        "hallucination_rate": hallucination_rate,
-        "contentiousness_effect": contentiousness_effect,
-        "confidence_signal": confidence_signal,
-        "unclear_rate": unclear_rate,
-    }
-    given = {key: value for key, value in behaviour.items() if value is not None}
-    chosen = {
-        "port": port,
-        "host": host,
-        "token_env": token_env,
-        "seed": seed,
-        "latency_ms": latency_ms,
-        "jitter_ms": jitter_ms,
-        "fail_rate": fail_rate,
-        "rate_limit": rate_limit,
-        "garble_rate": garble_rate,
-        "busy_rate": busy_rate,
-        "cut_rate": cut_rate,
-        "hang_rate": hang_rate,
-        "settings": validated(SimulatedSettings, given, typed={key: flag_of(key) for key in given}),
-    }
-    options = validated(SimulateOptions, chosen, typed={key: flag_of(key) for key in chosen})
+    own = SimulatedSettings.model_fields.keys() - SimulateOptions.model_fields.keys()
+    behaviour = {key: value for key, value in context.params.items() if key in own and value is not None}
+    settings = validated(SimulatedSettings, behaviour, typed={key: flag_of(key) for key in behaviour})
+    chosen = {key: value for key, value in context.params.items() if key in SimulateOptions.model_fields}
+    typed = {key: flag_of(key) for key in chosen}
+    options = validated(SimulateOptions, {**chosen, "settings": settings}, typed=typed)
     key = AnswerKey.from_cases(open_task(task).cases()) if task is not None else None
 
     def ready(number: int) -> None:

@@ -12,6 +12,7 @@ from moot.deploy.cli import options
 
 
 def train_classifier(
+    context: typer.Context,
     runs: options.LabelledRuns,
     out: Annotated[Path, typer.Option(help="The classifier's folder.", show_default=False)],
     setfit: Annotated[
@@ -38,8 +39,7 @@ def train_classifier(
     from moot.deploy.training.report import show_training
     from moot.deploy.training.train import TrainingSettings, trained
 
-    given = {"setfit": setfit, "encoder": encoder, "folds": folds, "seed": seed}
-    given |= {"iterations": iterations, "epochs": epochs, "recipe": recipe}
+    given = {key: value for key, value in context.params.items() if key in TrainingSettings.model_fields}
     settings = validated(TrainingSettings, given, typed={key: flag_of(key) for key in given})
     done = trained(runs, out, settings, lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
     if done.known_already and not quiet:

@@ -14,7 +14,7 @@ from moot.actors.placement import Placing
 from moot.deploy.dataset.fields import Fields
 from moot.deploy.dataset.kinds import Debates, Judgings, Kind
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.judge import PROTOCOL, rubric_of
+from moot.deploy.running.judge import panel, rubric_of
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.places import default_out
 from moot.deploy.running.resume import check_resumable
@@ -200,10 +200,7 @@ class JudgeStage(Stage):
             if key in options:
                 raise ConfigError(f"`{key}` is not for a JudgeStage: it has `rubric`, `judges` and `passes`")
         sheet = rubric_of(rubric)
-        members = [judges] if isinstance(judges, str | Mapping) or not isinstance(judges, Sequence) else list(judges)
-        settings = {"rubric": sheet.model_dump(mode="json"), "passes": passes}
-        panel = {"protocol": PROTOCOL, "roles": {"judge": members}, "set": settings}
-        built, _ = _built(None, {**options, **panel})
+        built, _ = _built(None, {**options, **panel(sheet, judges, passes)})
         if built.out is None:
             built = built.model_copy(update={"out": default_out("judge", f"rows-{sheet.name}", built.seed)})
         fields = Fields(
@@ -250,13 +247,7 @@ def debate_dataset(
     ds: Dataset,
     stage: Stage | None = None,
     *,
-    config: Base | None = None,
     batch_size: int | None = None,
-    columns: Columns | None = None,
-    labels: Sequence[str] | None = None,
-    constant: Mapping[str, Any] | None = None,
-    id_column: str | None = None,
-    prefix: str = "",
     **options: Any,
 ) -> Dataset:
     """A dataset with every row debated, or judged: its columns and those of the stage.
@@ -266,21 +257,14 @@ def debate_dataset(
     Args:
         stage: a `DebateStage` or `JudgeStage` of one's own, which can be closed; None makes one from the rest.
         batch_size: rows that travel together; None goes by `max_open`.
+        options: what `DebateStage` takes.
 
     Raises:
         UserError: one line about what is wrong, columns that are known to be missing or in the way included.
     """
     if stage is None:
-        stage = DebateStage(
-            config,
-            columns=columns,
-            labels=labels,
-            constant=constant,
-            id_column=id_column,
-            prefix=prefix,
-            **options,
-        )
-    elif any((config, columns, labels, constant, id_column, prefix, options)):
+        stage = DebateStage(**options)
+    elif options:
         raise ConfigError("options go with the stage that they are for, not with `debate_dataset` beside it")
     if not isinstance(stage, Stage):
         raise ConfigError(f"expected a DebateStage or a JudgeStage after the dataset, not {stage!r}: name options")

@@ -27,10 +27,9 @@ def judge(
     rubric: str | Path | Rubric | Mapping[str, Any] = "reasoning",
     judges: Role | Sequence[Role] = "simulated",
     passes: int = 1,
-    seed: int = 0,
     out: str | Path | None = None,
     engine: Engine | None = None,
-    address: str | None = None,
+    **options: Any,
 ) -> Judging:
     """Have a panel of judges score replies, all in flight together; waits for the end.
 
@@ -42,30 +41,28 @@ def judge(
         passes: how often each judge reads each reply, 1 to 20.
         out: where the record is kept, and gone on with when it is there; None for nowhere.
         engine: None runs in this process, unless it has joined a Ray cluster: then there.
+        options: as for `moot.run`, such as `seed`.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
         ConfigError: also when nothing was judged at all, because the run was stopped before.
     """
-    settings = {"rubric": rubric_of(rubric).model_dump(mode="json"), "passes": passes}
     task: str | Task
     task = replies_spec(str(replies)) if isinstance(replies, str | Path) else replies_in_memory(replies)
-    members = [judges] if isinstance(judges, str | Mapping) or not isinstance(judges, Sequence) else list(judges)
     with TemporaryDirectory(prefix="moot-") as scratch:
-        done = run(
-            task=task,
-            protocol=PROTOCOL,
-            roles={"judge": members},
-            seed=seed,
-            set=settings,
-            out=out or Path(scratch) / "run",
-            engine=engine or engine_here(),
-            address=address,
-        )
+        kept = {"task": task, "out": out or Path(scratch) / "run", "engine": engine or engine_here()}
+        done = run(**{**options, **panel(rubric_of(rubric), judges, passes), **kept})
         found = judging(done.path)
     if found is None:
         raise ConfigError(f"no reply was judged: {done.stopped_by or done.status}")
     return found
+
+
+def panel(rubric: Rubric, judges: Role | Sequence[Role], passes: int) -> dict[str, Any]:
+    """The options of a run in which judges score replies under a rubric."""
+    members = [judges] if isinstance(judges, str | Mapping) or not isinstance(judges, Sequence) else list(judges)
+    settings = {"rubric": rubric.model_dump(mode="json"), "passes": passes}
+    return {"protocol": PROTOCOL, "roles": {"judge": members}, "set": settings}
 
 
 def rubric_of(named: str | Path | Rubric | Mapping[str, Any]) -> Rubric:

@@ -17,7 +17,7 @@ import msgspec
 from moot.actors.record.tables import read_table
 from moot.actors.spec import Engine
 from moot.deploy.running.places import check_folder, default_out
-from moot.deploy.running.run import Role, arun
+from moot.deploy.running.run import arun
 from moot.protocols.errors import ConfigError
 
 
@@ -62,15 +62,9 @@ async def debate(
     passage: str = "",
     labels: Sequence[str] | None = ("Yes", "No"),
     *,
-    protocol: str | object = "selene",
-    model: str = "simulated",
-    roles: Mapping[str, Role | Sequence[Role]] | None = None,
-    agents: int | None = None,
-    seed: int = 0,
-    set: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     engine: Engine | None = None,
-    address: str | None = None,
+    **options: Any,
 ) -> Debated:
     """Debate one question.
 
@@ -79,6 +73,7 @@ async def debate(
         labels: the closed set of answers; None for a free-text answer.
         out: where the record is kept; None for nowhere.
         engine: None runs in this process, unless it has joined a Ray cluster: then there.
+        options: as for `moot.run`, such as `protocol`, `model`, `roles` and `set`; its cases aside.
 
     Raises:
         UserError: one line about what is wrong.
@@ -86,18 +81,8 @@ async def debate(
     case = Subject(question, passage, labels).case()
     check_folder(out)
     with TemporaryDirectory(prefix="moot-") as scratch:
-        done = await arun(
-            task=[case],
-            protocol=protocol,
-            model=model,
-            roles=roles or {},
-            agents=agents,
-            seed=seed,
-            set=set or {},
-            out=out or Path(scratch) / "run",
-            engine=engine or engine_here(),
-            address=address,
-        )
+        kept = out or Path(scratch) / "run"
+        done = await arun(**{"task": [case], "out": kept, "engine": engine or engine_here(), **options})
         return _read(done.path, keep=out is not None)
 
 

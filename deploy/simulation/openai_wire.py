@@ -98,11 +98,28 @@ class _Body(msgspec.Struct):
     response_format: _ResponseFormat | None = None
 
 
-class _EmbeddingsBody(msgspec.Struct):
+class EmbeddingsRequest(msgspec.Struct):
+    """A request for vectors; any model's name is served.
+
+    Attributes:
+        encoding_format: base64 is of little-endian float32.
+        dimensions: length of the vectors.
+    """
+
     model: str
     input: str | list[str]
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts; of a checked request at least one, and none is empty."""
+        return [self.input] if isinstance(self.input, str) else self.input
+
+    @property
+    def dimension(self) -> int:
+        """The length that is asked for, or OpenAI's shortest."""
+        return 512 if self.dimensions is None else self.dimensions
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,22 +140,6 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool
     schema: dict[str, Any] | None = None
     stream_usage: bool = False
-
-
-class EmbeddingsRequest(msgspec.Struct, frozen=True):
-    """A request for vectors that has been checked.
-
-    Attributes:
-        model: the model's name as the client wrote it; any name is served.
-        texts: at least one; none is empty.
-        base64: whether vectors are sent as base64 of little-endian float32, not as numbers.
-        dimension: length of the vectors.
-    """
-
-    model: str
-    texts: tuple[str, ...]
-    base64: bool
-    dimension: int
 
 
 B = TypeVar("B")
@@ -265,12 +266,8 @@ def _head(kind: str, request: ChatRequest, identity: str) -> dict[str, Any]:
 
 
 def _usage(reply: ModelReply) -> dict[str, int]:
-    prompt, reply_tokens = reply.usage.prompt_tokens or 0, reply.usage.completion_tokens or 0
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": reply_tokens,
-        "total_tokens": prompt + reply_tokens,
-    }
+    prompt, written = reply.usage.prompt_tokens or 0, reply.usage.completion_tokens or 0
+    return {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written}
 
 
 def _logprobs(tokens: TokenLogprobs | None, start: int, end: int | None) -> dict[str, Any] | None:
@@ -281,12 +278,8 @@ def _logprobs(tokens: TokenLogprobs | None, start: int, end: int | None) -> dict
     chosen, listed = tokens.logprob[start:end].tolist(), tokens.alt_logprob[start:end].tolist()
     for place, (logprob, row) in enumerate(zip(chosen, listed, strict=True), start):
         names = tokens.alt_tokens[place * width : (place + 1) * width]
-        content.append(
-            {
-                **_token(tokens.tokens[place], logprob),
-                "top_logprobs": [_token(name, value) for name, value in zip(names, row, strict=True)],
-            }
-        )
+        alternatives = [_token(name, value) for name, value in zip(names, row, strict=True)]
+        content.append({**_token(tokens.tokens[place], logprob), "top_logprobs": alternatives})
     return {"content": content, "refusal": None}
 
 
@@ -307,22 +300,21 @@ def read_embeddings_request(body: bytes) -> EmbeddingsRequest:
     Raises:
         WireError: 400, for what is no embeddings request or is not offered here.
     """
-    asked = _decoded(body, _EmbeddingsBody, "an embeddings")
-    texts = (asked.input,) if isinstance(asked.input, str) else tuple(asked.input)
-    require(bool(texts) and all(texts), "`input` is empty or holds an empty text")
-    require(len(texts) <= MOST_TEXTS, f"`input` holds more than {MOST_TEXTS} texts")
-    dimension = 512 if asked.dimensions is None else asked.dimensions
-    require(1 <= dimension <= _LARGEST_DIMENSION, f"`dimensions` must be in [1, {_LARGEST_DIMENSION}]")
-    return EmbeddingsRequest(asked.model, texts, asked.encoding_format == "base64", dimension)
+    asked = _decoded(body, EmbeddingsRequest, "an embeddings")
+    require(bool(asked.texts) and all(asked.texts), "`input` is empty or holds an empty text")
+    require(len(asked.texts) <= MOST_TEXTS, f"`input` holds more than {MOST_TEXTS} texts")
+    require(1 <= asked.dimension <= _LARGEST_DIMENSION, f"`dimensions` must be in [1, {_LARGEST_DIMENSION}]")
+    return asked
 
 
 def embeddings(request: EmbeddingsRequest, rows: Rows) -> bytes:
     """The body of a reply; `rows` has one vector per text. Prompts count as four characters a token."""
+    base64 = request.encoding_format == "base64"
     data = [
         {
             "object": "embedding",
             "index": index,
-            "embedding": b64encode(row.astype("<f4").tobytes()).decode("ascii") if request.base64 else row.tolist(),
+            "embedding": b64encode(row.astype("<f4").tobytes()).decode("ascii") if base64 else row.tolist(),
         }
         for index, row in enumerate(rows)
     ]
