@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.running.held import Held
-
 Status = Literal["queued", "open", "done", "failed", "cancelled", "aside"]
 
 
@@ -51,11 +49,6 @@ class Verdict(BaseModel):
     cost_usd: float | None
     wall_s: float
     reused: bool
-
-    @classmethod
-    def of(cls, held: Held) -> Verdict:
-        """From the end of a debate."""
-        return cls.model_validate(held)
 
 
 class Links(BaseModel):

@@ -12,11 +12,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from moot.deploy.serving.answers import ErrorBody, Health, State, Stats
-from moot.deploy.serving.bodies import describe, described, json_of
+from moot.deploy.serving.bodies import ID, REQUESTS, describe, described, json_of
 from moot.deploy.serving.guard import Guard
 from moot.deploy.serving.jobs import Job
 from moot.deploy.serving.refusals import Refused, invalid, refusal
-from moot.deploy.serving.requests import ID, REQUESTS
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import KINDS, Kind
 from moot.deploy.serving.stream import stream

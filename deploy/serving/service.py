@@ -14,13 +14,12 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.prepare import Bindings
 from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict
-from moot.deploy.serving.bodies import case_of
+from moot.deploy.serving.bodies import REQUESTS, case_of
 from moot.deploy.serving.inbox import Inbox
 from moot.deploy.serving.jobs import EndingRate, Job, Jobs
 from moot.deploy.serving.opening import Opening
 from moot.deploy.serving.refusals import Refused
-from moot.deploy.serving.requests import REQUESTS
-from moot.deploy.serving.settings import Kind
+from moot.deploy.serving.settings import Kind, ServeConfig
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError, RunMismatch
 
@@ -33,10 +32,9 @@ class Service:
 
     Args:
         kind: of request.
-        config: of the run.
+        config: of the server.
+        run: its configuration.
         inbox: keeps what was accepted.
-        max_queued: most that wait beyond those that are open.
-        max_queued_bytes: longest that the bodies of all that are open or wait may be together.
         tried: see `OpenRun`.
 
     Attributes:
@@ -44,23 +42,16 @@ class Service:
     """
 
     def __init__(
-        self,
-        kind: Kind,
-        config: RunConfig,
-        inbox: Inbox,
-        *,
-        max_queued: int,
-        max_queued_bytes: int,
-        tried: Bindings | None = None,
+        self, kind: Kind, config: ServeConfig, run: RunConfig, inbox: Inbox, tried: Bindings | None = None
     ) -> None:
         self.kind = kind
-        self.run = OpenRun(config, tried=tried)
+        self.run = OpenRun(run, tried=tried)
         self._inbox = inbox
         self._jobs = Jobs()
         self._count: Counter[str] = Counter()
         self._rate = EndingRate()
         self._opening = Opening(kind, self.run, self.go_on)
-        self._most, self._most_bytes = config.max_open + max_queued, max_queued_bytes
+        self._most, self._most_bytes = config.max_open + config.max_queued, config.max_queued_bytes
         self._draining = self._shut = False
 
     async def open(self, *, busy_s: float = 0.0) -> None:

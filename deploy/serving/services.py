@@ -43,12 +43,7 @@ class Services:
         self._inbox = Inbox(Path(config.out).expanduser().absolute() / "inbox.sqlite")
         self._by_kind = {
             kind: Service(
-                kind,
-                run.model_copy(update={"address": address}),
-                self._inbox,
-                max_queued=config.max_queued,
-                max_queued_bytes=config.max_queued_bytes,
-                tried=(tried or {}).get(kind),
+                kind, config, run.model_copy(update={"address": address}), self._inbox, (tried or {}).get(kind)
             )
             for kind, run in config.runs().items()
         }

@@ -25,7 +25,7 @@ from moot.actors.placement import Site
 from moot.deploy.cli.main import app
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_settings
-from moot.deploy.serving.settings import ServeConfig
+from moot.deploy.serving.settings import CONFIG_ENV, ServeConfig
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
@@ -284,4 +284,4 @@ def test_the_service_is_the_application_of_that_name_on_that_port() -> None:
     for _, template, _ in pods(SERVICE):
         (container,) = template["spec"]["containers"]
         assert {entry["name"]: entry["containerPort"] for entry in container["ports"]}["serve"] == port
-        assert config.token_env in {entry["name"] for entry in container["env"]}
+        assert {CONFIG_ENV, config.token_env} <= {entry["name"] for entry in container["env"]}

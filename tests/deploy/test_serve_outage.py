@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from openai_server import simulated_server
-from served import CASE, INLINE, SLOW, Client, served
+from served import CASE, SLOW, Client, served
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.deploy.running.open_run import OpenRun
@@ -127,37 +127,13 @@ async def test_a_server_that_is_closed_while_it_waits_tries_no_more(
         opening: Any = client.services.of("debates")._opening
         trying = opening._task
         assert not trying.done()
+        await client.services.drain(0.0)
+        for path in ("/v1/debates/other", "/v1/debates/other/events"):
+            told = await client.get(path)
+            assert (told.status, told.code) == (503, "stopping"), told.text
     assert trying.done()
     opening.look()
     assert opening._task is None
     assert len(sessions(tmp_path)) == 1
     async with served(tmp_path, debates=SLOW) as client:
         assert (await client.get("/v1/debates/one")).json["status"] in ("queued", "open")
-
-
-async def test_a_server_that_drains_while_it_waits_says_that_it_stops(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 60.0)
-    async with served(tmp_path, debates=SLOW) as client:
-        await client.post("/v1/debates", {**CASE, "id": "one"})
-        await client.until("/v1/debates/one", "open")
-        reception: Any = client.services.of("debates").run._reception
-        reception._stop("endpoint_down: http://nowhere")
-        await client.until("/v1/debates/one", "aside")
-        await client.services.drain(0.0)
-        for path in ("/v1/debates/other", "/v1/debates/other/events"):
-            told = await client.get(path)
-            assert (told.status, told.code) == (503, "stopping"), told.text
-
-
-async def test_a_budget_is_final(tmp_path: Path) -> None:
-    async with served(tmp_path, debates={**INLINE, "max_tokens": 50}) as client:
-        await client.post("/v1/debates?wait_s=30", {**CASE, "id": "one"})
-        opening: Any = client.services.of("debates")._opening
-        assert opening._task is None
-        refused = await client.post("/v1/debates", {**CASE, "id": "two"})
-        assert (refused.status, refused.code) == (503, "stopped")
-        assert "Retry-After" not in refused.headers
-    ((status, why),) = sessions(tmp_path)
-    assert (status, "--max-tokens 50 does not allow" in why) == ("stopped", True)

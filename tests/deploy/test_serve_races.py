@@ -86,6 +86,7 @@ async def test_a_server_that_refuses_is_not_ready_and_keeps_nothing_of_what_it_r
         refused = await client.post("/v1/debates", {**CASE, "id": "two"})
         again = await client.post("/v1/debates", {**CASE, "id": "one"})
         assert (refused.status, refused.code, again.status) == (503, "stopped", 503)
+        assert "Retry-After" not in refused.headers  # a budget is final
         assert (await client.get("/v1/debates/two")).status == 404
         assert (await client.get("/v1/debates/one")).json["status"] == "aside"
         assert await pending(client) == ["one"]

@@ -3,16 +3,65 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
+import msgspec
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from served import CASE, INLINE, served
 
-from moot.deploy.serving.settings import CONFIG_ENV, KINDS, ServeConfig
+from moot.deploy.running.open_run import OpenRun
+from moot.deploy.running.task import as_task
+from moot.deploy.serving.bodies import Asked, CheckRequest, DebateRequest, JudgmentRequest, case_of
+from moot.deploy.serving.refusals import Refused
+from moot.deploy.serving.settings import KINDS, ServeConfig
+from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError
+
+BODIES: dict[type[Asked], dict[str, Any]] = {
+    DebateRequest: {"id": "a", "question": "Is it?", "labels": ["Yes", "No"], "documents": ["one"], "passage": "two"},
+    JudgmentRequest: {"reply": "It is.", "prompt": "Is it?", "role": "agent"},
+    CheckRequest: {"claim": "It is.", "documents": ["one", "two"], "images": []},
+}
+
+
+class _AnyCase:
+    """An open run whose protocol has a use for every case."""
+
+    def labelled(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
+        """See `OpenRun.labelled`."""
+        return next(as_task([case]).cases())
+
+
+def _read(body: bytes, model: type[Asked]) -> None:
+    try:
+        labelled, content = case_of(body, model, cast(OpenRun, _AnyCase()))
+    except Refused as error:
+        refused = error
+    else:
+        assert labelled.case.id
+        assert content == labelled.case.content_hash()
+        return
+    assert 400 <= refused.status_code < 500
+    assert refused.detail
+
+
+@pytest.mark.parametrize("model", BODIES)
+@given(data=st.data())
+def test_a_damaged_body_is_refused_or_a_case(model: type[Asked], data: Any) -> None:
+    raw = msgspec.json.encode(BODIES[model])
+    _read(raw, model)
+    at = data.draw(st.integers(0, len(raw) - 1))
+    junk = data.draw(
+        st.binary(min_size=1, max_size=9) | st.sampled_from([b"[" * 3000, b"9" * 5000, b"\\ud800", b"NaN"])
+    )
+    _read(raw[:at] + junk + raw[data.draw(st.integers(at, len(raw))) :], model)
+
 
 METHODS = {"get", "post", "delete"}
 MANIFEST = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
@@ -74,19 +123,6 @@ async def test_answers_are_what_the_schema_says(tmp_path: Path) -> None:
         with pytest.raises(jsonschema.ValidationError):
             fits({"question": "x", "unknown": 1}, "DebateRequest")
         assert json.dumps(schema)
-
-
-def test_the_manifest_configures_a_server_that_wants_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    config_map, service = list(yaml.safe_load_all(MANIFEST.read_text()))[:2]
-    config = ServeConfig.build(yaml.safe_load(config_map["data"]["serve.yaml"]))
-    monkeypatch.setenv("MOOT_SERVE_TOKEN", "a-long-token-of-the-test")
-    assert config.read_token() is not None
-    environment = service["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"]
-    assert {CONFIG_ENV, config.token_env} <= {each["name"] for each in environment}
-    (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
-    assert application["import_path"] == "moot.deploy.app:app"
-    assert [each["name"] for each in application["deployments"]] == ["moot"]
-    assert config.runs()["debates"].out == "/runs/api/debates"
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray Serve's own code warns while it is imported

@@ -74,22 +74,6 @@ async def test_a_reader_that_never_reads_is_ended_and_its_place_is_free(
     assert [task for task in asyncio.all_tasks() if "_Pump" in repr(task)] == []
 
 
-async def test_chunks_are_bounded_and_give_whole_events(wordy: Client) -> None:
-    chunks: list[bytes] = []
-
-    async def read(chunk: bytes) -> None:
-        chunks.append(chunk)
-
-    await follow(wordy, read)
-    assert max(map(len, chunks)) <= MOST_BYTES < 5 * MOST_BYTES < sum(map(len, chunks))
-    said = [
-        json.loads(each["data"])["data"]["said"]
-        for each in parsed(b"".join(chunks).decode())
-        if each["event"] == "word"
-    ]
-    assert [len(text) for text in said] == [5 * MOST_BYTES, *[LENGTH] * (NOTES - 1)]
-
-
 async def test_a_slow_reader_is_ended_at_the_end_of_an_event_and_goes_on_from_there(wordy: Client) -> None:
     chunks: list[bytes] = []
     config = wordy.services.config
@@ -105,6 +89,7 @@ async def test_a_slow_reader_is_ended_at_the_end_of_an_event_and_goes_on_from_th
     first = parsed(text)
     assert text.endswith(": come again\n\n")
     assert 0 < len(first) < NOTES
+    sizes = list(chunks)
     chunks.clear()
 
     async def read(chunk: bytes) -> None:
@@ -112,6 +97,9 @@ async def test_a_slow_reader_is_ended_at_the_end_of_an_event_and_goes_on_from_th
 
     await follow(wordy, read, first[-1]["id"])
     rest = parsed(b"".join(chunks).decode())
+    assert max(map(len, sizes)) <= MOST_BYTES
+    said = [len(json.loads(each["data"])["data"]["said"]) for each in [*first, *rest] if each["event"] == "word"]
+    assert said == [5 * MOST_BYTES, *[LENGTH] * (NOTES - 1)], "every event is whole, also one longer than a chunk"
     assert [each["id"].rpartition("-")[2] for each in [*first, *rest]] == list(map(str, range(len(first) + len(rest))))
     assert rest[-1]["event"] == "end"
 
