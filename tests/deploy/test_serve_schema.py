@@ -51,6 +51,15 @@ def _read(body: bytes, model: type[Asked]) -> None:
     assert refused.detail
 
 
+def test_null_is_a_missing_value_and_base64_is_read_to_the_letter() -> None:
+    nulls = b'{"id": null, "question": "Is it?", "passage": null, "choices": null}'
+    _, content = case_of(nulls, DebateRequest, cast(OpenRun, _AnyCase()))
+    assert content == case_of(b'{"question": "Is it?"}', DebateRequest, cast(OpenRun, _AnyCase()))[1]
+    for wrong in (b'{"question": null}', b'{"question": "x", "labls": null}', b'{"question": "x", "images": ["!!!!"]}'):
+        with pytest.raises(Refused):
+            case_of(wrong, DebateRequest, cast(OpenRun, _AnyCase()))
+
+
 @pytest.mark.parametrize("model", BODIES)
 @given(data=st.data())
 def test_a_damaged_body_is_refused_or_a_case(model: type[Asked], data: Any) -> None:
