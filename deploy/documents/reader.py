@@ -6,6 +6,7 @@ within the request's bounds: no memory is given beyond them, and who computes fo
 
 from __future__ import annotations
 
+import errno
 import math
 import resource
 import sys
@@ -35,9 +36,11 @@ def reply_to(kind: str, raw: bytes) -> Reply:
         pages = _pages(kind, raw)
     except ConfigError as error:
         return Reply(refused=str(error))
-    except (MemoryError, SystemError):  # the interpreter, where an allocation failed and nobody said so
-        return Reply(refused="it needs more memory to be read than a document may: split it, or save it as text")
     except Exception as error:  # parsers of others on bytes of anybody
+        # SystemError: the interpreter, where an allocation failed and nobody said so.
+        is_full = isinstance(error, MemoryError | SystemError) or getattr(error, "errno", None) == errno.ENOMEM
+        if is_full:
+            return Reply(refused="it needs more memory to be read than a document may: split it, or save it as text")
         return Reply(refused=f"it is broken ({type(error).__name__})")
     if sum(map(len, pages)) > MOST_CHARACTERS:
         return Reply(refused=f"its text is longer than {MOST_CHARACTERS:,} characters: split it")

@@ -153,7 +153,7 @@ def test_a_fixed_concurrency_holds_and_everybody_has_a_turn(seed: int, holders: 
         ended(who)
 
     cluster._ended = count  # type: ignore[method-assign]
-    cluster.run(60.0)
+    cluster.run(240.0)  # with one place for six, a minute has some thirty calls: whose turn is next is partly chance
     assert cluster.most_in_use <= bound
     assert min(served) > 0
 

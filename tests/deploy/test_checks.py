@@ -146,7 +146,9 @@ async def test_judges_who_are_shown_what_speakers_were_sent_must_take_pictures(
     tmp_path: Path, cat: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blind, seeing = Capabilities(max_alternatives=20, simulated=True), SimulatedModel.capabilities
-    monkeypatch.setattr(SimulatedModel, "capabilities", property(lambda self: blind if self._latency_s else seeing))
+    monkeypatch.setattr(
+        SimulatedModel, "capabilities", property(lambda self: blind if self._settings.latency_ms else seeing)
+    )
     task, judge = [{**QUESTION, "images": [cat]}], {"judge": "simulated?latency_ms=1"}
     with pytest.raises(CapabilityMissing, match="takes no pictures"):
         await held(tmp_path / "run", task=task, protocol="constructor-auditor", roles=judge)
