@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,16 +18,15 @@ _SENTENCES = "summary_sentences"
 _QAGS_GOLD = {"yes": SUPPORTED, "no": HALLUCINATED}
 
 
+def _of_lines(source: Source, spec: str, name: str, claims: Callable[[Row], Iterator[Claim]]) -> Task:
+    """A task over JSON Lines, each of which holds some claims."""
+    read = partial(jsonl_rows, source)
+    return claims_task(read, claims, name=name, spec=spec, path=source.file, replayable=source.replayable)
+
+
 def qags_task(source: Source, spec: str) -> Task:
     """A task over QAGS, a case per sentence; `open_task("qags:PATH")` is the usual way to it. Raises nothing."""
-    return claims_task(
-        partial(jsonl_rows, source),
-        _qags_claims,
-        name="qags",
-        spec=spec,
-        path=source.file,
-        replayable=source.replayable,
-    )
+    return _of_lines(source, spec, "qags", _qags_claims)
 
 
 def _qags_claims(row: Row) -> Iterator[Claim]:
@@ -79,14 +78,7 @@ _HALUEVAL_GOLD = {"no": SUPPORTED, "yes": HALLUCINATED}
 
 def halueval_task(source: Source, spec: str) -> Task:
     """A task over one of HaluEval's files; `open_task("halueval:PATH")` is the usual way to it. Raises nothing."""
-    return claims_task(
-        partial(jsonl_rows, source),
-        _halueval_claims,
-        name="halueval",
-        spec=spec,
-        path=source.file,
-        replayable=source.replayable,
-    )
+    return _of_lines(source, spec, "halueval", _halueval_claims)
 
 
 def _halueval_claims(row: Row) -> Iterator[Claim]:
@@ -130,14 +122,7 @@ def fever_task(source: Source, spec: str) -> Task:
 
     Claims without enough evidence for a verdict are left out: they are neither supported nor refuted.
     """
-    return claims_task(
-        partial(jsonl_rows, source),
-        _fever_claims,
-        name="fever",
-        spec=spec,
-        path=source.file,
-        replayable=source.replayable,
-    )
+    return _of_lines(source, spec, "fever", _fever_claims)
 
 
 def _fever_claims(row: Row) -> Iterator[Claim]:
