@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import structlog
 
 from moot.actors.encoders.resolve import is_served
 from moot.actors.floor import CaseFloor
@@ -35,11 +36,14 @@ from moot.deploy.documents.docs import Docs
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.case import Case
+from moot.protocols.errors import MootError
 from moot.protocols.lookups import Passage
 from moot.protocols.messages import Answered, Ask, Event, Intrinsic, Usage
 from moot.protocols.replies import FreeText, InvalidReply, Parsed, load_reply, parse_reply
 from moot.protocols.selene.settings import DEFAULT_ENCODER
 from moot.protocols.templates import Templates
+
+_log = structlog.get_logger(__name__)
 
 CHARACTERS_PER_TOKEN = 4
 LOOKED_AT = 20
@@ -85,7 +89,8 @@ class Plan:
     Attributes:
         protocol: its name.
         cases: how many; None for a source that cannot be read twice.
-        least, most: calls over all cases, from those that were looked at; None without `cases`.
+        least, most: calls over all cases, from those that were looked at; None without `cases`, and where the protocol
+            cannot be run on stub replies.
         least_tokens, most_tokens: prompts at four characters per token, or one in other scripts than Latin; replies at
             their full length.
         reusable: replies of the other run that can answer equal asks; None without such a run. How many of them will
@@ -101,10 +106,13 @@ class Plan:
     most_tokens: int | None
     reusable: int | None = None
     documents: str = ""
+    looked_at: int = 0
 
     def lines(self) -> list[str]:
         """The plan as text."""
-        calls = "unknown until the cases are read"
+        calls = (
+            "unknown until the cases are read" if self.cases is None else "unknown: no stub reply suits this protocol"
+        )
         tokens = calls
         if self.least is not None and self.most is not None:
             calls = f"{self.least:,} to {self.most:,}"
@@ -118,6 +126,7 @@ class Plan:
             f"calls     {calls}",
             f"tokens    {tokens}",
             "          prompts at 4 characters a token (not Latin: 1), replies at full length, no retries or re-asks",
+            *([f"          counted on {self.looked_at:,} of the cases"] if self.looked_at < (self.cases or 0) else []),
             *reuse,
             *([f"documents {self.documents}"] if self.documents else []),
             "dry run: nothing was asked, paid or written",
@@ -132,11 +141,13 @@ def plan(prepared: Prepared) -> Plan:
     if total is None:
         return Plan(name, total, None, None, None, None, reusable, documents)
     found = dry_calls(prepared, (each.case for each in islice(prepared.cases(), 0, None, -(-total // LOOKED_AT) or 1)))
+    if not found:
+        return Plan(name, total, None, None, None, None, reusable, documents)
     few, many = (sum((each[way] for each in found), Calls()) for way in (0, 1))
     least, most, least_tokens, most_tokens = (
-        round(part * total / max(1, len(found))) for part in (few.count, many.count, few.tokens, many.tokens)
+        round(part * total / len(found)) for part in (few.count, many.count, few.tokens, many.tokens)
     )
-    return Plan(name, total, least, most, least_tokens, most_tokens, reusable, documents)
+    return Plan(name, total, least, most, least_tokens, most_tokens, reusable, documents, len(found))
 
 
 def _documents(prepared: Prepared, docs: Docs, library: Path) -> str:
@@ -154,16 +165,17 @@ def _documents(prepared: Prepared, docs: Docs, library: Path) -> str:
 
 
 def dry_calls(prepared: Prepared, cases: Iterable[Case]) -> list[tuple[Calls, Calls]]:
-    """The fewest and the most calls of each case, as far as stub replies bring them out."""
+    """The fewest and the most calls of each case, as far as stub replies bring them out; none where they suit none."""
     return asyncio.run(_all_calls(prepared, list(cases)))
 
 
 async def _all_calls(prepared: Prepared, cases: Sequence[Case]) -> list[tuple[Calls, Calls]]:
     few, many = [await _calls(prepared, cases, differ=differ) for differ in (False, True)]
-    return list(zip(few, many, strict=True))
+    return [] if few is None or many is None else list(zip(few, many, strict=True))
 
 
-async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> list[Calls]:
+async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> list[Calls] | None:
+    """By case; None where a debate breaks off for want of a fitting reply, or by a fault of the protocol's own."""
     plain = {"encoder": DEFAULT_ENCODER, "library": None, "reuse": None, "attended": False}
     spec = prepared.spec(0, {}, False).model_copy(update=plain)
     agents = _StubAgents(Roles(spec.roles), prepared.templates, differ=differ)
@@ -174,8 +186,14 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
     try:
         for case in cases:
             agents.calls = Calls()
-            with suppress(Exception):  # of a protocol that no stub reply satisfies: what it asked until then counts
-                await prepared.protocol.run(case, CaseFloor(case, 0, house))
+            try:
+                with suppress(MootError):  # a case that does not suit the protocol asks nothing, or little
+                    await prepared.protocol.run(case, CaseFloor(case, 0, house))
+            except Exception as error:  # anything, of a protocol of somebody's own
+                _log.debug("the protocol fails on stub replies", case=case.id, error=repr(error))
+                return None
+            if agents.unfit:
+                return None
             found.append(agents.calls)
     finally:
         await house.close()
@@ -190,6 +208,7 @@ class _StubAgents:
     templates: Templates
     differ: bool
     calls: Calls = field(default_factory=Calls)
+    unfit: int = 0
 
     async def answer(self, ask: Ask) -> Answered:
         """See `Crew.answer`."""
@@ -202,6 +221,7 @@ class _StubAgents:
         self.calls += Calls(1, prompt, usage.completion_tokens or 0, prompt)
         answered = Answered(path=ask.path, reply_id=ask.path, model=binding.model, text=text, usage=usage)
         if parsed is None:
+            self.unfit += 1
             wrong = {"outcome": "failed", "failure": "invalid_reply", "error": "no stub reply fits"}
             return msgspec.structs.replace(answered, **wrong)
         sure = 0.5 if self.differ else 1.0

@@ -78,7 +78,26 @@ def test_a_protocol_of_ones_own_is_counted_too(tmp_path: Path, monkeypatch: pyte
     config = RunConfig(protocol="counted_protocol:Own", engine="inline", out=str(tmp_path / "run"))
     found = plan(prepare(config))
     assert (found.cases, found.least, found.most) == (72, 144, 216)
+    assert f"counted on {found.looked_at} of the cases" in "\n".join(found.lines())
     assert not (tmp_path / "run").exists()
+
+
+class _Broken(_Own):
+    """Takes for granted what no stub reply holds."""
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        raise LookupError("no such passage")
+
+
+def test_what_cannot_be_run_on_stub_replies_is_unknown_and_not_zero(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("broken_protocol")
+    module.__dict__["Broken"] = _Broken
+    monkeypatch.setitem(sys.modules, "broken_protocol", module)
+    found = plan(prepare(RunConfig(protocol="broken_protocol:Broken", engine="inline", out=str(tmp_path / "run"))))
+    assert (found.least, found.most, found.least_tokens, found.most_tokens) == (None, None, None, None)
+    assert "calls     unknown" in "\n".join(found.lines())
 
 
 def test_sums_keep_the_longest_prompt() -> None:
