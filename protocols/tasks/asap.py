@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from moot.protocols.case import Criterion
-from moot.protocols.errors import ConfigError, TaskFileError
+from moot.protocols.errors import ConfigError
 from moot.protocols.tasks.asap_criteria import ESSAY_SETS, EssaySet
-from moot.protocols.tasks.essays import parse_essay, refer_essay, trait_rows
+from moot.protocols.tasks.essays import trait_cases
 from moot.protocols.tasks.formats import tab_rows
-from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.row import ParsedCase, Row, shown
 from moot.protocols.tasks.source import Source
-from moot.protocols.tasks.task import Task
-
-DEFAULT_SETS = "7,8"
-"""The essay sets that are read when none are named."""
+from moot.protocols.tasks.task import FileLayout, Task
 
 COLUMNS = ("essay_id", "essay_set", "essay")
 """What the header needs besides the raters' columns of the sets that are read."""
 
 
-def asap_task(source: Source, spec: str, sets: str = DEFAULT_SETS) -> Task:
+def asap_task(source: Source, spec: str, name: str, set: str = "7,8") -> Task:
     """A task over ASAP's essays; `open_task("asap:PATH")` is the usual way to it.
 
     Args:
         source: the file.
-        spec: as the user wrote it.
-        sets: the essay sets to read, with commas between them.
+        spec, name: as in `Task`.
+        set: the essay sets to read, with commas between them.
 
     Raises:
         ConfigError: a set is none, or has no trait scores.
     """
-    wanted = {number: ESSAY_SETS[number] for number in _numbers(sets)}
-    return Task(
-        spec=spec,
-        name="asap",
-        path=source.file,
-        labels=None,
-        replayable=source.replayable,
-        read=partial(_rows, source, wanted),
-        parse=parse_essay,
-        refer=refer_essay,
-    )
+    wanted = {number: ESSAY_SETS[number] for number in _numbers(set)}
+    columns = dict.fromkeys(COLUMNS)
+    for one in wanted.values():
+        for place in range(len(one.criteria)):
+            columns.update(dict.fromkeys(_columns(one, place)))
+    rows = partial(tab_rows, columns=tuple(columns), long="essay")
+    return FileLayout(rows, partial(_cases, wanted)).task(source, spec, name)
 
 
 def _numbers(sets: str) -> list[int]:
@@ -58,43 +51,27 @@ def _numbers(sets: str) -> list[int]:
     return numbers
 
 
-def _rows(source: Source, wanted: dict[int, EssaySet]) -> Iterator[Row]:
-    columns = dict.fromkeys(COLUMNS)
-    for one in wanted.values():
-        for place in range(len(one.criteria)):
-            columns.update(dict.fromkeys(_columns(one, place)))
-    for row in tab_rows(source, tuple(columns), long="essay"):
-        if row.problem is not None:
-            yield row
-            continue
-        number = row.text("essay_set", default="").strip()
-        found = wanted.get(int(number)) if number.isascii() and number.isdigit() else None
-        if found is not None:
-            yield from _traits(row, int(number), found)
-        elif number not in map(str, range(1, 9)):
-            problem = row.error("essay_set", f"expected 1 to 8, found {shown(number)}")
-            yield Row(row.file, row.line, {}, problem)
+def _cases(wanted: Mapping[int, EssaySet], row: Row) -> Iterator[ParsedCase]:
+    """The cases of an essay, if it is of a set that is wanted."""
+    number = row.text("essay_set", default="").strip()
+    found = wanted.get(int(number)) if number.isascii() and number.isdigit() else None
+    if found is None:
+        if number not in map(str, range(1, 9)):
+            raise row.error("essay_set", f"expected 1 to 8, found {shown(number)}")
+        return
+    identity = row.text("essay_id", default="").strip()
+    if not identity:
+        raise row.error("essay_id", "expected a number, found none")
+    ratings = {
+        criterion.trait: [_score(row, column, criterion) for column in _columns(found, place)]
+        for place, criterion in enumerate(found.criteria)
+    }
+    part = f"asap-{number}"
+    yield from trait_cases(row.text("essay"), f"{part}-{identity}", found.criteria, ratings, part)
 
 
 def _columns(one: EssaySet, place: int) -> list[str]:
     return [f"rater{rater}_trait{place + 1}" for rater in range(1, one.raters + 1)]
-
-
-def _traits(row: Row, number: int, found: EssaySet) -> Iterator[Row]:
-    identity = row.text("essay_id", default="").strip()
-    if not identity:
-        yield Row(row.file, row.line, {}, row.error("essay_id", "expected a number, found none"))
-        return
-    try:
-        ratings = {
-            criterion.trait: [_score(row, column, criterion) for column in _columns(found, place)]
-            for place, criterion in enumerate(found.criteria)
-        }
-    except TaskFileError as problem:
-        yield Row(row.file, row.line, {}, problem)
-        return
-    part = f"asap-{number}"
-    yield from trait_rows(row, row.text("essay", default=""), f"{part}-{identity}", found.criteria, ratings, part)
 
 
 def _score(row: Row, column: str, criterion: Criterion) -> float | None:

@@ -1,17 +1,55 @@
-"""The fields of a claim as users write them: its label in any spelling, and a claim in memory as a whole case."""
+"""A claim as a case, and its fields as users write them: its label in any spelling, and a claim in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from moot.protocols.case import Case, Reference
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import canonical_label
-from moot.protocols.tasks.row import Row, is_absent, shown
+from moot.protocols.tasks.row import ParsedCase, Row, is_absent, shown
 
 SHORTHAND = ("claim", "label", "category")
 """What a claim in memory may have instead of `SPELLED_OUT`."""
 
 SPELLED_OUT = ("question", "labels", "aliases", "choices", "gold", "tags")
 """What follows from the fields of `SHORTHAND`."""
+
+
+def claim_case(
+    text: str,
+    gold: str | None,
+    *,
+    id: str = "",
+    passage: str = "",
+    title: str = "",
+    documents: tuple[str, ...] = (),
+    group: str = "",
+    part: str = "",
+    tags: Mapping[str, str] | None = None,
+) -> ParsedCase:
+    """The case of a claim. Raises nothing.
+
+    Args:
+        text: what is claimed.
+        gold: one of `CLAIM_LABELS`; None where it is not known.
+        id: the case's id; empty for a generated one.
+        passage: the evidence that comes with it; may be empty.
+        title: a heading for the passage; may be empty.
+        documents: texts to retrieve evidence from.
+        group, part, tags: see `Reference`.
+    """
+    case = Case(
+        id=id,
+        question=text,
+        labels=CLAIM_LABELS,
+        aliases=CLAIM_ALIASES,
+        passage=passage,
+        title=title,
+        documents=documents,
+    )
+    return ParsedCase(case, gold, Reference(group=group, part=part, tags=dict(tags or {})))
 
 
 def claim_label(row: Row) -> str | None:

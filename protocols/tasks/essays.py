@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
 
 from moot.protocols.case import Case, Criterion, Reference
-from moot.protocols.tasks.row import Row
+from moot.protocols.tasks.row import ParsedCase
 
 
 def rated(ratings: Sequence[float | None], group: str, part: str = "") -> tuple[str | None, Reference]:
@@ -33,18 +32,16 @@ _MARKS = (
 )
 
 
-def trait_rows(
-    row: Row,
+def trait_cases(
     essay: str,
     group: str,
     criteria: Sequence[Criterion],
     ratings: Mapping[str, Sequence[float | None]],
     part: str = "",
-) -> Iterator[Row]:
-    """One row per trait of an essay, as `parse_essay` takes them. Raises nothing.
+) -> Iterator[ParsedCase]:
+    """One case per trait of an essay, which stays untouched, with the first rater's score as its gold label.
 
     Args:
-        row: where the essay stands.
         essay: its text.
         group: names it among the others; begins the cases' ids.
         criteria: the traits, in order.
@@ -52,40 +49,17 @@ def trait_rows(
         part: see `Reference.part`.
     """
     for criterion in criteria:
-        trait = criterion.trait.lower().replace(" ", "-")
-        values = {"id": f"{group}-{trait}", "essay": essay, "group": group, "part": part, "criterion": criterion}
-        yield Row(row.file, row.line, {**values, "ratings": tuple(ratings[criterion.trait])})
-
-
-def parse_essay(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case, its essay untouched, and the first rater's score.
-
-    The id is always made of the essay's and the trait's, so `default_id` is not used.
-
-    Raises:
-        TaskFileError: the essay is blank or holds half of a surrogate pair.
-    """
-    criterion = cast(Criterion, row.values["criterion"])
-    case = Case(
-        id=row.text("id"),
-        question=rubric_question(criterion),
-        labels=scores_of(criterion),
-        passage=row.text("essay"),
-        title=criterion.assignment,
-        domain="rubric scoring",
-        criterion=criterion,
-    )
-    return case, _rated(row)[0]
-
-
-def refer_essay(row: Row) -> Reference:
-    """What else is known of a row's right answer: all raters' scores. Raises nothing."""
-    return _rated(row)[1]
-
-
-def _rated(row: Row) -> tuple[str | None, Reference]:
-    ratings = cast(tuple[float | None, ...], row.values["ratings"])
-    return rated(ratings, row.text("group"), row.text("part", default=""))
+        gold, reference = rated(tuple(ratings[criterion.trait]), group, part)
+        case = Case(
+            id=f"{group}-{criterion.trait.lower().replace(' ', '-')}",
+            question=rubric_question(criterion),
+            labels=scores_of(criterion),
+            passage=essay,
+            title=criterion.assignment,
+            domain="rubric scoring",
+            criterion=criterion,
+        )
+        yield ParsedCase(case, gold, reference)
 
 
 def rubric_question(criterion: Criterion) -> str:

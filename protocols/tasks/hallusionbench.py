@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from moot.protocols.claims import HALLUCINATED, SUPPORTED, answered_claim
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, answered_claim
 from moot.protocols.errors import ConfigError, TaskFileError
-from moot.protocols.tasks.claim_rows import Claim, claims_task
+from moot.protocols.tasks.claim_fields import claim_case
 from moot.protocols.tasks.formats import json_list_rows
 from moot.protocols.tasks.picture_files import picture_within
-from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.row import ParsedCase, Row, shown
 from moot.protocols.tasks.source import locate_within
 from moot.protocols.tasks.task import Task
 
@@ -59,12 +59,14 @@ def hallusionbench_task(folder: str, spec: str, pictures: str = "") -> Task:
     if source is None:
         raise TaskFileError(folder, 0, "", f"expected a folder with {FILE}, found none in it")
     bench = _Bench(Path(folder).expanduser(), pictures)
-    return claims_task(
-        partial(_placed, partial(json_list_rows, source)),
-        bench.claims,
-        name="hallusionbench",
+    return Task(
         spec=spec,
+        name="hallusionbench",
         path=folder,
+        labels=CLAIM_LABELS,
+        replayable=True,
+        read=partial(_placed, partial(json_list_rows, source)),
+        parse=bench.claims,
         pictures=bench.pictures,
     )
 
@@ -105,7 +107,7 @@ class _Bench:
     def __init__(self, folder: Path, which: str) -> None:
         self._folder, self._present_only, self._none = folder, which == "present", which == "none"
 
-    def claims(self, row: Row) -> Iterator[Claim]:
+    def claims(self, row: Row) -> Iterator[ParsedCase]:
         """A record's claim; none where its picture is not there and such records are left out.
 
         Raises:
@@ -116,10 +118,10 @@ class _Bench:
         answer = row.text("gt_answer")
         if answer not in _GOLD:
             raise row.error("gt_answer", f"expected '0' or '1', found {shown(answer)}")
-        claim = Claim(
+        claim = claim_case(
+            answered_claim(row.text("question"), "Yes"),
+            _GOLD[answer],
             id=f"hallusionbench-{row.values[_NUMBER]}",
-            text=answered_claim(row.text("question"), "Yes"),
-            gold=_GOLD[answer],
             group="/".join((tags["category"], tags["subcategory"], tags["set"])),
             tags={**tags, **cast(dict[str, str], row.values[_SIZES])},
         )

@@ -8,7 +8,7 @@ from moot.protocols.case import Case
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.formats import csv_or_jsonl_rows
 from moot.protocols.tasks.label_set import LabelSet
-from moot.protocols.tasks.row import Row, is_absent, shown
+from moot.protocols.tasks.row import ParsedCase, Row, is_absent, shown
 from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import Task
 
@@ -22,7 +22,7 @@ COLUMNS = ("text", "label")
 """What a CSV header needs; `aliases`, `id` and `question` may be missing."""
 
 
-def labelled_texts_task(source: Source, spec: str, name: str = "labels") -> Task:
+def labelled_texts_task(source: Source, spec: str, name: str) -> Task:
     """A task over texts with labels; `open_task("labels:PATH")` is the usual way to it.
 
     Raises:
@@ -32,15 +32,7 @@ def labelled_texts_task(source: Source, spec: str, name: str = "labels") -> Task
         expected = "expected a file: its labels must be known before the first case, so it is read twice"
         raise TaskFileError(source.file, 0, "", expected)
     texts = _LabelledTexts(source)
-    return Task(
-        spec=spec,
-        name=name,
-        path=source.file,
-        labels=None,
-        replayable=True,
-        read=texts.rows,
-        parse=texts.parse,
-    )
+    return Task(spec, name, source.file, labels=None, replayable=True, read=texts.rows, parse=texts.parse)
 
 
 class _LabelledTexts:
@@ -64,8 +56,8 @@ class _LabelledTexts:
             if row.problem is not None or _has_text(row):
                 yield row
 
-    def parse(self, row: Row, default_id: str) -> tuple[Case, str | None]:
-        """Gives a case and its label, None for a row without one.
+    def parse(self, row: Row) -> Iterator[ParsedCase]:
+        """Gives a case with its label, None for a row without one.
 
         The text stands in the question: nothing else tells the cases of such a file apart.
 
@@ -77,13 +69,13 @@ class _LabelledTexts:
             raise row.error("label", f"expected a label that was there when the file was checked, found {shown(label)}")
         question = row.text("question", default="").strip() or QUESTION
         case = Case(
-            id=row.identity(default_id),
+            id=row.identity(),
             question=f"{question}\n\n{row.text('text')}",
             labels=self._labels,
             aliases=self._aliases,
             documents=(*self._documents, *row.texts("documents")),
         )
-        return case, label
+        yield ParsedCase(case, label)
 
     def _gather(self) -> None:
         found, declared, documents = LabelSet(), dict[str, int](), list[str]()

@@ -14,23 +14,18 @@ from moot.protocols.tasks.claim_fields import spelled_out
 from moot.protocols.tasks.essays import rated, scores_of
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.numbers import stated_number
-from moot.protocols.tasks.row import Row, is_blank, shown
+from moot.protocols.tasks.row import ParsedCase, Row, is_blank, shown
 
 REFERENCE_KEYS = ("scoring", "accepted", "ratings", "group", "part", "tags")
 """The keys of a case in memory that make its reference."""
 
 
-def refer_memory(row: Row) -> Reference:
-    """Gives a case's reference.
-
-    Raises:
-        TaskFileError: a value has the wrong type, is out of the criterion's range, or goes with another scoring.
-    """
+def _reference(row: Row, criterion: Criterion | None) -> Reference:
     scoring: Scoring = named(row, "scoring", Scoring) or "label"
     group, part = (row.text(name, default="") for name in ("group", "part"))
     tags = _tags(row)
     if scoring == "score":
-        ratings = _ratings(row, criterion_of(row))
+        ratings = _ratings(row, criterion)
         found = rated(ratings, group, part)[1]
         return msgspec.structs.replace(found, accepted=_accepted(row) or found.accepted, tags=tags)
     if row.values.get("ratings"):
@@ -146,8 +141,8 @@ def case_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: str)
     return map(spelled_out, memory_rows(cases, file))
 
 
-def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case and its gold label; where only accepted answers or ratings are given, that is the first of them.
+def parse_memory(row: Row) -> Iterator[ParsedCase]:
+    """Gives a case with its gold label; where only accepted answers or ratings are given, that is the first of them.
 
     A text that raters scored has the whole scores of its criterion as labels, unless it brings others.
 
@@ -159,7 +154,8 @@ def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
     for key in row.values:
         if key not in KEYS:
             raise row.error(str(key), f"is unknown; expected {', '.join(KEYS)}")
-    criterion, reference = criterion_of(row), refer_memory(row)
+    criterion = criterion_of(row)
+    reference = _reference(row, criterion)
     found = _label_set(row, criterion if reference.scoring == "score" else None)
     labels = None if found is None else found.labels
     choices = row.texts("choices")
@@ -173,7 +169,7 @@ def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
     check_gold(row, gold, reference)
     judged = _judged(row)
     case = Case(
-        id=row.identity(default_id),
+        id=row.identity(),
         question=row.text("question", default=None if judged is None else ""),
         labels=labels,
         choices=choices,
@@ -186,7 +182,7 @@ def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
         criterion=criterion,
         judged=judged,
     )
-    return case, gold
+    yield ParsedCase(case, gold, reference)
 
 
 def _label_set(row: Row, scale: Criterion | None) -> LabelSet | None:

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from moot.protocols.claims import HALLUCINATED, SUPPORTED, answered_claim
-from moot.protocols.tasks.claim_rows import Claim, claims_task, source_name
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, answered_claim, text_hash
+from moot.protocols.tasks.claim_fields import claim_case
 from moot.protocols.tasks.formats import csv_rows, jsonl_rows
-from moot.protocols.tasks.row import Row, shown
-from moot.protocols.tasks.source import Source
-from moot.protocols.tasks.task import Task
+from moot.protocols.tasks.row import ParsedCase, Row, shown
+from moot.protocols.tasks.task import FileLayout
 
 _SENTENCES = "summary_sentences"
 _QAGS_GOLD = {"yes": SUPPORTED, "no": HALLUCINATED}
 
 
-def _of_lines(source: Source, spec: str, name: str, claims: Callable[[Row], Iterator[Claim]]) -> Task:
-    """A task over JSON Lines, each of which holds some claims."""
-    read = partial(jsonl_rows, source)
-    return claims_task(read, claims, name=name, spec=spec, path=source.file, replayable=source.replayable)
+def source_name(text: str) -> str:
+    """A short name, 16 hex digits, for a text that several claims are about: the same for the same text.
+
+    >>> source_name("An article."), source_name(" an  article .\\n") == source_name("An article.")
+    ('96a97c9ecca2590c', True)
+    """
+    return text_hash(text)[:16]
 
 
-def qags_task(source: Source, spec: str) -> Task:
-    """A task over QAGS, a case per sentence; `open_task("qags:PATH")` is the usual way to it. Raises nothing."""
-    return _of_lines(source, spec, "qags", _qags_claims)
-
-
-def _qags_claims(row: Row) -> Iterator[Claim]:
+def _qags_claims(row: Row) -> Iterator[ParsedCase]:
     row.require(("article", _SENTENCES))
     article = row.text("article")
     for item in _objects(row, row.values[_SENTENCES], "sentences"):
         text = row.checked(_SENTENCES, item.get("sentence"))
-        yield Claim(text=text, gold=_majority(row, item), passage=article, group=source_name(article))
+        yield claim_case(text, _majority(row, item), passage=article, group=source_name(article))
 
 
 def _majority(row: Row, item: Mapping[str, object]) -> str | None:
@@ -48,6 +45,10 @@ def _majority(row: Row, item: Mapping[str, object]) -> str | None:
     if votes["yes"] == votes["no"]:
         return None
     return _QAGS_GOLD[max(votes, key=lambda vote: votes[vote])]
+
+
+QAGS = FileLayout(jsonl_rows, _qags_claims, CLAIM_LABELS)
+"""A case per sentence of a summary."""
 
 
 def _objects(row: Row, value: object, name: str) -> list[Mapping[str, object]]:
@@ -76,12 +77,7 @@ _GENERAL = ("user_query", "chatgpt_response", "hallucination")
 _HALUEVAL_GOLD = {"no": SUPPORTED, "yes": HALLUCINATED}
 
 
-def halueval_task(source: Source, spec: str) -> Task:
-    """A task over one of HaluEval's files; `open_task("halueval:PATH")` is the usual way to it. Raises nothing."""
-    return _of_lines(source, spec, "halueval", _halueval_claims)
-
-
-def _halueval_claims(row: Row) -> Iterator[Claim]:
+def _halueval_claims(row: Row) -> Iterator[ParsedCase]:
     for layout in _PAIRS:
         if layout.right in row.values or layout.hallucinated in row.values:
             return _pair(row, layout)
@@ -91,7 +87,7 @@ def _halueval_claims(row: Row) -> Iterator[Claim]:
     raise row.error("", f"expected a record of HaluEval, which has one of the fields {known}")
 
 
-def _pair(row: Row, layout: _Pairs) -> Iterator[Claim]:
+def _pair(row: Row, layout: _Pairs) -> Iterator[ParsedCase]:
     asked = () if layout.asked is None else (layout.asked,)
     row.require((layout.evidence, *asked, layout.right, layout.hallucinated))
     passage = row.text(layout.evidence)
@@ -101,38 +97,37 @@ def _pair(row: Row, layout: _Pairs) -> Iterator[Claim]:
             text = answered_claim(row.text("question"), text)
         elif layout.asked is not None:
             text = f"Dialogue: {row.text(layout.asked).strip()}\nReply: {text.strip()}"
-        yield Claim(text=text, gold=gold, passage=passage, group=source_name(passage))
+        yield claim_case(text, gold, passage=passage, group=source_name(passage))
 
 
-def _judged(row: Row) -> Iterator[Claim]:
+def _judged(row: Row) -> Iterator[ParsedCase]:
     """The reply to a user's query, which people marked as hallucinated or not."""
     row.require(_GENERAL)
     mark = row.text("hallucination").strip().lower()
     if mark not in _HALUEVAL_GOLD:
         raise row.error("hallucination", f"expected yes or no, found {shown(row.values['hallucination'])}")
-    yield Claim(text=answered_claim(row.text("user_query"), row.text("chatgpt_response")), gold=_HALUEVAL_GOLD[mark])
+    yield claim_case(answered_claim(row.text("user_query"), row.text("chatgpt_response")), _HALUEVAL_GOLD[mark])
 
+
+HALUEVAL = FileLayout(jsonl_rows, _halueval_claims, CLAIM_LABELS)
+"""A case per text of a pair, or per marked reply."""
 
 _FEVER_GOLD = {"SUPPORTS": SUPPORTED, "REFUTES": HALLUCINATED}
 _LEFT_OUT = "NOT ENOUGH INFO"
 
 
-def fever_task(source: Source, spec: str) -> Task:
-    """A task over FEVER; `open_task("fever:PATH")` is the usual way to it. Raises nothing.
-
-    Claims without enough evidence for a verdict are left out: they are neither supported nor refuted.
-    """
-    return _of_lines(source, spec, "fever", _fever_claims)
-
-
-def _fever_claims(row: Row) -> Iterator[Claim]:
+def _fever_claims(row: Row) -> Iterator[ParsedCase]:
     row.require(("claim", "label"))
     label = row.text("label")
     if label not in (*_FEVER_GOLD, _LEFT_OUT):
         raise row.error("label", f"expected {', '.join(_FEVER_GOLD)} or {_LEFT_OUT}, found {shown(label)}")
     claim, (passage, group) = row.text("claim"), _evidence(row)
     if label in _FEVER_GOLD:
-        yield Claim(text=claim, gold=_FEVER_GOLD[label], passage=passage, group=group)
+        yield claim_case(claim, _FEVER_GOLD[label], passage=passage, group=group)
+
+
+FEVER = FileLayout(jsonl_rows, _fever_claims, CLAIM_LABELS)
+"""Claims without enough evidence for a verdict are left out: they are neither supported nor refuted."""
 
 
 def _evidence(row: Row) -> tuple[str, str]:
@@ -161,24 +156,16 @@ COLUMNS = ("Question", "Best Answer", "Incorrect Answers")
 _BEST_INCORRECT = "Best Incorrect Answer"
 
 
-def truthfulqa_task(source: Source, spec: str) -> Task:
-    """A task over TruthfulQA; `open_task("truthfulqa:PATH")` is the usual way to it. Raises nothing."""
-    return claims_task(
-        partial(csv_rows, source, COLUMNS),
-        _truthfulqa_claims,
-        name="truthfulqa",
-        spec=spec,
-        path=source.file,
-        replayable=source.replayable,
-    )
-
-
-def _truthfulqa_claims(row: Row) -> Iterator[Claim]:
+def _truthfulqa_claims(row: Row) -> Iterator[ParsedCase]:
     question = row.text("Question")
     tags = {name.lower(): text for name in ("Type", "Category") if (text := row.text(name, default="").strip())}
     answers = ((SUPPORTED, row.text("Best Answer")), (HALLUCINATED, _incorrect(row)))
     for gold, answer in answers:
-        yield Claim(text=answered_claim(question, answer), gold=gold, group=question.strip(), tags=tags)
+        yield claim_case(answered_claim(question, answer), gold, group=question.strip(), tags=tags)
+
+
+TRUTHFULQA = FileLayout(partial(csv_rows, columns=COLUMNS), _truthfulqa_claims, CLAIM_LABELS)
+"""Two claims per question: its best answer and an incorrect one."""
 
 
 def _incorrect(row: Row) -> str:

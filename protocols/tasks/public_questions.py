@@ -1,15 +1,19 @@
-"""Public sets of questions as they are downloaded: BoolQ, GSM8K, CosmosQA."""
+"""Public sets of questions as they are downloaded: BoolQ, GSM8K, CosmosQA, NQ-open."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from moot.protocols.case import Case, Reference
+from moot.protocols.claims import CLAIM_LABELS, SUPPORTED, answered_claim
+from moot.protocols.errors import ConfigError
+from moot.protocols.tasks.claim_fields import claim_case
 from moot.protocols.tasks.formats import csv_or_jsonl_rows, jsonl_rows
 from moot.protocols.tasks.numbers import stated_number
-from moot.protocols.tasks.row import Row, is_absent, shown
+from moot.protocols.tasks.row import ParsedCase, Row, is_absent, is_blank, shown
 from moot.protocols.tasks.source import Source
-from moot.protocols.tasks.task import Task
+from moot.protocols.tasks.task import FileLayout, Task
 
 LETTERS = ("A", "B", "C", "D")
 """The letters of `answer0` to `answer3`."""
@@ -18,27 +22,7 @@ COLUMNS = ("id", "question", "answer0", "answer1", "answer2", "answer3")
 """What every row needs; `context` may be missing, and `label`, as in the public test set."""
 
 
-def cosmosqa_task(source: Source, spec: str) -> Task:
-    """A task over CosmosQA; `open_task("cosmosqa:PATH")` is the usual way to it. Raises nothing."""
-    return Task(
-        spec=spec,
-        name="cosmosqa",
-        path=source.file,
-        labels=LETTERS,
-        replayable=source.replayable,
-        read=partial(csv_or_jsonl_rows, source, COLUMNS),
-        parse=parse_cosmosqa,
-    )
-
-
-def parse_cosmosqa(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case, its texts untouched, and the letter of its gold answer, None where there is no label.
-
-    The id is always the file's, so `default_id` is not used.
-
-    Raises:
-        TaskFileError: a field is missing, empty or of the wrong type, or the label is not 0 to 3.
-    """
+def _cosmosqa(row: Row) -> Iterator[ParsedCase]:
     row.require(COLUMNS)
     case = Case(
         id=row.identity(),
@@ -47,10 +31,10 @@ def parse_cosmosqa(row: Row, default_id: str) -> tuple[Case, str | None]:
         choices=tuple(row.text(f"answer{n}") for n in range(4)),
         passage=row.text("context", default=""),
     )
-    return case, _gold(row)
+    yield ParsedCase(case, _letter(row))
 
 
-def _gold(row: Row) -> str | None:
+def _letter(row: Row) -> str | None:
     label = row.values.get("label")
     if is_absent(label):
         return None
@@ -60,76 +44,96 @@ def _gold(row: Row) -> str | None:
     return LETTERS[int(text)]
 
 
+COSMOSQA = FileLayout(partial(csv_or_jsonl_rows, columns=COLUMNS), _cosmosqa, LETTERS)
+"""Four answers each, and the letter of the gold one."""
+
 MARK = "####"
 """Stands before the gold number, behind the solution."""
 
 
-def gsm8k_task(source: Source, spec: str, name: str = "gsm8k") -> Task:
-    """A task over GSM8K; `open_task("gsm8k:PATH")` is the usual way to it. Raises nothing."""
-    return Task(
-        spec=spec,
-        name=name,
-        path=source.file,
-        labels=None,
-        replayable=source.replayable,
-        read=partial(jsonl_rows, source),
-        parse=parse_gsm8k,
-        refer=lambda row: Reference(scoring="number"),
-    )
-
-
-def parse_gsm8k(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case, its question untouched, and the gold number as the file writes it; None where there is none; see
-    `is_absent`.
-
-    Raises:
-        TaskFileError: a field is missing, empty or of the wrong type, or the answer ends in no number.
-    """
+def _gsm8k(row: Row) -> Iterator[ParsedCase]:
+    """A case, and the gold number as the file writes it."""
     row.require(("question", "answer"))
-    case = Case(id=row.identity(default_id), question=row.text("question"), domain="mathematics")
-    if is_absent(row.values.get("answer")):
-        return case, None
-    _, mark, gold = row.text("answer").rpartition(MARK)
-    if not mark or stated_number(gold) is None:
-        raise row.error("answer", f"expected a solution that ends in `{MARK} ` and a number, found {shown(gold[-40:])}")
-    return case, gold.strip()
+    case = Case(id=row.identity(), question=row.text("question"), domain="mathematics")
+    number = None
+    if not is_absent(row.values.get("answer")):
+        _, mark, number = row.text("answer").rpartition(MARK)
+        if not mark or stated_number(number) is None:
+            expected = f"expected a solution that ends in `{MARK} ` and a number"
+            raise row.error("answer", f"{expected}, found {shown(number[-40:])}")
+    yield ParsedCase(case, number and number.strip(), Reference(scoring="number"))
 
+
+GSM8K = FileLayout(jsonl_rows, _gsm8k)
+"""Word problems, whose answers are compared as numbers."""
 
 LABELS = ("Yes", "No")
 """The answers of a yes/no task."""
 
 
-def boolq_task(source: Source, spec: str, name: str = "boolq") -> Task:
-    """A task over BoolQ JSON Lines; `open_task("boolq:PATH")` is the usual way to it. Raises nothing."""
-    return Task(
-        spec=spec,
-        name=name,
-        path=source.file,
-        labels=LABELS,
-        replayable=source.replayable,
-        read=partial(jsonl_rows, source),
-        parse=parse_boolq,
-    )
-
-
-def parse_boolq(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case, its texts untouched, and `Yes` or `No`; None where there is no answer, see `is_absent`.
-
-    `question` and `answer` (true or false) are needed, `passage`, `title` and `id` may be missing, and other fields are
-    passed over.
-
-    Raises:
-        TaskFileError: a field is missing, empty or of the wrong type.
-    """
+def _boolq(row: Row) -> Iterator[ParsedCase]:
+    """`question` and `answer` are needed, `passage`, `title` and `id` may be missing, and others are passed over."""
     row.require(("question", "answer"))
     answer = row.values["answer"]
     if not (isinstance(answer, bool) or is_absent(answer)):
         raise row.error("answer", f"expected true or false, found {shown(answer)}")
     case = Case(
-        id=row.identity(default_id),
+        id=row.identity(),
         question=row.text("question"),
         labels=LABELS,
         passage=row.text("passage", default=""),
         title=row.text("title", default=""),
     )
-    return case, (LABELS[not answer] if isinstance(answer, bool) else None)
+    yield ParsedCase(case, LABELS[not answer] if isinstance(answer, bool) else None)
+
+
+BOOLQ = FileLayout(jsonl_rows, _boolq, LABELS)
+"""Yes/no questions about a passage."""
+
+
+def _nq(row: Row) -> Iterator[ParsedCase]:
+    """A case with all its accepted answers; `passage`, `title` and `id` may be missing, as in the public files."""
+    row.require(("question", "answer"))
+    case = Case(
+        id=row.identity(),
+        question=row.text("question"),
+        passage=row.text("passage", default=""),
+        title=row.text("title", default=""),
+        domain="factual QA",
+    )
+    accepted = _accepted(row)
+    yield ParsedCase(case, next(iter(accepted), None), Reference(scoring="short answer", accepted=accepted))
+
+
+def _accepted(row: Row) -> tuple[str, ...]:
+    """The answers of a list, or the one that is a plain text; of none where there is none, see `is_absent`."""
+    value = row.values.get("answer")
+    if isinstance(value, list) and len(value) == 1 and not is_blank(value[0]):
+        value = value[0]
+    if is_absent(value):
+        return ()
+    return (row.text("answer"),) if isinstance(row.values.get("answer"), str) else row.texts("answer")
+
+
+def _nq_claims(row: Row) -> Iterator[ParsedCase]:
+    """That the first accepted answer is right, which is true of all of them; a question without one claims nothing."""
+    for case, answer, _ in _nq(row):
+        if answer is not None:
+            claim = answered_claim(case.question, answer)
+            yield claim_case(claim, SUPPORTED, id=case.id, passage=case.passage, title=case.title)
+
+
+NQ = {"questions": FileLayout(jsonl_rows, _nq), "claims": FileLayout(jsonl_rows, _nq_claims, CLAIM_LABELS)}
+"""Questions with short answers, of which several may be right, by what the task's option `as` makes of them."""
+
+
+def nq_task(source: Source, spec: str, name: str, **options: str) -> Task:
+    """A task over NQ-open; `open_task("nq:PATH")` is the usual way to it.
+
+    Raises:
+        ConfigError: the option `as` is neither `questions` nor `claims`.
+    """
+    kind = options.get("as", "questions")
+    if kind not in NQ:
+        raise ConfigError(f"task 'nq': `as` is one of questions and claims, not {kind!r}")
+    return NQ[kind].task(source, spec, name)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Literal, get_args
 
 from moot.protocols.case import Case, JudgedReply, Reference
 from moot.protocols.tasks.formats import csv_or_jsonl_rows
 from moot.protocols.tasks.memory import memory_rows
-from moot.protocols.tasks.row import Row, shown
-from moot.protocols.tasks.source import Source
-from moot.protocols.tasks.task import Task
+from moot.protocols.tasks.row import ParsedCase, Row, shown
+from moot.protocols.tasks.task import FileLayout, Task
 
 COLUMNS = ("reply",)
 """What every row needs; `id`, `prompt`, `system`, `evidence`, `role`, `domain` and `group` may be missing."""
@@ -19,47 +18,15 @@ COLUMNS = ("reply",)
 _Speaker = Literal["system", "user", "assistant"]
 
 
-def replies_task(source: Source, spec: str, name: str = "replies") -> Task:
-    """A task over replies; `open_task("replies:PATH")` is the usual way to it. Raises nothing."""
-    return Task(
-        spec=spec,
-        name=name,
-        path=source.file,
-        labels=None,
-        replayable=source.replayable,
-        read=partial(csv_or_jsonl_rows, source, COLUMNS),
-        parse=parse_reply_row,
-        refer=_refer,
-    )
-
-
-def replies_in_memory(rows: Iterable[Mapping[str, object]], name: str = "replies") -> Task:
-    """A task over replies that are brought as mappings with the columns of a file. Raises nothing."""
-    spec = f"memory:{name}"
-    return Task(
-        spec=spec,
-        name=name,
-        path=spec,
-        labels=None,
-        replayable=True,
-        read=partial(memory_rows, tuple(rows), spec),
-        parse=parse_reply_row,
-        refer=_refer,
-    )
-
-
-def parse_reply_row(row: Row, default_id: str) -> tuple[Case, None]:
-    """Gives a case that holds the reply, what it answers and the evidence, and no gold label.
+def _parse(row: Row) -> Iterator[ParsedCase]:
+    """A case that holds the reply, what it answers and the evidence, and no gold label.
 
     The question is the last thing that a user said in the prompt, for lists and transcripts; judges get the messages.
-
-    Raises:
-        TaskFileError: a field is missing, blank or of the wrong type, or the prompt's messages are no such.
     """
     row.require(COLUMNS)
     sent = _sent(row)
     case = Case(
-        id=row.identity(default_id),
+        id=row.identity(),
         question=next((text for speaker, text in reversed(sent) if speaker == "user"), ""),
         passage=row.text("evidence", default=""),
         judged=JudgedReply(
@@ -69,11 +36,18 @@ def parse_reply_row(row: Row, default_id: str) -> tuple[Case, None]:
             domain=row.text("domain", default="").strip(),
         ),
     )
-    return case, None
+    yield ParsedCase(case, reference=Reference(group=row.text("group", default="").strip()))
 
 
-def _refer(row: Row) -> Reference:
-    return Reference(group=row.text("group", default="").strip())
+REPLIES = FileLayout(partial(csv_or_jsonl_rows, columns=COLUMNS), _parse)
+"""A reply each, for judges only."""
+
+
+def replies_in_memory(rows: Iterable[Mapping[str, object]], name: str = "replies") -> Task:
+    """A task over replies that are brought as mappings with the columns of a file. Raises nothing."""
+    spec = f"memory:{name}"
+    read = partial(memory_rows, tuple(rows), spec)
+    return Task(spec=spec, name=name, path=spec, labels=None, replayable=True, read=read, parse=_parse)
 
 
 def _sent(row: Row) -> tuple[tuple[_Speaker, str], ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from moot.protocols.case import Case, is_shared_id
+from moot.protocols.case import Case, Reference, is_shared_id
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import fold
 from moot.protocols.long_texts import MOST_CHARACTERS, characters
@@ -139,17 +140,17 @@ class Row:
             raise self.error(field, f"expected a list of texts, found {shown(value)}")
         return tuple(self.checked(field, text) for text in value)
 
-    def identity(self, default: str | None = None, field: str = "id") -> str:
-        """Gives the row's id: text, or a whole number as text; `default` when it has none.
+    def identity(self, field: str = "id") -> str:
+        """Gives the row's id: text, or a whole number as text; empty where it has none, so that one is generated.
 
         Raises:
-            TaskFileError: it is blank or neither, or it is missing and there is no default.
+            TaskFileError: it is blank or neither.
         """
-        value = self.values.get(field, default)
+        if field not in self.values:
+            return ""
+        value = self.values[field]
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
-        if value is None and field not in self.values:
-            raise self.error(field, "is missing; expected text")
         found = self.checked(field, value)
         if is_shared_id(found):
             raise self.error(field, f"{found!r} is the name of a reply that cases share; give another")
@@ -167,3 +168,17 @@ class Row:
             longest = max(sizes, key=sizes.__getitem__, default="")
             expected = f"expected at most {MOST_CHARACTERS:,} characters in all texts of a case together"
             raise self.error(longest, f"{expected}, found {size:,}")
+
+
+class ParsedCase(NamedTuple):
+    """A case as a row gives it, with what is known of its right answer.
+
+    Attributes:
+        case: with an empty id where one is to be generated.
+        gold: its gold label; None where there is none.
+        reference: what else is known.
+    """
+
+    case: Case
+    gold: str | None = None
+    reference: Reference = Reference()

@@ -11,7 +11,7 @@ from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import canonical_label, fold
 from moot.protocols.tasks.formats import csv_rows
 from moot.protocols.tasks.label_set import LabelSet
-from moot.protocols.tasks.row import Row
+from moot.protocols.tasks.row import ParsedCase, Row
 from moot.protocols.tasks.source import Source, locate_within
 from moot.protocols.tasks.task import Task
 
@@ -107,15 +107,7 @@ def symptoms_task(folder: str, spec: str) -> Task:
     if source is None:
         raise TaskFileError(folder, 0, "", f"expected a folder with {TABLE}, found none in it")
     table = _SymptomTable(source, locate_within(folder, DESCRIPTIONS))
-    return Task(
-        spec=spec,
-        name="symptoms",
-        path=folder,
-        labels=None,
-        replayable=True,
-        read=table.rows,
-        parse=table.parse,
-    )
+    return Task(spec, "symptoms", folder, labels=None, replayable=True, read=table.rows, parse=table.parse)
 
 
 class _SymptomTable:
@@ -143,16 +135,16 @@ class _SymptomTable:
         for level in zip_longest(*(found[disease].values() for disease in diseases)):
             yield from (row for row in level if row is not None)
 
-    def parse(self, row: Row, default_id: str) -> tuple[Case, str]:
-        """Gives a case and its disease. Raises nothing: the rows were checked before the first was given."""
+    def parse(self, row: Row) -> Iterator[ParsedCase]:
+        """Gives a case with its disease. Raises nothing: the rows were checked before the first was given."""
         case = Case(
-            id=default_id,
+            id="",
             question=f"{QUESTION}\n\nSymptoms: {', '.join(row.texts('symptoms'))}.",
             labels=self._labels,
             aliases=self._aliases,
             documents=self._documents,
         )
-        return case, row.text("disease")
+        yield ParsedCase(case, row.text("disease"))
 
     def _distinct(self) -> dict[str, dict[frozenset[str], Row]]:
         found: dict[str, dict[frozenset[str], Row]] = {}

@@ -13,8 +13,9 @@ import msgspec
 from moot.protocols.case import Case, Image, LabelledCase, Reference
 from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.labels import fold
-from moot.protocols.tasks.memory import case_rows, parse_memory, refer_memory
-from moot.protocols.tasks.row import Row, absent_gold_remark, shown
+from moot.protocols.tasks.memory import case_rows, parse_memory
+from moot.protocols.tasks.row import ParsedCase, Row, absent_gold_remark, shown
+from moot.protocols.tasks.source import Source
 
 MOST_SHOWN = 5
 """Rows that a remark about a file names."""
@@ -55,11 +56,8 @@ def first_few(each: Sequence[str], total: int, separator: str = ", ") -> str:
     return separator.join([*shown, *([f"and {total - len(shown):,} more"] if total > len(shown) else [])])
 
 
-Parse = Callable[[Row, str], tuple[Case, str | None]]
-"""From a row and the id to use when it has none to a case and its gold label; raises TaskFileError."""
-
-Refer = Callable[[Row], Reference]
-"""From a row to what else is known of its right answer; raises TaskFileError."""
+Parse = Callable[[Row], Iterable[ParsedCase]]
+"""From a row to its cases, in order; of none for a row that is left out. Raises TaskFileError."""
 
 Pictures = Callable[[Row], tuple[Path | bytes, ...]]
 """From a row to the files of its pictures, or the bytes of such as it holds itself; raises TaskFileError."""
@@ -75,10 +73,6 @@ _PICTURES_KEPT = 8
 def no_pictures(row: Row) -> tuple[Path | bytes, ...]:
     """The pictures of a row that has none. Raises nothing."""
     return ()
-
-
-def _by_label(row: Row) -> Reference:
-    return _BY_LABEL
 
 
 @dataclass(frozen=True)
@@ -128,7 +122,6 @@ class Task:
     replayable: bool
     read: Callable[[], Iterator[Row]] = field(repr=False, compare=False)
     parse: Parse = field(repr=False, compare=False)
-    refer: Refer = field(default=_by_label, repr=False, compare=False)
     pictures: Pictures = field(default=no_pictures, repr=False, compare=False)
     load_picture: LoadPicture | None = field(default=None, repr=False, compare=False)
     remarks: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
@@ -156,7 +149,6 @@ class Task:
             replayable=True,
             read=partial(case_rows, tuple(cases), spec),
             parse=parse_memory,
-            refer=refer_memory,
         )
 
     @staticmethod
@@ -216,19 +208,18 @@ class Task:
     def _read(self) -> Iterator[tuple[LabelledCase, Row]]:
         seen: set[str] = set()
         load = lru_cache(_PICTURES_KEPT)(self.load_picture) if self.load_picture else None
-        for index, row in enumerate(self.read()):
+        found = ((row, each) for row in self.read() for each in self._parsed(row))
+        for index, (row, each) in enumerate(found):
             gold, invalid, reference = None, "", _BY_LABEL
             fallback = f"{self.name}-{index}"
             try:
-                if row.problem is not None:
-                    raise row.problem
-                case, gold = self.parse(row, fallback)
+                if isinstance(each, TaskFileError):
+                    raise each
+                case, gold, reference = each
+                case = msgspec.structs.replace(case, id=case.id or fallback, scoring=reference.scoring)
                 row.check_size(case)
                 if load is not None and (files := self.pictures(row)):
                     case = msgspec.structs.replace(case, images=_loaded(row, files, load))
-                reference = self.refer(row)
-                if case.scoring != reference.scoring:
-                    case = msgspec.structs.replace(case, scoring=reference.scoring)
                 if case.id in seen:
                     fallback = f"{case.id}~{index}"
                     raise row.error("id", f"expected a unique id, {shown(case.id)} occurs earlier")
@@ -241,6 +232,43 @@ class Task:
                 reference = _BY_LABEL
             seen.add(case.id)
             yield LabelledCase(case, index, gold, invalid, reference), row
+
+    def _parsed(self, row: Row) -> tuple[ParsedCase | TaskFileError, ...]:
+        """The cases of a row; why it is none where it cannot be read."""
+        try:
+            return tuple(self.parse(row)) if row.problem is None else (row.problem,)
+        except TaskFileError as error:
+            return (error,)
+
+
+@dataclass(frozen=True)
+class FileLayout:
+    """How the cases of a file are read, whichever file it is.
+
+    Attributes:
+        rows: gives the rows of a source.
+        parse: gives the cases of a row.
+        labels: the closed set of answers of every case; None when each case brings its own or has none.
+        pictures: gives the files of a row's pictures.
+    """
+
+    rows: Callable[[Source], Iterator[Row]]
+    parse: Parse
+    labels: tuple[str, ...] | None = None
+    pictures: Pictures = no_pictures
+
+    def task(self, source: Source, spec: str, name: str) -> Task:
+        """The task over a source, named as in `Task`; nothing is read yet. Raises nothing."""
+        return Task(
+            spec=spec,
+            name=name,
+            path=source.file,
+            labels=self.labels,
+            replayable=source.replayable,
+            read=partial(self.rows, source),
+            parse=self.parse,
+            pictures=self.pictures,
+        )
 
 
 def _loaded(row: Row, files: tuple[Path | bytes, ...], load: LoadPicture) -> tuple[Image, ...]:

@@ -79,4 +79,4 @@ def test_a_label_is_one_line(key: str, bad: str) -> None:
     case |= {"labels": ["No", bad]} if key == "labels" else {"aliases": {"Yes": [bad]}}
     (row,) = memory_rows((case,), "memory")
     with pytest.raises(TaskFileError, match=key):
-        parse_memory(row, "a")
+        list(parse_memory(row))

@@ -16,7 +16,7 @@ from moot.deploy.running.task import as_claims, claim_forms
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, HALLUCINATED, SUPPORTED, is_claim
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks import open_task
-from moot.protocols.tasks.claim_rows import source_name
+from moot.protocols.tasks.public_claims import source_name
 from moot.protocols.tasks.registry import absolute_spec
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"

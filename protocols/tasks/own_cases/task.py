@@ -16,7 +16,7 @@ from moot.protocols.tasks.own_cases.columns import SPLIT, ColumnFinder, Columns,
 from moot.protocols.tasks.own_cases.folders import data_files
 from moot.protocols.tasks.own_cases.gold import GoldSurvey, closed_gold, free_gold, is_yes_no
 from moot.protocols.tasks.picture_files import pictures_beside
-from moot.protocols.tasks.row import Row, is_blank, shown
+from moot.protocols.tasks.row import ParsedCase, Row, is_blank, shown
 from moot.protocols.tasks.source import Source, locate
 from moot.protocols.tasks.task import MOST_SHOWN, Task, first_few
 
@@ -152,7 +152,7 @@ def _table_of(path: str, files: list[tuple[str, Path]]) -> Table:
     return TextTable(locate(str(first)))
 
 
-def own_cases_task(path: str, spec: str, columns: Mapping[str, str]) -> Task:
+def own_cases_task(path: str, spec: str, **columns: str) -> Task:
     """A task over a user's own questions; `open_task("cases:FILE")` is the usual way to it.
 
     Args:
@@ -174,7 +174,6 @@ def own_cases_task(path: str, spec: str, columns: Mapping[str, str]) -> Task:
         replayable=True,
         read=cases.rows,
         parse=cases.parse,
-        refer=cases.refer,
         pictures=cases.pictures,
         remarks=cases.remarks,
     )
@@ -200,17 +199,18 @@ class _OwnCases:
             self._look_through()
         yield from self._read()
 
-    def parse(self, row: Row, default_id: str) -> tuple[Case, str | None]:
-        """Gives a case, its texts untouched, and the first right answer; None where the row tells none.
+    def parse(self, row: Row) -> Iterator[ParsedCase]:
+        """Gives a case, its texts untouched, with the first right answer, None where the row tells none, and how an
+        answer is held against the right ones.
 
         Raises:
             TaskFileError: a field is missing, of a wrong form, or the answer is none of the labels.
         """
         columns, choices = self._choices(row)
         of = columns.of
-        gold = self._gold(row, columns, choices)[0]
+        gold, scoring = self._gold(row, columns, choices)
         case = Case(
-            id=row.identity(default_id, of["id"]) if "id" in of else default_id,
+            id=row.identity(of["id"]) if "id" in of else "",
             question=row.checked(of["question"], value_of(row, of["question"])),
             labels=None if choices is None else choices.labels,
             choices=() if choices is None else choices.texts,
@@ -218,17 +218,12 @@ class _OwnCases:
             title=_text(row, of.get("title")),
             documents=_documents(row, of.get("documents")),
         )
-        return case, next(iter(gold), None)
-
-    def refer(self, row: Row) -> Reference:
-        """How an answer is held against the right ones, and the row's group. Raises as `parse`."""
-        columns, choices = self._choices(row)
-        gold, scoring = self._gold(row, columns, choices)
-        return Reference(
+        reference = Reference(
             scoring=scoring,
             accepted=gold if len(gold) > 1 or scoring == "short answer" else (),
-            group=_name(row, columns.of.get("group")),
+            group=_name(row, of.get("group")),
         )
+        yield ParsedCase(case, next(iter(gold), None), reference)
 
     def pictures(self, row: Row) -> tuple[Path | bytes, ...]:
         """The pictures of a row: files beside its own, or bytes that it holds, as `datasets` keeps them.

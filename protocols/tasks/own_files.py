@@ -1,0 +1,67 @@
+"""Claims and subjects of one's own, in CSV or JSON Lines; subjects also one per line of plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path, PurePath
+
+from moot.protocols.case import Case
+from moot.protocols.claims import CLAIM_LABELS
+from moot.protocols.tasks.claim_fields import claim_case, claim_label, claim_tags
+from moot.protocols.tasks.formats import csv_or_jsonl_rows, text_rows
+from moot.protocols.tasks.picture_files import pictures_beside
+from moot.protocols.tasks.row import ParsedCase, Row
+from moot.protocols.tasks.source import Source
+from moot.protocols.tasks.task import FileLayout
+
+_CLAIM, _SUBJECT = ("claim",), ("subject",)
+
+
+def _claim(row: Row) -> Iterator[ParsedCase]:
+    row.require(_CLAIM)
+    _images(row)
+    yield claim_case(
+        row.text("claim"),
+        claim_label(row),
+        id=row.identity(),
+        passage=row.text("passage", default=""),
+        documents=row.texts("documents") if row.values.get("documents") != "" else (),
+        group=row.text("group", default="").strip(),
+        part=row.text("part", default="").strip(),
+        tags=claim_tags(row),
+    )
+
+
+def _images(row: Row) -> tuple[str, ...]:
+    """The names of the row's pictures: a list, or one text that semicolons separate."""
+    if isinstance(row.values.get("images"), str):
+        pieces = (piece.strip() for piece in row.text("images", default="").split(";"))
+        return tuple(piece for piece in pieces if piece)
+    return row.texts("images")
+
+
+def _pictures(row: Row) -> tuple[Path, ...]:
+    return pictures_beside(row, "images", _images(row))
+
+
+OWN_CLAIMS = FileLayout(partial(csv_or_jsonl_rows, columns=_CLAIM), _claim, CLAIM_LABELS, _pictures)
+"""What is to be checked, and the evidence, where there is some: only `claim` is needed; label, id, passage, documents,
+images, group, part and category may be missing."""
+
+
+def _subject_rows(source: Source) -> Iterator[Row]:
+    if PurePath(source.file).suffix.lower() == ".txt":
+        return text_rows(source, "subject")
+    return csv_or_jsonl_rows(source, _SUBJECT)
+
+
+def _subject(row: Row) -> Iterator[ParsedCase]:
+    row.require(_SUBJECT)
+    question, facts = row.text("subject").strip(), row.text("facts", default="").strip()
+    yield ParsedCase(Case(id=row.identity(), question=question, passage=facts))
+
+
+SUBJECTS = FileLayout(_subject_rows, _subject)
+"""Subjects to debate, with neither labels nor a right answer; `id` and `facts`, which become the passage, may be
+missing."""
