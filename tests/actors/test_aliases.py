@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,30 +12,13 @@ import pytest
 from houses import hold, same_for_all
 from openai_server import ScriptedServer
 
-from moot.actors.early_stop import EarlyStop
 from moot.actors.intrinsic import intrinsic_of
 from moot.actors.models.interface import ModelReply, TokenLogprobs
-from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.openai_wire import encode_request
-from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import fingerprint, sent_decoding
-from moot.protocols.case import Case, Image, LabelledCase
+from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import Floor
-from moot.protocols.messages import Ask, Decoding, Usage, Verdict
-from moot.protocols.replies import Position, Score, reply_path
+from moot.protocols.messages import Ask, Usage, Verdict
+from moot.protocols.replies import Position
 
-ASK = Ask(
-    case_id="c",
-    attempt=0,
-    path="p",
-    role="agent/0",
-    template="t",
-    slots={"a": 1},
-    reply="m:R",
-    labels=("A", "B"),
-    choices=("x", "y"),
-)
-POSITION = reply_path(Position)
 CASE = Case(
     id="c",
     question="What is it?",
@@ -44,72 +26,6 @@ CASE = Case(
     aliases=(("the flu",), ()),
     documents=("A page that nobody retrieved.",),
 )
-
-
-def test_the_fingerprint_of_an_ask_without_aliases_is_what_it_was() -> None:
-    assert fingerprint(ASK, RoleBinding(), "00") == "39f39719b8bcd8c2f0b786abb0490ca1"
-    told = msgspec.structs.replace(ASK, aliases=(("a",), ()))
-    other = msgspec.structs.replace(ASK, aliases=((), ("a",)))
-    stopping = RoleBinding(early_stop=EarlyStop(window=4, statistic="mean", keep="above", bound=-1.0))
-    bound = [(ask, role) for ask in (ASK, told, other) for role in (RoleBinding(), stopping)]
-    assert len({fingerprint(ask, role, "00") for ask, role in bound}) == 6
-
-
-def mark(ask: Ask = ASK, templates: str = "00", **role: Any) -> str:
-    """The fingerprint of an ask; `found` is what the profile of its model says beside the usual."""
-    if "found" in role:
-        profile = ModelProfile.model_validate({"schemas": "vllm", **role.pop("found")})
-        role = {"model": "http://h/v1#m", **role, "profile": profile}
-        ask = msgspec.structs.replace(ask, reply=POSITION)
-    return fingerprint(ask, RoleBinding(**role), templates)
-
-
-def test_whatever_a_reply_hangs_on_is_in_the_fingerprint() -> None:
-    changes: list[dict[str, Any]] = [
-        {"slots": {"a": 2}},
-        {"reply": POSITION},
-        {"labels": ("B", "A")},
-        {"choices": ("y", "x")},
-        {"sample": 1},
-        {"decoding": Decoding(temperature=0.5)},
-        *({"images": tuple(Image("image/png", each) for each in some)} for some in ([b"a"], [b"b"], [b"a", b"b"])),
-    ]
-    sent: dict[str, Any] = {"seed": 7, "stop": ("END",), "repetition_penalty": 1.1, "reasoning_effort": "low"}
-    roles: list[dict[str, Any]] = [
-        {},
-        {"persona": "Be brief."},
-        {"model": "openai/m"},
-        {"base_url": "http://127.0.0.1:1/v1"},
-        {"top_logprobs": 5, "found": {}},
-        {"top_logprobs": 5, "found": {"logprobs_when_held": False}},
-        {"top_logprobs": 5, "found": {"alternatives": 3}},
-        {"found": {"api": "responses"}},
-        {**sent, "found": {}},
-        *({**sent, "found": {"omitted": (name,)}} for name in (*sent, "stream_options")),
-    ]
-    asks = [ASK, *(msgspec.structs.replace(ASK, **change) for change in changes)]
-    found = [mark(**role) for role in roles] + [mark(ask) for ask in asks[1:]] + [mark(templates="01")]
-    assert len(set(found)) == len(found)
-
-
-def test_what_changes_no_reply_is_not_in_the_fingerprint() -> None:
-    free, other = ({"reply": path, "schemas": "free"} for path in (POSITION, reply_path(Score)))
-    assert mark(found={"exceptions": [other]}) == mark(found={}) != mark(found={"schemas": "free"})
-    assert mark(found={"exceptions": [free]}) == mark(found={"schemas": "free"})
-    assert mark(top_logprobs=5, found={"alternatives": 8}) == mark(top_logprobs=5, found={})
-    assert mark(found={"api": "chat"}) == mark(found={})
-    old = msgspec.structs.replace(ASK, slots={}, labels=("Yes", "No"), choices=())
-    # as records from before there was a choice of APIs have it
-    assert mark(old, model="openai/m", found={"schemas": "openai"}) == "83a71e606c6291df6ccc0c1701040d88"
-
-
-@pytest.mark.parametrize("name", ["seed", "stop", "repetition_penalty", "reasoning_effort", "stream_options"])
-def test_what_is_left_out_is_not_sent(name: str) -> None:
-    role = RoleBinding.model_validate({
-        **{"seed": 7, "stop": ("END",), "repetition_penalty": 1.1, "reasoning_effort": "low"},
-        "profile": ModelProfile.model_validate({"schemas": "free", "omitted": (name,)}),
-    })  # fmt: skip
-    assert name not in msgspec.json.decode(encode_request("m", [], sent_decoding(role), stream=True))
 
 
 class AskTwice:
@@ -166,7 +82,10 @@ def test_an_alias_counts_for_its_label_in_the_tokens() -> None:
         alt_logprob=np.log(np.array([[1, 1, 1], [0.5, 0.3, 0.2], [1, 1, 1]], np.float32)),
     )
     reply = ModelReply("".join(tokens.tokens), "stop", Usage(1, 1), tokens)
-    ask = msgspec.structs.replace(ASK, labels=CASE.labels, choices=(), aliases=CASE.aliases)
+    ask = Ask(
+        case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="m:R",
+        labels=CASE.labels, aliases=CASE.aliases,
+    )  # fmt: skip
     found = intrinsic_of(reply, "Influenza", ask, "before")
     assert found is not None
     assert found.normalised == pytest.approx(0.8)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from moot.actors.early_stop import EarlyStop
 from moot.actors.models.anthropic_wire import encode_request as encode_for_anthropic
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import encode_request
@@ -21,12 +22,19 @@ from moot.actors.sent_request import (
     reply_tokens,
     sent_decoding,
 )
+from moot.protocols.case import Image
+from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding, Message
-from moot.protocols.replies import FreeText, Position
+from moot.protocols.replies import FreeText, Position, Score, reply_path
 
+URL = "http://h/v1#m"
+POSITION = reply_path(Position)
 ASK = Ask(
-    case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, labels=("Yes", "No"),
-    reply="moot.protocols.replies:Position",
+    case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, labels=("Yes", "No"), reply=POSITION
+)
+FULL = Ask(
+    case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={"a": 1}, reply="m:R", labels=("A", "B"),
+    choices=("x", "y"),
 )  # fmt: skip
 SAID: dict[str, Any] = {
     "seed": 7,
@@ -39,7 +47,7 @@ MESSAGES = [Message("system", "Be brief."), Message("user", "x")]
 
 
 def test_everything_that_a_role_says_is_sent_also_where_a_protocol_samples_by_itself() -> None:
-    binding = RoleBinding(model="http://h/v1#m", **SAID)
+    binding = RoleBinding(model=URL, **SAID)
     for given in (None, Decoding(temperature=0.9)):
         decoding = sent_decoding(binding, given)
         body = msgspec.json.decode(encode_request("m", MESSAGES, decoding, seed=decoding.seed))
@@ -51,17 +59,9 @@ def test_everything_that_a_role_says_is_sent_also_where_a_protocol_samples_by_it
     assert (shown["stop_sequences"], shown["top_k"]) == (["END"], 5)
 
 
-def test_nothing_is_sent_and_no_fingerprint_changes_where_nothing_is_said() -> None:
+def test_nothing_is_sent_where_nothing_is_said() -> None:
     body = msgspec.json.decode(encode_request("m", MESSAGES, sent_decoding(RoleBinding())))
     assert body.keys() == {"model", "messages", "temperature", "top_p", "max_tokens"}
-    # as records from before these settings have it
-    assert fingerprint(ASK, RoleBinding(), "00") == "aa605eed1337436517b303ef079078a7"
-
-
-@pytest.mark.parametrize("name", SAID)
-def test_each_setting_is_in_the_fingerprint(name: str) -> None:
-    plain = fingerprint(ASK, RoleBinding(), "00")
-    assert fingerprint(ASK, RoleBinding(**{name: SAID[name]}), "00") != plain
 
 
 @pytest.mark.parametrize(
@@ -99,32 +99,79 @@ def test_a_system_message_is_put_before_the_users() -> None:
     (first, *rest) = folded((*MESSAGES, Message("assistant", "y"), Message("user", "z")))
     assert (first.role, first.content) == ("user", "Be brief.\n\nx")
     assert [message.role for message in rest] == ["assistant", "user"]
-    plain, without_system = (ModelProfile(schemas="free", folds_system=folds) for folds in (False, True))
-    assert len({fingerprint(ASK, RoleBinding(profile=each), "00") for each in (plain, without_system)}) == 2
 
 
-def test_a_held_reply_and_a_free_one_have_different_fingerprints() -> None:
-    free = fingerprint(ASK, RoleBinding(model="http://h/v1#m"), "00")
-    found = {
-        fingerprint(ASK, RoleBinding(model="http://h/v1#m", profile=ModelProfile(schemas=schemas)), "00")
-        for schemas in ("free", "vllm", "llama.cpp", "portable")
-    }
-    assert free in found  # a model that holds no replies is sent what it was always sent
-    assert len(found) == 4
+def mark(ask: Ask = ASK, templates: str = "00", **role: Any) -> str:
+    """The fingerprint of an ask; `found` is what the profile of its model says beside the usual."""
+    if "found" in role:
+        profile = ModelProfile.model_validate({"schemas": "vllm", **role.pop("found")})
+        role = {"model": URL, **role, "profile": profile}
+    return fingerprint(ask, RoleBinding(**role), templates)
 
 
-def test_local_weights_are_left_free_without_a_profile_as_before_they_could_be_held() -> None:
-    free, held = RoleBinding(model="local/models/m"), ModelProfile(schemas="llguidance", server="llguidance")
-    assert held_schema(free, "yes", Position, ASK.labels, 400, {}) is None
-    # as records from before have it
-    assert fingerprint(ASK, free, "00") == "468e6fa56ec23ba3465b3c5fa73059f4"
-    assert fingerprint(ASK, RoleBinding(model="local/models/m", structured=False), "00") == fingerprint(
-        ASK, RoleBinding(model="local/models/m", structured=False, profile=held), "00"
-    )
-    assert fingerprint(ASK, RoleBinding(model="local/models/m", profile=held), "00") != fingerprint(ASK, free, "00")
+def test_fingerprints_are_those_of_older_records() -> None:
+    """From before there were settings, aliases, a choice of APIs, and schemas of local weights."""
+    assert mark() == "aa605eed1337436517b303ef079078a7"
+    assert mark(FULL) == "39f39719b8bcd8c2f0b786abb0490ca1"
+    assert mark(model="openai/m", found={"schemas": "openai"}) == "83a71e606c6291df6ccc0c1701040d88"
+    assert mark(model="local/models/m") == "468e6fa56ec23ba3465b3c5fa73059f4"
 
 
-URL = "http://h/v1#m"
+def test_whatever_a_reply_hangs_on_is_in_the_fingerprint() -> None:
+    changes: list[dict[str, Any]] = [
+        {"slots": {"a": 2}},
+        {"reply": POSITION},
+        {"labels": ("B", "A")},
+        {"choices": ("y", "x")},
+        {"aliases": (("a",), ())},
+        {"aliases": ((), ("a",))},
+        {"sample": 1},
+        {"decoding": Decoding(temperature=0.5)},
+        *({"images": tuple(Image("image/png", each) for each in some)} for some in ([b"a"], [b"b"], [b"a", b"b"])),
+    ]
+    stop = EarlyStop(window=4, statistic="mean", keep="above", bound=-1.0)
+    sent = {name: value for name, value in SAID.items() if name != "extra"}
+    roles: list[dict[str, Any]] = [
+        {},
+        *({name: value} for name, value in SAID.items()),
+        {"persona": "Be brief."},
+        {"early_stop": stop},
+        {"model": "openai/m"},
+        {"model": "local/models/m"},
+        {"base_url": "http://127.0.0.1:1/v1"},
+        {"top_logprobs": 5, "found": {}},
+        {"top_logprobs": 5, "found": {"logprobs_when_held": False}},
+        {"top_logprobs": 5, "found": {"alternatives": 3}},
+        *({"found": {"schemas": schemas}} for schemas in ("free", "llama.cpp", "portable")),
+        {"found": {"schemas": "free", "folds_system": True}},
+        {"found": {"api": "responses"}},
+        {"model": "local/models/m", "found": {"schemas": "llguidance", "server": "llguidance"}},
+        *(
+            {**sent, "found": {"omitted": omitted}}
+            for omitted in ((), *((name,) for name in (*sent, "stream_options")))
+        ),
+    ]
+    told = msgspec.structs.replace(FULL, aliases=(("a",), ()))
+    found = [mark(**role) for role in roles] + [mark(msgspec.structs.replace(FULL, **change)) for change in changes]
+    found += [mark(FULL), mark(FULL, early_stop=stop), mark(told, early_stop=stop), mark(templates="01")]
+    assert len(set(found)) == len(found)
+
+
+def test_what_changes_no_reply_is_not_in_the_fingerprint() -> None:
+    free, other = ({"reply": path, "schemas": "free"} for path in (POSITION, reply_path(Score)))
+    assert mark(found={"exceptions": [other]}) == mark(found={}) != mark(found={"schemas": "free"})
+    assert mark(found={"exceptions": [free]}) == mark(found={"schemas": "free"})
+    assert mark(found={"schemas": "free"}) == mark(model=URL)  # is sent what it was always sent
+    assert mark(top_logprobs=5, found={"alternatives": 8}) == mark(top_logprobs=5, found={})
+    assert mark(found={"api": "chat"}) == mark(found={})
+    local: dict[str, Any] = {"model": "local/models/m", "structured": False}
+    assert mark(**local) == mark(**local, found={"schemas": "llguidance", "server": "llguidance"})
+
+
+@pytest.mark.parametrize("name", ["seed", "stop", "repetition_penalty", "reasoning_effort", "stream_options"])
+def test_what_is_left_out_is_not_sent(name: str) -> None:
+    role = RoleBinding(**SAID, profile=ModelProfile.model_validate({"schemas": "free", "omitted": (name,)}))
+    assert name not in msgspec.json.decode(encode_request("m", [], sent_decoding(role), stream=True))
 
 
 @pytest.mark.parametrize(
@@ -159,3 +206,37 @@ def test_a_free_reply_and_a_held_one_never_fit_each_other(model: str, profile: M
         return {each(ASK, binding, "00") for each in found} | {*earlier_fingerprints(ASK, binding, "00")}
 
     assert not known(silent) & known(told)
+
+
+class Table(BaseModel):
+    """A reply that no schema can hold."""
+
+    cells: dict[str, int]
+
+
+@pytest.mark.parametrize(
+    ("offered", "wanted", "model", "held"),
+    [
+        ("yes", None, Position, True),
+        ("yes", True, Position, True),
+        ("yes", False, Position, False),
+        ("yes", None, FreeText, False),
+        ("yes", True, FreeText, False),
+        ("yes", None, Table, False),
+        ("on request", None, Position, False),
+        ("on request", True, Position, True),
+        ("no", None, Position, False),
+    ],
+)
+def test_when_a_reply_is_held_to_its_schema(
+    offered: Literal["no", "on request", "yes"], wanted: bool | None, model: type[BaseModel], held: bool
+) -> None:
+    assert (held_schema(RoleBinding(structured=wanted), offered, model, None, 400, {}) is not None) == held
+    # weights on this machine are left free without a profile, as before they could be held
+    assert held_schema(RoleBinding(model="local/models/m"), "yes", model, None, 400, {}) is None
+
+
+def test_a_role_that_insists_is_told_of_a_reply_that_no_schema_can_hold() -> None:
+    for profile in (None, ModelProfile(schemas="openai")):
+        with pytest.raises(ConfigError, match="cells"):
+            held_schema(RoleBinding(structured=True, profile=profile), "yes", Table, None, 400, {})

@@ -19,13 +19,13 @@ from urllib.parse import unquote
 import msgspec
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from anthropic_wire import messages_route
+from anthropic_wire import message, messages_route
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model, StreamingModel
-from moot.actors.models.openai_sdk import OpenAIModel
+from moot.actors.models.openai_sdk import OpenAIModel, ResponsesModel
 from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
 from moot.actors.models.trial import STEP_KEY
@@ -65,13 +65,18 @@ def openai(url: str) -> OpenAIModel:
     return OpenAIModel("m", api_key_env=KEY_ENV, base_url=url)
 
 
+def responses(url: str) -> ResponsesModel:
+    """The same over the Responses API."""
+    return ResponsesModel("m", api_key_env=KEY_ENV, base_url=url)
+
+
 def anthropic(url: str, model: str = "claude-opus-5-5") -> AnthropicModel:
     """Anthropic's, on its official SDK."""
     return AnthropicModel(model, api_key_env=KEY_ENV, base_url=url.removesuffix("/v1"))
 
 
 BACKENDS: dict[str, MakeModel] = {"compatible": compatible, "openai": openai}
-VENDORS: dict[str, MakeVendor] = {**BACKENDS, "anthropic": anthropic}
+VENDORS: dict[str, MakeVendor] = {**BACKENDS, "responses": responses, "anthropic": anthropic}
 
 
 def completion(text: str | None = "No.", **choice: Any) -> dict[str, Any]:
@@ -79,6 +84,28 @@ def completion(text: str | None = "No.", **choice: Any) -> dict[str, Any]:
     message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 7, "completion_tokens": 2}
     return {"choices": [{"message": message, "finish_reason": "stop", **choice}], "usage": usage}
+
+
+def token(text: str, logprob: float | None, *alternatives: tuple[str, float | None], **fields: Any) -> dict[str, Any]:
+    """A token of a reply as OpenAI's wires have it."""
+    top = [{"token": each, "logprob": known} for each, known in alternatives]
+    return {"token": text, "logprob": logprob, "top_logprobs": top, **fields}
+
+
+def response(*output: Any, **others: Any) -> dict[str, Any]:
+    """The same over the Responses API; an item of the output that is a text is a message that says it."""
+    items = [output_message(item) if isinstance(item, str) else item for item in output]
+    usage = {"input_tokens": 7, "output_tokens": 2}
+    return {"status": "completed", "error": None, "incomplete_details": None, "output": items, "usage": usage} | others
+
+
+def output_message(text: str, **part: Any) -> dict[str, Any]:
+    """An item of a response's output."""
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text, **part}]}
+
+
+WHOLE = dict(zip(VENDORS, (completion(), completion(), response("No."), message()), strict=True))
+"""By client, a whole reply as its wire has it."""
 
 
 def answers(status: int, body: object, headers: dict[str, str] | None = None) -> Handler:
