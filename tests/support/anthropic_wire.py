@@ -16,7 +16,7 @@ from moot.protocols.messages import Decoding, Message
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
 
-def message(text: str = "No.", stop_reason: str = "end_turn", *thinking: Any, **fields: Any) -> dict[str, Any]:
+def message(text: str = "No.", stop_reason: str | None = "end_turn", *thinking: Any, **fields: Any) -> dict[str, Any]:
     """A whole reply as the service has it."""
     content = [*thinking, *([{"type": "text", "text": text}] if text else [])]
     usage = {"input_tokens": 7, "output_tokens": 2}
