@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,26 +12,6 @@ from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
 from moot.deploy.reading.record import VerdictRow, latest_verdicts
 from moot.deploy.reading.references import References
-from moot.deploy.reading.text import Interval
-from moot.metrics.bootstrap import bca_interval
-from moot.metrics.significance import benjamini_hochberg
-
-
-def bca(values: Sequence[float]) -> Interval | None:
-    """The BCa bootstrap interval (95 %) of a mean over cases; None where it has none, as for one case."""
-    found = bca_interval(values)
-    return (found.low, found.high) if found.resamples else None
-
-
-def adjusted(p_values: Sequence[float | None]) -> list[float | None]:
-    """p-values after Benjamini and Hochberg, over those that are known."""
-    return [known(p) for p in benjamini_hochberg(p_values).tolist()]
-
-
-def known(value: float) -> float | None:
-    """A figure of `moot.metrics`, where NaN is unknown."""
-    return None if math.isnan(value) else value
-
 
 Unscored = Literal["failed", "no gold label", "trained on", "no verdict", "other text"]
 """Why a case cannot be paired: in the order in which they are looked for, but for the last two, which come first."""

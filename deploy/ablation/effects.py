@@ -7,15 +7,25 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from moot.actors.record.folder import RunFolder
-from moot.deploy.ablation.brier import Brier, brier_figures, case_scores
-from moot.deploy.ablation.cases import CellCases, adjusted, bca, dependent_cases, pairs, read_cell, scored_by_all
-from moot.deploy.ablation.debates import DebateMean, debate_figures, debate_scores
+from moot.deploy.ablation.cases import CellCases, dependent_cases, pairs, read_cell, scored_by_all
 from moot.deploy.ablation.grid import Axis, Cell
-from moot.deploy.reading.detection.detection import Seconds
+from moot.deploy.ablation.means import (
+    BrierAgainst,
+    CaseMean,
+    MeanAgainst,
+    adjusted,
+    bca,
+    brier_change,
+    case_means,
+    mean_change,
+)
+from moot.deploy.ablation.scores import brier_scores, debate_scores
+from moot.deploy.reading.detection.detection import Seconds, claims_of
 from moot.deploy.reading.detection.figures import ClaimSet
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.summaries.accuracy import Paired, paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
@@ -23,7 +33,7 @@ from moot.deploy.reading.text import Interval, cases
 from moot.protocols.errors import ConfigError
 
 
-class MainEffect(BaseModel):
+class MainEffect(Frozen):
     """A value of a key; every cell that has it counts alike, and a run that serves several of these counts once.
 
     Attributes:
@@ -33,8 +43,6 @@ class MainEffect(BaseModel):
         interval: BCa bootstrap over the cases, 95 %; None where the difference is.
         tokens_per_case: mean over the runs; None when one of them is unknown.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     value: str
@@ -102,7 +110,7 @@ FEW = 100
 """Pairs below which a comparison is called coarse."""
 
 
-class Against(BaseModel):
+class Against(Frozen):
     """A cell (first) against the baseline (second), on the cases that both scored.
 
     Attributes:
@@ -113,14 +121,12 @@ class Against(BaseModel):
             another one of its group.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     accuracy: Paired
     p_adjusted: float | None
     left_out: dict[str, int]
 
 
-class CellFigures(BaseModel):
+class CellFigures(Frozen):
     """A cell in figures; None is unknown, never 0.
 
     Attributes:
@@ -139,15 +145,13 @@ class CellFigures(BaseModel):
         brier: of the verdicts' distributions; None when no verdict has one with a known truth.
         brier_left_out: verdicts that it is not over, by reason.
         claims: how well claims are told apart, over all that count; None for a run over anything else, or without one.
-        debates: by key of `moot.deploy.ablation.debates.MEASURES` what its debates were like; empty where their rounds
+        debates: by key of `moot.deploy.ablation.scores.MEASURES` what its debates were like; empty where their rounds
             hold none of it.
         seconds: of a finished claim, from the debate's beginning to its verdict; None likewise.
         trained_on, group_trained_on: claims left out of all but these seconds because the run's classifier was trained
             on them, or on others of their groups.
         vs_baseline: None for the baseline itself.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     cell: str
     values: dict[str, str]
@@ -168,9 +172,9 @@ class CellFigures(BaseModel):
     tokens_per_case: float | None
     cost_usd: float | None
     replies_reused: int
-    brier: Brier | None
+    brier: CaseMean[BrierAgainst] | None
     brier_left_out: dict[str, int]
-    debates: dict[str, DebateMean] = {}
+    debates: dict[str, CaseMean[MeanAgainst]] = Field(default_factory=dict)
     claims: ClaimSet | None
     seconds: Seconds | None
     trained_on: int
@@ -178,7 +182,11 @@ class CellFigures(BaseModel):
     vs_baseline: Against | None
 
 
-class Ablation(BaseModel):
+_SAME = CellFigures.model_fields.keys() & Summary.model_fields.keys() - {"answered"}
+"""What a cell has from its run's summary as it is."""
+
+
+class Ablation(Frozen):
     """A grid in figures.
 
     Attributes:
@@ -190,8 +198,6 @@ class Ablation(BaseModel):
         shared_replies: whether later cells reuse the first one's replies.
         warnings: what a reader must know before using this.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     schema_version: int
     folder: str
@@ -259,16 +265,16 @@ def _measured(
 ) -> list[CellFigures]:
     """The cells that have a run of their own, compared with one of them."""
     against = _against(read, baseline)
-    scored = {name: case_scores(folders[name], each) for name, each in read.items()}
-    brier = brier_figures({name: each.scores for name, each in scored.items()}, baseline)
-    debates = debate_figures({cell.name: debate_scores(folders[cell.name]) for cell in cells}, baseline)
+    scored = {name: brier_scores(folders[name], each) for name, each in read.items()}
+    brier = case_means({name: {"brier": scores} for name, (scores, _) in scored.items()}, baseline, brier_change)
+    debates = case_means({cell.name: debate_scores(folders[cell.name]) for cell in cells}, baseline, mean_change)
     return [
         _figures(
             cell,
             summarise(folders[cell.name]),
             read[cell.name],
-            brier=brier.get(cell.name),
-            brier_left_out=dict(scored[cell.name].left_out),
+            brier=brier[cell.name].get("brier"),
+            brier_left_out=dict(scored[cell.name][1]),
             debates=debates[cell.name],
             vs_baseline=against.get(cell.name),
         )
@@ -308,26 +314,13 @@ def _figures(cell: Cell, summary: Summary, found: CellCases, **compared: Any) ->
     return CellFigures(
         cell=cell.name,
         values=_values(cell),
-        run=summary.run,
-        simulated=summary.simulated,
-        cases=summary.cases,
+        **{name: getattr(summary, name) for name in _SAME},
         answered=found.answered,
         answers=found.answers,
         abstained=found.abstained,
-        failed=summary.failed,
-        open=summary.open,
-        scored=summary.scored,
-        accuracy=summary.accuracy,
-        accuracy_interval=summary.accuracy_interval,
         coverage=found.answered / summary.cases if summary.cases else None,
         rounds_mean=summary.debate_rounds_mean,
-        tokens_per_case=summary.tokens_per_case,
-        cost_usd=summary.cost_usd,
-        replies_reused=summary.replies_reused,
-        claims=None if summary.detection is None else summary.detection.whole,
-        seconds=None if summary.detection is None else summary.detection.seconds,
-        trained_on=0 if summary.detection is None else summary.detection.trained_on,
-        group_trained_on=0 if summary.detection is None else summary.detection.group_trained_on,
+        **claims_of(summary.detection),
         **compared,
     )
 

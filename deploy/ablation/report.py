@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from moot.deploy.ablation.brier import VOTES, BrierAgainst
-from moot.deploy.ablation.debates import MEASURES, DebateMean, MeanAgainst
 from moot.deploy.ablation.effects import Ablation, Against, CellFigures
-from moot.deploy.reading.detection.detection import Seconds
-from moot.deploy.reading.detection.estimates import Estimate, in_percent, in_seconds, without_interval
+from moot.deploy.ablation.means import BrierAgainst, CaseMean, MeanAgainst
+from moot.deploy.ablation.scores import MEASURES, VOTES
+from moot.deploy.reading.detection.estimates import Estimate, in_percent, without_interval
 from moot.deploy.reading.detection.figures import ALWAYS, VERDICT, ClaimSet, Detector
-from moot.deploy.reading.detection.show import RunOfClaims, claims_notes
+from moot.deploy.reading.detection.show import claims_notes, mean_seconds
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.text import Interval, count, number, p_value, percent
@@ -58,10 +57,10 @@ def _notes(found: Ablation) -> list[str]:
     """What stands under the tables: claims left out, in one line where their numbers are the same for all cells."""
     cells = _own(found)
     notes = [_NO_BRIER] if any(VOTES in each.brier_left_out for each in cells) else []
-    runs = [RunOfClaims(e.claims, e.seconds, None, e.trained_on, e.group_trained_on) for e in cells]
-    if len(cells) > 1 and len({(run.trained_on, run.group_trained_on) for run in runs}) == 1:
-        return notes + claims_notes(["every cell"], runs[:1])
-    return notes + claims_notes([each.cell for each in cells], runs)
+    trained_on = [(each.trained_on, each.group_trained_on) for each in cells]
+    if len(cells) > 1 and len(set(trained_on)) == 1:
+        return notes + claims_notes(["every cell"], trained_on[:1])
+    return notes + claims_notes([each.cell for each in cells], trained_on)
 
 
 def _own(found: Ablation) -> list[CellFigures]:
@@ -85,9 +84,7 @@ def _cells(found: Ablation) -> Table:
         "failed": [count(each.failed) for each in cells],
         "abstained": [count(each.abstained) for each in cells],
         "rounds": [number(each.rounds_mean, 2) for each in cells],
-        "tokens /case": [
-            "unknown" if each.tokens_per_case is None else f"{each.tokens_per_case:,.0f}" for each in cells
-        ],
+        "tokens /case": [count(each.tokens_per_case) for each in cells],
         "USD": ["unknown" if each.cost_usd is None else f"{each.cost_usd:.4f}" for each in cells],
     }
     if not any(each.failed for each in cells):
@@ -124,10 +121,6 @@ def _as(cell: str, columns: int) -> tuple[str, ...]:
 
 def _share(value: float | None, interval: Interval | None = None) -> str:
     return percent(value, interval).replace(" %", "")
-
-
-def _tokens(per_case: float | None) -> str:
-    return "unknown" if per_case is None else f"{per_case:,.0f}"
 
 
 def _accuracy(found: Ablation, compared: Sequence[CellFigures]) -> Table:
@@ -205,7 +198,7 @@ def _main_effects(found: Ablation) -> Table:
             f"{each.key}={each.value}",
             _share(each.accuracy),
             _points(each.difference, each.interval),
-            _tokens(each.tokens_per_case),
+            count(each.tokens_per_case),
         )
         for each in found.main_effects
     ]
@@ -233,7 +226,7 @@ def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str)
     ]
 
 
-def _debate_row(found: DebateMean | None) -> tuple[str, ...]:
+def _debate_row(found: CaseMean[MeanAgainst] | None) -> tuple[str, ...]:
     if found is None:
         return ("unknown", "0", *_change(None))
     return (_with_ends(f"{found.mean:.3g}", found.interval, ".3g"), count(found.n), *_change(found.vs_baseline))
@@ -276,7 +269,7 @@ def claim_columns(cells: Sequence[CellFigures]) -> dict[str, list[str]]:
         return {}
     return {
         _head(cells): [in_percent(_figure(each.claims, VERDICT)) for each in cells],
-        "s /case": [_seconds(each.seconds) for each in cells],
+        "s /case": [mean_seconds(each.seconds) for each in cells],
     }
 
 
@@ -290,10 +283,6 @@ def _figure(claims: ClaimSet | None, by: str) -> Estimate:
     if found is None or claims is None:
         return Estimate()
     return found.accuracy if claims.only else found.macro_f1
-
-
-def _seconds(found: Seconds | None) -> str:
-    return "unknown" if found is None else in_seconds(found.mean)
 
 
 def trivial(cells: Sequence[CellFigures]) -> str:
@@ -322,4 +311,4 @@ def crossed(found: Ablation) -> list[Table]:
 def _place(cell: CellFigures | None) -> str:
     if cell is None:
         return "not begun"
-    return f"{without_interval(_figure(cell.claims, VERDICT))} ({_seconds(cell.seconds)})"
+    return f"{without_interval(_figure(cell.claims, VERDICT))} ({mean_seconds(cell.seconds)})"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.store.mirror import name_of, record_path
 from moot.deploy.analysis import figures as drawn
@@ -29,6 +28,7 @@ from moot.deploy.analysis.strata_table import strata_table
 from moot.deploy.analysis.sweep import sweep
 from moot.deploy.analysis.table import Table
 from moot.deploy.analysis.trajectories import entropies_table, openings_table, trajectories, trajectory_tables
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies
 from moot.protocols.errors import ConfigError, unknown_name
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Draw = Callable[[], "Figure | None"]
 
 
-class Facts(BaseModel):
+class Facts(Frozen):
     """What an analysis is over.
 
     Attributes:
@@ -59,8 +59,6 @@ class Facts(BaseModel):
         simulated: whether any of them is a simulated model's.
         model_replies: what the models of the runs did, by role and template; empty for a table.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     sources: list[str]
     replies: int

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from moot.actors.record.sampling import Sampling
 from moot.deploy.analysis.replies import Replies, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of
+from moot.metrics.distribution import Floats
 from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, unknown_name
 
@@ -186,9 +187,6 @@ def _check_alternatives(path: Path, table: pa.Table) -> None:
 def _lengths(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
     """How long each row's list is; 0 for none."""
     return np.asarray(pc.fill_null(pc.list_value_length(column), 0), np.float64)
-
-
-Floats = npt.NDArray[np.float64]
 
 
 def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:

@@ -12,9 +12,8 @@ from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.table import Column, Table, Value, with_ends
 from moot.metrics.bootstrap import cluster_bootstrap
 from moot.metrics.calibration_error import brier_stated
+from moot.metrics.distribution import Floats
 from moot.metrics.nested_models import nested_comparison
-
-Floats = npt.NDArray[np.float64]
 
 FEATURES = ("full.mean", "full.std", "full.slope", "first-10.mean", "first-3.range", "last-10.mean", "full.min")
 """Of the log-probabilities; chosen before anything was seen, few enough for a small run."""

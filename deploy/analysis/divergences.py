@@ -11,10 +11,10 @@ from moot.deploy.analysis.replies import Measured, Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.table import Column, Table, Value, with_ends
 from moot.metrics.cluster_bootstrap import resampled_sums
+from moot.metrics.distribution import Floats
 from moot.metrics.signal_divergences import CONFIDENT_BUT_WEAK, Conditions, conditions, confidence_ends
 from moot.metrics.significance import wilson_interval
 
-Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
 SHOWN = (

@@ -13,10 +13,9 @@ from moot.deploy.analysis.sweep import Sweep, alike
 from moot.deploy.analysis.table import Column, Table, Value, with_ends
 from moot.metrics.class_separation import folded_auroc
 from moot.metrics.confidence_features import STATISTICS, WINDOWS, Feature
+from moot.metrics.distribution import Floats
 from moot.metrics.held_out import held_out_selection
 from moot.metrics.rank_correlation import spearman_matrix
-
-Floats = npt.NDArray[np.float64]
 
 TOP = 3
 

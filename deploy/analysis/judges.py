@@ -12,11 +12,10 @@ from moot.deploy.analysis.replies import FLAG, QUALITY, Replies, Stratum, number
 from moot.deploy.analysis.table import Column, Table, Value, with_ends
 from moot.deploy.reading.detection.estimates import Estimate
 from moot.deploy.reading.summaries.consistency import Agreement, judge_consistency
+from moot.metrics.distribution import Floats
 from moot.metrics.rank_correlation import spearman_ceiling, spearman_matrix
 from moot.protocols.rubrics.assessed import AssessmentData, MarkData
 from moot.protocols.rubrics.mark_sheet import FLAG as FLAG_KEY
-
-Floats = npt.NDArray[np.float64]
 
 CONSISTENCY = (
     Column("of", "raters"),

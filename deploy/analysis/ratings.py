@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Table
 from moot.deploy.reading.report.render import show_report
 from moot.deploy.reading.text import Interval, natural
@@ -32,6 +32,7 @@ from moot.metrics.agreement import (
     raw_agreement_interval,
 )
 from moot.metrics.bootstrap import BootstrapInterval
+from moot.metrics.distribution import Floats
 from moot.metrics.weighted_kappa import cohen_kappa, quadratic_weighted_kappa
 from moot.protocols.errors import ConfigError, unknown_name
 
@@ -44,10 +45,8 @@ FEWEST_CLUSTERS = 5
 _FEW = 30
 """Independent items below which the intervals cover less than they say."""
 
-Floats = npt.NDArray[np.float64]
 
-
-class Statistic(BaseModel):
+class Statistic(Frozen):
     """A coefficient with its 95 % interval; each None when unknown.
 
     Attributes:
@@ -56,8 +55,6 @@ class Statistic(BaseModel):
         n: items that at least two of its raters have scored.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     name: str
     raters: tuple[str, str] | None
     n: int
@@ -65,7 +62,7 @@ class Statistic(BaseModel):
     interval: Interval | None
 
 
-class RatingAgreement(BaseModel):
+class RatingAgreement(Frozen):
     """How far the raters of a table agree.
 
     Attributes:
@@ -78,8 +75,6 @@ class RatingAgreement(BaseModel):
         together: of all raters: alpha, AC2 and raw agreement.
         pairs: of each two raters: Cohen's kappa, and with numbers the quadratically weighted one.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     source: str
     items: int

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from moot.actors.record.sampling import Sampling
 from moot.metrics.confidence_features import LEAST_LOGPROB, Feature, Origin, Signal, features, window_features
+from moot.metrics.distribution import Floats
 from moot.metrics.ragged import Ragged
 from moot.protocols.rubrics.assessed import AssessmentData
 
-Floats = npt.NDArray[np.float64]
 Texts = npt.NDArray[np.object_]
 Rows = npt.NDArray[np.int64]
 

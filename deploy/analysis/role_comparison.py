@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from moot.deploy.analysis.replies import QUALITY, Measured, Stratum, settings_of
 from moot.deploy.analysis.settings import AnalysisSettings
@@ -16,8 +15,6 @@ from moot.deploy.analysis.table import Column, Table, Value, with_ends
 from moot.metrics.confidence_features import Feature
 from moot.metrics.rank_correlation import somers_d
 from moot.metrics.role_asymmetry import RoleResamples, association_difference, ratio_of_maxima
-
-Floats = npt.NDArray[np.float64]
 
 MEAN = Feature("logprob", "token 0", "full", "mean")
 """The feature whose differences a terminal shows."""

@@ -18,10 +18,9 @@ from moot.metrics.cluster_bootstrap import (
     resampled_spearman,
 )
 from moot.metrics.cluster_permutation import permutation_test
+from moot.metrics.distribution import Floats
 from moot.metrics.rank_correlation import pearson_matrix, spearman_matrix
 from moot.metrics.significance import benjamini_hochberg
-
-Floats = npt.NDArray[np.float64]
 
 SHOWN = (
     Column("stratum", "stratum"),

@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from moot.deploy.analysis.replies import FLAG, QUALITY, Measured, Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.sweep import Sweep
 from moot.deploy.analysis.table import Column, Table, Value, with_ends
-
-Floats = npt.NDArray[np.float64]
+from moot.metrics.distribution import Floats
 
 FIXED = ("logprob.full.mean", "logprob.first-3.range", "logprob.first-10.mean")
 """Features that are compared across strata, named before anything was seen."""

@@ -15,6 +15,7 @@ from moot.metrics.class_separation import auroc_matrix, point_biserial_matrix, w
 from moot.metrics.cluster_bootstrap import Weights, cluster_weights, interval_from, resampled_auroc, resampled_spearman
 from moot.metrics.cluster_permutation import Statistic, permutation_test
 from moot.metrics.confidence_features import Feature
+from moot.metrics.distribution import Floats
 from moot.metrics.rank_correlation import (
     kendall_matrix,
     pairwise_n,
@@ -23,8 +24,6 @@ from moot.metrics.rank_correlation import (
     within_groups_spearman,
 )
 from moot.metrics.significance import benjamini_hochberg
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
-from moot.deploy.calibration.cases import Bools, BothBranches, Floats, read_both_branches
+from moot.deploy.calibration.cases import Bools, BothBranches, read_both_branches
 from moot.deploy.calibration.epsilon import EpsilonChoice, choose_epsilon, read_debates
 from moot.deploy.calibration.grid import GridPoint, Threshold, axes_of, cheapest_within, evaluate, skips, sweep
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import RunFacts, read_facts, read_replies
 from moot.deploy.reading.summaries.accuracy import Paired, paired, share
 from moot.deploy.reading.text import Interval
 from moot.metrics.detection import auroc
+from moot.metrics.distribution import Floats
 from moot.metrics.significance import wilson_interval
 from moot.protocols.errors import ConfigError
 
@@ -26,18 +27,14 @@ SMALL = 100
 """Held-out cases below which the figures are called too few."""
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Accuracy(_Result):
+class Accuracy(Frozen):
     """A share of right answers with its Wilson interval (95 %)."""
 
     value: float
     interval: Interval
 
 
-class Predictor(_Result):
+class Predictor(Frozen):
     """How well a signal tells the cases that the skip branch gets wrong.
 
     Attributes:
@@ -54,7 +51,7 @@ class Predictor(_Result):
     errors: int
 
 
-class HeldOut(_Result):
+class HeldOut(Frozen):
     """A setting of the gate on the held-out cases, with Wilson intervals (95 %).
 
     Attributes:
@@ -69,7 +66,7 @@ class HeldOut(_Result):
     vs_debate: Paired
 
 
-class Calibration(_Result):
+class Calibration(Frozen):
     """What `calibrate` found. "Always debating" is the debate branch of the same run.
 
     Attributes:

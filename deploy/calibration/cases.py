@@ -18,9 +18,9 @@ from moot.deploy.reading.record import Noted, Reply, latest_verdicts, read_event
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.costs import measurement_only, total_tokens
 from moot.deploy.reading.summaries.model_replies import USABLE
+from moot.metrics.distribution import Floats
 from moot.protocols.errors import RAISE_MAX_TOKENS, ConfigError
 
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 

@@ -10,17 +10,18 @@ from typing import Literal
 
 import numpy as np
 import yaml
-from pydantic import BaseModel, ConfigDict
 
 from moot.actors.early_stop import EarlyStop
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.calibration.cases import held_out
-from moot.deploy.calibration.labelled_replies import Bools, Floats, LabelledReplies, read_labelled_replies
+from moot.deploy.calibration.labelled_replies import Bools, LabelledReplies, read_labelled_replies
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import read_facts, read_replies
 from moot.deploy.reading.text import Interval
 from moot.metrics.bootstrap import BootstrapInterval, cluster_bootstrap
 from moot.metrics.confidence_features import STATISTICS
 from moot.metrics.detection import auroc
+from moot.metrics.distribution import Floats
 from moot.protocols.errors import ConfigError
 
 WINDOWS = (3, 5, 10, 20, 30, 50)
@@ -30,11 +31,7 @@ LEAST = 50
 """Replies with a known value that a feature needs on either part."""
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class EarlySignal(_Result):
+class EarlySignal(Frozen):
     """What the first tokens of one model's replies say of their answers, at one temperature and stage.
 
     Attributes:
@@ -78,7 +75,7 @@ class EarlySignal(_Result):
         return yaml.safe_dump({"early_stop": settings}, default_flow_style=None, sort_keys=False, width=200).strip()
 
 
-class EarlyStopCalibration(_Result):
+class EarlyStopCalibration(Frozen):
     """What `calibrate_early_stop` found.
 
     Attributes:

@@ -10,22 +10,23 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
-from moot.deploy.calibration.cases import Bools, BothBranches, Floats
+from moot.deploy.calibration.cases import Bools, BothBranches
+from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import Reply, latest_verdicts, read_events, read_replies
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.accuracy import Paired, paired, share
 from moot.deploy.reading.summaries.costs import total_tokens
 from moot.deploy.reading.text import Interval
+from moot.metrics.distribution import Floats
 
 _STEPS = np.linspace(0.0, 1.0, 11)
 _DIGITS = 4
 
 
-class EpsilonPoint(BaseModel):
+class EpsilonPoint(Frozen):
     """What a bound comes to on a set of debates.
 
     Attributes:
@@ -35,15 +36,13 @@ class EpsilonPoint(BaseModel):
         cost_vs_run: tokens over those of the same debates as they were held; None when no debate's usage is known.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     epsilon: float
     rounds: float
     accuracy: float
     cost_vs_run: float | None
 
 
-class EpsilonChoice(BaseModel):
+class EpsilonChoice(Frozen):
     """The bound that was chosen, and what it is worth.
 
     Attributes:
@@ -54,8 +53,6 @@ class EpsilonChoice(BaseModel):
         held_out, as_run: the chosen bound and the run's on the held-out cases, with Wilson intervals (95 %).
         vs_run: the chosen bound (first) against the run's (second), on the same held-out cases.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     run_epsilon: float
     n_validation: int

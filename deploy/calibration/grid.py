@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.calibration.cases import Bools, BothBranches, Floats
+from moot.deploy.calibration.cases import Bools, BothBranches
+from moot.deploy.reading.frozen import Frozen
+from moot.metrics.distribution import Floats
 
 Threshold = float | None
 """A threshold; None turns its test off."""
@@ -19,7 +20,7 @@ _STEPS = np.linspace(0.0, 1.0, 11)
 _DIGITS = 4
 
 
-class GridPoint(BaseModel):
+class GridPoint(Frozen):
     """What a setting of the gate comes to on a set of cases.
 
     Attributes:
@@ -30,8 +31,6 @@ class GridPoint(BaseModel):
         cost_vs_debate: tokens over those of always debating; None when no case's usage is known.
         cost_vs_single: tokens over those of agent 0's openings.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     tau_d: Threshold
     tau_m: Threshold

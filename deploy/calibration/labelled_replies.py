@@ -19,9 +19,9 @@ from moot.actors.roles import family_of
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.model_replies import USABLE
 from moot.metrics.confidence_features import Statistic, window_statistic
+from moot.metrics.distribution import Floats
 from moot.protocols.errors import ConfigError
 
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _Scored = tuple[str, bool, Floats, float]

@@ -158,9 +158,9 @@ def number(value: float | None, digits: int = 3) -> str:
     return "0" if written == "-0" else written
 
 
-def count(value: int | None) -> str:
+def count(value: float | None) -> str:
     """A whole number with thousands apart, or `unknown`."""
-    return "unknown" if value is None else f"{value:,}"
+    return "unknown" if value is None else f"{value:,.0f}"
 
 
 def cases(n: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -81,6 +82,14 @@ def measured(claims: Sequence[Claim]) -> Detection:
         hallusionbench=hallusion_accuracies(claims),
         seconds=_seconds([claim.wall_s for claim in finished if claim.wall_s is not None]),
     )
+
+
+def claims_of(found: Detection | None) -> dict[str, Any]:
+    """What a row of several runs says of a run's claims: `claims`, `seconds`, `trained_on` and `group_trained_on`."""
+    if found is None:
+        return {"claims": None, "seconds": None, "trained_on": 0, "group_trained_on": 0}
+    left_out = {"trained_on": found.trained_on, "group_trained_on": found.group_trained_on}
+    return {"claims": found.whole, "seconds": found.seconds, **left_out}
 
 
 def counted_claims(claims: Iterable[Claim]) -> list[Claim]:

@@ -129,10 +129,12 @@ def signed_points(found: Estimate) -> str:
     return in_units(found, 1, times=100.0, sign="+")
 
 
-def in_seconds(value: float) -> str:
-    """Seconds as a cell of a table; few of them are not printed as 0.
+def in_seconds(value: float | None) -> str:
+    """Seconds as a cell of a table, or `unknown`; few of them are not printed as 0.
 
     >>> in_seconds(10.39), in_seconds(0.00312)
     ('10.39', '0.0031')
     """
+    if value is None:
+        return "unknown"
     return f"{value:,.2f}" if value >= 0.1 or value == 0.0 else f"{value:.2g}"

@@ -12,13 +12,7 @@ from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimat
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.text import mean_of
 from moot.metrics.cluster_bootstrap import resampled_sums
-from moot.metrics.detection import (
-    OUTCOMES,
-    DetectionFigures,
-    detection_figures,
-    detection_outcomes,
-    resampled_figures,
-)
+from moot.metrics.detection import OUTCOMES, DetectionFigures, detection_figures, detection_outcomes, resampled_figures
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 VERDICT, BARE = "verdict", "judges' bare verdict"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from moot.deploy.reading.detection.calibration import Calibration, DebaterErrors
 from moot.deploy.reading.detection.detection import Detection, Seconds
@@ -43,8 +42,7 @@ def detection_rows(found: Detection, tokens_per_case: float | None) -> list[tupl
     if (took := found.seconds) is not None:
         mean, median, p90 = map(in_seconds, (took.mean, took.median, took.p90))
         rows.append(("seconds per case", f"{mean} (median {median}, 90 % within {p90})"))
-    said = "unknown" if tokens_per_case is None else f"{tokens_per_case:,.0f}"
-    return [*rows, ("tokens per case", said)]
+    return [*rows, ("tokens per case", count(tokens_per_case))]
 
 
 def _claims(found: Detection) -> str:
@@ -125,8 +123,8 @@ def _category_costs(sets: Sequence[ClaimSet]) -> Table:
     rows = [
         (
             each.category or "none",
-            "unknown" if each.seconds is None else in_seconds(each.seconds),
-            "unknown" if each.tokens is None else f"{each.tokens:,.0f}",
+            in_seconds(each.seconds),
+            count(each.tokens),
         )
         for each in sets
     ]
@@ -193,72 +191,21 @@ def _calibration(found: Calibration) -> Table:
     return Table(title, ("stated, mean", "hallucinated, %", "n"), rows)
 
 
-class RunOfClaims(NamedTuple):
-    """What a row says of a run.
+def mean_seconds(found: Seconds | None) -> str:
+    """What a run's claims took on average."""
+    return in_seconds(None if found is None else found.mean)
 
-    Attributes:
-        claims, seconds: None when unknown, or when it is over anything else.
-        against: its macro F1 minus the first run's, on the claims of both; None for the first run.
-        trained_on, group_trained_on: claims that are left out because its classifier was trained on them, or on others
-            of their groups.
+
+def claims_notes(names: Sequence[str], trained_on: Sequence[tuple[int, int]]) -> list[str]:
+    """What stands under the tables: whose claims are left out because the run's classifier was trained on them.
+
+    Args:
+        names: of the runs.
+        trained_on: of each, how many claims of these it was trained on, and on others of the groups of how many.
     """
-
-    claims: ClaimSet | None
-    seconds: Seconds | None
-    against: Estimate | None
-    trained_on: int = 0
-    group_trained_on: int = 0
-
-
-def claims_blocks(names: Sequence[str], runs: Sequence[RunOfClaims]) -> list[Table]:
-    """The F1 of each run, and of the trivial answers to the claims of the first that has any; and the differences."""
-    known = next((run.claims for run in runs if run.claims), None)
-    judged = any(run.claims and run.claims.has_bare for run in runs)
-    rows = [
-        (name, *_figures(run.claims, VERDICT), *((_bare(run.claims),) if judged else ()), _seconds_of(run))
-        for name, run in zip(names, runs, strict=True)
-    ]
-    rows += [(name, *_figures(known, name), *(("-",) if judged else ()), "-") for name in ALWAYS.values()]
-    heads = ("run", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro", *(("bare /macro",) if judged else ()))
-    title = "claims: F1, %, each with its own class as the positive one; one left open is a miss"
-    blocks = [Table(title, (*heads, "s /case"), rows)]
-    against = [
-        (name, signed_points(run.against)) for name, run in zip(names, runs, strict=True) if run.against is not None
-    ]
-    if against:
-        title = f"macro F1 against {names[0]}, on the claims of both ([95 %, groups drawn anew])"
-        blocks.append(Table(title, ("run", "points"), against))
-    return blocks
-
-
-def claims_notes(names: Sequence[str], runs: Sequence[RunOfClaims]) -> list[str]:
-    """What stands under the tables: whose claims are left out because the run's classifier was trained on them."""
     return [
-        f"{name}: {run.trained_on + run.group_trained_on:,} claims left out: its classifier was trained on "
-        f"{run.trained_on:,} of them, and on others of the groups of {run.group_trained_on:,}"
-        for name, run in zip(names, runs, strict=True)
-        if run.trained_on or run.group_trained_on
+        f"{name}: {claims + groups:,} claims left out: its classifier was trained on {claims:,} of them, and on others "
+        f"of the groups of {groups:,}"
+        for name, (claims, groups) in zip(names, trained_on, strict=True)
+        if claims or groups
     ]
-
-
-def _figures(claims: ClaimSet | None, by: str) -> tuple[str, str, str]:
-    return (_f1(claims, by, SUPPORTED), _f1(claims, by, HALLUCINATED), _f1(claims, by))
-
-
-def _f1(claims: ClaimSet | None, by: str, label: str = "") -> str:
-    """The F1 of a label, or the mean of both; the recall, where only one class occurs."""
-    found = claims.by(by) if claims is not None else None
-    if claims is None or found is None:
-        return "-"
-    if claims.only is not None:
-        return f"recall {without_interval(found.accuracy)}" if label == claims.only else "-"
-    return without_interval(found.of(label).f1) if label else in_percent(found.macro_f1)
-
-
-def _bare(claims: ClaimSet | None) -> str:
-    found = claims.by(BARE) if claims is not None else None
-    return "-" if found is None else without_interval(found.macro_f1)
-
-
-def _seconds_of(run: RunOfClaims) -> str:
-    return "unknown" if run.seconds is None else in_seconds(run.seconds.mean)

@@ -9,10 +9,10 @@ from pathlib import Path
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import Claim, ids_trained_on, read_claims
-from moot.deploy.reading.detection.detection import Seconds, counted_claims
-from moot.deploy.reading.detection.estimates import Estimate
-from moot.deploy.reading.detection.figures import ClaimSet, macro_f1_difference
-from moot.deploy.reading.detection.show import RunOfClaims, claims_blocks, claims_notes
+from moot.deploy.reading.detection.detection import Seconds, claims_of, counted_claims
+from moot.deploy.reading.detection.estimates import Estimate, in_percent, signed_points, without_interval
+from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet, macro_f1_difference
+from moot.deploy.reading.detection.show import claims_notes, mean_seconds
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import latest_verdicts
 from moot.deploy.reading.references import References
@@ -20,16 +20,9 @@ from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import SIMULATED
 from moot.deploy.reading.summaries.accuracy import Paired, VoteFigures, paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
-from moot.deploy.reading.text import (
-    Interval,
-    number,
-    p_value,
-    percent,
-    times,
-)
-from moot.deploy.reading.text import (
-    cases as number_of_cases,
-)
+from moot.deploy.reading.text import Interval, count, number, p_value, percent, times
+from moot.deploy.reading.text import cases as number_of_cases
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError
 
 
@@ -160,10 +153,7 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
                 judge_stability=summary.judge_stability_audit,
                 flip_rate=summary.flip_rate_audit,
                 flip_rate_split=summary.flip_rate_audit_split,
-                claims=None if summary.detection is None else summary.detection.whole,
-                seconds=None if summary.detection is None else summary.detection.seconds,
-                trained_on=0 if summary.detection is None else summary.detection.trained_on,
-                group_trained_on=0 if summary.detection is None else summary.detection.group_trained_on,
+                **claims_of(summary.detection),
                 macro_f1_vs_first=None
                 if each is first or not each.claims
                 else macro_f1_difference(each.claims_among(shared), first.claims_among(shared)),
@@ -206,7 +196,7 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
         blocks.append(Table(title, ("run", "points", "p", "+b/-c", "n"), against))
     blocks += _against_always_debate(rows, names)
     if any(row.claims or row.trained_on or row.group_trained_on for row in rows):
-        blocks += claims_blocks(names, _of_claims(rows))
+        blocks += _claims(names, rows)
     if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
         judged = [
             (name, number(row.judge_stability), percent(row.flip_rate), percent(row.flip_rate_split))
@@ -214,7 +204,7 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
         ]
         header = ("run", "judge stability", "flip rate", "where answers differ")
         blocks.append(Table("judges, audit", header, judged))
-    return blocks + [Note(note) for note in claims_notes(names, _of_claims(rows))]
+    return blocks + [Note(note) for note in claims_notes(names, [(e.trained_on, e.group_trained_on) for e in rows])]
 
 
 def _against_always_debate(rows: Sequence[Row], names: Sequence[str]) -> list[Table]:
@@ -255,13 +245,6 @@ def _tied(rows: Sequence[Row], names: Sequence[str]) -> list[Table]:
     return [Table("votes that were ties: broken above, wrong here", ("run", "tied", "accuracy"), cells)]
 
 
-def _of_claims(rows: Sequence[Row]) -> list[RunOfClaims]:
-    return [
-        RunOfClaims(row.claims, row.seconds, row.macro_f1_vs_first, row.trained_on, row.group_trained_on)
-        for row in rows
-    ]
-
-
 def _figures(rows: Sequence[Row], names: Sequence[str]) -> Table:
     columns = {
         "run": list(names),
@@ -272,7 +255,7 @@ def _figures(rows: Sequence[Row], names: Sequence[str]) -> Table:
         "open": [f"{row.open:,}" for row in rows],
         "skip %": ["-" if row.skip_rate is None else f"{100 * row.skip_rate:.1f}" for row in rows],
         "rounds": [number(row.rounds_mean, 2) for row in rows],
-        "tokens /case": ["unknown" if row.tokens_per_case is None else f"{row.tokens_per_case:,.0f}" for row in rows],
+        "tokens /case": [count(row.tokens_per_case) for row in rows],
         "cost": [times(row.token_cost_x) for row in rows],
     }
     if all(map(_says_protocol, names, rows)):
@@ -296,3 +279,50 @@ def _against(found: Paired | None) -> tuple[str, str, str, str]:
         return ("unknown", "unknown", "-", "0")
     discordant = f"+{found.only_first:,}/-{found.only_second:,}"
     return (f"{100 * found.difference:+.1f}", p_value(found.p_value), discordant, f"{found.n:,}")
+
+
+def _claims(names: Sequence[str], runs: Sequence[Row]) -> list[Table]:
+    """The F1 of each run, and of the trivial answers to the claims of the first that has any; and the differences."""
+    known = next((run.claims for run in runs if run.claims), None)
+    judged = any(run.claims and run.claims.has_bare for run in runs)
+    rows = [
+        (
+            name,
+            *_f1s(run.claims, VERDICT),
+            *((_bare(run.claims),) if judged else ()),
+            mean_seconds(run.seconds),
+        )
+        for name, run in zip(names, runs, strict=True)
+    ]
+    rows += [(name, *_f1s(known, name), *(("-",) if judged else ()), "-") for name in ALWAYS.values()]
+    heads = ("run", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro", *(("bare /macro",) if judged else ()))
+    title = "claims: F1, %, each with its own class as the positive one; one left open is a miss"
+    blocks = [Table(title, (*heads, "s /case"), rows)]
+    against = [
+        (name, signed_points(run.macro_f1_vs_first))
+        for name, run in zip(names, runs, strict=True)
+        if run.macro_f1_vs_first is not None
+    ]
+    if against:
+        title = f"macro F1 against {names[0]}, on the claims of both ([95 %, groups drawn anew])"
+        blocks.append(Table(title, ("run", "points"), against))
+    return blocks
+
+
+def _f1s(claims: ClaimSet | None, by: str) -> tuple[str, str, str]:
+    return (_f1(claims, by, SUPPORTED), _f1(claims, by, HALLUCINATED), _f1(claims, by))
+
+
+def _f1(claims: ClaimSet | None, by: str, label: str = "") -> str:
+    """The F1 of a label, or the mean of both; the recall, where only one class occurs."""
+    found = claims.by(by) if claims is not None else None
+    if claims is None or found is None:
+        return "-"
+    if claims.only is not None:
+        return f"recall {without_interval(found.accuracy)}" if label == claims.only else "-"
+    return without_interval(found.of(label).f1) if label else in_percent(found.macro_f1)
+
+
+def _bare(claims: ClaimSet | None) -> str:
+    found = claims.by(BARE) if claims is not None else None
+    return "-" if found is None else without_interval(found.macro_f1)

@@ -28,6 +28,7 @@ from moot.metrics.agreement import (
     raw_agreement_interval,
 )
 from moot.metrics.bootstrap import BootstrapInterval
+from moot.metrics.distribution import Floats
 from moot.protocols.rubrics.assessed import AssessmentData, MarkData
 from moot.protocols.rubrics.mark_sheet import FLAG
 
@@ -40,8 +41,6 @@ FEWEST_CLUSTERS = 5
 _RESAMPLES, _RESAMPLES_OF_MANY = 500, 200
 _MANY = 5_000
 """Units from which fewer resamples do: their cost grows with both, and the intervals are narrow anyway."""
-
-Floats = npt.NDArray[np.float64]
 
 
 class Agreement(Frozen):

@@ -23,6 +23,7 @@ from moot.deploy.reading.references import References
 from moot.deploy.reading.report.blocks import Block, Note, Table
 from moot.deploy.reading.text import Interval, count
 from moot.metrics.cluster_bootstrap import cluster_weights
+from moot.metrics.distribution import Floats
 from moot.metrics.weighted_kappa import quadratic_weighted_kappa, resampled_weighted_kappa
 from moot.protocols.case import Criterion
 from moot.protocols.tasks.numbers import stated_number
@@ -32,8 +33,6 @@ RESAMPLES = 1000
 
 VERDICT, MEAN = "verdict", "raters' mean"
 """Names of the two columns that are no single rater's."""
-
-Floats = npt.NDArray[np.float64]
 
 
 class ScorePair(Frozen):

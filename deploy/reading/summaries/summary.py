@@ -13,14 +13,7 @@ from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
 from moot.deploy.reading.detection.detection import Detection, measured
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import (
-    RunFacts,
-    VerdictRow,
-    latest_verdicts,
-    read_events,
-    read_facts,
-    read_replies,
-)
+from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_events, read_facts, read_replies
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.accuracy import (
     Paired,

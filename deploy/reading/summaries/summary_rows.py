@@ -11,13 +11,7 @@ from moot.deploy.reading.summaries.evaluation import evaluation_rows
 from moot.deploy.reading.summaries.model_replies import replies_words
 from moot.deploy.reading.summaries.rulings import reasoning_rows, ruling_rows
 from moot.deploy.reading.summaries.summary import Summary
-from moot.deploy.reading.text import (
-    count,
-    number,
-    p_value,
-    percent,
-    times,
-)
+from moot.deploy.reading.text import count, number, p_value, percent, times
 
 
 def summary_rows(summary: Summary) -> list[tuple[str, str]]:
