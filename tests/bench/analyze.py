@@ -11,7 +11,6 @@ and memory are of the whole command, from its start to its end, permutations and
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rig import machine
+from harness import Rows, finish, options, parsed
 
 SECONDS, GIGABYTES = 60.0, 2.0
 LABEL = ("**", "Claim", ":**")
@@ -78,7 +77,7 @@ def measured(name: str, table: pa.Table, folder: Path) -> dict[str, Any]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"moot analyze ended with {process.returncode}")
-    row = {
+    return {
         "what": name,
         "replies": table.num_rows,
         "tokens": len(table["logprob"].combine_chunks().flatten()),
@@ -87,31 +86,22 @@ def measured(name: str, table: pa.Table, folder: Path) -> dict[str, Any]:
         "cpu_s": used.ru_utime + used.ru_stime,
         "peak_gb": used.ru_maxrss * 1024 / 1e9,
     }
-    print(
-        f"{name:34}{row['features']:5} features{wall_s:8.1f} s wall{row['cpu_s']:8.1f} s CPU{row['peak_gb']:7.2f} GB",
-        flush=True,
-    )
-    return row
 
 
-def main() -> None:
-    """Prints a row for each table; exits with 1 when the first two miss a bar."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path)
+def main() -> int:
+    """A row for each table; 1 when one without alternatives misses a bar."""
+    parser = options(__doc__)
     parser.add_argument("--replies", type=int, default=20_000)
     parser.add_argument("--tokens", type=int, default=400)
-    given = parser.parse_args()
+    given = parsed(parser)
     kinds = {"log-probabilities alone": (0, False), "with section labels": (0, True), "and 5 alternatives": (5, True)}
+    rows = Rows()
     with tempfile.TemporaryDirectory() as folder:
-        rows = [
-            measured(name, made_up(given.replies, given.tokens, k, labelled=labelled), Path(folder))
-            for name, (k, labelled) in kinds.items()
-        ]
-    if given.json:
-        given.json.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=2))
-    if any(row["wall_s"] > SECONDS or row["peak_gb"] > GIGABYTES for row in rows[:2]):
-        sys.exit("a bar is missed")
+        for name, (k, labelled) in kinds.items():
+            row = measured(name, made_up(given.replies, given.tokens, k, labelled=labelled), Path(folder))
+            rows.add(row | {"ok": bool(k) or (row["wall_s"] <= SECONDS and row["peak_gb"] <= GIGABYTES)})
+    return finish(given, rows=rows)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

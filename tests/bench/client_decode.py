@@ -1,34 +1,30 @@
 """Client CPU per call: from a request to the arrays that the record stores, over each way to speak to OpenAI's wire.
 
-    python tests/bench/client_decode.py [--json FILE] [--ways lean,sdk,typed] [--quick] [--profile WAY]
+    python tests/bench/client_decode.py [--json FILE] [--ways lean,sdk,typed] [--quick]
 
 A call is one reply of 200 tokens with 5 or 20 alternatives each. `lean` is `CompatibleModel`, `sdk` is `OpenAIModel`,
 both with the record's token columns made of each reply; `typed` is the vendor's SDK as it comes, which makes objects
 and no arrays, and is measured on fewer calls. CPU is this process's, user and system, all threads; the mock server has
 a process of its own and answers after 50 to 100 ms, so that the calls really are open together. The repeats of the ways
-alternate, after a warm-up each, on uvloop, which Ray's actors use. `--profile` shows where the CPU of one way goes.
+alternate, after a warm-up each, on uvloop, which Ray's actors use.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import cProfile
 import gc
-import json
 import os
-import pstats
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
+import uvloop
 from debate7 import TEMPLATES
+from harness import Rows, finish, median, options, parsed
 from openai import AsyncOpenAI, DefaultAioHttpClient
-from rig import MockServer, bar, machine, median
+from rig import MockServer
 
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model
@@ -58,23 +54,6 @@ MESSAGES = (
 )
 
 Call = Callable[[int], Awaitable[None]]
-
-
-@dataclass
-class Measured:
-    """One way at one concurrency with so many alternatives."""
-
-    path: str
-    concurrency: int
-    alternatives: int
-    calls: int
-    cpu_ms: list[float] = field(default_factory=list)
-    wall_s: list[float] = field(default_factory=list)
-
-    @property
-    def bound_ms(self) -> float | None:
-        """The bar; None for what has none."""
-        return BARS.get((self.path, self.concurrency, self.alternatives))
 
 
 class Way:
@@ -127,90 +106,62 @@ async def hold(call: Call, calls: int, concurrency: int) -> None:
     await asyncio.gather(*(worker() for _ in range(concurrency)))
 
 
-async def measure_row(
+async def measured(
     server: MockServer, names: list[str], concurrency: int, alternatives: int, repeats: int
-) -> list[Measured]:
-    """The ways of one row, their repeats alternating; few repeats are few calls, too."""
+) -> list[dict[str, Any]]:
+    """A row for each way, their repeats alternating; few repeats are few calls, too."""
     url = server.url.removesuffix("/chat/completions")
-    ways = [Way(name, url, alternatives) for name in names]
-    calls = max(2000, 2 * concurrency) if repeats > 1 else 2 * concurrency
-    found = [Measured(name, concurrency, alternatives, concurrency if name == "typed" else calls) for name in names]
-    for way in ways:
+    ways = {name: Way(name, url, alternatives) for name in names}
+    most = max(2000, 2 * concurrency) if repeats > 1 else 2 * concurrency
+    calls = {name: concurrency if name == "typed" else most for name in names}
+    cpu_ms: dict[str, list[float]] = {name: [] for name in names}
+    for way in ways.values():
         await hold(way.call, concurrency, concurrency)
     for _ in range(repeats):
-        for way, measured in zip(ways, found, strict=True):
+        for name, way in ways.items():
             server.set(LATENCY_MS, JITTER_MS)
             gc.collect()
-            wall, cpu = time.perf_counter(), time.process_time()
-            await hold(way.call, measured.calls, concurrency)
-            measured.cpu_ms.append((time.process_time() - cpu) / measured.calls * 1000)
-            measured.wall_s.append(time.perf_counter() - wall)
-            assert server.stats()["requests"] == measured.calls
-    for way in ways:
+            cpu = time.process_time()
+            await hold(way.call, calls[name], concurrency)
+            cpu_ms[name].append((time.process_time() - cpu) / calls[name] * 1000)
+            assert server.stats()["requests"] == calls[name]
+    for way in ways.values():
         await way.close()
-    return found
+    return [_row(name, concurrency, alternatives, calls[name], cpu_ms[name]) for name in names]
 
 
-def show(rows: list[Measured]) -> list[Measured]:
-    """Print a row of the table; gives the rows back."""
-    first = rows[0]
-    cells = []
-    for measured in rows:
-        value, bound = median(measured.cpu_ms), measured.bound_ms
-        spread = f" [{min(measured.cpu_ms):.2f}-{max(measured.cpu_ms):.2f}]"
-        cells.append((f"{value:.3f}" if bound is None else bar(value, bound, "<=")) + spread)
-    print(f"| {first.concurrency} | {first.alternatives} | " + " | ".join(cells) + " |", flush=True)
-    return rows
-
-
-async def profile_way(server: MockServer, path: str, concurrency: int, alternatives: int, calls: int) -> None:
-    """Print where the CPU of one way goes."""
-    server.set(LATENCY_MS, JITTER_MS)
-    way = Way(path, server.url.removesuffix("/chat/completions"), alternatives)
-    await hold(way.call, concurrency, concurrency)
-    profile = cProfile.Profile(time.thread_time)
-    profile.enable()
-    await hold(way.call, calls, concurrency)
-    profile.disable()
-    await way.close()
-    pstats.Stats(profile).sort_stats("tottime").print_stats(35)
-
-
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    import uvloop
-
-    return uvloop.run(work)
+def _row(way: str, concurrency: int, alternatives: int, calls: int, cpu_ms: list[float]) -> dict[str, Any]:
+    value, bound = median(cpu_ms), BARS.get((way, concurrency, alternatives))
+    return {
+        "open": concurrency,
+        "alternatives": alternatives,
+        "way": way,
+        "calls": calls,
+        "cpu_ms": value,
+        "least_ms": min(cpu_ms),
+        "most_ms": max(cpu_ms),
+        "bar_ms": bound,
+        "ok": None if bound is None else value <= bound,
+    }
 
 
 def main() -> int:
     """Run the bench; 1 when a bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures, with the machine, to this file")
+    parser = options(__doc__)
     parser.add_argument("--ways", default=",".join(WAYS), help="which to measure")
     parser.add_argument("--quick", action="store_true", help="one repeat of few calls: a smoke run")
-    parser.add_argument("--profile", choices=WAYS, help="profile one way instead")
-    given = parser.parse_args()
+    given = parsed(parser)
     names = given.ways.split(",")
     if not {*names} <= {*WAYS}:
         parser.error(f"--ways: known are {', '.join(WAYS)}")
     os.environ[KEY_ENV] = "none"
-    facts = machine()
-    print(f"{facts['cores']} cores, {facts['cpu']}, Python {facts['python']}, load {facts['load_at_start']:.2f}\n")
-    rows: list[Measured] = []
+    rows = Rows()
     with MockServer(TOKENS) as server:
-        if given.profile:
-            _run(profile_way(server, given.profile, 64, 5, 2000))
-            return 0
-        print(f"client CPU per call, ms: median [range]\n\n| open | alternatives | {' | '.join(names)} |")
-        print("|" + "---|" * (2 + len(names)))
         for concurrency in (64, 1000):
             for alternatives in (5, 20):
-                repeats = 1 if given.quick else 5
-                rows += show(_run(measure_row(server, names, concurrency, alternatives, repeats)))
-    if given.json:
-        figures = [asdict(row) | {"bound_ms": row.bound_ms} for row in rows]
-        given.json.write_text(json.dumps({"machine": facts, "tokens": TOKENS, "rows": figures}, indent=1))
-    return int(any(row.bound_ms is not None and median(row.cpu_ms) > row.bound_ms for row in rows))
+                for row in uvloop.run(measured(server, names, concurrency, alternatives, 1 if given.quick else 5)):
+                    rows.add(row)
+    return finish(given, rows=rows)
 
 
 if __name__ == "__main__":

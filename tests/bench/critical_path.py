@@ -11,9 +11,7 @@ much CPU as everything else. Bar: within 10 % of the critical path.
 
 from __future__ import annotations
 
-import argparse
 import io
-import json
 import sys
 import tempfile
 import time
@@ -21,9 +19,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import ray
+from harness import Rows, finish, options, parsed
 from PIL import Image as Pillow
-from rig import bar, machine, start_ray
+from rig import ray_session
 
 import moot
 from moot.actors.record.tables import read_table
@@ -95,6 +93,7 @@ def measured(protocol: str, placement: str, count: int) -> dict[str, Any]:
         "critical_path_s": path_s,
         "wall_s": wall_s,
         "ratio": wall_s / path_s,
+        "ok": wall_s / path_s <= BAR,
         "mean_latency_s": sum(row["latency_s"] for row in turns) / len(turns),
         "session_s": session_s,
     }
@@ -102,32 +101,17 @@ def measured(protocol: str, placement: str, count: int) -> dict[str, Any]:
 
 def main() -> int:
     """Run the bench; 1 when the bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures, with the machine, to this file")
+    parser = options(__doc__)
     parser.add_argument("--cases", type=int)
     parser.add_argument("--protocols", default="evince,ceda")
     parser.add_argument("--placements", default="actors,packed")
-    given = parser.parse_args()
-    found: dict[str, Any] = {"machine": machine(), "rows": []}
-    print("| protocol | placement | cases | calls | critical path s | wall s | ratio | mean latency s | session s |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    start_ray()
-    try:
+    given = parsed(parser)
+    rows = Rows()
+    with ray_session():
         for protocol in given.protocols.split(","):
             for placement in given.placements.split(","):
-                row = measured(protocol, placement, given.cases or CASES[protocol])
-                found["rows"].append(row)
-                print(
-                    f"| {protocol} | {placement} | {row['cases']} | {row['calls']} | {row['critical_path_s']:.1f} "
-                    f"| {row['wall_s']:.1f} | {bar(row['ratio'], BAR, '<=')} | {row['mean_latency_s']:.3f} "
-                    f"| {row['session_s']:.1f} |",
-                    flush=True,
-                )
-    finally:
-        ray.shutdown()
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=1))
-    return int(any(row["ratio"] > BAR for row in found["rows"]))
+                rows.add(measured(protocol, placement, given.cases or CASES[protocol]))
+    return finish(given, rows=rows)
 
 
 if __name__ == "__main__":

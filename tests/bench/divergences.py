@@ -10,20 +10,16 @@ apart, per pair, alone and many in one call. Times are the best of the repeats, 
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 import numpy.typing as npt
-from rig import bar, machine
+from harness import Rows, best, finish, options, parsed
 from scipy.optimize import linprog
 from scipy.spatial.distance import cityblock, jensenshannon
 from scipy.stats import entropy as scipy_entropy
@@ -39,12 +35,12 @@ from moot.metrics.divergence import (
 )
 from moot.metrics.transport import embedding_distance, wasserstein
 
-Rows = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 
 LEAST_RATIO = 50.0
 """How many times faster than the loop."""
 
-VECTORISED: dict[str, Callable[[Rows, Rows], Any]] = {
+VECTORISED: dict[str, Callable[[Floats, Floats], Any]] = {
     "KL both ways": lambda p, q: (kl_divergence(p, q), kl_divergence(q, p)),
     "JSD": jensen_shannon_divergence,
     "TV = WD 0-1": total_variation,
@@ -55,7 +51,7 @@ VECTORISED: dict[str, Callable[[Rows, Rows], Any]] = {
 }
 
 
-def scipy_mutual_information(p: Rows, q: Rows) -> float:
+def scipy_mutual_information(p: Floats, q: Floats) -> float:
     """Of the maximal coupling, by its entropy."""
     common = np.minimum(p, q)
     moved = float((p - common).sum())
@@ -63,7 +59,7 @@ def scipy_mutual_information(p: Rows, q: Rows) -> float:
     return float(scipy_entropy(p) + scipy_entropy(q) - scipy_entropy(joint.ravel()))
 
 
-ONE_BY_ONE: dict[str, Callable[[Rows, Rows], Any]] = {
+ONE_BY_ONE: dict[str, Callable[[Floats, Floats], Any]] = {
     "KL both ways": lambda p, q: (scipy_entropy(p, q), scipy_entropy(q, p)),
     "JSD": lambda p, q: jensenshannon(p, q) ** 2,
     "TV = WD 0-1": lambda p, q: cityblock(p, q) / 2,
@@ -77,58 +73,50 @@ ONE_BY_ONE: dict[str, Callable[[Rows, Rows], Any]] = {
 }
 
 
-def best(work: Callable[[], Any], repeats: int) -> float:
-    """Wall seconds of the fastest of the repeats."""
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
-
-
-def loop(measure: Callable[[Rows, Rows], Any], p: Rows, q: Rows) -> list[Any]:
+def loop(measure: Callable[[Floats, Floats], Any], p: Floats, q: Floats) -> list[Any]:
     """A measure, pair after pair."""
     return [measure(a, b) for a, b in zip(p, q, strict=True)]
 
 
-def compare(p: Rows, q: Rows, repeats: int) -> list[dict[str, Any]]:
+def compare(p: Floats, q: Floats, repeats: int) -> Rows:
     """Microseconds per pair of each measure both ways, after a check that the numbers are the same."""
-    rows: list[dict[str, Any]] = []
+    rows = Rows()
+
+    def add(metric: str, vectorised_us: float, scipy_loop_us: float) -> None:
+        ratio = scipy_loop_us / vectorised_us
+        figures = {"metric": metric, "vectorised_us": vectorised_us, "scipy_loop_us": scipy_loop_us}
+        rows.add(figures | {"ratio": ratio, "ok": ratio >= LEAST_RATIO})
+
     few = max(1, len(p) // 10)
     for name, vectorised in VECTORISED.items():
         one = ONE_BY_ONE[name]
         ours, theirs = np.asarray(vectorised(p[:few], q[:few])), np.array(loop(one, p[:few], q[:few]))
         np.testing.assert_allclose(ours, theirs.T, rtol=1e-7, atol=1e-10)
-        rows.append(
-            {
-                "metric": name,
-                "vectorised_us": best(lambda: vectorised(p, q), repeats * 3) / len(p) * 1e6,  # noqa: B023
-                "scipy_loop_us": best(lambda: loop(one, p[:few], q[:few]), repeats) / few * 1e6,  # noqa: B023
-            }
-        )
-    ours_us, theirs_us = (sum(row[way] for row in rows) for way in ("vectorised_us", "scipy_loop_us"))
-    return [*rows, {"metric": "a whole round", "vectorised_us": ours_us, "scipy_loop_us": theirs_us}]
+        ours_s = best(lambda: vectorised(p, q), repeats * 3)  # noqa: B023
+        theirs_s = best(lambda: loop(one, p[:few], q[:few]), repeats)  # noqa: B023
+        add(name, ours_s / len(p) * 1e6, theirs_s / few * 1e6)
+    add("a whole round", *(sum(row[way] for row in rows) for way in ("vectorised_us", "scipy_loop_us")))
+    return rows
 
 
-def dense_transport(p: Rows, q: Rows, ground: Rows) -> float:
+def dense_transport(p: Floats, q: Floats, ground: Floats) -> float:
     """The textbook linear programme, dense."""
     k = len(p)
     sums = np.vstack([np.kron(np.eye(k), np.ones(k)), np.kron(np.ones(k), np.eye(k))])
     return float(linprog(ground.ravel(), A_eq=sums[:-1], b_eq=np.concatenate([p, q])[:-1], method="highs").fun)
 
 
-def transport(repeats: int) -> list[dict[str, Any]]:
+def transport(repeats: int) -> Rows:
     """Milliseconds per pair of exact transport with a matrix."""
     random = np.random.default_rng(2)
-    rows = []
+    rows = Rows()
     for labels, pairs in ((5, 1000), (10, 1000), (50, 30), (200, 3)):
         ground = embedding_distance(random.normal(size=(labels, 8)))
         p, q = random.dirichlet(np.ones(labels), size=(2, pairs))
         together = best(lambda: wasserstein(p, q, ground), repeats) / pairs  # noqa: B023
         alone = best(lambda: wasserstein(p[0], q[0], ground), repeats * 3)  # noqa: B023
         dense = best(lambda: dense_transport(p[0], q[0], ground), repeats) if labels <= 50 else None  # noqa: B023
-        rows.append(
+        rows.add(
             {
                 "labels": labels,
                 "pairs": pairs,
@@ -140,38 +128,15 @@ def transport(repeats: int) -> list[dict[str, Any]]:
     return rows
 
 
-def show(rows: list[dict[str, Any]], shipped: list[dict[str, Any]]) -> None:
-    """Print both tables."""
-    print("| metric | vectorised, us a pair | scipy in a loop, us a pair | ratio |\n|---|---|---|---|")
-    for row in rows:
-        ratio = bar(row["scipy_loop_us"] / row["vectorised_us"], LEAST_RATIO, ">=")
-        print(f"| {row['metric']} | {row['vectorised_us']:.3f} | {row['scipy_loop_us']:.1f} | {ratio} |")
-    print(
-        "\n| exact transport, labels | many in a call, ms a pair | one, ms | dense programme, ms |\n|---|---|---|---|"
-    )
-    for row in shipped:
-        dense = "" if row["dense_ms"] is None else f"{row['dense_ms']:.2f}"
-        print(f"| {row['labels']} | {row['together_ms']:.3f} | {row['alone_ms']:.2f} | {dense} |")
-
-
 def main() -> int:
     """Run the bench; 1 when a measure is less than `LEAST_RATIO` times faster."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures, with the machine, to this file")
+    parser = options(__doc__)
     parser.add_argument("--pairs", type=int, default=10_000)
     parser.add_argument("--labels", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=7)
-    given = parser.parse_args()
-    facts = machine()
-    print(f"{facts['cores']} cores, {facts['cpu']}, Python {facts['python']}, load {facts['load_at_start']:.2f}\n")
+    given = parsed(parser)
     p, q = np.random.default_rng(1).dirichlet(np.ones(given.labels), size=(2, given.pairs))
-    rows = compare(p, q, given.repeats)
-    shipped = transport(given.repeats)
-    show(rows, shipped)
-    if given.json:
-        found = {"machine": facts, "pairs": given.pairs, "labels": given.labels, "rows": rows, "transport": shipped}
-        given.json.write_text(json.dumps(found, indent=1))
-    return int(any(row["scipy_loop_us"] < LEAST_RATIO * row["vectorised_us"] for row in rows))
+    return finish(given, rows=compare(p, q, given.repeats), transport=transport(given.repeats))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ debate asks again, under a path of its own, up to three times: as a user's proto
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import subprocess
@@ -29,16 +28,14 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.request import urlopen
 
-import ray
 from debate7 import task
-from rig import machine, start_ray
+from harness import Rows, finish, options, parsed
+from rig import bench_spec, ray_session
 
 from moot.actors.arena import Arena, Past
 from moot.actors.limits.settings import EndpointLimits
-from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.remote.runtime import RayRuntime
 from moot.actors.roles import RoleBinding
-from moot.actors.spec import RunSpec
 from moot.deploy.reading.record import read_replies
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import AskFailed
@@ -46,7 +43,6 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Turn, Verdict
 from moot.protocols.replies import Position
 from moot.protocols.selene.opening import TEMPLATE as OPENING
-from moot.protocols.templates import Templates
 
 CALLS, OPEN = 6, 200
 LATENCY_MS, DEADLINE_S = 1000.0, 5.0
@@ -126,22 +122,10 @@ def sampled(address: str) -> Iterator[list[tuple[float, int]]]:
 async def hold(address: str, debates: int, placement: Literal["actors", "packed"]) -> dict[str, Any]:
     """Hold the debates; gives wall time, verdicts and token counts."""
     with tempfile.TemporaryDirectory(prefix="moot-bench-") as path:
-        folder = RunFolder(Path(path) / "run")
-        folder.path.mkdir()
-        (folder.path / "run.yaml").write_text("bench: faults\n")
-        ownership = Ownership.take(folder)
-        spec = RunSpec(
-            protocol="stubborn",
-            roles={"agent": [RoleBinding(model=f"{address}/v1#simulated", timeout_s=DEADLINE_S)]},
-            templates=Templates().sources,
-            task="memory:bench",
-            seed=1,
-            encoder="hashed-ngrams-512-v1",
-            folder=str(folder.path),
-            epoch=ownership.epoch,
-            max_open=OPEN,
-            limits={f"{address}/v1#simulated": EndpointLimits()},
-        )
+        model = f"{address}/v1#simulated"
+        roles = {"agent": [RoleBinding(model=model, timeout_s=DEADLINE_S)]}
+        limits = {model: EndpointLimits()}
+        folder, ownership, spec = bench_spec(Path(path), roles, protocol="stubborn", max_open=OPEN, limits=limits)
         runtime = RayRuntime(spec, Stubborn(), placement=placement)
         await runtime.start()
         began = time.perf_counter()
@@ -175,11 +159,9 @@ def faults(debates: int, placement: Literal["actors", "packed"]) -> dict[str, An
         served = stats(address)
     by_step = served["by_step"]
     late = sum(_tokens(by_step[step]) for step in stormy["failed_steps"] if step in by_step)
-    total = served["prompt_tokens"] + served["completion_tokens"]
-    cut = served["cut"]["prompt_tokens"] + served["cut"]["completion_tokens"]
+    total, cut = _tokens(served), _tokens(served["cut"])
     known, most = stormy["tokens_known"], stormy["tokens_known"] + stormy["unconfirmed_tokens_max"]
     return {
-        "part": "faults",
         "debates": debates,
         "finished": stormy["finished"],
         "wall_s": stormy["wall_s"],
@@ -211,7 +193,6 @@ def rate(debates: int, placement: Literal["actors", "packed"]) -> dict[str, Any]
     steady = [(at, calls) for at, calls in samples if at > began + 10.0 and calls < 0.9 * served["calls"]]
     used = (steady[-1][1] - steady[0][1]) / (steady[-1][0] - steady[0][0]) / per_s
     return {
-        "part": "rate",
         "debates": debates,
         "finished": held["finished"],
         "wall_s": held["wall_s"],
@@ -224,25 +205,19 @@ def rate(debates: int, placement: Literal["actors", "packed"]) -> dict[str, Any]
     }
 
 
-def main() -> None:
-    """Run the parts and print a table for each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path)
+def main() -> int:
+    """Run the parts."""
+    parser = options(__doc__)
     parser.add_argument("--debates", type=int, default=1000)
     parser.add_argument("--placement", choices=["actors", "packed"], default="packed")
     parser.add_argument("--parts", default="faults,rate")
-    given = parser.parse_args()
-    print(machine())
-    start_ray()
-    parts = {"faults": faults, "rate": rate}
-    rows = [parts[name](given.debates, given.placement) for name in given.parts.split(",")]
-    ray.shutdown()
-    for row in rows:
-        print("\n| " + " | ".join(row) + " |\n|" + "---|" * len(row))
-        print("| " + " | ".join(f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values()) + " |")
-    if given.json:
-        given.json.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1))
+    given = parsed(parser)
+    tables = {name: Rows() for name in given.parts.split(",")}
+    with ray_session():
+        for name, rows in tables.items():
+            rows.add({"faults": faults, "rate": rate}[name](given.debates, given.placement))
+    return finish(given, **tables)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -11,7 +11,6 @@ neighbour on the machine disturbs less. Memory is the most that numpy held beyon
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import os
@@ -26,7 +25,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 import numpy.typing as npt
-from rig import bar, machine
+from harness import Rows, finish, options, parsed
 
 from moot.metrics.confidence_features import WINDOWS, window_features
 from moot.metrics.ragged import Ragged
@@ -122,13 +121,18 @@ def measure(name: str, replies: Ragged, repeats: int) -> dict[str, Any]:
     looped_tokens = sum(map(len, few))
     tokens = {"at_once": len(replies.values), "plain": looped_tokens, "lean": looped_tokens}
     rates = {f"{way}_tokens_per_s": tokens[way] / taken for way, taken in best(ways, repeats).items()}
-    each = len(replies.values) / len(replies)
+    each, rate = len(replies.values) / len(replies), rates["at_once_tokens_per_s"]
+    ratio = rate / rates["plain_tokens_per_s"]
+    barred = each >= LEAST_MEAN_TOKENS * 0.95
     return {
         "replies": name,
         "count": len(replies),
         "mean_tokens": each,
         **rates,
+        "times_the_loop": ratio,
+        "times_a_lean_loop": rate / rates["lean_tokens_per_s"],
         "memory_mib": held_mib(replies),
+        "ok": (rate >= LEAST_TOKENS_PER_SECOND and ratio >= LEAST_RATIO) if barred else None,
     }
 
 
@@ -150,44 +154,21 @@ def recorded(folder: Path, count: int) -> Ragged:
     return Ragged.from_lists(rows).take(np.arange(count) % len(rows))
 
 
-def bars(row: dict[str, Any]) -> tuple[str, str, bool]:
-    """Rate and ratio beside their bars where the bars hold, and whether they are kept."""
-    rate, ratio = row["at_once_tokens_per_s"], row["at_once_tokens_per_s"] / row["plain_tokens_per_s"]
-    if row["mean_tokens"] < LEAST_MEAN_TOKENS * 0.95:
-        return f"{rate / 1e6:.1f}", f"{ratio:.0f}", True
-    shown = bar(rate / 1e6, LEAST_TOKENS_PER_SECOND / 1e6, ">="), bar(ratio, LEAST_RATIO, ">=")
-    return *shown, rate >= LEAST_TOKENS_PER_SECOND and ratio >= LEAST_RATIO
-
-
 def main() -> int:
     """Run the bench; 1 when a bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="of recorded replies")
-    parser.add_argument("--json", type=Path, help="write the figures, with the machine, to this file")
     parser.add_argument("--replies", type=int, default=20_000)
     parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args()
-    facts = machine()
-    print(f"{facts['cores']} cores, {facts['cpu']}, Python {facts['python']}, load {facts['load_at_start']:.2f}\n")
+    given = parsed(parser)
     spread = np.random.default_rng(2).lognormal(np.log(380), 0.35, given.replies).astype(np.int64)
     kinds = {"400 tokens": np.full(given.replies, 400), "lengths of prose": spread}
-    rows = [measure(name, synthetic(lengths), given.repeats) for name, lengths in kinds.items()]
+    rows = Rows()
+    for name, lengths in kinds.items():
+        rows.add(measure(name, synthetic(lengths), given.repeats))
     if given.folder:
-        rows.append(measure("recorded, short", recorded(given.folder, given.replies), given.repeats))
-    print("| replies | tokens each | at once, million tokens/s | times the loop | times a lean loop | memory, MiB |")
-    print("|---|---|---|---|---|---|")
-    kept = []
-    for row in rows:
-        rate, ratio, good = bars(row)
-        lean_ratio = row["at_once_tokens_per_s"] / row["lean_tokens_per_s"]
-        kept.append(good)
-        print(
-            f"| {row['replies']} | {row['mean_tokens']:.0f} | {rate} | {ratio} | {lean_ratio:.0f} "
-            f"| {row['memory_mib']:.0f} |"
-        )
-    if given.json:
-        given.json.write_text(json.dumps({"machine": facts, "rows": rows}, indent=1))
-    return int(not all(kept))
+        rows.add(measure("recorded, short", recorded(given.folder, given.replies), given.repeats))
+    return finish(given, rows=rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The ingestion bench: tokens a second that one writer takes in while somebody follows the run.
 
-    python tests/bench/ingest.py [--json FILE] [--seconds 20] [--profile]
+    python tests/bench/ingest.py [--json FILE] [--seconds 20]
 
 One writer actor, held to one core, is sent what a run's processes send it: replies of 200 tokens with 5 alternatives
 each, an assessment of each reply by three judges, and a verdict for every two replies. Meanwhile a subscriber asks it
@@ -10,13 +10,9 @@ compared with the record's row counts. Exits with 1 when the bar is missed.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import cProfile
-import io
 import json
 import os
-import pstats
 import sys
 import tempfile
 import time
@@ -27,10 +23,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import ray
-from rig import machine, start_ray
+from harness import Rows, finish, options, parsed
+from rig import bench_spec, ray_session
 
 from moot.actors.record.closing import Closing
-from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.rows import batch_of
 from moot.actors.record.signals import Signals, decode_signals
@@ -42,7 +38,6 @@ from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Event
-from moot.protocols.templates import Templates
 
 BAR_TOKENS_PER_S = 200_000
 ALTERNATIVES, MEAN_TOKENS, ROWS = 5, 200, 128
@@ -54,22 +49,15 @@ DIMENSIONS = ("instruction following", "justification quality", "evidence ground
 class Writer(WriterActor):
     """The writer actor, on one core, with its CPU time."""
 
-    async def pin(self, profiled: bool) -> None:
-        """Stay on one core from now on; take down where its event loop's time goes."""
+    async def pin(self) -> None:
+        """Stay on one core from now on."""
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         for thread in Path("/proc/self/task").iterdir():
             os.sched_setaffinity(int(thread.name), os.sched_getaffinity(0))
-        self._profile = cProfile.Profile()
-        if profiled:
-            self._profile.enable()
 
-    async def used(self) -> tuple[float, str]:
-        """CPU seconds so far, and the profile."""
-        self._profile.disable()
-        told = io.StringIO()
-        if self._profile.getstats():
-            pstats.Stats(self._profile, stream=told).sort_stats("tottime").print_stats(25)
-        return time.process_time(), told.getvalue()
+    async def used(self) -> float:
+        """CPU seconds so far."""
+        return time.process_time()
 
 
 def token_columns(draw: np.random.Generator) -> dict[str, Any]:
@@ -202,30 +190,17 @@ class Subscriber:
             self.signals = decode_signals(raw)
 
 
-async def ingest(folder: Path, epoch: int, seconds: float, profiled: bool) -> dict[str, Any]:
+async def ingest(folder: Path, spec: RunSpec, seconds: float) -> dict[str, Any]:
     """Send for so many seconds."""
     draw = np.random.default_rng(0)
     variants = [variant(draw) for _ in range(VARIANTS)]
-    spec = RunSpec.model_validate(
-        {
-            "protocol": "bench",
-            "roles": {role: [RoleBinding()] for role in ROLES},
-            "task": "memory:bench",
-            "key": {},
-            "seed": 1,
-            "encoder": "hashed-ngrams-512-v1",
-            "folder": str(folder),
-            "epoch": epoch,
-            "templates": Templates().sources,
-        }
-    )
     roster = Roster(namespace="bench", writers=["writer"], moderators=[], agents=[])
     writer = ray.remote(Writer).options(num_cpus=0, max_concurrency=1000).remote(spec.model_dump_json(), roster, 0)
     subscriber, numbers, sent = Subscriber(writer), iter(range(10**9)), [0, 0]
     for _ in range(AT_ONCE):
         await Parcel(next(numbers), variants[0], draw).send(writer)
-    await writer.pin.remote(profiled)
-    cpu_before, _ = await writer.used.remote() if not profiled else (0.0, "")
+    await writer.pin.remote()
+    cpu_before = await writer.used.remote()
     following = asyncio.create_task(subscriber.follow())
     began = time.perf_counter()
 
@@ -240,18 +215,17 @@ async def ingest(folder: Path, epoch: int, seconds: float, profiled: bool) -> di
     await asyncio.gather(*(keep_sending() for _ in range(AT_ONCE)))
     wall_s = time.perf_counter() - began
     following.cancel()
-    cpu, profile = await writer.used.remote()
+    cpu = await writer.used.remote()
     await subscriber.poll()
     closing = time.perf_counter()
     await writer.close.remote(True)
-    if profiled:
-        print(profile)
     verdicts = read_table(folder, "verdicts", []).num_rows
     judged = subscriber.signals.replies
     assert judged == 2 * verdicts == 2 * subscriber.counts.finished, (judged, verdicts, subscriber.counts)
     return {
         "tokens_per_s": sent[0] / wall_s,
         "bar": BAR_TOKENS_PER_S,
+        "ok": sent[0] / wall_s >= BAR_TOKENS_PER_S,
         "verdicts_per_s": sent[1] / wall_s,
         "writer_cpu_share": (cpu - cpu_before) / wall_s,
         "cpu_us_per_token": (cpu - cpu_before) / sent[0] * 1e6,
@@ -261,29 +235,18 @@ async def ingest(folder: Path, epoch: int, seconds: float, profiled: bool) -> di
     }
 
 
-def main() -> None:
-    """Run it and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path)
+def main() -> int:
+    """Run it; 1 when the bar is missed."""
+    parser = options(__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--profile", action="store_true", help="print where the writer's event loop spends its time")
-    given = parser.parse_args()
-    print(machine())
-    start_ray()
-    with tempfile.TemporaryDirectory() as place:
-        folder = RunFolder(Path(place) / "run")
-        folder.path.mkdir()
-        (folder.path / "run.yaml").write_text("bench: true\n")
-        owner = Ownership.take(folder)
-        row = asyncio.run(ingest(folder.path, owner.epoch, given.seconds, given.profile))
+    given = parsed(parser)
+    rows = Rows()
+    with ray_session(), tempfile.TemporaryDirectory() as place:
+        folder, owner, spec = bench_spec(Path(place), {role: [RoleBinding()] for role in ROLES}, protocol="bench")
+        rows.add(asyncio.run(ingest(folder.path, spec, given.seconds)))
         owner.release()
-    ray.shutdown()
-    print("\n| " + " | ".join(row) + " |\n|" + "---|" * len(row))
-    print("| " + " | ".join(f"{v:,.3f}" if isinstance(v, float) else f"{v:,}" for v in row.values()) + " |")
-    if given.json:
-        given.json.write_text(json.dumps({"machine": machine(), "rows": [row]}, indent=1))
-    sys.exit(0 if row["tokens_per_s"] >= BAR_TOKENS_PER_S else 1)
+    return finish(given, rows=rows)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,16 +10,15 @@ of a window and its permits' time to live, and the fullest window of 60 s by the
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
+import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import ray
-from rig import machine, start_ray
+from harness import Rows, finish, options, parsed
+from rig import ray_session
 
 from moot.actors.limits.admission import Need
 from moot.actors.limits.envelopes import Grant, Report
@@ -128,7 +127,6 @@ def throughput(seconds: float) -> dict[str, Any]:
     for actor in (*callers, limiter):
         ray.kill(actor)
     return {
-        "part": "throughput",
         "permits_per_s": calls / span,
         "permits_bar": PERMITS_PER_S,
         "caller_cpu_ms": gated_ms - bare_ms,
@@ -148,7 +146,6 @@ def rate(seconds: float) -> dict[str, Any]:
     began, turn_s = min(starts), WINDOW_S + PERMIT_TTL_S
     counted_s = (max(starts) - began) // turn_s * turn_s
     return {
-        "part": "rate",
         "limit_per_min": RATE,
         "counted_s": counted_s,
         "used": sum(start < began + counted_s for start in starts) / (RATE * counted_s / WINDOW_S),
@@ -158,25 +155,19 @@ def rate(seconds: float) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Run both parts and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path)
+def main() -> int:
+    """Run both parts."""
+    parser = options(__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rate-seconds", type=float, default=184.0, help="three whole windows, or none with 0")
-    given = parser.parse_args()
-    print(machine())
-    start_ray()
-    rows = [throughput(given.seconds)]
-    if given.rate_seconds:
-        rows.append(rate(given.rate_seconds))
-    ray.shutdown()
-    for row in rows:
-        print("\n| " + " | ".join(row) + " |\n|" + "---|" * len(row))
-        print("| " + " | ".join(f"{v:.4f}" if isinstance(v, float) else str(v) for v in row.values()) + " |")
-    if given.json:
-        given.json.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1))
+    given = parsed(parser)
+    granted, used = Rows(), Rows()
+    with ray_session():
+        granted.add(throughput(given.seconds))
+        if given.rate_seconds:
+            used.add(rate(given.rate_seconds))
+    return finish(given, throughput=granted, rate=used)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,19 +13,16 @@ apart. Each is the least of several samples, so that a buffer or a collector tha
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Callable
 from itertools import islice
-from pathlib import Path
 from typing import Any, cast
 
-import ray
 from debate7 import CALLS, task
-from rig import MockServer, MootRun, OurProcesses, bar, machine, start_ray
+from harness import Rows, finish, options, parsed
+from rig import MockServer, MootRun, OurProcesses, ray_session
 
 from moot.actors.spec import Placement
 
@@ -46,14 +43,10 @@ async def least(read: Callable[[], dict[str, int]], samples: int = 12, apart_s: 
     return min(found, key=lambda sample: sample["ours"])
 
 
-async def per_open_debate(server: MockServer, placement: Placement, logprobs: bool, open_: int) -> dict[str, Any]:
-    """KB per debate that waits for its third reply."""
-    processes = OurProcesses(server.pid)
-    server.set()
-    run = MootRun(server.model, placement, logprobs, open_)
-    await run.start()
-    await run.hold(_WARM_UP)
-    idle, idle_by_title = await least(processes.pss), processes.pss_by_title()
+async def waiting_debates(
+    run: MootRun, server: MockServer, processes: OurProcesses, open_: int
+) -> tuple[int, float, dict[str, int], dict[str, int]]:
+    """Debates that wait for their third reply, the seconds until all did, and the PSS then, in sum and by process."""
     server.set(hold=_HELD)
     started = time.perf_counter()
     # Some more: a moderator may be handed a little above its share, and what is beyond its places only waits.
@@ -63,13 +56,24 @@ async def per_open_debate(server: MockServer, placement: Placement, logprobs: bo
         await asyncio.sleep(0.1)
         if (waiting := int(server.stats()["inflight"])) > opened:
             opened, opening_s = waiting, time.perf_counter() - started
-    full, full_by_title = await least(processes.pss, samples=8), processes.pss_by_title()
+    full, by_title = await least(processes.pss, samples=8), processes.pss_by_title()
     server.set()
     await holding
-    await run.stop()
-    run.check()
-    run.remove()
+    return opened, opening_s, full, by_title
+
+
+async def per_open_debate(server: MockServer, placement: Placement, logprobs: bool, open_: int) -> dict[str, Any]:
+    """KB per debate that waits for its third reply."""
+    processes = OurProcesses(server.pid)
+    server.set()
+    run = MootRun(server.model, placement, logprobs, open_)
+    await run.start()
+    await run.hold(_WARM_UP)
+    idle, idle_by_title = await least(processes.pss), processes.pss_by_title()
+    opened, opening_s, full, full_by_title = await waiting_debates(run, server, processes, open_)
+    await run.checked_stop()
     by_title = {title: (pss - idle_by_title.get(title, 0)) / opened / 1024 for title, pss in full_by_title.items()}
+    kb_per_open = (full["ours"] - idle["ours"]) / opened / 1024
     return {
         "placement": placement,
         "logprobs": logprobs,
@@ -77,7 +81,8 @@ async def per_open_debate(server: MockServer, placement: Placement, logprobs: bo
         "opening_s": opening_s,
         "idle_mb": idle["ours"] / 2**20,
         "full_mb": full["ours"] / 2**20,
-        "kb_per_open": (full["ours"] - idle["ours"]) / opened / 1024,
+        "kb_per_open": kb_per_open,
+        "ok": logprobs or kb_per_open <= OPEN_BAR_KB,
         "kb_per_open_by_process": {title: round(kb, 1) for title, kb in by_title.items()},
         "ray_mb": full["ray"] / 2**20,
     }
@@ -95,15 +100,15 @@ async def growth(server: MockServer, placement: Placement, logprobs: bool, first
     await run.hold_cases(cases, total - first)
     late, late_by_title = await least(processes.pss), processes.pss_by_title()
     calls_beyond = int(server.stats()["requests"]) - CALLS * total
-    await run.stop()
-    run.check()
-    run.remove()
+    await run.checked_stop()
+    growth_percent = (late["ours"] / early["ours"] - 1) * 100
     return {
         "placement": placement,
         "logprobs": logprobs,
         "debates": [first, total],
         "pss_mb": [early["ours"] / 2**20, late["ours"] / 2**20],
-        "growth_percent": (late["ours"] / early["ours"] - 1) * 100,
+        "growth_percent": growth_percent,
+        "ok": growth_percent <= GROWTH_BAR_PERCENT,
         "growth_mb_by_process": {
             title: round((pss - early_by_title.get(title, 0)) / 2**20, 1) for title, pss in late_by_title.items()
         },
@@ -112,68 +117,26 @@ async def growth(server: MockServer, placement: Placement, logprobs: bool, first
     }
 
 
-def _say_open(found: dict[str, Any]) -> None:
-    kb = found["kb_per_open"]
-    told = f"{kb:.1f}" if found["logprobs"] else bar(kb, OPEN_BAR_KB, "<=")
-    print(
-        f"| {found['placement']} | {'on' if found['logprobs'] else 'off'} | {found['open']} "
-        f"| {found['opening_s']:.1f} | {found['idle_mb']:.0f} "
-        f"| {found['full_mb']:.0f} | {told} | {found['kb_per_open_by_process']} |",
-        flush=True,
-    )
-
-
-def _say_growth(found: dict[str, Any]) -> None:
-    early, late = found["pss_mb"]
-    told = bar(found["growth_percent"], GROWTH_BAR_PERCENT, "<=")
-    print(
-        f"| {found['placement']} | {'on' if found['logprobs'] else 'off'} | {early:.0f} | {late:.0f} | {told} "
-        f"| {found['growth_mb_by_process']} | {found['calls_beyond']} |",
-        flush=True,
-    )
-
-
-def arguments() -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures, with the machine, to this file")
+def main() -> int:
+    """Run the bench; 1 when a bar is missed."""
+    parser = options(__doc__)
     parser.add_argument("--open", type=int, default=2000, help="debates that wait at once")
     parser.add_argument("--debates", type=int, default=20_000, help="debates of the growth test")
     parser.add_argument("--first", type=int, default=2000, help="where the growth test takes its first sample")
     parser.add_argument("--placements", default="actors,packed")
     parser.add_argument("--only", choices=("open", "growth"))
-    return parser.parse_args()
-
-
-def main() -> int:
-    """Run the bench."""
-    given = arguments()
+    given = parsed(parser)
     placements = [cast(Placement, name) for name in given.placements.split(",")]
-    found: dict[str, Any] = {"machine": machine(), "open": [], "growth": []}
-    with MockServer() as server:
-        start_ray()
-        try:
-            if given.only != "growth":
-                print("\n| placement | logprobs | open | s to open | idle MB | open MB | KB per open | by process |")
-                print("|---|---|---|---|---|---|---|---|")
-                for placement in placements:
-                    for logprobs in (False, True):
-                        result = asyncio.run(per_open_debate(server, placement, logprobs, given.open))
-                        found["open"].append(result)
-                        _say_open(result)
-            if given.only != "open":
-                at = f"MB at {given.first} | at {given.debates}"
-                print(f"\n| placement | logprobs | {at} | growth % | growth MB by process | calls beyond 7 |")
-                print("|---|---|---|---|---|---|---|")
-                for placement in placements:
-                    result = asyncio.run(growth(server, placement, False, given.first, given.debates))
-                    found["growth"].append(result)
-                    _say_growth(result)
-        finally:
-            ray.shutdown()
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=1))
-    return 0
+    open_, grown = Rows(), Rows()
+    with MockServer() as server, ray_session():
+        if given.only != "growth":
+            for placement in placements:
+                for logprobs in (False, True):
+                    open_.add(asyncio.run(per_open_debate(server, placement, logprobs, given.open)))
+        if given.only != "open":
+            for placement in placements:
+                grown.add(asyncio.run(growth(server, placement, False, given.first, given.debates)))
+    return finish(given, open=open_, growth=grown)
 
 
 if __name__ == "__main__":

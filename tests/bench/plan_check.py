@@ -10,12 +10,12 @@ with 1 when a time, the calls or the tokens are more than 15 % off.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from harness import Rows, finish, options, parsed
 
 sys.path[:0] = [str(Path(__file__).parents[1] / room) for room in ("deploy", "actors")]
 
@@ -35,15 +35,12 @@ _PILOT = {"max_open": 32}
 
 
 def main() -> int:
-    """Hold all runs and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Hold all runs; 1 when a plan is too far off."""
+    parser = options(__doc__)
     parser.add_argument("--pilot", type=int, default=200)
     parser.add_argument("--cases", type=int, default=200)
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    print("| regime | binds | planned s | large s | held s | off | calls | tokens | inside | slower |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    given = parsed(parser)
+    rows = Rows()
     with tempfile.TemporaryDirectory() as name, server(LATENCY) as model:
         folder = Path(name)
         pilot = folder / "pilot"
@@ -53,30 +50,25 @@ def main() -> int:
             large = plan(pilot, cases=100 * given.cases, **scaled(bounds, 100))
             held = hold(folder / regime, model, rows_file(folder / f"{regime}.jsonl", 10_000, given.cases), bounds)
             planned = small.totals.prompt_tokens.value + small.totals.completion_tokens.value
+            off = {
+                "off": held.time_s / small.time_s.value - 1,
+                "large_off": held.time_s / large.time_s.value - 1,
+                "calls_off": held.calls / small.totals.calls.value - 1,
+                "tokens_off": (held.prompt_tokens + held.completion_tokens) / planned - 1,
+            }
             row = {
                 "regime": regime,
                 "binding": small.binding,
                 "planned_s": small.time_s.value,
                 "large_s": large.time_s.value,
                 "held_s": held.time_s,
-                "off": held.time_s / small.time_s.value - 1,
-                "large_off": held.time_s / large.time_s.value - 1,
-                "calls_off": held.calls / small.totals.calls.value - 1,
-                "tokens_off": (held.prompt_tokens + held.completion_tokens) / planned - 1,
+                **off,
                 "inside": small.time_s.low <= held.time_s <= small.time_s.high,
                 "slower": held.busy_s / measured.busy_s - 1,
+                "ok": all(abs(each) <= BAR for each in off.values()),
             }
-            rows.append(row)
-            print(
-                f"| {regime} | {row['binding']} | {row['planned_s']:.2f} | {row['large_s']:.2f} | {row['held_s']:.2f} "
-                f"| {row['off']:+.1%} | {row['calls_off']:+.1%} | {row['tokens_off']:+.1%} "
-                f"| {'yes' if row['inside'] else 'no'} | {row['slower']:+.1%} |",
-                flush=True,
-            )
-    if given.json is not None:
-        given.json.write_text(json.dumps(rows, indent=1))
-    missed = [row for row in rows if any(abs(row[k]) > BAR for k in ("off", "large_off", "calls_off", "tokens_off"))]
-    return 1 if missed else 0
+            rows.add(row)
+    return finish(given, rows=rows)
 
 
 if __name__ == "__main__":

@@ -9,17 +9,15 @@ each the least of several samples. The figures stand in `deploy/planning/costs.p
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
+import sys
 from collections import Counter, defaultdict
-from pathlib import Path
 from typing import Any, get_args
 
-import ray
 from debate7 import CALLS
-from open_debates import _HELD, least
-from rig import MockServer, MootRun, OurProcesses, machine, spent, start_ray
+from harness import Rows, finish, options, parsed
+from open_debates import least, waiting_debates
+from rig import MockServer, MootRun, OurProcesses, ray_session, spent
 
 from moot.actors.spec import Placement
 
@@ -42,18 +40,8 @@ async def costs(server: MockServer, placement: Placement, logprobs: bool, open_:
     by_title: defaultdict[str, float] = defaultdict(float)
     for pid, seconds in after.items():
         by_title[titles.get(pid, "others")] += 1000 * (seconds - before.get(pid, 0.0)) / (_DEBATES * CALLS)
-    server.set(hold=_HELD)
-    holding = asyncio.create_task(run.hold(open_ + open_ // 8))
-    waiting = 0
-    while waiting < open_:
-        await asyncio.sleep(0.2)
-        waiting = int(server.stats()["inflight"])
-    full = await least(processes.pss, samples=8)
-    server.set()
-    await holding
-    await run.stop()
-    run.check()
-    run.remove()
+    waiting, _, full, _ = await waiting_debates(run, server, processes, open_)
+    await run.checked_stop()
     return {
         "placement": placement,
         "logprobs": logprobs,
@@ -66,30 +54,18 @@ async def costs(server: MockServer, placement: Placement, logprobs: bool, open_:
     }
 
 
-async def _measure(open_: int) -> list[dict[str, Any]]:
-    found = []
-    with MockServer() as server:
+def main() -> int:
+    """Measure, print and write down."""
+    parser = options(__doc__)
+    parser.add_argument("--open", type=int, default=1000)
+    given = parsed(parser)
+    rows = Rows()
+    with MockServer() as server, ray_session():
         for placement in get_args(Placement):
             for logprobs in (False, True):
-                found.append(await costs(server, placement, logprobs, open_))
-                print(json.dumps(found[-1]), flush=True)
-    return found
-
-
-def main() -> None:
-    """Measure, print and write down."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--open", type=int, default=1000, dest="open_")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    start_ray()
-    try:
-        found = asyncio.run(_measure(given.open_))
-    finally:
-        ray.shutdown()
-    if given.json is not None:
-        given.json.write_text(json.dumps({"machine": machine(), "costs": found}, indent=1))
+                rows.add(asyncio.run(costs(server, placement, logprobs, given.open)))
+    return finish(given, costs=rows)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from harness import Rows, best, finish, options, parsed
 
 from moot.actors.retrieval.library import (
     LibraryChunk,
@@ -48,12 +49,12 @@ ALONE = 100
 """Claims that are searched for one by one."""
 
 WAYS = ("plain", "batched", "library", "plain, one by one", "one by one")
-Rows = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 
 
-def unit(rows: npt.NDArray[np.float32]) -> Rows:
+def unit(rows: npt.NDArray[np.float32]) -> Floats:
     """Rows of length 1."""
-    scaled: Rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Floats = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return scaled
 
 
@@ -71,29 +72,19 @@ def make(folder: Path, chunks: int, claims: int) -> None:
     np.save(folder / "claims.npy", unit(random.normal(size=(claims, DIMENSION)).astype(np.float32)))
 
 
-def plainly(vectors: Rows, claims: Rows) -> npt.NDArray[np.int64]:
+def plainly(vectors: Floats, claims: Floats) -> npt.NDArray[np.int64]:
     """The places of the top 5, in no order."""
     products = np.matmul(claims, vectors.T)
     found: npt.NDArray[np.int64] = np.argpartition(products, len(vectors) - TOP, axis=1)[:, -TOP:]
     return found
 
 
-async def through_the_library(library: StoredLibrary, claims: Rows) -> None:
+async def through_the_library(library: StoredLibrary, claims: Floats) -> None:
     """All claims at once, as debates search: places become passages."""
     await asyncio.gather(*(library.search(claim, TOP) for claim in claims))
 
 
-def best(work: Callable[[], Any], repeats: int) -> float:
-    """Wall seconds of the fastest of the repeats."""
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
-
-
-def check(vectors: Rows, claims: Rows) -> None:
+def check(vectors: Floats, claims: Floats) -> None:
     """Ours is what products in double precision give, ties by place."""
     places, _ = nearest(vectors, claims, TOP)
     for found, claim in zip(places[:CHECKED], claims, strict=False):
@@ -142,63 +133,42 @@ def apart(folder: Path, way: str) -> dict[str, float]:
     """`measure` in a process of its own."""
     command = [sys.executable, __file__, "--measure", way, "--folder", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def compare(folder: Path, repeats: int) -> list[dict[str, Any]]:
-    """Every way, the repeats taking turns."""
+def compare(folder: Path, repeats: int) -> Rows:
+    """Every way, the repeats taking turns, and its time over that of the plain product."""
     runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     for _ in range(repeats):
         for way in WAYS:
             runs[way].append(apart(folder, way))
-    return [{"way": way, **{key: min(one[key] for one in some) for key in some[0]}} for way, some in runs.items()]
-
-
-def show(rows: list[dict[str, Any]]) -> None:
-    """Print the table."""
-    from rig import bar
-
-    plain = rows[0]["ms_a_claim"]
-    print("| way | ms a claim | over the plain product | peak memory over the vectors, MB |\n|---|---|---|---|")
-    for row in rows:
-        ratio = row["ms_a_claim"] / plain
-        shown = bar(ratio, MOST_RATIO, "<=") if row["way"] == "batched" else f"{ratio:.2f}"
-        print(f"| {row['way']} | {row['ms_a_claim']:.3f} | {shown} | {row['peak_over_vectors_mb']:.0f} |")
-    opened = min(row["opening_ms"] for row in rows)
-    own = min(row["opened_mb"] for row in rows)
-    print(f"\nopening: {opened:.1f} ms; memory of its own that a further process needs to open it: {own:.1f} MB")
+    rows = Rows()
+    for way, some in runs.items():
+        least = {key: min(one[key] for one in some) for key in some[0]}
+        ratio = least["ms_a_claim"] / (rows[0] if rows else least)["ms_a_claim"]
+        rows.add({"way": way, **least, "over_plain": ratio, "ok": way != "batched" or ratio <= MOST_RATIO})
+    return rows
 
 
 def main() -> int:
     """Run the bench; 1 when ours takes too long."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures, with the machine, to this file")
+    parser = options(__doc__)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--claims", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parsed(parser)
     if given.measure:
         print(json.dumps(measure(given.folder, given.measure)))
         return 0
-    from rig import machine
-
-    facts = machine()
-    print(f"{facts['cores']} cores, {facts['cpu']}, Python {facts['python']}, load {facts['load_at_start']:.2f}\n")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         make(folder, given.chunks, given.claims)
         vectors = np.fromfile(folder / "vectors.f32", np.float32).reshape(-1, DIMENSION)
         check(vectors, np.load(folder / "claims.npy"))
-        rows = compare(folder, given.repeats)
-    show(rows)
-    if given.json:
-        found = {"machine": facts, "chunks": given.chunks, "claims": given.claims, "rows": rows}
-        given.json.write_text(json.dumps(found, indent=1))
-    by_way = {row["way"]: row["ms_a_claim"] for row in rows}
-    return int(by_way["batched"] > MOST_RATIO * by_way["plain"])
+        return finish(given, rows=compare(folder, given.repeats))
 
 
 if __name__ == "__main__":

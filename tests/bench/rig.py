@@ -6,17 +6,15 @@ import asyncio
 import itertools
 import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Mapping
-from importlib.metadata import version
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
@@ -103,7 +101,8 @@ class MockServer(Child):
             return cast(dict[str, float], json.load(response))
 
 
-def start_ray() -> None:
+@contextmanager
+def ray_session() -> Iterator[None]:
     """A Ray session of our own; moot joins it."""
     ray.init(
         address="local",
@@ -112,6 +111,10 @@ def start_ray() -> None:
         logging_level="error",
         object_store_memory=200 * 2**20,
     )
+    try:
+        yield
+    finally:
+        ray.shutdown()
 
 
 class OurProcesses:
@@ -214,7 +217,14 @@ class MootRun:
         self.debates = 0
         self.logprobs = logprobs
         self._temporary = tempfile.TemporaryDirectory(prefix="moot-bench-")
-        self.folder, self._ownership, spec = bench_spec(Path(self._temporary.name), model, logprobs, open_)
+        binding = RoleBinding(model=model, top_logprobs=ALTERNATIVES if logprobs else None, timeout_s=900.0)
+        self.folder, self._ownership, spec = bench_spec(
+            Path(self._temporary.name),
+            {"agent": [binding], "judge": [binding]},
+            protocol="seven-calls",
+            save_tokens="all",
+            max_open=open_,
+        )
         self.runtime = RayRuntime(spec, SevenCalls(), placement=placement)
 
     async def start(self) -> None:
@@ -245,6 +255,12 @@ class MootRun:
         await self.runtime.stop()
         self._ownership.release()
 
+    async def checked_stop(self) -> None:
+        """Stop, check what is on record, and delete it."""
+        await self.stop()
+        self.check()
+        self.remove()
+
     def check(self) -> None:
         """Every debate has its verdict, its seven turns and, where asked for, their tokens in the record.
 
@@ -271,26 +287,36 @@ class MootRun:
         self._temporary.cleanup()
 
 
-def bench_spec(path: Path, model: str, logprobs: bool, open_: int) -> tuple[RunFolder, Ownership, RunSpec]:
+def bench_spec(
+    path: Path, roles: Mapping[str, Sequence[RoleBinding]], **settings: Any
+) -> tuple[RunFolder, Ownership, RunSpec]:
     """A run folder that this process owns, and the run to hold in it."""
     folder = RunFolder(path / "run")
     folder.path.mkdir(parents=True)
-    (folder.path / "run.yaml").write_text("bench: seven-calls\n")
+    (folder.path / "run.yaml").write_text("bench: true\n")
     ownership = Ownership.take(folder)
-    binding = RoleBinding(model=model, top_logprobs=ALTERNATIVES if logprobs else None, timeout_s=900.0)
     spec = RunSpec(
-        protocol="seven-calls",
-        roles={"agent": [binding], "judge": [binding]},
+        roles={role: list(bindings) for role, bindings in roles.items()},
         templates={**Templates().sources, **TEMPLATES},
         task="memory:bench",
         seed=1,
         encoder="hashed-ngrams-512-v1",
-        save_tokens="all",
         folder=str(folder.path),
         epoch=ownership.epoch,
-        max_open=open_,
+        **settings,
     )
     return folder, ownership, spec
+
+
+def lamp(number: int) -> dict[str, Any]:
+    """A yes/no question about a passage that `number` makes its own."""
+    passage = f"The lamp number {number} is blue. It was made in {1800 + number}. Nobody has painted it since."
+    return {
+        "id": f"lamp-{number}",
+        "question": f"is the lamp number {number} blue",
+        "labels": ["Yes", "No"],
+        "passage": passage,
+    }
 
 
 def mean_batch(before: Mapping[str, Counter[int]], after: Mapping[str, Counter[int]]) -> dict[str, float]:
@@ -303,31 +329,3 @@ def mean_batch(before: Mapping[str, Counter[int]], after: Mapping[str, Counter[i
         if calls:
             means[kind] = sum(size * count for size, count in sent.items()) / calls
     return means
-
-
-def machine() -> dict[str, Any]:
-    """What the figures depend on."""
-    names = ("ray", "aiohttp", "msgspec", "pydantic", "pyarrow", "uvloop")
-    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    cpu = models[0].split(":")[1].strip() if models else platform.processor()
-    return {
-        "cores": os.cpu_count(),
-        "cpu": cpu,
-        "memory_gib": round(psutil.virtual_memory().total / 2**30),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in names},
-        "load_at_start": os.getloadavg()[0],
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-    }
-
-
-def median(values: list[float]) -> float:
-    """The median; NaN of nothing."""
-    return statistics.median(values) if values else float("nan")
-
-
-def bar(value: float, bound: float, kind: Literal["<=", ">="]) -> str:
-    """A value beside its bar: `2.400 (<= 3 ok)`."""
-    ok = value <= bound if kind == "<=" else value >= bound
-    return f"{value:.3f} ({kind} {bound:g} {'ok' if ok else 'MISS'})"

@@ -16,25 +16,12 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from rig import machine
+from harness import Rows, finish, options, parsed
 
 PARTS = ("nodes", "dataset", "serve", "recovery")
-
-
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with the same keys as a Markdown table."""
-    head = list(rows[0])
-    lines = [head, ["---"] * len(head), *([_shown(row[name]) for name in head] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _shown(value: Any) -> str:
-    return "-" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _in_a_process(part: str) -> list[dict[str, Any]]:
@@ -47,21 +34,20 @@ def _in_a_process(part: str) -> list[dict[str, Any]]:
 
 def main() -> int:
     """Run the parts; 1 when a bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the rows, with the machine, to this file")
+    parser = options(__doc__)
     parser.add_argument("--only", default=",".join(PARTS), help="some parts, with commas")
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parsed(parser)
     if given.part:
         print(json.dumps(import_module(f"scale_{given.part}").rows()))
         return 0
-    found: dict[str, Any] = {"machine": machine(), "parts": {}}
-    for part in given.only.split(","):
-        rows = found["parts"][part] = _in_a_process(part)
-        print(f"\n{part}\n{table(rows)}", flush=True)
-        if given.json:
-            given.json.write_text(json.dumps(found, indent=1))
-    return int(any(row.get("ok") is False for rows in found["parts"].values() for row in rows))
+    parts = {part: Rows() for part in given.only.split(",")}
+    for part, rows in parts.items():
+        print(f"\n{part}")
+        for row in _in_a_process(part):
+            rows.add(row)
+        finish(given, **parts)
+    return finish(given, **parts)
 
 
 if __name__ == "__main__":

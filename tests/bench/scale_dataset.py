@@ -18,7 +18,7 @@ from typing import Any
 
 import ray
 import ray.data
-from rig import start_ray
+from rig import lamp, ray_session
 
 import moot
 from moot.actors.record.tables import read_table
@@ -30,16 +30,12 @@ BAR = 0.1
 
 def rows(cases: int = CASES) -> list[dict[str, Any]]:
     """One row per side."""
-    start_ray()
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
-    given = [_case(number) for number in range(cases)]
-    try:
-        with tempfile.TemporaryDirectory(prefix="moot-bench-") as scratch:
-            sides = [_run, _stage, _stage, _run]
-            held = [side(given, Path(scratch) / str(number)) for number, side in enumerate(sides)]
-    finally:
-        ray.shutdown()
+    given = [lamp(number) for number in range(cases)]
+    with ray_session(), tempfile.TemporaryDirectory(prefix="moot-bench-") as scratch:
+        sides = [_run, _stage, _stage, _run]
+        held = [side(given, Path(scratch) / str(number)) for number, side in enumerate(sides)]
     print(held, file=sys.stderr, flush=True)
     found = [_mean(held[0], held[3]), _mean(held[1], held[2])]
     assert held[0]["replies"] == held[1]["replies"], "both sides hold the same debates"
@@ -88,14 +84,4 @@ def _row(side: str, out: Path, began: float, ended: float) -> dict[str, Any]:
         "start_up_s": first - began,
         "seconds": ended - first,
         "debates_per_s": count / (ended - first),
-    }
-
-
-def _case(number: int) -> dict[str, Any]:
-    passage = f"The lamp number {number} is blue. It was made in {1800 + number}. Nobody has painted it since."
-    return {
-        "id": f"lamp-{number}",
-        "question": f"is the lamp number {number} blue",
-        "labels": ["Yes", "No"],
-        "passage": passage,
     }

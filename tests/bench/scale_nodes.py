@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import ray
 from ray.cluster_utils import Cluster
-from rig import OurProcesses, spent
+from rig import OurProcesses, lamp, spent
 
 import moot
 from moot.actors.record.tables import read_table
@@ -60,7 +60,7 @@ async def _held(nodes: int, out: str) -> dict[str, Any]:
     count = OPEN * PER_PLACE * nodes
     holding = asyncio.create_task(
         moot.arun(
-            task=[_case(number) for number in range(count)],
+            task=[{**lamp(number), "gold": ("Yes", "No")[number % 3 == 0]} for number in range(count)],
             model=f"simulated?latency_ms={LATENCY_MS:g}",
             placement="packed",
             max_open=OPEN * nodes,
@@ -96,13 +96,3 @@ def _raylets_of_moderators(processes: OurProcesses) -> set[int]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 found.add(psutil.Process(pid).ppid())
     return found
-
-
-def _case(number: int) -> dict[str, Any]:
-    passage = f"The lamp number {number} is blue. It was made in {1800 + number}. Nobody has painted it since."
-    return {
-        "question": f"is the lamp number {number} blue",
-        "labels": ["Yes", "No"],
-        "passage": passage,
-        "gold": ("Yes", "No")[number % 3 == 0],
-    }

@@ -18,13 +18,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
-import ray
 from debate7 import CALLS
+from harness import bar, finish, median, options, parsed
 from naive_ray import NaiveRay
-from rig import Child, MockServer, MootRun, OurProcesses, bar, machine, mean_batch, median, spent, start_ray
+from rig import Child, MockServer, MootRun, OurProcesses, mean_batch, ray_session, spent
 
 DESIGNS = ("plain", "plain-uvloop", "naive-ray", "actors", "packed")
 USUAL = ("plain", "naive-ray", "actors", "packed")
@@ -347,15 +346,14 @@ def time_to_first_turn(server: MockServer) -> list[dict[str, Any]]:
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures, with the machine, to this file")
+    parser = options(__doc__)
     parser.add_argument("--rows", default=",".join(ROWS), help=f"some of {','.join(ROWS)}")
     parser.add_argument("--designs", default=",".join(USUAL), help=f"some of {','.join(DESIGNS)}")
     parser.add_argument("--logprobs", choices=("off", "on", "both"), default="both")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="one repeat of the fewest debates: a smoke run")
     parser.add_argument("--no-startup", action="store_true", help="leave the time to the first turn out")
-    given = parser.parse_args()
+    given = parsed(parser)
     for option, known in (("rows", ROWS), ("designs", DESIGNS)):
         names = getattr(given, option).split(",")
         if unknown := set(names) - set(known):
@@ -372,14 +370,10 @@ def quick(row: Row) -> Row:
 def main() -> int:
     """Run the bench; 1 when a call or a verdict is missing."""
     given = arguments()
-    facts = machine()
-    print(f"{facts['cores']} cores, {facts['cpu']}, Python {facts['python']}, Ray {facts['versions']['ray']}")
-    print(f"load before the start: {facts['load_at_start']:.2f}")
     rows: list[dict[str, Any]] = []
     with MockServer() as server, Child("plain_loop.py") as loop, Child("plain_loop.py", "--uvloop") as fast:
         startup = [] if given.no_startup else time_to_first_turn(server)
-        start_ray()
-        try:
+        with ray_session():
             for logprobs in {"off": (False,), "on": (True,), "both": (False, True)}[given.logprobs]:
                 for name in given.rows:
                     row = quick(ROWS[name]) if given.quick else ROWS[name]
@@ -388,10 +382,7 @@ def main() -> int:
                     results = asyncio.run(hold_row(bench, given.designs, 1 if given.quick else given.repeats))
                     rows += report(row, logprobs, results)
                     sys.stdout.flush()
-        finally:
-            ray.shutdown()
-    if given.json:
-        given.json.write_text(json.dumps({"machine": facts, "startup": startup, "rows": rows}, indent=1))
+    finish(given, startup=startup, rows=rows)
     return int(any(row["verified"].startswith("NO") for row in rows))
 
 

@@ -10,8 +10,7 @@ import json
 import sys
 import time
 
-import ray
-from rig import MootRun, start_ray
+from rig import MootRun, ray_session
 
 
 async def hold_one(model: str, placement: str) -> dict[str, float]:
@@ -29,11 +28,10 @@ async def hold_one(model: str, placement: str) -> dict[str, float]:
 def main() -> None:
     """`python and imports` is the time of day when all was imported: the parent knows when it began."""
     imported = time.time()
-    start_ray()
-    joined = time.time()
-    parts = asyncio.run(hold_one(*sys.argv[1:3]))
-    print(json.dumps({"python and imports": imported, "ray.init": joined - imported, **parts}), flush=True)
-    ray.shutdown()
+    with ray_session():
+        joined = time.time()
+        parts = asyncio.run(hold_one(*sys.argv[1:3]))
+        print(json.dumps({"python and imports": imported, "ray.init": joined - imported, **parts}), flush=True)
 
 
 if __name__ == "__main__":
