@@ -13,13 +13,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from houses import ENCODER
+from houses import ENCODER, stable_rows
 from simulate_process import serving, undisturbed, verdicts, write_questions
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import FLUSH_ROWS
 from moot.actors.record.tables import read_table
 from moot.actors.remote.scribe import ROWS_PER_BATCH
+from moot.deploy.running.run import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 
@@ -111,3 +112,21 @@ def test_kills_at_every_failpoint(placement: str, tmp_path: Path) -> None:
     allowed = sum(MOST_PAID_AGAIN[entry.partition(".")[0]] for entry in plan)
     print(f"{placement}: {len(plan)} kills, {again} of {len(served)} calls served again, {allowed} allowed")
     assert again <= allowed < len(served)
+
+
+@pytest.mark.smoke
+def test_a_killed_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
+    settings = {"topics.count": 2, "max_rounds": 2}
+    command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--protocol", "socrasynth"]
+    command += ["--limit", "3", "--out", str(tmp_path / "killed")]
+    command += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    plan = {"MOOT_FAILPOINTS": "agent.received:30,judge.received:20", "MOOT_FAILPOINT_DIR": str(marks)}
+    starts = [
+        subprocess.run(command, env=os.environ | plan, capture_output=True, timeout=120, check=False) for _ in range(3)
+    ]
+    assert [start.returncode for start in starts] == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    run(engine="inline", protocol="socrasynth", limit=3, set=settings, out=tmp_path / "whole")
+    for table in ("turns", "verdicts"):
+        assert stable_rows(tmp_path / "killed", table) == stable_rows(tmp_path / "whole", table), table

@@ -217,4 +217,5 @@ class ScriptedFloor:
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         request = self.asks[turn.path]
-        return _TEMPLATES.render(request.template, request.slots)
+        *before, last = _TEMPLATES.render(request.template, request.slots)
+        return (*before, Message(last.role, last.content, tuple(request.images)))

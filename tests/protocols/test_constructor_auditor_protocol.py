@@ -9,7 +9,7 @@ from constructor_auditor_script import CASES, ESSAY, GOOD, PROBLEM, QUESTION, SH
 from msgspec.structs import replace
 from scripted_floor import ScriptedFloor
 
-from moot.protocols.case import Case
+from moot.protocols.case import Case, Image
 from moot.protocols.constructor_auditor.domains import domain_of
 from moot.protocols.constructor_auditor.replies import synthesis_for
 from moot.protocols.errors import AskFailed, CaseUnfit, ConfigError
@@ -53,8 +53,11 @@ async def test_the_synthesis_and_all_judgments_are_in_flight_together() -> None:
 
 
 async def test_a_judge_is_shown_what_was_sent_and_said() -> None:
-    floor, _ = await hold()
-    slots = floor.asks["assessment/challenge/judge/0/pass/0"].slots
+    pictures = (Image("image/png", b"one"), Image("image/png", b"two"))
+    floor, _ = await hold(replace(QUESTION, images=pictures))
+    asked = floor.asks["assessment/challenge/judge/0/pass/0"]
+    slots = asked.slots
+    assert tuple(asked.images) == pictures
     turn: Any = Turn("challenge", "", "", "", None, None, None, None)  # type: ignore[arg-type]
     assert slots["sent"] == [[message.role, message.content] for message in await floor.sent(turn)]
     assert slots["reply"] == "Challenge: the challenge."
