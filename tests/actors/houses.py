@@ -1,11 +1,9 @@
-"""Holds small runs on any runtime, and reads their records back; also runs in a process of its own."""
+"""Holds small runs on any runtime, and reads their records back."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +23,6 @@ from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
 from moot.protocols.floor import DebateProtocol
-from moot.protocols.registry import make_protocol
-from moot.protocols.tasks import Task
 from moot.protocols.templates import Templates
 
 RUNTIMES = ("inline", "packed", "actors")
@@ -188,30 +184,3 @@ def past_of(folder: Path, retry_failed: bool = False) -> Past:
         {row["case_id"]: row["content_hash"] for row in content},
         retry_failed=retry_failed,
     )
-
-
-def hold_elsewhere(folder: Path, protocol: str, cases: Sequence[Mapping[str, Any]], spec: RunSpec) -> None:
-    """Go on with a run inline, in a process of its own, which dies when it is done.
-
-    Args:
-        protocol: import path `module:Class`.
-        cases: as `Task.from_cases` takes them.
-        spec: roles, templates and the rest; folder and epoch are set anew.
-    """
-    order = {"folder": str(folder), "protocol": protocol, "cases": cases, "spec": spec.model_dump(mode="json")}
-    done = subprocess.run(
-        [sys.executable, __file__], input=json.dumps(order), text=True, capture_output=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def _main() -> None:
-    order = json.load(sys.stdin)
-    spec = RunSpec.model_validate(order["spec"])
-    changes = {name: getattr(spec, name) for name in ("templates", "seed", "attended", "key", "task")}
-    cases = Task.from_cases(order["cases"]).cases()
-    asyncio.run(hold("inline", Path(order["folder"]), make_protocol(order["protocol"]), cases, spec.roles, **changes))
-
-
-if __name__ == "__main__":
-    _main()

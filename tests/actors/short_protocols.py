@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from moot.protocols.case import Case, Image
-from moot.protocols.floor import Brief, Floor, Request
-from moot.protocols.messages import Form, Judgment, Verdict
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Form, Verdict
 from moot.protocols.replies import FreeText, Position
 
 
@@ -21,7 +21,6 @@ TEMPLATES = {
     "short/final": template("final", "Finish as told, as JSON.", _QUESTION + " {{ told | fenced('told') }}"),
     "short/describe": template("describe", "Describe the picture.", "What is to be seen?"),
     "short/look": template("look", "Answer as JSON.", _QUESTION + " {{ picture | fenced('picture') }}"),
-    "short/compare": template("compare", "Judge the first answer.", "{% for a in order %}{{ a }};{% endfor %}"),
     "tiny/say": template("say", "Say something.", "{{ question | fenced('question') }}"),
     "tiny/weigh": template("weigh", "Weigh it.", "{{ told | fenced('told') }}"),
 }
@@ -61,25 +60,6 @@ class SharedPicture:
         return Verdict(answer=turn.answer, how="looked", payload={"picture": seen.text, "path": seen.path})
 
 
-class SwappedJudges:
-    """No agents: judges compare two answers in both orders; one of them never answers."""
-
-    roles = ("judge",)
-
-    async def run(self, case: Case, floor: Floor) -> Verdict:
-        """Debate one case."""
-        labels = list(case.labels or ())
-        orders = [{"order": labels}, {"order": labels[::-1]}]
-        found = await floor.judge(Brief("short/compare", {}), path="compare", variants=orders)
-        heard = [one for one in found if isinstance(one, Judgment)]
-        first = [one.score if one.variant == 0 else 1 - one.score for one in heard]
-        mean = sum(first) / len(first) if first else None
-        missing = [[one.judge, one.variant, one.reason] for one in found if not isinstance(one, Judgment)]
-        payload = {"places": [[one.judge, one.variant] for one in found], "missing": missing}
-        answer = None if mean is None else labels[0] if mean > 0.5 else labels[1]
-        return Verdict(answer=answer, how="judged", confidence=mean, payload=payload)
-
-
 class TinyDebate:
     """An agent says something, a judge what it thinks of that: free texts, which even random weights can give."""
 
@@ -107,17 +87,13 @@ class Finding:
         return Verdict(answer=None, how="found", payload={"passages": passages})
 
 
-SHORT: dict[str, Any] = {
-    "human": HumanDecision(),
-    "picture": SharedPicture(),
-    "swapped": SwappedJudges(),
-}
+SHORT: dict[str, Any] = {"human": HumanDecision(), "picture": SharedPicture()}
 
 
 class EachShort:
     """Each case says in its title which of them it is for."""
 
-    roles = ("agent", "vision", "judge")
+    roles = ("agent", "vision")
     name = "each-short"
     needs_logprobs = False
 
@@ -136,9 +112,4 @@ SCRIPTS: dict[str, Any] = {
     "final": lambda step, user: _position("No" if "overrule" in user else "Yes"),
     "describe": lambda step, user: "A red ball on a lawn.",
     "look": lambda step, user: _position("Yes" if "red ball" in user else "No"),
-    "compare": lambda step, user: {
-        "support": "supported",
-        "score": 0.9 if user.startswith("Yes") else 0.3,
-        "rationale": "",
-    },
 }

@@ -35,18 +35,6 @@ class Peer:
 
 
 @leaping
-async def test_what_is_posted_together_leaves_together() -> None:
-    peer = Peer()
-    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0)
-    for i in range(20):
-        box.post(i)
-    await box.drained()
-    assert peer.batches == [list(range(20))]
-    assert box.batch_sizes == {20: 1}
-    await box.close()
-
-
-@leaping
 async def test_the_first_message_leaves_at_once() -> None:
     peer = Peer()
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=30.0)

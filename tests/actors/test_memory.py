@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,7 +29,6 @@ from moot.actors.record.tables import read_table
 from moot.actors.remote.archive import RayArchive
 from moot.actors.remote.peers import Peer
 from moot.actors.remote.runtime import RaySeat
-from moot.deploy.running.run import run
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
@@ -206,23 +204,6 @@ def test_what_is_known_is_what_is_recorded(
         asyncio.run(told(Path(place)))
 
 
-@pytest.mark.parametrize("protocol", ["selene", "evince", "constructor-auditor"])
-def test_what_is_known_of_real_debates_is_what_is_recorded(
-    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known, put = dict[str, Ended](), Memory.put_ending
-
-    def noted(self: Memory, ended: Ended) -> None:
-        put(self, ended)
-        known.update(self.endings([ended.closing.case_id]))
-
-    monkeypatch.setattr(Memory, "put_ending", noted)
-    done = run(task="sample", limit=4, protocol=protocol, engine="inline", seed=5, out=str(tmp_path / "run"))
-    assert done.done == len(known) == 4
-    assert known == recorded_endings(RunFolder(done.path), list(known), Memory())
-    assert all(ended.usage for ended in known.values())
-
-
 async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(place: RunFolder, case_ids: list[str], memory: Memory) -> dict[str, Ended]:
         raise AssertionError(f"the record is read for {case_ids}")
@@ -270,18 +251,6 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(tables, "read_groups", counting)
     return counted
-
-
-def test_a_case_is_found_in_every_group_that_holds_it(tmp_path: Path) -> None:
-    files = [tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "none.parquet"]
-    for file, groups in zip(files, [["ab", "b", "ca"], ["d", "e"], []], strict=True):
-        with pq.ParquetWriter(file, pa.schema([("case_id", pa.string())])) as writer:
-            for group in groups:
-                writer.write_table(pa.table({"case_id": list(group)}))
-    known = Memory()
-    assert [known.groups_of(["a", "d"])(file) for file in files] == [[0, 2], [0], []]
-    assert [known.groups_of(["b", "x"])(file) for file in files] == [[0, 1], [], []]
-    assert [known.groups_of([])(file) for file in files] == [[], [], []]
 
 
 async def test_of_an_old_case_its_own_rows_are_read(made: Recorder, read: list[int]) -> None:

@@ -326,14 +326,6 @@ async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> No
     assert (row["failed"], row["failure"], row["correct"], row["gold"]) == (True, "bug", None, "Yes")
 
 
-async def test_a_committed_verdict_is_on_disk(folder: RunFolder) -> None:
-    async with recording(folder, compact=False) as recorder:
-        replies = await hand_in(recorder, 0)
-        await recorder.commit([closing("c000", replies)])
-        for table in ("cases", "turns", "verdicts", "events", "tokens", "judgments"):
-            assert len(sorted_rows(folder.path, table)) >= 1, table
-
-
 async def test_a_claim_is_held_by_one_and_passed_on_or_expires(folder: RunFolder) -> None:
     async with recording(folder) as recorder:
         assert await recorder.claims.claim("shared-x", 10.0)

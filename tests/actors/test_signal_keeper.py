@@ -17,7 +17,6 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.memory import Memory
 from moot.actors.record.recovery import recorded_debates
 from moot.actors.record.sampling import Sampling
-from moot.actors.record.signal_keeper import FOLD_REPLIES
 from moot.actors.record.signals import Signals, decode_signals, encode_signals
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
@@ -151,26 +150,6 @@ async def test_a_token_that_a_mask_may_have_forced_is_left_out_where_the_record_
         assert {ends[1] for ends in means.values()} == {-3.0}
 
 
-async def test_many_replies_without_a_token_do_not_wait_in_memory(folder: RunFolder) -> None:
-    async with recording(folder, compact=False) as recorder:
-        told = [{"judge": "judge/0", "scores": {"x": 2}, "reasoning": "a long text", "issues": "another"}]
-        count, most = 2 * FOLD_REPLIES + 1, 0
-        await recorder.register([labelled(number) for number in range(count)])
-        for number in range(count):
-            case_id, attempt, event, at = assessment(number)
-            event = Event(event.kind, event.path, event.data | {"judges": told})
-            recorder.add_events([(case_id, attempt, event, at)])
-            debate = recorder._arrivals.debate((case_id, 0))
-            assert not debate.assessments["a"].judges
-            recorder.signals.end(debate, failed=False, correct=None)
-            most = max(most, len(recorder.signals._pending))
-            await asyncio.sleep(0)
-            if recorder.signals._folding is not None:
-                await recorder.signals._folding
-        assert most == FOLD_REPLIES
-        assert (await recorder.signals.signals()).replies == count
-
-
 async def test_a_record_without_assessments_is_not_read_for_signals(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,16 +189,3 @@ async def test_who_stops_asking_takes_nothing_along(folder: RunFolder, monkeypat
             asking.cancel()
             await asyncio.wait([asking])
         assert (await recorder.signals.signals()).replies == recorder.signals.replies == 3
-
-
-async def test_nothing_is_kept_of_what_can_no_longer_be_judged(folder: RunFolder) -> None:
-    async with recording(folder, compact=False) as recorder:
-        await recorder.register([labelled(0), labelled(1)])
-        shared = reply(f"shared-{'a' * 32}", "shared", "s", token=["t"], logprob=[-1.0])
-        recorder.add_replies(batch([shared, reply("c001", "shared", "r1", token=["t"], logprob=[-1.0])]))
-        recorder.add_replies(said(0, "r0", [-1.0]))
-        kept = {key: list(debate.said) for key, debate in recorder._arrivals._open.items() if debate.said}
-        assert kept == {("c000", 0): ["a"], ("c001", 0): ["shared"]}
-        assert all(await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"shared": "r1"})]))
-        assert not any(debate.said for debate in recorder._arrivals._open.values())
-        assert (await recorder.signals.signals()).replies == recorder.signals.replies == 0

@@ -135,17 +135,6 @@ def test_a_collector_that_is_away_holds_up_nothing(tmp_path: Path, monkeypatch: 
     assert not spans
 
 
-def test_a_sampler_leaves_out_whole_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with collector() as (url, spans), simulated_server(None) as port:
-        monkeypatch.setenv(ENDPOINT, url)
-        monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
-        monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
-        moot.run(engine="inline", **(_options(port, tmp_path / "run") | {"limit": 12}))
-    roots = {span.trace for span in spans if span.name == "debate"}
-    assert 0 < len(roots) < 12
-    assert roots == {span.trace for span in spans}
-
-
 @pytest.mark.parametrize(
     ("environ", "asked", "why"),
     [
