@@ -475,45 +475,30 @@ FAILPOINTS = [
 ]
 
 
-@pytest.mark.parametrize("failpoint", FAILPOINTS)
-def test_a_crash_anywhere_leaves_a_whole_record(folder: RunFolder, failpoint: str) -> None:
-    debates = 6
+LEFTOVERS = "writer.flushed:6,compaction.part_written:2,compaction.part_renamed:5,compaction.manifest_written:1"
+"""The next owner crashes, too, while it compacts what the first has left."""
+
+
+@pytest.mark.parametrize("failpoints", [*FAILPOINTS, LEFTOVERS])
+def test_a_crash_anywhere_leaves_a_whole_record(folder: RunFolder, failpoints: str) -> None:
+    debates, crashes = 6, failpoints.count(":")
     marks = folder.path.parent / "marks"
     marks.mkdir()
-    crashed = forked(write_journal, folder.path, debates, MOOT_FAILPOINTS=failpoint, MOOT_FAILPOINT_DIR=str(marks))
-    assert crashed.returncode == -signal.SIGKILL, crashed.stderr
-    durable = crashed.stdout.split()
-    assert "closed" not in durable
-    found = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
-    assert set(durable) <= found
-    assert_whole(folder.path)
-    replies = {row["reply_id"] for row in sorted_rows(folder.path, "turns")}
-
-    again = forked(write_journal, folder.path, debates, MOOT_FAILPOINTS=failpoint, MOOT_FAILPOINT_DIR=str(marks))
-    assert again.returncode == 0, again.stderr
-    done = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
-    assert done == {f"c{i:03d}" for i in range(debates)}
-    assert_whole(folder.path)
-    kept = {row["reply_id"] for row in sorted_rows(folder.path, "turns")}
-    assert replies <= kept
-    assert len(kept) == 2 * debates
+    paid: set[str] = set()
+    for life in range(crashes + 1):
+        ended = forked(write_journal, folder.path, debates, MOOT_FAILPOINTS=failpoints, MOOT_FAILPOINT_DIR=str(marks))
+        assert ended.returncode == (-signal.SIGKILL if life < crashes else 0), ended.stderr
+        durable = set(ended.stdout.split())
+        assert ("closed" in durable) == (life == crashes)
+        found = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
+        assert durable - {"closed"} <= found
+        assert_whole(folder.path)
+        before, paid = paid, {row["reply_id"] for row in sorted_rows(folder.path, "turns")}
+        assert before <= paid
+    assert found == {f"c{i:03d}" for i in range(debates)}
+    assert len(paid) == 2 * debates
     assert not list(folder.path.rglob("*.tmp"))
     assert not list(folder.journal.glob("*.arrows"))
-
-
-def test_a_crash_while_leftovers_are_compacted_leaves_a_whole_record(folder: RunFolder, tmp_path: Path) -> None:
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    plan = "writer.flushed:6,compaction.part_written:2,compaction.part_renamed:5,compaction.manifest_written:1"
-    environment = {"MOOT_FAILPOINTS": plan, "MOOT_FAILPOINT_DIR": str(marks)}
-    codes: list[int] = []
-    while not codes or codes[-1]:
-        codes.append(forked(write_journal, folder.path, 5, **environment).returncode)
-        assert len(codes) < 10
-        found = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
-        assert_whole(folder.path)
-    assert codes == [-signal.SIGKILL] * 4 + [0]
-    assert found == {f"c{i:03d}" for i in range(5)}
 
 
 # --- readers ---

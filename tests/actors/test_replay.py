@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import urllib.request
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,21 +14,20 @@ import numpy as np
 import pytest
 from houses import QUICK, Held, assert_equal_records, assert_same_but_unpaid, hold, same_for_all
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
-from openai_server import ScriptedServer, simulated_server
-from short_protocols import PICTURE, TEMPLATES
+from openai_server import ScriptedServer, simulated_server, stats_of
+from short_protocols import PICTURE, SCRIPTS, TEMPLATES, SharedPicture
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelError
 from moot.actors.models.replay import ReplayModel
 from moot.actors.models.retry import call_with_retries
 from moot.actors.roles import RoleBinding
-from moot.protocols.case import Case, LabelledCase
+from moot.protocols.case import LabelledCase
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol
 from moot.protocols.templates import Templates
 
 SEED = 11
-SHARED_PICTURE = "short_protocols:SharedPicture"
 FAULTS = {"fail_rate": 0.6, "garble_rate": 0.4}
 EACH = 2
 """Cases of each setting."""
@@ -57,26 +55,16 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Held:
     return _held(tmp_path_factory.mktemp("recorded") / "first", cases, key=key_of(cases))
 
 
-def replayed(folder: Path, kind: str, recorded: Path, cases: list[LabelledCase], **changes: Any) -> Held:
+def replayed(folder: Path, recorded: Path, cases: list[LabelledCase], kind: str = "inline", **changes: Any) -> Held:
     values: dict[str, Any] = {"seed": SEED, "roles": same_for_all(f"replay/{recorded}")} | changes
     return asyncio.run(hold(kind, folder, ManySettings(), cases, **values))
 
 
-def test_a_replay_is_equal(recorded: Held, tmp_path: Path) -> None:
-    _assert_replayed(recorded, tmp_path, "inline", _cases())
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-def test_a_replay_on_actors_is_equal(tmp_path: Path) -> None:
-    cases = made_cases(3, "default") + made_cases(2, "majority-vote", start=3)
-    roles = same_for_all("simulated")
-    first = asyncio.run(hold("inline", tmp_path / "first", ManySettings(), cases, roles, seed=SEED, key=key_of(cases)))
-    _assert_replayed(first, tmp_path, "actors", cases)
-
-
-def _assert_replayed(recorded: Held, tmp_path: Path, kind: str, cases: list[LabelledCase]) -> None:
-    again = replayed(tmp_path / "again", kind, recorded.folder, cases)
+@pytest.mark.parametrize("kind", ["inline", pytest.param("actors", marks=[pytest.mark.ray, pytest.mark.slow])])
+def test_a_replay_is_equal(kind: str, recorded: Held, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if kind != "inline":
+        request.getfixturevalue("local_ray")
+    again = replayed(tmp_path / "again", recorded.folder, _cases(), kind)
     assert_equal_records(recorded.folder, again.folder, without=WITHOUT)
     turns = again.rows("turns")
     assert {row["model"] for row in turns} == {"replay/first"}
@@ -91,42 +79,27 @@ def test_failures_and_repairs_come_again_without_a_server(tmp_path: Path) -> Non
     with simulated_server(AnswerKey.from_cases(cases), seed=SEED, fail_rate=0.4, garble_rate=0.3) as port:
         roles = same_for_all(f"http://127.0.0.1:{port}/v1#simulated")
         first = asyncio.run(hold("inline", tmp_path / "first", ManySettings(), cases, roles, seed=SEED))
-    again = replayed(tmp_path / "again", "inline", first.folder, cases)
+    again = replayed(tmp_path / "again", first.folder, cases)
     assert_equal_records(first.folder, again.folder, without=WITHOUT)
     outcomes = Counter(row["outcome"] for row in again.rows("turns"))
     assert min(outcomes[name] for name in ("ok", "repaired", "reasked", "invalid", "failed")) > 0, outcomes
     assert again.counts.replies == 0, "a failure that is replayed was not paid for either"
 
 
-def test_pictures_and_shared_replies(tmp_path: Path) -> None:
-    server = ScriptedServer(
-        {
-            "describe": lambda step, user: "a bird",
-            "look": lambda step, user: {"answer": "Yes", "reasoning": "I looked.", "confidence": 0.5},
-        }
-    )
-    held: list[Held] = []
+def _shared_picture(folder: Path, model: str) -> Held:
+    """Debates that share a picture's description."""
+    roles = {name: [RoleBinding(model=model)] for name in ("vision", "agent")}
     cases = made_cases(3, "any")
-    try:
-        for model in (server.model, f"replay/{tmp_path / '0'}"):
-            roles = {name: [RoleBinding(model=model)] for name in ("vision", "agent")}
-            folder = tmp_path / str(len(held))
-            held.append(
-                asyncio.run(
-                    hold(
-                        "inline",
-                        folder,
-                        make_protocol(SHARED_PICTURE),
-                        cases,
-                        roles,
-                        templates=TEMPLATES,
-                    )
-                )
-            )
-    finally:
-        server.close()
+    return asyncio.run(hold("inline", folder, SharedPicture(), cases, roles, templates=TEMPLATES))
+
+
+def test_pictures_and_shared_replies(tmp_path: Path) -> None:
+    server = ScriptedServer(SCRIPTS)
+    held = _shared_picture(tmp_path / "first", server.model)
+    server.close()
+    again = _shared_picture(tmp_path / "again", f"replay/{held.folder}")
     # The id of what is shared is a hash with the fingerprint in it.
-    assert_equal_records(held[0].folder, held[1].folder, without=(*WITHOUT, "case_id"))
+    assert_equal_records(held.folder, again.folder, without=(*WITHOUT, "case_id"))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +123,7 @@ def test_whatever_differs_ends_the_case(change: str, said: str, recorded: Held, 
         cases = made_cases(EACH, "always-debate", start=300)
     if change == "seed":
         changes["seed"] = SEED + 1
-    again = replayed(tmp_path / "again", "inline", recorded.folder, cases, **changes)
+    again = replayed(tmp_path / "again", recorded.folder, cases, **changes)
     verdicts = again.rows("verdicts")
     failed = [row for row in verdicts if row["failed"]]
     assert len(failed) == len(verdicts) if change != "seed" else failed
@@ -162,21 +135,11 @@ def test_whatever_differs_ends_the_case(change: str, said: str, recorded: Held, 
     assert again.counts.replies == 0
 
 
-async def test_log_probabilities_that_were_not_kept(recorded: Held, tmp_path: Path) -> None:
+def test_log_probabilities_that_were_not_kept(tmp_path: Path) -> None:
     """A gate that was fed by them would see nothing, and decide otherwise: that is a difference, too."""
     cases = made_cases(2, "default")
-    held = await hold(
-        "inline",
-        tmp_path / "first",
-        ManySettings(),
-        cases,
-        same_for_all("simulated"),
-        seed=SEED,
-        save_tokens="chosen",
-    )
-    again = await hold(
-        "inline", tmp_path / "again", ManySettings(), cases, same_for_all(f"replay/{held.folder}"), seed=SEED
-    )
+    held = _held(tmp_path / "first", cases, save_tokens="chosen")
+    again = replayed(tmp_path / "again", held.folder, cases)
     assert {row["failure"] for row in again.rows("verdicts")} == {"replay_diverged"}
     assert all("its log-probabilities were not kept (--save-tokens)" in r["error"] for r in again.rows("verdicts"))
 
@@ -189,8 +152,10 @@ async def test_one_reply_with_its_tokens(recorded: Held) -> None:
         each for each in recorded.rows("tokens") if (each["case_id"], each["path"]) == ("default-0", "opening/agent/1")
     )
     messages = _messages(row)
-    wanted = Decoding(temperature=0.3, top_p=0.9, max_tokens=400, top_logprobs=5)
-    reply = await model.complete(messages, wanted, step_key="default-0/0/opening/agent/1")
+    plain = Decoding(temperature=0.3, top_p=0.9, max_tokens=400)
+    wanted = msgspec.structs.replace(plain, top_logprobs=5)
+    step = "default-0/0/opening/agent/1"
+    reply = await model.complete(messages, wanted, step_key=step)
     assert (reply.text, reply.finish_reason) == (row["text"], "stop")
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (row["prompt_tokens"], len(tokens["token"]))
     assert reply.tokens is not None
@@ -199,15 +164,12 @@ async def test_one_reply_with_its_tokens(recorded: Held) -> None:
     np.testing.assert_array_equal(reply.tokens.alt_logprob.ravel(), np.array(tokens["alt_logprob"], np.float32))
     assert reply.replayed is not None
     assert reply.replayed.logprob_stage == "before"
-    plain = await model.complete(
-        messages, Decoding(temperature=0.3, top_p=0.9, max_tokens=400), step_key="default-0/0/opening/agent/1"
-    )
-    assert plain.tokens is None
+    assert (await model.complete(messages, plain, step_key=step)).tokens is None
     seen = (*messages[:-1], Message("user", messages[-1].content, (PICTURE,)))
     with pytest.raises(ModelError, match="other pictures"):
-        await model.complete(seen, wanted, step_key="default-0/0/opening/agent/1")
+        await model.complete(seen, wanted, step_key=step)
     with pytest.raises(ModelError, match="2 messages were sent, now 1"):
-        await model.complete(messages[:1], wanted, step_key="default-0/0/opening/agent/1")
+        await model.complete(messages[:1], wanted, step_key=step)
 
 
 def _messages(row: dict[str, Any]) -> list[Message]:
@@ -215,19 +177,9 @@ def _messages(row: dict[str, Any]) -> list[Message]:
 
 
 async def test_a_recorded_failure_is_not_tried_again(tmp_path: Path) -> None:
-    server = ScriptedServer({"describe": lambda step, user: "a bird"}, failing="look")
-    try:
-        roles = {name: [RoleBinding(model=server.model)] for name in ("vision", "agent")}
-        held = await hold(
-            "inline",
-            tmp_path / "run",
-            make_protocol(SHARED_PICTURE),
-            made_cases(1, "any"),
-            roles,
-            templates=TEMPLATES,
-        )
-    finally:
-        server.close()
+    server = ScriptedServer(SCRIPTS, failing="look")
+    held = await asyncio.to_thread(_shared_picture, tmp_path / "run", server.model)
+    server.close()
     row = held.turns("any-0")["look"]
     assert (row["failure"], row["http_attempts"]) == ("server", None)
     waits: list[float] = []
@@ -282,11 +234,10 @@ def test_failures_are_paid_again_and_unreadable_replies_travel(tmp_path: Path) -
     for faults in (FAULTS, {}):
         with simulated_server(key, port=port, seed=SEED, **faults) as port:
             roles = same_for_all(f"http://127.0.0.1:{port}/v1#simulated")
-            changes: dict[str, Any] = {"reuse": str(held[0].folder)} if held else {}
+            reused = str(held[0].folder) if held else None
             folder = tmp_path / str(len(held))
-            held.append(asyncio.run(hold("inline", folder, ManySettings(), cases, roles, seed=SEED, **changes)))
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
-                served = {step for step, stats in json.load(reply)["by_step"].items() if stats["calls"]}
+            held.append(asyncio.run(hold("inline", folder, ManySettings(), cases, roles, seed=SEED, reuse=reused)))
+            served = {step for step, stats in stats_of(port)["by_step"].items() if stats["calls"]}
     first, second = held
     before = {row["path"] + row["case_id"]: row for row in first.rows("turns")}
     failed = {row["case_id"] for row in before.values() if row["outcome"] == "failed"}
@@ -303,15 +254,10 @@ def test_failures_are_paid_again_and_unreadable_replies_travel(tmp_path: Path) -
     again = {row["case_id"] for row in second.rows("turns") if row["outcome"] == "reasked"}
     assert again == reasked
     assert {row["case_id"] for row in second.rows("verdicts") if row["failed"]} == set()
-    costs = [
-        {
-            row["case_id"]: (row["calls"], row["prompt_tokens"], row["completion_tokens"])
-            for row in each.rows("verdicts")
-        }
-        for each in held
-    ]
     for case_id in reasked:
-        assert costs[0][case_id] == costs[1][case_id], "the unreadable first reply counts, as it did"
+        was, now = (each.verdict(case_id) for each in held)
+        for cost in ("calls", "prompt_tokens", "completion_tokens"):
+            assert was[cost] == now[cost], "the unreadable first reply counts, as it did"
 
 
 def test_no_recorded_reply_speaks_for_two_agents(recorded: Held, tmp_path: Path) -> None:
@@ -328,7 +274,7 @@ def test_no_recorded_reply_speaks_for_two_agents(recorded: Held, tmp_path: Path)
 def test_other_protocols_and_other_case_ids(recorded: Held, tmp_path: Path) -> None:
     """An equal fingerprint counts, wherever it stands; of equal ones the first by key."""
     first, *_ = made_cases(EACH, "default")
-    twins = [LabelledCase(replace_id(first.case, f"twin-{i}"), i, first.gold) for i in range(2)]
+    twins = [LabelledCase(msgspec.structs.replace(first.case, id=f"twin-{i}"), i, first.gold) for i in range(2)]
     held = _held(tmp_path / "one", twins, recorded, make_protocol("single-agent"))
     for twin in twins:
         (turn,) = held.turns(twin.case.id).values()
@@ -336,8 +282,3 @@ def test_other_protocols_and_other_case_ids(recorded: Held, tmp_path: Path) -> N
         assert turn["text"] == recorded.turns(first.case.id)["opening/agent/0"]["text"]
         assert turn["p_normalised"] is not None
     assert held.counts.replies == 0
-
-
-def replace_id(case: Case, case_id: str) -> Case:
-    """The same case under another id."""
-    return msgspec.structs.replace(case, id=case_id)
