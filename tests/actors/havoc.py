@@ -48,11 +48,9 @@ class Driver:
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
         self._command, self._log = [sys.executable, "-m", "moot", *command], log
-        self.starts = 0
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self.starts += 1
         with open(self._log, "ab") as log:
             return subprocess.Popen(self._command, stdout=log, stderr=log)
 
@@ -75,16 +73,17 @@ class Havoc:
         nodes: the cluster.
         server: counts calls.
         seed: of the choice of victims.
+
+    Attributes:
+        allowed: calls that the kills so far may have made to be paid again.
     """
 
     def __init__(self, nodes: Nodes, server: Server, seed: int) -> None:
         self._nodes, self.server = nodes, server
         self._random = random.Random(seed)
         self.kills: Counter[str] = Counter()
-        self.in_flight: Counter[str] = Counter()
-        self.in_windows: Counter[str] = Counter()
-        self._began = self._looked_at = time.monotonic()
-        self._calls = 0
+        self.allowed = 0
+        self._looked_at, self._calls = time.monotonic(), 0
 
     def kill_an_actor(self) -> None:
         """SIGKILL for an actor that chance chooses, of a kind that was not hit `EACH` times yet."""
@@ -123,20 +122,5 @@ class Havoc:
         self._calls, self._looked_at = stats["calls"], now
         window = min(FLUSH_ROWS, math.ceil(_BURST * rate * FLUSH_S))
         self.kills[kind] += 1
-        self.in_flight[kind] += math.ceil(stats["in_flight"] * _IN_FLIGHT_PART.get(kind, 0.0))
-        self.in_windows[kind] += _WINDOWS[kind] * window
-        print(
-            f"{now - self._began:6.1f} s  {kind} is killed, {stats['in_flight']} calls in flight, {rate:.0f} calls/s",
-            flush=True,
-        )
-
-    def allowed(self, kind: str) -> int:
-        """Calls that the kills of a kind may have made to be paid again."""
-        return self.in_flight[kind] + self.in_windows[kind]
-
-    def table(self) -> str:
-        """Kills by kind, and what each kind may have cost."""
-        rows = [f"{'kind':<10} kills  in flight  flush windows"]
-        for kind in self.kills:
-            rows.append(f"{kind:<10} {self.kills[kind]:>5}  {self.in_flight[kind]:>9}  {self.in_windows[kind]:>13}")
-        return "\n".join(rows)
+        self.allowed += math.ceil(stats["in_flight"] * _IN_FLIGHT_PART.get(kind, 0.0)) + _WINDOWS[kind] * window
+        print(f"{kind} is killed, {stats['in_flight']} calls in flight, {rate:.0f} calls/s", flush=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import shutil
 import tempfile
 import warnings
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
+import pytest
 from ray.cluster_utils import Cluster
 
 FAST_DETECTION = {
@@ -105,8 +105,15 @@ def nodes(
     # Sockets lie in it, whose paths may have 107 bytes: pytest's own folders are too deep.
     folder = Path(tempfile.mkdtemp(prefix="moot-"))
     running: Nodes | None = None
-    settings = {"RAY_TMPDIR": str(folder), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
-    with _environment(RAY_raylet_start_wait_time_s="120", **settings):
+    settings = {
+        "RAY_TMPDIR": str(folder),
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_raylet_start_wait_time_s": "120",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
         try:
             cluster = Cluster(shutdown_at_exit=False)
             running = Nodes(cluster, folder)
@@ -142,20 +149,6 @@ def _end(running: Nodes) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # Ray leaves its nodes' sockets and pipes to the collector
         gc.collect()
-
-
-@contextlib.contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _told(process: psutil.Process) -> str:

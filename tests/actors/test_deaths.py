@@ -10,14 +10,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 from houses import make_spec, same_for_all
-from journal_writer import batch, closing, labelled, reply
+from journal_writer import batch, closing, labelled, new_run, recording, reply
 from leaping import leaping
 
 from moot.actors.arena import SeatLost
 from moot.actors.household import services
 from moot.actors.moderator import Assignment, Outcome
-from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.recorder import Recorder
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import CaseKey
 from moot.actors.remote.archive import RayArchive
@@ -214,15 +212,10 @@ async def test_what_an_agent_raises_ends_the_ask_at_once(tmp_path: Path) -> None
 
 
 async def test_the_record_says_how_far_debates_have_come(tmp_path: Path) -> None:
-    (tmp_path / "run.yaml").write_text("test: true\n")
-    owner = Ownership.take(RunFolder(tmp_path))
-    recorder = Recorder(tmp_path, owner.epoch)
-    await recorder.load()
     keys = [("c000", 0), ("c001", 0), ("c002", 0)]
-    await recorder.register([labelled(0), labelled(1), labelled(2)])
-    recorder.add_replies(batch([reply("c000", "a", "1"), reply("c000", "b", "2"), reply("c001", "a", "3")]))
-    assert recorder.so_far(keys) == (0, 3)
-    assert await recorder.commit([closing("c000", {"a": "1", "b": "2"})]) == [True]
-    assert recorder.so_far(keys) == (1, 1)
-    await recorder.close()
-    owner.release()
+    async with recording(new_run(tmp_path)) as recorder:
+        await recorder.register([labelled(0), labelled(1), labelled(2)])
+        recorder.add_replies(batch([reply("c000", "a", "1"), reply("c000", "b", "2"), reply("c001", "a", "3")]))
+        assert recorder.so_far(keys) == (0, 3)
+        assert await recorder.commit([closing("c000", {"a": "1", "b": "2"})]) == [True]
+        assert recorder.so_far(keys) == (1, 1)

@@ -8,17 +8,15 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from journal_writer import batch, closing, debate_rows, labelled
+from journal_writer import batch, closing, debate_rows, hand_in, labelled, new_run, recording
 
 from moot.actors.limits.envelopes import EndpointReport, Grant, Report, Totals
 from moot.actors.limits.ledger import Ledger, LedgeredLimiter, Once
 from moot.actors.limits.limiter import Purse
 from moot.actors.record.claims import Claims
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
-from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table, rows_as_written
 from moot.protocols.errors import RecordError
@@ -85,24 +83,16 @@ async def _within(seconds: float, answer: Awaitable[bool]) -> bool:
 
 
 async def test_a_verdict_that_comes_twice_while_its_replies_are_on_their_way_is_taken_once(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
-    folder.path.mkdir()
-    (folder.path / "run.yaml").write_text("test: true\n")
-    owner = Ownership.take(folder)
-    recorder = Recorder(folder.path, owner.epoch)
-    await recorder.load()
-    case = labelled(1)
-    await recorder.register([case])
-    rows = debate_rows(case.case.id, "e1")
-    verdict = closing(case.case.id, {row["path"]: row["reply_id"] for row in rows})
-    commits = [asyncio.create_task(recorder.commit([verdict])) for _ in range(2)]
-    await asyncio.sleep(0.05)
-    recorder.add_replies(batch(rows))
-    async with asyncio.timeout(5):
-        assert await asyncio.gather(*commits) == [[True], [True]]
-    assert recorder.progress.counts.finished == 1
-    await recorder.close()
-    owner.release()
+    rows = debate_rows("c001", "e1")
+    verdict = closing("c001", {row["path"]: row["reply_id"] for row in rows})
+    async with recording(new_run(tmp_path)) as recorder:
+        await recorder.register([labelled(1)])
+        commits = [asyncio.create_task(recorder.commit([verdict])) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        recorder.add_replies(batch(rows))
+        async with asyncio.timeout(5):
+            assert await asyncio.gather(*commits) == [[True], [True]]
+        assert recorder.progress.counts.finished == 1
 
 
 async def test_a_limiter_of_an_older_owner_overwrites_no_younger_ones_ledger(tmp_path: Path) -> None:
@@ -152,71 +142,54 @@ async def test_a_cancelled_question_lets_nobody_write_beside_its_thread(
         inside -= 1
 
     monkeypatch.setattr(Journal, "_append", held)
-    (tmp_path / "run.yaml").touch()
-    owner = Ownership.take(RunFolder(tmp_path))
-    recorder = Recorder(tmp_path, owner.epoch)
-    await recorder.register([labelled(0)])
-    ask = {"history": lambda: recorder.history([("c000", 0)]), "flush": recorder.flush}
-    first = asyncio.create_task(ask[asked]())
-    await asyncio.to_thread(begun.wait, 30)
-    first.cancel()
-    await asyncio.sleep(0)
-    await recorder.register([labelled(1)])
-    second = asyncio.create_task(recorder.flush())
-    await asyncio.sleep(0.05)
-    first.cancel()
-    asyncio.get_running_loop().call_later(0.05, go_on.set)
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    await second
-    await recorder.close(compact=False)
+    async with recording(new_run(tmp_path), compact=False) as recorder:
+        await recorder.register([labelled(0)])
+        ask = {"history": lambda: recorder.history([("c000", 0)]), "flush": recorder.flush}
+        first = asyncio.create_task(ask[asked]())
+        await asyncio.to_thread(begun.wait, 30)
+        first.cancel()
+        await asyncio.sleep(0)
+        await recorder.register([labelled(1)])
+        second = asyncio.create_task(recorder.flush())
+        await asyncio.sleep(0.05)
+        first.cancel()
+        asyncio.get_running_loop().call_later(0.05, go_on.set)
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        await second
     assert (most, read_table(tmp_path, "cases", []).num_rows) == (1, 2)
-    owner.release()
 
 
 @pytest.mark.parametrize("ended", [False, True])
 async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) -> None:
     """Also after their debate's end, and of replies that were dropped."""
-    (tmp_path / "run.yaml").touch()
-    owner = Ownership.take(RunFolder(tmp_path))
-    recorder = Recorder(tmp_path, owner.epoch)
-    await recorder.load()
-    await recorder.register([labelled(1)])
-    rows = debate_rows("c001", "e1")
-    recorder.add_replies(batch(rows))
-    if ended:
-        await recorder.commit([closing("c001", {row["path"]: row["reply_id"] for row in rows})])
     told = {"model": "simulated", "tokens_at_most": 7}
-    dropped = batch([{**rows[0], "reply_id": "other", "unconfirmed_attempts": 1, "unconfirmed_tokens_max": 9}])
-    for _ in range(2):
-        recorder.add_events([("c001", 0, Event(ABANDONED, "a", told), at) for at in (1.0, 2.0)])
-        recorder.add_replies(dropped)
-    _, seen = recorder.progress.events_since(0)
-    assert [event.kind for event in seen].count(ABANDONED) == 3
-    await recorder.close(compact=False)
-    owner.release()
-    written = rows_as_written(owner.folder, "events", ["kind"])
+    async with recording(new_run(tmp_path), compact=False) as recorder:
+        replies = await hand_in(recorder, 1)
+        if ended:
+            await recorder.commit([closing("c001", replies)])
+        lost = {"reply_id": "other", "unconfirmed_attempts": 1, "unconfirmed_tokens_max": 9}
+        dropped = batch([debate_rows("c001", "e1")[0] | lost])
+        for _ in range(2):
+            recorder.add_events([("c001", 0, Event(ABANDONED, "a", told), at) for at in (1.0, 2.0)])
+            recorder.add_replies(dropped)
+        _, seen = recorder.progress.events_since(0)
+        assert [event.kind for event in seen].count(ABANDONED) == 3
+    written = rows_as_written(RunFolder(tmp_path), "events", ["kind"])
     assert sum(batch["kind"].to_pylist().count(ABANDONED) for batch in written) == 3
 
 
 async def test_a_debate_whose_notes_went_with_the_writers_life_is_replayed(tmp_path: Path) -> None:
     """Its replies are all there: they were written before, and its last note only was not."""
-    (tmp_path / "run.yaml").touch()
-    owner = Ownership.take(RunFolder(tmp_path))
     rows = debate_rows("c001", "e1")
-    end = closing("c001", {row["path"]: row["reply_id"] for row in rows})
-    first, second = Recorder(tmp_path, owner.epoch), Recorder(tmp_path, owner.epoch)
-    note = ("c001", 0, Event("round", "round/1", {"jsd": 0.25}), 1.0)
-    await first.load()
-    await first.register([labelled(1)])
-    first.add_replies(batch(rows))
-    await first.close(compact=False)  # killed before it wrote the note that it had taken
-    await second.load()
-    await second.register([labelled(1)], 1)
-    assert await second.commit([msgspec.structs.replace(end, noted_in=first.life)]) == [False]
-    second.add_events([note])
-    ended = msgspec.structs.replace(end, noted_in=second.life)
-    assert await second.commit([ended, msgspec.structs.replace(end, noted_in=first.life)]) == [True, True]
-    await second.close(compact=False)
-    owner.release()
+    replies = {row["path"]: row["reply_id"] for row in rows}
+    async with recording(new_run(tmp_path), compact=False) as first:
+        await first.register([labelled(1)])
+        first.add_replies(batch(rows))  # killed before it wrote the note that it had taken
+    in_first = closing("c001", replies, noted_in=first.life)
+    async with recording(RunFolder(tmp_path), compact=False) as second:
+        await second.register([labelled(1)], 1)
+        assert await second.commit([in_first]) == [False]
+        second.add_events([("c001", 0, Event("round", "round/1", {"jsd": 0.25}), 1.0)])
+        assert await second.commit([closing("c001", replies, noted_in=second.life), in_first]) == [True, True]
     assert read_table(tmp_path, "events", ["data"])["data"].to_pylist() == ['{"jsd":0.25}']
