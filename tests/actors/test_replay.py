@@ -15,7 +15,7 @@ import pytest
 from houses import QUICK, Held, assert_equal_records, assert_same_but_unpaid, hold, same_for_all
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
 from openai_server import ScriptedServer, simulated_server, stats_of
-from short_protocols import PICTURE, SCRIPTS, TEMPLATES, SharedPicture
+from short_protocols import PICTURE, SCRIPTS, TEMPLATES
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelError
@@ -28,6 +28,7 @@ from moot.protocols.registry import make_protocol
 from moot.protocols.templates import Templates
 
 SEED = 11
+SHARED_PICTURE = "short_protocols:SharedPicture"
 FAULTS = {"fail_rate": 0.6, "garble_rate": 0.4}
 EACH = 2
 """Cases of each setting."""
@@ -90,7 +91,7 @@ def _shared_picture(folder: Path, model: str) -> Held:
     """Debates that share a picture's description."""
     roles = {name: [RoleBinding(model=model)] for name in ("vision", "agent")}
     cases = made_cases(3, "any")
-    return asyncio.run(hold("inline", folder, SharedPicture(), cases, roles, templates=TEMPLATES))
+    return asyncio.run(hold("inline", folder, make_protocol(SHARED_PICTURE), cases, roles, templates=TEMPLATES))
 
 
 def test_pictures_and_shared_replies(tmp_path: Path) -> None:
