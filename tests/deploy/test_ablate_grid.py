@@ -169,13 +169,13 @@ def test_models_and_folders_are_checked_too() -> None:
         prepare_grid(RunConfig.build({"out": "out/agents=3"}), axes)
 
 
-def test_sharing_replies_excludes_what_it_would_spoil() -> None:
-    for over, base, message in (
-        ("seed=1,2", RunConfig(), "replies of their own"),
-        ("agents=2,3", RunConfig(reuse="x"), "contradict each other"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            prepare_grid(base, parse_axes([over]), share_replies=True)
+@pytest.mark.parametrize(
+    ("over", "reuse", "message"),
+    [("seed=1,2", None, "replies of their own"), ("agents=2,3", "x", "contradict each other")],
+)
+def test_sharing_replies_excludes_what_it_would_spoil(over: str, reuse: str | None, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        prepare_grid(RunConfig(reuse=reuse), parse_axes([over]), share_replies=True)
 
 
 def test_a_folder_holds_one_grid_whose_values_may_grow() -> None:

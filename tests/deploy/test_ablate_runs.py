@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,12 @@ import pytest
 import yaml
 from houses import stable_rows
 from openai_server import simulated_server
+from planted_records import Command
 
 from moot.actors.record.tables import read_table
 from moot.deploy.ablation.grid import parse_axes
 from moot.deploy.ablation.hold import Held, hold_grid
 from moot.deploy.ablation.prepare import prepare_grid
-from moot.deploy.cli import main as cli
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.dry_run import plan
@@ -38,29 +38,15 @@ CELLS = [f"gate.tau_d={tau},agents={agents}" for tau in ("0.2", "off") for agent
 WHOLE = [*OVER, "--limit", "4", "--seed", "2", "--baseline", "gate.tau_d=off"]
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 Said = tuple[int, str, str]
 CASES = 16
 """Of a grid that is stopped."""
 
 
 @pytest.fixture
-def ablate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    """Runs the command in this process: exit code, standard output and standard error."""
-
-    def call(*arguments: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["moot", "ablate", "--engine", "inline", "--out", "out", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
+def ablate(command: Command) -> Command:
+    """Runs the command in this process."""
+    return lambda *arguments: command("ablate", "--engine", "inline", "--out", "out", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +56,7 @@ def made_once() -> list[tuple[Path, Said]]:
 
 
 @pytest.fixture
-def whole(
-    ablate: Callable[..., Said], tmp_path_factory: pytest.TempPathFactory, made_once: list[tuple[Path, Said]]
-) -> Said:
+def whole(ablate: Command, tmp_path_factory: pytest.TempPathFactory, made_once: list[tuple[Path, Said]]) -> Said:
     """What the command said when it made a grid of four cells, which lies in `out` now."""
     if made_once:
         shutil.copytree(made_once[0][0], "out")
@@ -86,7 +70,7 @@ def paid(cell: str) -> int:
     return summarise(f"out/{cell}").tokens_paid or 0
 
 
-def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Callable[..., Said], whole: Said) -> None:
+def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Command, whole: Said) -> None:
     code, out, err = whole
     assert code == 0
     assert "cell 4 of 4, gate.tau_d=off,agents=3:" in err
@@ -110,7 +94,7 @@ def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Callable[
     assert f"cell {CELLS[0]}: out/{CELLS[0]} holds a run with another configuration: seed: was 2, now 3" in err
 
 
-def test_a_dry_run_counts_and_writes_nothing(ablate: Callable[..., Said]) -> None:
+def test_a_dry_run_counts_and_writes_nothing(ablate: Command) -> None:
     code, out, _ = ablate(*OVER, "--limit", "4", "--dry-run", "--share-replies")
     assert code == 0
     rows = {line.split("  ")[0]: line.split() for line in out.splitlines()}
@@ -126,30 +110,22 @@ def test_a_dry_run_counts_and_writes_nothing(ablate: Callable[..., Said]) -> Non
     assert not list(Path.cwd().iterdir())
 
 
-def test_without_gold_labels_it_warns_beforehand_and_counts_answers(
-    ablate: Callable[..., Said],
-) -> None:
+def test_without_gold_labels_it_warns_beforehand_and_counts_answers(ablate: Command) -> None:
     Path("s.csv").write_text("subject\nShould we?\nMust we?\n")
     arguments = ("--task", "subjects:s.csv", "--protocol", "single-agent", "--over", "seed=1,2")
-    code, out, err = ablate(*arguments, "--dry-run")
-    assert code == 0
+    _, _, err = ablate(*arguments, "--dry-run")
     assert err.count("warning: no case has a gold label") == 1
     code, out, err = ablate(*arguments, "--quiet", "--format", "md")
-    assert code == 0
-    assert "warning: no case has a gold label" in err
-    found = [
-        f"{answer} {n}"
-        for answer, n in Counter(read_table(Path("out/seed=1"), "verdicts")["answer"].to_pylist()).items()
-    ]
+    assert (code, "warning: no case has a gold label" in err) == (0, True)
+    answers = Counter(read_table(Path("out/seed=1"), "verdicts")["answer"].to_pylist())
     (row,) = [line for line in out.splitlines() if line.startswith("| 1 |")]
-    assert sorted(row.split("|")[-2].strip().split(", ")) == sorted(found)
-    code, out, err = ablate("--over", "seed=1,2", "--limit", "2", "--quiet", "--format", "md", "--out", "labelled")
-    assert code == 0
-    assert "gold" not in err
-    assert "answers" not in out
+    told = row.split("|")[-2].strip().split(", ")
+    assert sorted(told) == sorted(f"{answer} {n}" for answer, n in answers.items())
+    _, out, err = ablate("--over", "seed=1,2", "--limit", "2", "--quiet", "--format", "md", "--out", "labelled")
+    assert ("gold" in err, "answers" in out) == (False, False)
 
 
-def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Callable[..., Said]) -> None:
+def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Command) -> None:
     grid, cells = ["--over", "seed=1,2,3", "--limit", "3", "--max-open", "2"], [f"seed={seed}" for seed in (1, 2, 3)]
     assert ablate(*grid, "-q")[0] == 0
     used = [paid(cell) for cell in cells]
@@ -172,41 +148,36 @@ def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Callable
         assert stable_rows(Path("out") / cell, "turns") == stable_rows(Path("whole") / cell, "turns")
 
 
-def test_money_is_one_purse_too(tmp_path: Path) -> None:
+def test_money_is_one_budget_too(tmp_path: Path) -> None:
     with simulated_server(None) as port:
         model = f"http://127.0.0.1:{port}/v1#simulated"
         prices = tmp_path / "prices.yaml"
         prices.write_text(yaml.safe_dump({"models": {model: {"input": 1.0, "output": 4.0}}}))
-        fields = {"model": model, "prices": str(prices), "engine": "inline", "limit": 4, "max_open": 2, "out": "out"}
-        axes = parse_axes(["agents=2,3"])
+        fields = {"model": model, "prices": str(prices), "engine": "inline", "limit": 4, "max_open": 2}
 
-        def held(**more: Any) -> list[Held]:
-            return list(hold_grid(prepare_grid(RunConfig.build({**fields, **more}), axes), _hold))
+        def held(out: str, **more: Any) -> tuple[list[Held], list[float]]:
+            config = RunConfig.build({**fields, "out": str(tmp_path / out), **more})
+            cells = list(hold_grid(prepare_grid(config, parse_axes(["agents=2,3"])), _hold))
+            return cells, [each.run.summary.cost_usd or 0.0 for each in cells if each.run]
 
-        first = held()
-        costs = [each.run.summary.cost_usd for each in first if each.run]
-        assert costs[0]
-        assert costs[1]
-        Path("out").rename("whole")
-        stopped = held(max_cost_usd=costs[0] + costs[1] / 2)
+        _, costs = held("whole")
+        assert min(costs) > 0.0
+        stopped, spent = held("out", max_cost_usd=costs[0] + costs[1] / 2)
         assert [each.run.status for each in stopped if each.run] == ["finished", "stopped"]
         assert stopped[1].stopped_by.startswith("--max-cost ")
-        spent = [each.run.summary.cost_usd or 0.0 for each in stopped if each.run]
         assert spent[0] < sum(spent) <= costs[0] + costs[1] / 2
-        none_left = held(max_cost_usd=sum(spent))
+        none_left, _ = held("out", max_cost_usd=sum(spent))
         assert "for the whole grid does not allow another call" in none_left[1].stopped_by
-        assert held()[1].run is not None
 
 
 def _hold(prepared: Prepared) -> Run:
     return hold_in_thread(Session(prepared))
 
 
-def test_minutes_are_counted_over_the_cells() -> None:
+def test_minutes_are_counted_over_the_cells(tmp_path: Path) -> None:
     now = iter([0.0, 30.0, 61.0])
-    grid = prepare_grid(
-        RunConfig.build({"engine": "inline", "limit": 1, "max_minutes": 1.0}), parse_axes(["agents=2,3"])
-    )
+    config = RunConfig.build({"engine": "inline", "limit": 1, "max_minutes": 1.0, "out": str(tmp_path / "out")})
+    grid = prepare_grid(config, parse_axes(["agents=2,3"]))
     given: list[float | None] = []
 
     def hold(prepared: Prepared) -> Run:
@@ -219,8 +190,8 @@ def test_minutes_are_counted_over_the_cells() -> None:
     assert held[1].run is None
 
 
-def test_what_a_killed_cell_had_reserved_counts_as_spent() -> None:
-    base = RunConfig.build({"engine": "inline", "limit": 2, "out": "out", "max_tokens": 10_000})
+def test_what_a_killed_cell_had_reserved_counts_as_spent(tmp_path: Path) -> None:
+    base = RunConfig.build({"engine": "inline", "limit": 2, "out": str(tmp_path / "out"), "max_tokens": 10_000})
     grid = prepare_grid(base, parse_axes(["agents=2,3"]))
     first = _hold(grid[0].prepared)
     limits, told = first.path / "limits.json", first.path / "run.yaml"
@@ -235,7 +206,7 @@ def test_what_a_killed_cell_had_reserved_counts_as_spent() -> None:
     assert [each.run.status for each in held if each.run] == ["finished", "stopped"]
 
 
-def test_failed_cases_are_told_and_counted(ablate: Callable[..., Said]) -> None:
+def test_failed_cases_are_told_and_counted(ablate: Command) -> None:
     with simulated_server(None, fail_rate=0.0, latency_ms=150.0) as port:
         model = f"http://127.0.0.1:{port}/v1#simulated"
         more = ["--limit", "2", "--model", model, "--debate-timeout", "0.2", "--format", "json"]
@@ -247,9 +218,9 @@ def test_failed_cases_are_told_and_counted(ablate: Callable[..., Said]) -> None:
     assert "2 cases failed" in err
 
 
-def test_later_cells_take_the_first_cells_replies(ablate: Callable[..., Said], whole: Said) -> None:
+def test_later_cells_take_the_first_cells_replies(ablate: Command, whole: Said) -> None:
     more = [*OVER, "--limit", "4", "--seed", "2"]
-    alone = [json.loads(ablate(*more, "-q", "--format", "json")[1])["cells"]][0]
+    alone = json.loads(ablate(*more, "-q", "--format", "json")[1])["cells"]
     Path("out").rename("alone")
     code, out, _ = ablate(*more, "--share-replies")
     assert code == 0
@@ -264,49 +235,45 @@ def test_later_cells_take_the_first_cells_replies(ablate: Callable[..., Said], w
     assert (code, "give --share-replies again" in err) == (2, True)
 
 
-class Slow:
-    """A subprocess with a grid over a slow simulated server."""
+def _started(port: int) -> subprocess.Popen[str]:
+    command = ["ablate", "--engine", "inline", "--max-open", "4", "--limit", str(CASES), "--out", "out"]
+    command += ["--model", f"http://127.0.0.1:{port}/v1#simulated", "--over", "agents=2,3"]
+    streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-m", "moot", *command], **streams)
 
-    def __init__(self, folder: Path, port: int) -> None:
-        self._folder, self._model = folder, f"http://127.0.0.1:{port}/v1#simulated"
 
-    def start(self) -> subprocess.Popen[str]:
-        command = ["ablate", "--engine", "inline", "--model", self._model, "--max-open", "4", "--limit", str(CASES)]
-        return subprocess.Popen(
-            [sys.executable, "-m", "moot", *command, "--out", "out", "--over", "agents=2,3"],
-            cwd=self._folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def end_in_the_second_cell(self, number: int, beyond: int) -> tuple[int, str]:
-        """Start, and send a signal once so many of its cases and one more have ended; exit code and what was said."""
-        process, second = self.start(), self._folder / "out" / "agents=3"
-        for _ in range(900):
-            if (second / "run.yaml").exists() and read_table(second, "verdicts").num_rows > beyond:
-                break
-            time.sleep(0.05)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=30)
-        assert beyond < read_table(second, "verdicts").num_rows < CASES
-        return process.returncode, err
+def _ended_in_the_second_cell(port: int, number: int, beyond: int) -> tuple[int, str]:
+    """Start, and send a signal once so many of its cases and one more have ended; exit code and what was said."""
+    process, second = _started(port), Path("out/agents=3")
+    for _ in range(900):
+        if (second / "run.yaml").exists() and read_table(second, "verdicts").num_rows > beyond:
+            break
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert beyond < read_table(second, "verdicts").num_rows < CASES
+    return process.returncode, err
 
 
 @pytest.fixture
-def slow(tmp_path: Path) -> Iterator[Slow]:
+def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Of a slow simulated server."""
+    monkeypatch.chdir(tmp_path)
     with simulated_server(None, latency_ms=100.0) as port:
-        yield Slow(tmp_path, port)
+        yield port
 
 
 @pytest.mark.slow
-def test_a_grid_that_is_stopped_and_killed_goes_on_with_the_same_command(slow: Slow) -> None:
-    code, err = slow.end_in_the_second_cell(signal.SIGINT, 0)
+def test_a_grid_that_is_stopped_and_killed_goes_on_with_the_same_command(port: int) -> None:
+    code, err = _ended_in_the_second_cell(port, signal.SIGINT, 0)
     assert (code, "the same command goes on from here" in err) == (130, True), err
     done = read_table("out/agents=3", "verdicts").num_rows
-    code, err = slow.end_in_the_second_cell(signal.SIGKILL, done)
+    code, err = _ended_in_the_second_cell(port, signal.SIGKILL, done)
     assert code == -signal.SIGKILL, err
     sessions = yaml.safe_load(Path("out/agents=2/run.yaml").read_text())["sessions"]
     assert len(sessions) == 1, "it was not held again"
     held = [set(read_table(f"out/{cell}", "turns")["reply_id"].to_pylist()) for cell in ("agents=2", "agents=3")]
-    last = slow.start()
+    last = _started(port)
     out, err = last.communicate(timeout=120)
     assert last.returncode == 0, err
     assert "against agents=2" in " ".join(out.split())

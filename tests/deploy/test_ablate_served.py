@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from known import known
+from planted_records import Command, GridOf, Printed
 
-from moot.deploy.ablation.effects import measure
-from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
+from moot.deploy.ablation.effects import Ablation
+from moot.deploy.ablation.grid import parse_axes
 from moot.deploy.ablation.prepare import cells_to_hold, prepare_grid
 from moot.deploy.ablation.report import next_cells, show_ablation
-from moot.deploy.cli import main as cli
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.run import run
 
@@ -26,34 +26,21 @@ OVER = ["schedule=ensemble,none,fixed,linear,exponential,adaptive", "gate=on,off
 HELD, SERVED = "schedule=ensemble,gate=on", "schedule=ensemble,gate=off"
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def ablate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[str, str]]:
-    def call(*arguments: str) -> tuple[str, str]:
-        shared = ["--task", "sample-symptoms", "--protocol", PROTOCOL, "--engine", "inline", "--limit", "2"]
-        over = [part for each in OVER for part in ("--over", each)]
-        monkeypatch.setattr(sys, "argv", ["moot", "ablate", *shared, *over, "--out", "out", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert not ended.value.code
-        out, err = capsys.readouterr()
-        return out, err
-
-    return call
-
-
 def served(over: list[str], **more: Any) -> dict[str, str]:
     """By cell, whose run serves it."""
     grid = prepare_grid(RunConfig.build({**BASE, **more}), parse_axes(over))
     return {each.cell.name: each.same_as for each in grid if each.same_as}
 
 
-def test_the_whole_grid_holds_a_run_without_a_gate_once(ablate: Callable[..., tuple[str, str]]) -> None:
+def test_the_whole_grid_holds_a_run_without_a_gate_once(command: Command) -> None:
+    shared = ["--task", "sample-symptoms", "--protocol", PROTOCOL, "--engine", "inline", "--limit", "2", "--out", "out"]
+    over = [part for each in OVER for part in ("--over", each)]
+
+    def ablate(*arguments: str) -> tuple[str, str]:
+        code, out, err = command("ablate", *shared, *over, *arguments)
+        assert code == 0
+        return out, err
+
     out, _ = ablate("--dry-run")
     lines = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
     assert lines[SERVED] == ["as", HELD]
@@ -76,7 +63,10 @@ def test_the_whole_grid_holds_a_run_without_a_gate_once(ablate: Callable[..., tu
     assert (ensemble["value"], ensemble["tokens_per_case"]) == ("ensemble", cells[HELD]["tokens_per_case"])
 
 
-def test_a_run_that_has_begun_goes_on_whatever_the_order_of_the_values() -> None:
+def test_a_run_that_has_begun_goes_on_whatever_the_order_of_the_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert served(["schedule=ensemble,none", "gate=on,off"]) == {SERVED: HELD}
     run(**BASE | {"out": f"out/{SERVED}"}, set={"schedule": "ensemble", "gate": False})
     assert served(["schedule=ensemble,none", "gate=on,off"]) == {HELD: SERVED}
@@ -96,39 +86,37 @@ def test_later_cells_share_the_replies_of_the_first_that_is_held() -> None:
 
 
 @pytest.fixture
-def three_runs(planted: Callable[..., Path], session: Any) -> Callable[..., Any]:
+def three_runs(grid_of: GridOf) -> Callable[..., Ablation]:
     """k=x,y m=1,2 where m makes no difference to x."""
-    axes = parse_axes(["k=x,y", "m=1,2"])
-    cells = cells_of(axes)
-    Path("grid").mkdir()
-    for cell, right, tokens in ((cells[0], "ab", 10), (cells[2], "abc", 30), (cells[3], "abcd", 50)):
-        planting = type(session)()
+    grid = grid_of("k=x,y", "m=1,2")
+    for number, right, tokens in ((0, "ab", 10), (2, "abc", 30), (3, "abcd", 50)):
+        session = grid.session.new()
         for case_id in "abcd":
-            planting.case(case_id)
-            planting.reply(case_id, "opening/agent/0", tokens)
-            planting.verdict(case_id, "Yes" if case_id in right else "No", "single", distribution={"Yes": 1.0})
-        planted(planting).rename(Path("grid") / cell.name)
-    same = {cells[1].name: cells[0].name}
-    return lambda *baseline: measure("grid", axes, cells, baseline_of(axes, baseline), same_as=same)
+            session.case(case_id)
+            session.reply(case_id, "opening/agent/0", tokens)
+            session.verdict(case_id, "Yes" if case_id in right else "No", "single", distribution={"Yes": 1.0})
+        grid.plant(number, session)
+    same = {grid.cells[1].name: grid.cells[0].name}
+    return lambda *baseline: grid.measured(*baseline, same_as=same)
 
 
-def test_a_run_that_serves_two_cells_is_compared_and_counted_once(three_runs: Callable[..., Any]) -> None:
+def test_a_run_that_serves_two_cells_is_compared_and_counted_once(three_runs: Callable[..., Ablation]) -> None:
     found = three_runs()
     assert [each.same_as for each in found.cells] == [None, "k=x,m=1", None, None]
-    p = [each.vs_baseline.accuracy.p_value for each in found.cells if each.vs_baseline]
+    p = [known(each.vs_baseline.accuracy.p_value) for each in found.cells if each.vs_baseline]
     assert len(p) == 2
-    assert found.cells[3].vs_baseline.p_adjusted == pytest.approx(min(1.0, 2 * min(p)))
+    assert known(found.cells[3].vs_baseline).p_adjusted == pytest.approx(min(1.0, 2 * min(p)))
     effects = {(each.key, each.value): each for each in found.main_effects}
     assert {key: (each.accuracy, each.tokens_per_case) for key, each in effects.items()} == {
         ("k", "x"): (0.5, 10.0), ("k", "y"): (0.875, 40.0), ("m", "1"): (0.625, 20.0), ("m", "2"): (0.75, 30.0)
     }  # fmt: skip
-    assert [each.brier.vs_baseline is None for each in found.cells] == [True, True, False, False]
+    assert [known(each.brier).vs_baseline is None for each in found.cells] == [True, True, False, False]
     first, second = found.cells[:2]
     assert (second.accuracy, second.tokens_per_case, second.run) == (first.accuracy, first.tokens_per_case, first.run)
     assert second.cost_usd == 0.0, "nothing was paid for it"
 
 
-def test_a_baseline_that_another_run_serves_is_that_run(three_runs: Callable[..., Any], printed: Any) -> None:
+def test_a_baseline_that_another_run_serves_is_that_run(three_runs: Callable[..., Ablation], printed: Printed) -> None:
     found = three_runs("m=2")
     assert found.baseline == "k=x,m=1"
     assert [each.vs_baseline is None for each in found.cells] == [True, True, False, False]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planted_records import Session
 from planted_replies import QUICK, row_of, rows_of, shown
 from scipy.stats import pearsonr, spearmanr
 
@@ -223,15 +223,13 @@ def _assessment(quality: int) -> dict[str, Any]:
     return told | {"scores": scores, "flag": 0.0, "quality": quality}
 
 
-def _judged(session: Any, case: str, number: int, attempt: int = 0) -> None:
+def _judged(session: Session, case: str, number: int, attempt: int = 0) -> None:
     tokens = {"token": ["t"] * 4, "logprob": [-0.1 * number, -0.5, -1.0, -2.0]}
     session.reply(case, "a", 5, attempt=attempt, temperature=0.3, **tokens)
     session.event(case, "assessment", "assessment/a", _assessment(3 + number % 7), attempt=attempt)
 
 
-def test_replies_of_failed_and_open_debates_are_left_out_and_counted(
-    planted: Callable[..., Path], session: Any
-) -> None:
+def test_replies_of_failed_and_open_debates_are_left_out_and_counted(session: Session) -> None:
     for number in range(14):
         case = f"c{number:02d}"
         session.case(case)
@@ -242,7 +240,7 @@ def test_replies_of_failed_and_open_debates_are_left_out_and_counted(
     again = type(session)(cases=session.cases)
     _judged(again, "c13", 13, attempt=1)
     again.verdict("c13", attempt=1)
-    found = analyze(planted(session, again), settings=QUICK)
+    found = analyze(session.plant(again), settings=QUICK)
     assert found.facts.replies == 11
     assert found.facts.left_out == {
         "of a debate that failed": 2,
@@ -256,19 +254,19 @@ def test_replies_of_failed_and_open_debates_are_left_out_and_counted(
     assert row_of(found, "signal_pairs", pair="(Q, mu)")["n"] == 11
 
 
-def test_a_run_whose_judged_debates_are_all_open_says_so(planted: Callable[..., Path], session: Any) -> None:
+def test_a_run_whose_judged_debates_are_all_open_says_so(session: Session) -> None:
     session.case("c00")
     _judged(session, "c00", 0)
     with pytest.raises(RecordError, match="1 of a debate without verdict"):
-        analyze(planted(session))
+        analyze(session.plant())
 
 
-def test_a_run_that_nobody_judged_is_refused_in_one_line(planted: Callable[..., Path], session: Any) -> None:
+def test_a_run_that_nobody_judged_is_refused_in_one_line(session: Session) -> None:
     session.case("c00")
     session.said("c00", "opening/agent/0", "Yes", 0.5, "so it is")
     session.verdict("c00")
     with pytest.raises(RecordError, match="moot judge") as refused:
-        analyze(planted(session, protocol="selene", task="boolq:my data.jsonl"))
+        analyze(session.plant(protocol="selene", task="boolq:my data.jsonl"))
     said = str(refused.value)
     assert "\n" not in said
     assert "(protocol selene)" in said

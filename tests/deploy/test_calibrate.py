@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from planted_records import InlineRun, Printed, Session
 
 from moot.actors.record.tables import read_table
 from moot.deploy.calibration.calibrate import Calibration, calibrate
@@ -36,7 +36,7 @@ def gate(d: float | None = 0.1, m: float | None = 0.1, p: float | None = 0.9, **
 
 
 def add_case(
-    session: Any, i: int, skipped: str, debated: str, signals: dict[str, Any], gold: str | None = "Yes"
+    session: Session, i: int, skipped: str, debated: str, signals: dict[str, Any], gold: str | None = "Yes"
 ) -> None:
     case = f"c{i}"
     session.case(case, gold=gold)
@@ -52,12 +52,12 @@ def add_case(
 
 
 @pytest.fixture
-def planted_run(planted: Callable[..., Path], session: Any) -> Path:
+def planted_run(session: Session) -> Path:
     """40 cases: skipping is wrong where D is 0.3; debating is always right."""
     for i in range(40):
         high = i % 4 == 0
         add_case(session, i, "No" if high else "Yes", "Yes", gate(d=0.3 if high else 0.1))
-    return planted(session, encoder="enc-1", task="t", protocol="selene", simulated=False)
+    return session.plant(encoder="enc-1", task="t", protocol="selene", simulated=False)
 
 
 def test_the_cheapest_setting_that_keeps_the_accuracy(planted_run: Path) -> None:
@@ -80,7 +80,7 @@ def test_the_cheapest_setting_that_keeps_the_accuracy(planted_run: Path) -> None
     assert any("held-out cases" in warning for warning in found.warnings)
 
 
-def test_every_figure_again_the_slow_way(inline_run: Callable[..., Path]) -> None:
+def test_every_figure_again_the_slow_way(inline_run: InlineRun) -> None:
     run = inline_run("selene", both_branches=True)
     found = calibrate(run, holdout=0.4, seed=3, tolerance=0.02)
     slow = _slow(run)
@@ -149,11 +149,11 @@ def _assert_point(point: GridPoint, rows: list[dict[str, Any]]) -> None:
     assert point.cost_vs_single == pytest.approx(tokens / sum(r["single"] for r in rows))
 
 
-def test_the_grid_follows_the_gate(planted: Callable[..., Path], session: Any) -> None:
+def test_the_grid_follows_the_gate(session: Session) -> None:
     places = list(itertools.product([None, 0.1, 0.35], [None, 0.1, 0.25], [None, 0.6, 0.59], [True, False]))
     for i, (d, m, p, unanimous) in enumerate(places):
         add_case(session, 100 + i, "Yes", "Yes", gate(d, m, p, unanimous=unanimous))
-    cases = read_both_branches(planted(session), "")
+    cases = read_both_branches(session.plant(), "")
     assert cases.case_ids == tuple(f"c{100 + i}" for i in range(len(places)))
     for taus in ((0.35, 0.25, 0.6), (None, None, None), (0.2, None, 0.6), (0.35, 0.05, None)):
         settings = GateSettings(tau_d=taus[0], tau_m=taus[1], tau_p=taus[2])
@@ -161,92 +161,92 @@ def test_the_grid_follows_the_gate(planted: Callable[..., Path], session: Any) -
         assert skips(cases, *taus).tolist() == expected, taus
 
 
-def test_a_case_with_a_failed_opening_may_not_be_skipped(planted: Callable[..., Path], session: Any) -> None:
+def test_a_case_with_a_failed_opening_may_not_be_skipped(session: Session) -> None:
     """Of a record from before `complete` nothing is known of it, and its `unanimous` was of the valid answers."""
     of_two = {"unanimous": False, "equal": True, "complete": False}
     told = [{}, of_two | {"require_complete": True}, of_two | {"require_complete": False}]
     for i, data in enumerate(told):
         add_case(session, 100 + i, "Yes", "Yes", gate(**data))
-    assert read_both_branches(planted(session), "").may_skip.tolist() == [True, False, True]
+    assert read_both_branches(session.plant(), "").may_skip.tolist() == [True, False, True]
 
 
-def test_unknown_signals_turn_their_tests_off(planted: Callable[..., Path], session: Any) -> None:
+def test_unknown_signals_turn_their_tests_off(session: Session) -> None:
     for i in range(12):
         add_case(session, i, "Yes", "Yes", gate(m=None, p=None))
-    found = calibrate(planted(session, encoder="e"))
+    found = calibrate(session.plant(encoder="e"))
     assert (found.chosen.tau_m, found.chosen.tau_p) == (None, None)
     assert "--set gate.tau_m=none --set gate.tau_p=none" in found.set_line
     assert [each.auroc for each in found.predictors] == [None] * 4, "nothing is ever wrong"
     assert [each.n for each in found.predictors] == [12, 0, 0, 12]
 
 
-def test_log_probabilities_of_two_kinds_are_not_pooled(planted: Callable[..., Path], session: Any) -> None:
+def test_log_probabilities_of_two_kinds_are_not_pooled(session: Session) -> None:
     for i in range(12):
         add_case(session, i, "Yes" if i % 2 else "No", "Yes", gate(p=0.5 + i / 100))
     session.replies[0]["logprob_stage"] = "after"
-    found = calibrate(planted(session, encoder="e"))
+    found = calibrate(session.plant(encoder="e"))
     assert any("not pooled" in warning for warning in found.warnings)
     assert {each.name: each.n for each in found.predictors} == {"d": 12, "m": 0, "p": 0, "c": 12}
 
 
-def test_unknown_usage_makes_no_cost(planted: Callable[..., Path], session: Any) -> None:
+def test_unknown_usage_makes_no_cost(session: Session) -> None:
     for i in range(12):
         add_case(session, i, "Yes", "Yes", gate())
     for reply in session.replies:
         reply["prompt_tokens"] = None
-    found = calibrate(planted(session, encoder="e"))
+    found = calibrate(session.plant(encoder="e"))
     assert (found.chosen.cost_vs_debate, found.chosen.cost_vs_single) == (None, None)
     assert found.chosen.skip_rate == 1.0
     assert any("usage" in warning for warning in found.warnings)
 
 
-def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: Any) -> None:
+def test_what_cannot_be_used_is_counted(session: Session) -> None:
     for i in range(12):
         add_case(session, i, "Yes", "Yes", gate())
     add_case(session, 20, "Yes", "Yes", gate(), gold=None)
     session.case("bad")
     session.verdict("bad", None, "failed", failure="quorum_failed")
-    assert calibrate(planted(session, encoder="e")).left_out == {"cannot be scored": 1, "failed": 1}
+    assert calibrate(session.plant(encoder="e")).left_out == {"cannot be scored": 1, "failed": 1}
 
 
-def test_answers_are_scored_as_the_record_scored_them(planted: Callable[..., Path], session: Any) -> None:
+def test_answers_are_scored_as_the_record_scored_them(session: Session) -> None:
     """By label `$1200` and `1,200` would differ, and every case would be wrong either way."""
     for i in range(12):
         add_case(session, i, "1300" if i % 2 else "$1200", "1200.", gate(), gold="1,200")
         session.cases[-1] = msgspec.structs.replace(session.cases[-1], reference=Reference(scoring="number"))
-    folder = planted(session, encoder="e")
+    folder = session.plant(encoder="e")
     found = read_both_branches(folder, "moot run")
     assert [bool(right) for right in found.skip_right] == [i % 2 == 0 for i in sorted(range(12), key=str)]
     assert found.debate_right.all()
 
 
-def test_never_skipping_is_said(planted: Callable[..., Path], session: Any) -> None:
+def test_never_skipping_is_said(session: Session) -> None:
     for i in range(12):
         add_case(session, i, "No", "Yes", gate())
-    found = calibrate(planted(session, encoder="e"))
+    found = calibrate(session.plant(encoder="e"))
     assert (found.chosen.tau_d, found.chosen.n_skipped) == (0.0, 0)
     assert found.chosen.accuracy_skipped is None
     assert any("always debates" in warning for warning in found.warnings)
 
 
-def test_the_split_does_not_move_when_cases_come(planted: Callable[..., Path], session: Any) -> None:
+def test_the_split_does_not_move_when_cases_come(session: Session) -> None:
     for i in range(10):
         add_case(session, i, "Yes", "Yes", gate())
-    few = read_both_branches(planted(session), "")
+    few = read_both_branches(session.plant(), "")
     before = dict(zip(few.case_ids, few.held_out(0.5, 1).tolist(), strict=True))
     for i in range(10, 30):
         add_case(session, i, "Yes", "Yes", gate())
-    more = read_both_branches(planted(session), "")
+    more = read_both_branches(session.plant(), "")
     after = dict(zip(more.case_ids, more.held_out(0.5, 1).tolist(), strict=True))
     assert {case: after[case] for case in before} == before
     assert after != dict(zip(more.case_ids, more.held_out(0.5, 2).tolist(), strict=True))
 
 
-def test_a_run_without_both_branches_is_refused(planted: Callable[..., Path], session: Any) -> None:
+def test_a_run_without_both_branches_is_refused(session: Session) -> None:
     session.case("c0")
     session.verdict("c0")
     with pytest.raises(ConfigError, match="--set both_branches=true"):
-        calibrate(planted(session, task="sample", protocol="selene"))
+        calibrate(session.plant(task="sample", protocol="selene"))
 
 
 @pytest.mark.parametrize("arguments", [{"holdout": 0.0}, {"holdout": 1.0}, {"tolerance": -0.1}, {"holdout": 1e-9}])
@@ -278,7 +278,7 @@ def test_the_printed_line_is_taken_by_the_protocol(planted_run: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "md"])
-def test_all_formats(inline_run: Callable[..., Path], printed: Callable[..., str], form: str) -> None:
+def test_all_formats(inline_run: InlineRun, printed: Printed, form: str) -> None:
     found = calibrate(inline_run("selene", both_branches=True))
     shown = printed(show_calibration, found, form=form, width=80)
     assert found.set_line in shown

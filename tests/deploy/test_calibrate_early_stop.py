@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 import yaml
+from known import known
+from planted_records import Printed, Session
 
 from moot.actors.early_stop import EarlyStop
 from moot.deploy.calibration.early_stop import EarlySignal, calibrate_early_stop
@@ -23,7 +23,7 @@ from moot.protocols.errors import ConfigError
 CASES, TOKENS = 150, 24
 
 
-def _plant(session: Any, shift: float, seed: int = 0, **columns: Any) -> None:
+def _plant(session: Session, shift: float, seed: int = 0, **columns: Any) -> None:
     """Two replies a case, a third of them wrong; `shift` is put to the log-probabilities of the wrong."""
     random = np.random.default_rng(seed)
     for number in range(CASES):
@@ -40,13 +40,10 @@ def _plant(session: Any, shift: float, seed: int = 0, **columns: Any) -> None:
 
 
 @pytest.mark.parametrize(("shift", "keep"), [(-0.8, "above"), (0.8, "below")])
-def test_a_planted_signal_is_found_with_its_direction(
-    planted: Callable[..., Path], session: Any, shift: float, keep: str
-) -> None:
+def test_a_planted_signal_is_found_with_its_direction(session: Session, shift: float, keep: str) -> None:
     _plant(session, shift)
-    (signal,) = calibrate_early_stop(planted(session), share=0.2).signals
-    stop = signal.early_stop
-    assert stop is not None
+    (signal,) = calibrate_early_stop(session.plant(), share=0.2).signals
+    stop = known(signal.early_stop)
     assert (signal.works, stop.keep, stop.statistic) == (True, keep, "mean")
     assert (signal.auroc or 0.0) > 0.8
     assert signal.error_stopped is not None
@@ -57,12 +54,11 @@ def test_a_planted_signal_is_found_with_its_direction(
     assert EarlyStop.model_validate(yaml.safe_load(signal.role_yaml)["early_stop"]) == stop
 
 
-def test_its_figures_are_those_of_a_plain_recomputation(planted: Callable[..., Path], session: Any) -> None:
+def test_its_figures_are_those_of_a_plain_recomputation(session: Session) -> None:
     _plant(session, -0.5)
-    found = calibrate_early_stop(planted(session), seed=4, share=0.1)
+    found = calibrate_early_stop(session.plant(), seed=4, share=0.1)
     (signal,) = found.signals
-    stop = signal.early_stop
-    assert stop is not None
+    stop = known(signal.early_stop)
     assert signal.n_learning + signal.n_held_out == 2 * CASES
     stopped: list[bool] = []
     kept: list[bool] = []
@@ -90,12 +86,12 @@ def _is_held_out(case_id: str, seed: int) -> bool:
 
 
 @pytest.mark.slow
-def test_no_signal_is_found_where_there_is_none(planted: Callable[..., Path], session: Any) -> None:
+def test_no_signal_is_found_where_there_is_none(session: Session) -> None:
     works = 0
     for seed in range(20):
-        fresh = type(session)()
+        fresh = session.new()
         _plant(fresh, 0.0, seed=seed)
-        found = calibrate_early_stop(planted(fresh), seed=seed)
+        found = calibrate_early_stop(fresh.plant(), seed=seed)
         (signal,) = found.signals
         works += signal.works
         assert (signal.auroc_learning or 0.0) > 0.5, "the best of many looks good where it was chosen"
@@ -105,11 +101,11 @@ def test_no_signal_is_found_where_there_is_none(planted: Callable[..., Path], se
     assert works <= 2, "one in forty is to be expected"
 
 
-def test_temperatures_and_models_are_never_pooled(planted: Callable[..., Path], session: Any) -> None:
+def test_temperatures_and_models_are_never_pooled(session: Session) -> None:
     _plant(session, -0.8)
     for number, row in enumerate(session.replies):
         row |= {"temperature": None if number % 2 else 0.7, "model": "m" if number % 3 else "n"}
-    found = calibrate_early_stop(planted(session))
+    found = calibrate_early_stop(session.plant())
     assert {(each.model, each.temperature) for each in found.signals} == {
         ("m", None), ("m", 0.7), ("n", None), ("n", 0.7)
     }  # fmt: skip
@@ -120,37 +116,37 @@ def test_temperatures_and_models_are_never_pooled(planted: Callable[..., Path], 
     [(("masked", "raw"), (True, True)), (("unknown", "raw"), (True, True)), (("masked", "unknown"), (True, None))],
 )
 def test_stages_are_never_pooled_and_a_token_that_a_mask_forced_is_unknown(
-    planted: Callable[..., Path], session: Any, stages: tuple[str, str], held: tuple[bool | None, ...]
+    session: Session, stages: tuple[str, str], held: tuple[bool | None, ...]
 ) -> None:
     _plant(session, -0.8)
     for number, row in enumerate(session.replies):
         kind = number % 2
         row |= {"logprob_stage": stages[kind], "held": held[kind]}
         row["logprob"][0] = 0.0 if kind == 0 or stages[kind] == "unknown" else row["logprob"][0]
-    found = calibrate_early_stop(planted(session))
+    found = calibrate_early_stop(session.plant())
     assert {each.stage: each.early_stop is not None for each in found.signals} == {stages[0]: False, stages[1]: True}
     assert found.left_out == {"with a token in the window that a schema may have forced": CASES}
 
 
-def test_a_forced_token_behind_the_window_leaves_nothing_out(planted: Callable[..., Path], session: Any) -> None:
+def test_a_forced_token_behind_the_window_leaves_nothing_out(session: Session) -> None:
     _plant(session, -0.8, logprob_stage="masked")
     for number, row in enumerate(session.replies):
         row["logprob"][3 if number % 10 == 0 else -1] = 0.0
-    found = calibrate_early_stop(planted(session))
+    found = calibrate_early_stop(session.plant())
     (signal,) = found.signals
     assert signal.early_stop is not None
     assert signal.early_stop.window > 3
     assert found.left_out == {"with a token in the window that a schema may have forced": 2 * CASES // 10}
 
 
-def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: Any) -> None:
+def test_what_cannot_be_used_is_counted(session: Session) -> None:
     _plant(session, -0.8)
     session.replies[0] |= {"token": None, "logprob": None}
     session.replies[1]["logprob"][1] = float("nan")
     session.case("unlabelled", gold=None)
     session.reply("unlabelled", "opening/agent/0", 9, answer="Yes", token=["x"], logprob=[-1.0])
     session.reply("c3", "opening/agent/0~cut1", None, outcome="cut", token=["x"], logprob=[-1.0])
-    found = calibrate_early_stop(planted(session))
+    found = calibrate_early_stop(session.plant())
     assert found.left_out == {
         "cannot be scored": 1,
         "in place of one that was stopped": 1,
@@ -159,36 +155,34 @@ def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: A
     assert sum(each.n_learning + each.n_held_out for each in found.signals) == 2 * CASES - 2
 
 
-def test_a_run_without_log_probabilities_is_refused_with_what_to_do(planted: Callable[..., Path], session: Any) -> None:
+def test_a_run_without_log_probabilities_is_refused_with_what_to_do(session: Session) -> None:
     _plant(session, 0.0, token=None, logprob=None)
     with pytest.raises(ConfigError, match=r"300 .*`top_logprobs: 1`"):
-        calibrate_early_stop(planted(session))
+        calibrate_early_stop(session.plant())
     with pytest.raises(ConfigError, match="judge"):
-        calibrate_early_stop(planted(session), role="judge")
+        calibrate_early_stop(session.plant(), role="judge")
 
 
 @pytest.mark.parametrize("wrong", [{"holdout": 1.0}, {"share": 0.0}, {"share": 0.6}])
-def test_arguments_out_of_range_are_refused(planted: Callable[..., Path], session: Any, wrong: dict[str, Any]) -> None:
+def test_arguments_out_of_range_are_refused(session: Session, wrong: dict[str, Any]) -> None:
     session.case("c0")
     with pytest.raises(ConfigError, match=next(iter(wrong))):
-        calibrate_early_stop(planted(session), **wrong)
+        calibrate_early_stop(session.plant(), **wrong)
 
 
-def test_too_few_replies_choose_nothing_and_the_reports_say_so(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_too_few_replies_choose_nothing_and_the_reports_say_so(session: Session, printed: Printed) -> None:
     session.case("c0")
     session.reply("c0", "opening/agent/0", 9, answer="Yes", token=["x"] * 3, logprob=[-1.0] * 3, temperature=None)
-    found = calibrate_early_stop(planted(session))
+    found = calibrate_early_stop(session.plant())
     assert found.signals[0].early_stop is None
     text = printed(show_early_stop, found)
     assert "none: too few replies" in text
     assert "leave early stop off" in text
 
 
-def test_the_three_forms_say_the_same(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
+def test_the_three_forms_say_the_same(session: Session, printed: Printed) -> None:
     _plant(session, -0.8)
-    found = calibrate_early_stop(planted(session))
+    found = calibrate_early_stop(session.plant())
     (signal,) = found.signals
     told = json.loads(printed(show_early_stop, found, "json"))
     assert EarlySignal.model_validate(told["signals"][0]) == signal
@@ -198,7 +192,7 @@ def test_the_three_forms_say_the_same(planted: Callable[..., Path], session: Any
         assert f"{signal.auroc:.3f}" in text
 
 
-def test_a_signal_that_would_stop_the_right_ones_does_not_work(planted: Callable[..., Path], session: Any) -> None:
+def test_a_signal_that_would_stop_the_right_ones_does_not_work(session: Session) -> None:
     """On the whole low means wrong, but the lowest tenth is nearly always right."""
     random = np.random.default_rng(5)
     for number in range(600):
@@ -206,30 +200,30 @@ def test_a_signal_that_would_stop_the_right_ones_does_not_work(planted: Callable
         session.case(case, gold="Yes")
         level = float(random.random())
         wrong = random.random() < (0.03 if level < 0.15 else 0.7 if level < 0.5 else 0.15)
-        row = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * 3}
+        row: Any = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * 3}
         session.reply(case, "opening/agent/0", 9, logprob=[level - 2.0] * 3, **row)
-    (signal,) = calibrate_early_stop(planted(session), share=0.1).signals
+    (signal,) = calibrate_early_stop(session.plant(), share=0.1).signals
     assert signal.auroc_interval is not None
     assert signal.auroc_interval[0] > 0.5
     assert (signal.works, signal.role_yaml) == (False, "")
 
 
-def test_a_bound_that_stops_nothing_does_not_work(planted: Callable[..., Path], session: Any) -> None:
+def test_a_bound_that_stops_nothing_does_not_work(session: Session) -> None:
     random = np.random.default_rng(6)
     for number in range(400):
         case = f"c{number}"
         session.case(case, gold="Yes")
         wrong = random.random() < 0.4
         certain = random.random() < (0.9 if wrong else 0.6)
-        row = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * 3}
+        row: Any = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * 3}
         session.reply(case, "opening/agent/0", 9, logprob=[0.0 if certain else -1.0] * 3, **row)
-    (signal,) = calibrate_early_stop(planted(session), share=0.1).signals
+    (signal,) = calibrate_early_stop(session.plant(), share=0.1).signals
     assert signal.early_stop is not None
     assert signal.share_stopped == 0.0
     assert (signal.error_stopped, signal.works) == (None, False)
 
 
-def test_replies_are_scored_as_the_record_scored_them(planted: Callable[..., Path], session: Any) -> None:
+def test_replies_are_scored_as_the_record_scored_them(session: Session) -> None:
     """By label `$5.00` would be wrong everywhere, and nothing could be told apart."""
     _plant(session, -0.8)
     numbers = {"Yes": "$5.00", "No": "6"}
@@ -237,5 +231,5 @@ def test_replies_are_scored_as_the_record_scored_them(planted: Callable[..., Pat
         session.replies[case] = {**reply, "answer": numbers[reply["answer"]]}
     reference = Reference(scoring="number")
     session.cases[:] = [msgspec.structs.replace(case, gold="5", reference=reference) for case in session.cases]
-    (signal,) = calibrate_early_stop(planted(session), share=0.2).signals
+    (signal,) = calibrate_early_stop(session.plant(), share=0.2).signals
     assert (signal.works, (signal.auroc or 0.0) > 0.8) == (True, True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
+from known import known
+from planted_records import InlineRun, Printed, Session
 from test_calibrate import gate
 
 from moot.deploy.calibration.calibrate import Calibration, calibrate
@@ -21,7 +23,7 @@ Round = tuple[float | None, Sequence[str]]
 """By how much D moved, and the agents' answers."""
 
 
-def add_debate(session: Any, i: int, rounds: Sequence[Round], epsilon: float = 0.0, **told: Any) -> None:
+def add_debate(session: Session, i: int, rounds: Sequence[Round], epsilon: float = 0.0, **told: Any) -> None:
     case, gold = f"c{i}", "Yes"
     session.case(case, gold=gold)
     session.reply(case, "opening/agent/0", 100)
@@ -39,46 +41,41 @@ def add_debate(session: Any, i: int, rounds: Sequence[Round], epsilon: float = 0
 
 
 def chosen(run: Path, **options: Any) -> EpsilonChoice:
-    found = calibrate(run, **options).stopping
-    assert found is not None
+    found = known(calibrate(run, **options).stopping)
     return found
 
 
-def test_a_bound_that_would_stop_before_the_error_is_mended_is_not_chosen(
-    planted: Callable[..., Path], session: Any
-) -> None:
+def test_a_bound_that_would_stop_before_the_error_is_mended_is_not_chosen(session: Session) -> None:
     """In half of the cases D hardly moves in round 1, and the vote is wrong until round 2; then D moves little."""
     late = [(0.05, ["No", "No", "Yes"]), (0.3, ["Yes"] * 3), (0.01, ["Yes"] * 3)]
     early = [(0.3, ["Yes"] * 3), (0.02, ["Yes"] * 3), (0.01, ["Yes"] * 3)]
     for i in range(40):
         add_debate(session, i, late if i % 2 else early)
-    found = chosen(planted(session, encoder="e"))
+    found = chosen(session.plant(encoder="e"))
     assert 0.02 < found.chosen.epsilon <= 0.05
     assert found.held_out.accuracy == found.as_run.accuracy == 1.0
     assert found.held_out.rounds < found.as_run.rounds == 3.0
     assert any(point.accuracy < 0.8 for point in found.grid)
-    assert chosen(planted(session, encoder="e"), tolerance=1.0).chosen.rounds == 1.0
+    assert chosen(session.plant(encoder="e"), tolerance=1.0).chosen.rounds == 1.0
 
 
-def test_where_rounds_change_nothing_the_shortest_debate_is_chosen(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_where_rounds_change_nothing_the_shortest_debate_is_chosen(session: Session, printed: Printed) -> None:
     for i in range(30):
         answers = ["Yes" if i % 3 else "No"] * 2
         add_debate(session, i, [(0.1, answers), (0.1, answers), (0.1, answers)])
-    found = chosen(planted(session, encoder="e"))
+    found = chosen(session.plant(encoder="e"))
     assert found.chosen.rounds == 1.0
     assert (found.vs_run.only_first, found.vs_run.only_second) == (0, 0)
     assert found.held_out.cost_vs_run == pytest.approx((100 + 100) / (100 + 300))
-    whole = calibrate(planted(session, encoder="e"))
+    whole = calibrate(session.plant(encoder="e"))
     assert "epsilon" not in whole.set_line, "what was not tried together is not set together"
     assert f"--set debate.epsilon={found.chosen.epsilon:g}" in printed(show_calibration, whole)
 
 
-def test_no_bound_below_the_runs_is_tried(planted: Callable[..., Path], session: Any) -> None:
+def test_no_bound_below_the_runs_is_tried(session: Session) -> None:
     for i in range(20):
         add_debate(session, i, [(0.2, ["Yes", "No"]), (0.01, ["Yes", "Yes"])], epsilon=0.05)
-    found = chosen(planted(session, encoder="e"))
+    found = chosen(session.plant(encoder="e"))
     assert found.run_epsilon == min(point.epsilon for point in found.grid) == 0.05
 
 
@@ -91,18 +88,18 @@ def test_no_bound_below_the_runs_is_tried(planted: Callable[..., Path], session:
     ],
 )
 def test_a_round_that_is_no_sign_of_stability_stops_nothing(
-    planted: Callable[..., Path], session: Any, delta: float | None, told: dict[str, Any]
+    session: Session, delta: float | None, told: dict[str, Any]
 ) -> None:
     for i in range(8):
         add_debate(session, i, [(delta, ["No", "No"]), (delta, ["Yes", "Yes"])], **told)
-    found = chosen(planted(session, encoder="e"))
+    found = chosen(session.plant(encoder="e"))
     assert [point.rounds for point in found.grid] == [2.0]
 
 
-def test_without_rounds_nothing_is_said_of_them(planted: Callable[..., Path], session: Any) -> None:
+def test_without_rounds_nothing_is_said_of_them(session: Session) -> None:
     for i in range(8):
         add_debate(session, i, [])
-    found = calibrate(planted(session, encoder="e"))
+    found = calibrate(session.plant(encoder="e"))
     assert found.stopping is None
     assert "epsilon" not in found.set_line
 
@@ -113,7 +110,7 @@ def test_a_tied_vote_goes_by_stated_confidence() -> None:
     assert voted({"answers": answers, "stated": {"agent/0": 0.5, "agent/1": 0.5}}) == "No"
 
 
-def test_a_real_record_again_the_slow_way(inline_run: Callable[..., Path]) -> None:
+def test_a_real_record_again_the_slow_way(inline_run: InlineRun) -> None:
     run = inline_run("selene", both_branches=True, **{"debate.epsilon": 0})
     found: Calibration = calibrate(run, holdout=0.4, seed=3)
     assert found.stopping is not None

@@ -42,14 +42,7 @@ def start(folder: Path, material: Path, port: int, **env: str) -> int:
         sys.executable,
         "-m",
         "moot",
-        "run",
-        "--protocol",
-        "ceda",
-        "--engine",
-        "inline",
-        "--quiet",
-        "--seed",
-        "3",
+        *["run", "--protocol", "ceda", "--engine", "inline", "--quiet", "--seed", "3"],
     ]
     command += ["--task", f"claims:{material / 'claims' / 'claims.jsonl'}", "--docs", str(material / "docs")]
     command += ["--model", f"http://127.0.0.1:{port}/v1#sim", "--encoder", f"http://127.0.0.1:{port}/v1#enc"]

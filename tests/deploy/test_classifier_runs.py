@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from known import known
+from planted_records import Printed, Session
 from rulings import FACTS, HASHED, add_claims
 from summary_debate import BAD, GOOD, SummaryDebate, card, put
 from typer.testing import CliRunner
@@ -68,7 +69,7 @@ def test_it_is_refused_where_it_is_of_no_use(tmp_path: Path) -> None:
 
 
 def test_claims_it_was_trained_on_are_left_out_in_whatever_spelling_and_with_their_groups(
-    tmp_path: Path, printed: Callable[..., str]
+    tmp_path: Path, printed: Printed
 ) -> None:
     """Trained on c-0 (elsewhere, with another passage) and on another claim of the page that c-1 is of."""
     clf = put(
@@ -86,8 +87,7 @@ def test_claims_it_was_trained_on_are_left_out_in_whatever_spelling_and_with_the
     run(**small(tmp_path / "all", clf, task=claims[:2], protocol=Classifying()))
     run(**small(tmp_path / "bare", None, task=claims, protocol=Classifying()))
     clf.rename(tmp_path / "gone")
-    found = summarise(tmp_path / "run").detection
-    assert found is not None
+    found = known(summarise(tmp_path / "run").detection)
     assert (found.trained_on, found.group_trained_on, found.whole and found.whole.n) == (1, 1, 2)
     compared = compare([tmp_path / "bare", tmp_path / "run", tmp_path / "all"])
     assert [(row.trained_on, row.group_trained_on) for row in compared.rows] == [(0, 0), (1, 1), (1, 1)]
@@ -123,10 +123,8 @@ def invoke(*arguments: object) -> Any:
     return CliRunner(env={"COLUMNS": "150"}).invoke(app, [str(each) for each in arguments])
 
 
-def test_the_command_trains_shows_and_says_when_it_is_done_already(
-    planted: Callable[..., Path], session: Any, tmp_path: Path
-) -> None:
-    folder = planted(add_claims(session, 60), **FACTS)
+def test_the_command_trains_shows_and_says_when_it_is_done_already(session: Session, tmp_path: Path) -> None:
+    folder = add_claims(session, 60).plant(**FACTS)
     first = invoke("train-classifier", folder, "--out", tmp_path / "clf")
     assert first.exit_code == 0, first.output
     assert "the judges' bare verdict" in first.output

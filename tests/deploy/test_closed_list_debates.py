@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from known import known
+from planted_records import Printed, Session
 
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.summary import summarise
@@ -36,9 +36,8 @@ def test_the_consensus_is_the_answer_and_is_scored(done: Run) -> None:
     assert done.summary.scored == len(rows)
 
 
-def test_runs_count_how_a_consensus_came_about(done: Run, printed: Callable[..., str]) -> None:
-    found = summarise(done.path).rulings
-    assert found is not None
+def test_runs_count_how_a_consensus_came_about(done: Run, printed: Printed) -> None:
+    found = known(summarise(done.path).rulings)
     assert sum(found.consensus.values()) == len(verdicts(done))
     assert not any(found.winners.values())
     shown = " ".join(printed(show, done.path).split())
@@ -46,7 +45,7 @@ def test_runs_count_how_a_consensus_came_about(done: Run, printed: Callable[...,
     assert "verdicts For" not in shown
 
 
-def test_a_debate_says_who_argued_for_what_and_how_it_ended(done: Run, printed: Callable[..., str]) -> None:
+def test_a_debate_says_who_argued_for_what_and_how_it_ended(done: Run, printed: Printed) -> None:
     rows = verdicts(done)
     for how, words in (("at once", "named it before they had heard"), ("concession", "a side conceded, and both")):
         case = next(case for case, row in rows.items() if json.loads(row["payload"])["consensus"] == how)
@@ -58,15 +57,13 @@ def test_a_debate_says_who_argued_for_what_and_how_it_ended(done: Run, printed: 
         assert "themes were proposed" not in shown
 
 
-def test_without_a_consensus_the_document_says_so(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_without_a_consensus_the_document_says_so(session: Session, printed: Printed) -> None:
     session.case("c1", question="Which?", labels=("Flu", "Cold", "Measles"))
     listed = {"proposed": {}, "refined": {}, "topics": [{"title": "The answer"}], "wanted": 1}
     session.event("c1", "topics", "topics", {**listed, "merged": [], "dropped": [], "by": "protocol"})
     named = {"agent/0": "Flu", "agent/1": "Cold"}
     session.event("c1", "positions", "positions", {"named": named, "held": named, "agreed_at_once": False})
     session.verdict("c1", None, "plateau", flags=("no-consensus",), payload={"consensus": None})
-    shown = " ".join(printed(show, planted(session), "c1").split())
+    shown = " ".join(printed(show, session.plant(), "c1").split())
     assert "No answer: the sides came to no consensus" in shown
     assert "the sides came to no common answer" in shown

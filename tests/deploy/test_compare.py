@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from planted_records import Printed, Session
 
 from moot.deploy.reading.references import score_as_now
 from moot.deploy.reading.report.render import show_report
@@ -18,8 +18,8 @@ from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.protocols.case import JudgedReply
 
 
-def run_of(session: Any, right: dict[str, bool | None], **case: Any) -> Any:
-    made = type(session)()
+def run_of(session: Session, right: dict[str, bool | None], **case: Any) -> Any:
+    made = session.new()
     for case_id, is_right in right.items():
         made.case(case_id, **case)
         made.reply(case_id, "opening/agent/0", 10)
@@ -31,10 +31,10 @@ def run_of(session: Any, right: dict[str, bool | None], **case: Any) -> Any:
 
 
 @pytest.fixture
-def two(planted: Callable[..., Path], session: Any) -> tuple[Path, Path]:
+def two(session: Session) -> tuple[Path, Path]:
     first = run_of(session, {"a": True, "b": False, "c": True, "d": True, "e": None})
     second = run_of(session, {"a": True, "b": True, "c": False, "d": None, "f": True})
-    return planted(first, protocol="one"), planted(second, protocol="two")
+    return first.plant(protocol="one"), second.plant(protocol="two")
 
 
 def test_pairs_are_the_cases_that_both_scored(two: tuple[Path, Path]) -> None:
@@ -47,15 +47,15 @@ def test_pairs_are_the_cases_that_both_scored(two: tuple[Path, Path]) -> None:
     assert any("only 4 cases are shared" in warning for warning in found.warnings)
 
 
-def test_no_answer_is_wrong_in_the_accuracy_and_in_the_pairs(planted: Callable[..., Path], session: Any) -> None:
+def test_no_answer_is_wrong_in_the_accuracy_and_in_the_pairs(session: Session) -> None:
     answers = {"full": ("Yes", "No", "Yes", "Yes"), "gaps": ("Yes", None, None, "No")}
     folders = []
     for given in answers.values():
-        made = type(session)()
+        made = session.new()
         for number, answer in enumerate(given):
             made.case(f"case-{number}")
             made.verdict(f"case-{number}", answer, "single")
-        folders.append(planted(made))
+        folders.append(made.plant())
     found = compare(folders)
     full, gaps = found.rows
     assert (full.accuracy, full.scored, full.answered) == (3 / 4, 4, 4)
@@ -68,15 +68,15 @@ def test_no_answer_is_wrong_in_the_accuracy_and_in_the_pairs(planted: Callable[.
     assert "answered" not in dict(summary_rows(summarise(folders[0])))
 
 
-def test_judged_replies_are_no_wrong_answers(planted: Callable[..., Path], session: Any) -> None:
+def test_judged_replies_are_no_wrong_answers(session: Session) -> None:
     session.case("a", judged=JudgedReply(reply="Yes."))
     session.verdict("a", None)
-    found = summarise(planted(session))
+    found = summarise(session.plant())
     assert (found.accuracy, found.scored) == (None, 0)
 
 
-def test_a_record_from_before_is_read_as_it_would_be_written_now(planted: Callable[..., Path], session: Any) -> None:
-    rows = [
+def test_a_record_from_before_is_read_as_it_would_be_written_now(session: Session) -> None:
+    rows: list[dict[str, Any]] = [
         {"case_id": "a", "failed": False, "answer": None, "gold": "Yes", "correct": None},
         {"case_id": "b", "failed": False, "answer": None, "gold": "Yes", "correct": None},
         {"case_id": "c", "failed": True, "answer": None, "gold": "Yes", "correct": None},
@@ -85,20 +85,20 @@ def test_a_record_from_before_is_read_as_it_would_be_written_now(planted: Callab
     ]
     for row in rows:
         session.case(row["case_id"], judged=JudgedReply(reply="Yes.") if row["case_id"] == "b" else None)
-    score_as_now(planted(session), rows)
+    score_as_now(session.plant(), rows)
     assert [row["correct"] for row in rows] == [False, None, None, None, True]
 
 
-def test_equal_ids_of_other_texts_are_not_paired(planted: Callable[..., Path], session: Any) -> None:
-    first = planted(run_of(session, {"a": True, "b": False}))
-    other = planted(run_of(session, {"a": True, "b": False}, question="Something else?"))
+def test_equal_ids_of_other_texts_are_not_paired(session: Session) -> None:
+    first = run_of(session, {"a": True, "b": False}).plant()
+    other = run_of(session, {"a": True, "b": False}, question="Something else?").plant()
     found = compare([first, other])
     assert found.rows[1].vs_first == Paired(only_first=0, only_second=0, difference=None, p_value=None, n=0)
     assert any("2 case ids stand for other texts" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize("form", ["text", "json", "md"])
-def test_all_formats(two: tuple[Path, Path], printed: Callable[..., str], form: str) -> None:
+def test_all_formats(two: tuple[Path, Path], printed: Printed, form: str) -> None:
     found = compare(two)
     shown = printed(show_report, found, lambda: comparison_blocks(found), form=form, width=300)
     if form == "json":
@@ -114,13 +114,13 @@ def vote(answer: str, tied: list[str]) -> dict[str, Any]:
     return {"votes": votes, "tied": tied, "tie_broken_by": broken, "answer": answer}
 
 
-def voted(session: Any, case_id: str, answer: str, *tied: str, how: str = "vote", path: str = "vote") -> None:
+def voted(session: Session, case_id: str, answer: str, *tied: str, how: str = "vote", path: str = "vote") -> None:
     session.case(case_id)
     session.event(case_id, "vote", path, vote(answer, list(tied)))
     session.verdict(case_id, answer, how)
 
 
-def test_ties_are_counted(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
+def test_ties_are_counted(session: Session, printed: Printed) -> None:
     """Right: a, c and e (gold is Yes); a, b and e were ties, e one of a consensus, f only in the branch not taken."""
     voted(session, "a", "Yes", "No", "Yes")
     voted(session, "b", "No", "No", "Yes")
@@ -130,7 +130,7 @@ def test_ties_are_counted(planted: Callable[..., Path], session: Any, printed: C
     voted(session, "f", "No", "No", "Yes", how="skipped")
     session.case("g")
     session.verdict("g", "Yes", "stable-agree", rounds=1)
-    folder = planted(session)
+    folder = session.plant()
     found = summarise(folder)
     assert found.votes is not None
     assert (found.votes.n, found.votes.tied, found.votes.scored, found.votes.scored_untied) == (5, 3, 5, 2)
@@ -144,10 +144,10 @@ def test_ties_are_counted(planted: Callable[..., Path], session: Any, printed: C
     assert "Further answers" not in consensus, "nobody was asked for any"
 
 
-def test_a_run_without_votes_has_no_such_figures(planted: Callable[..., Path], session: Any) -> None:
+def test_a_run_without_votes_has_no_such_figures(session: Session) -> None:
     session.case("a")
     session.event("a", "vote", "vote", {"by": "another protocol"})
     session.verdict("a", "Yes", "vote")
-    folder = planted(session)
+    folder = session.plant()
     assert summarise(folder).votes is None
     show(folder, "a")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known import known
 
 from moot.deploy.reading.summaries.consistency import Agreement, judge_consistency
 from moot.metrics.agreement import gwet_ac2, krippendorff_alpha, raw_agreement
@@ -33,8 +34,9 @@ def assessment(marks: Sequence[Sequence[Sheet]], **changes: Any) -> AssessmentDa
     ]
     scales = [["depth", 1, 3], ["critical_flag", 0, 1]]
     told = {"reply": "reply", "role": "reply", "domain": "", "rubric": "mine", "scales": scales, "judges": judges}
-    found = read_assessment(told | {"scores": {"depth": None}, "flag": None, "quality": None, "missing": 0} | changes)
-    assert found is not None
+    found = known(
+        read_assessment(told | {"scores": {"depth": None}, "flag": None, "quality": None, "missing": 0} | changes)
+    )
     return found
 
 

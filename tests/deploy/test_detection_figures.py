@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from known import known
 from sklearn.metrics import brier_score_loss, f1_score, precision_score, recall_score
 
 from moot.deploy.reading.detection.calibration import BINS
@@ -84,8 +85,7 @@ def test_a_claim_left_open_is_a_miss_and_no_false_alarm() -> None:
 
 def test_the_gain_over_the_judges_is_drawn_from_the_same_groups() -> None:
     better, null = claim_set(pairs(200, 0.9, bare=0.65)), claim_set(pairs(200, 0.75, bare=0.75))
-    bare = better.by(BARE)
-    assert bare is not None
+    bare = known(better.by(BARE))
     assert bare.macro_f1.value == pytest.approx(0.65, abs=0.06)
     assert better.gain is not None
     assert better.gain.value == pytest.approx((better.detectors[0].macro_f1.value or 0) - (bare.macro_f1.value or 0))
@@ -204,8 +204,7 @@ def test_debaters_errors_are_those_of_their_first_stances(shared: float, least: 
         stances = {"debater/0": wrong if first else right, "debater/1": wrong if second else right}
         claims.append(replace(claim, stances=stances))
     claims.append(replace(claims[0], case_id="unknown", stances={"debater/0": None, "debater/1": "supports"}))
-    found = measured(claims).debaters
-    assert found is not None
+    found = known(measured(claims).debaters)
     assert found.n == 600
     assert found.error_rates == pytest.approx((0.3, 0.3), abs=0.06)
     assert found.rho.value is not None
@@ -222,8 +221,7 @@ def test_nothing_is_known_of_errors_when_one_debater_never_errs() -> None:
         replace(c, stances={"debater/0": "supports" if c.gold == SUPPORTED else "denies", "debater/1": "supports"})
         for c in pairs(20, 1.0)
     ]
-    found = measured(claims).debaters
-    assert found is not None
+    found = known(measured(claims).debaters)
     assert found.error_rates == (0.0, 0.5)
     assert (found.rho.value, found.effective_debaters.value) == (None, None)
     alone = [replace(claim, stances={"debater/0": "supports"}) for claim in claims]
@@ -233,8 +231,7 @@ def test_nothing_is_known_of_errors_when_one_debater_never_errs() -> None:
 def test_seconds_are_of_every_finished_claim() -> None:
     claims = [replace(claim, wall_s=float(number)) for number, claim in enumerate(pairs(5, 1.0), start=1)]
     claims[9] = replace(claims[9], wall_s=None)
-    found = measured(claims).seconds
-    assert found is not None
+    found = known(measured(claims).seconds)
     assert (found.n, found.mean, found.median) == (9, 5.0, 5.0)
     assert found.p90 == pytest.approx(8.2)
     assert measured(pairs(3, 1.0)).seconds is None

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from checked_claims import OTHER, CheckedClaims, claim_cases, verdict_on
+from known import known
+from planted_records import GridOf, Printed, Session
 
-from moot.deploy.ablation.effects import measure
-from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
 from moot.deploy.ablation.report import show_ablation
-from moot.deploy.cli import main as cli
 from moot.deploy.reading.report.render import report_markdown, show_report
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.compare import compare, comparison_blocks
@@ -67,14 +62,12 @@ def test_a_run_has_the_figures_of_what_its_protocol_said(held: Path) -> None:
         assert part.seconds is not None
 
 
-def planted_claim(session: Any, case_id: str, gold: str | None, answer: str | None, **verdict: Any) -> None:
+def planted_claim(session: Session, case_id: str, gold: str | None, answer: str | None, **verdict: Any) -> None:
     session.case(case_id, gold, labels=CLAIM_LABELS, reference=Reference(group=case_id[:2]))
     session.verdict(case_id, answer, **verdict)
 
 
-def test_verdicts_that_say_nothing_more_or_something_else_are_read(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_verdicts_that_say_nothing_more_or_something_else_are_read(session: Session, printed: Printed) -> None:
     odd: list[dict[str, Any]] = [
         {},
         {"verdict": "guilty", "p_judges": 0.4},
@@ -90,26 +83,23 @@ def test_verdicts_that_say_nothing_more_or_something_else_are_read(
     planted_claim(session, "x2", None, SUPPORTED)
     planted_claim(session, "x3", SUPPORTED, None, failure="quorum")
     session.case("x4", SUPPORTED, labels=CLAIM_LABELS)
-    found = summarise(planted(session)).detection
-    assert found is not None
+    found = known(summarise(session.plant()).detection)
     assert (found.claims, found.failed, found.open, found.unlabelled) == (10, 1, 1, 1)
     assert found.whole is not None
     assert (found.whole.n, found.whole.detectors[0].abstained) == (7, 1)
     assert [each.by for each in found.whole.detectors] == ["verdict", "always supported", "always hallucinated"]
     assert (found.calibration, found.debaters) == ([], None)
-    assert "1 failed, 1 without verdict, 1 without a label" in " ".join(printed(show, planted(session)).split())
+    assert "1 failed, 1 without verdict, 1 without a label" in " ".join(printed(show, session.plant()).split())
 
 
-def test_runs_over_claims_are_compared_by_f1(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    worse = type(session)()
+def test_runs_over_claims_are_compared_by_f1(session: Session, printed: Printed) -> None:
+    worse = session.new()
     for pair in range(30):
         for gold in CLAIM_LABELS:
             name = f"{pair:02d}-{gold}"
             planted_claim(session, name, gold, gold if pair % 6 else None)
             planted_claim(worse, name, gold, OTHER[gold] if pair % 3 == 0 else gold)
-    found = compare([planted(session), planted(worse)])
+    found = compare([session.plant(), worse.plant()])
     first, second = found.rows
     assert first.macro_f1_vs_first is None
     assert first.claims is not None
@@ -125,28 +115,25 @@ def test_runs_over_claims_are_compared_by_f1(
     assert "always hallucinated" in report_markdown(comparison_blocks(found))
 
 
-def known_claims(session: Any, wrong: set[str], *, known: set[str]) -> Any:
-    """Eight claims in four groups of two, all but the `wrong` ones right; the classifier was trained on the `known`."""
-    made = type(session)()
+def claims_of(session: Session, wrong: set[str], trained_on: set[str]) -> Session:
+    """Eight claims in four groups of two, all but the `wrong` ones right; some are known to the classifier."""
     for group in range(4):
         for gold in CLAIM_LABELS:
             name = f"{group:02d}-{gold}"
-            said = {"p_hallucinated": 0.5, "trained_on": name in known}
+            said = {"p_hallucinated": 0.5, "trained_on": name in trained_on}
             shares = {gold: 0.25, OTHER[gold]: 0.75} if name in wrong else {gold: 1.0}
             answer = OTHER[gold] if name in wrong else gold
-            planted_claim(made, name, gold, answer, payload={"classifier": said}, distribution=shares)
-    return made
+            planted_claim(session, name, gold, answer, payload={"classifier": said}, distribution=shares)
+    return session
 
 
 WRONG, KNOWN = {"00-supported", "01-supported", "02-hallucinated"}, {"00-supported", "01-supported", "03-supported"}
 
 
-def test_claims_that_the_classifier_knows_are_in_no_accuracy_and_no_pair(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    bare, run = planted(known_claims(session, WRONG, known=set())), planted(known_claims(session, set(), known=KNOWN))
+def test_claims_that_the_classifier_knows_are_in_no_accuracy_and_no_pair(session: Session, printed: Printed) -> None:
     every = {f"{group:02d}-{gold}" for group in range(4) for gold in CLAIM_LABELS}
-    whole = planted(known_claims(session, set(), known=every))
+    runs: list[tuple[set[str], set[str]]] = [(WRONG, set()), (set(), KNOWN), (set(), every)]
+    bare, run, whole = (claims_of(session.new(), wrong, trained_on).plant() for wrong, trained_on in runs)
     assert (summarise(bare).accuracy, summarise(bare).scored) == (5 / 8, 8)
     assert (summarise(run).accuracy, summarise(run).scored) == (1.0, 5)
     found = compare([bare, run, whole])
@@ -156,50 +143,19 @@ def test_claims_that_the_classifier_knows_are_in_no_accuracy_and_no_pair(
     assert "accuracy unknown" in " ".join(printed(show, whole).split())
 
 
-def test_a_grid_says_which_claims_are_left_out_and_that_cases_are_in_groups(
-    tmp_path: Path, planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    axes = parse_axes(["k=x,y"])
-    cells = cells_of(axes)
-    for cell, wrong in zip(cells, (WRONG, set[str]()), strict=True):
-        (tmp_path / "grid").mkdir(exist_ok=True)
-        planted(known_claims(session, wrong, known=KNOWN)).rename(tmp_path / "grid" / cell.name)
-    found = measure(tmp_path / "grid", axes, cells, baseline_of(axes, ()))
+def test_a_grid_says_which_claims_are_left_out_and_that_cases_are_in_groups(grid_of: GridOf, printed: Printed) -> None:
+    grid = grid_of("k=x,y")
+    for number, wrong in enumerate((WRONG, set[str]())):
+        grid.plant(number, claims_of(grid.session.new(), wrong, KNOWN))
+    found = grid.measured()
     base, other = found.cells
     assert (base.accuracy, base.scored, other.accuracy, base.trained_on) == (4 / 5, 5, 1.0, 3)
-    against = other.vs_baseline
-    assert against is not None
+    against = known(other.vs_baseline)
     assert (against.accuracy.n, against.accuracy.only_first, against.left_out) == (5, 1, {"trained on": 3})
-    assert base.brier is not None
-    assert base.brier.mean == pytest.approx(1.125 / 5)
-    assert (base.brier.n, base.brier_left_out) == (5, {"trained on": 3})
-    for words in (printed(show_ablation, found), printed(show_ablation, found, "md")):
-        flat = " ".join(words.split())
+    brier = known(base.brier)
+    assert brier.mean == pytest.approx(1.125 / 5)
+    assert (brier.n, base.brier_left_out) == (5, {"trained on": 3})
+    for form in ("text", "md"):
+        flat = " ".join(printed(show_ablation, found, form).split())
         assert flat.count("every cell: 3 claims left out: its classifier was trained on 3 of them") == 1
         assert flat.count("although 5 cases are in 4 groups") == 1
-
-
-def test_a_grid_over_claims_has_f1_and_seconds_and_crosses_two_keys(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    rows = [{"label": label} for label in CLAIM_LABELS]
-    rows += [{"text": f"Claim {n}, {label}", "label": label} for n in range(6) for label in CLAIM_LABELS]
-    Path("claims.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    strong, weak = "simulated?competence=0.95", "simulated?competence=0.4"
-    flags = ["--task", "labels:claims.jsonl", "--over", "gate.when=always,never"]
-    models = ["--over", f"role.agent=[{strong},{weak}],[{strong},{strong}]"]
-    monkeypatch.setenv("COLUMNS", "300")
-    monkeypatch.setattr(sys, "argv", ["moot", "ablate", "--engine", "inline", "-q", "--out", "out", *flags, *models])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    out = " ".join(capsys.readouterr().out.split())
-    assert ended.value.code in (0, None)
-    assert "gate.when down, role.agent across" in out
-    assert f"[{strong},{weak}]" in out
-    assert "always supported 33.3, always hallucinated 33.3" in out
-    cells = sorted(path.name for path in Path("out").iterdir() if path.is_dir())
-    assert cells[0] == "gate.when=always,role.agent=simulated-competence=0.95+simulated-competence=0.4"
-    bound = [yaml.safe_load((Path("out") / cell / "run.yaml").read_text())["bindings"]["agent"] for cell in cells]
-    models_of = [[member["model"] for member in members] for members in bound]
-    assert models_of == [[strong, weak], [strong, strong]] * 2

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from planted_records import Printed, Session
 
 import moot
 from moot.deploy.cli.main import main
@@ -24,7 +24,7 @@ def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.deploy.reading.rounds.over_cases._RESAMPLES", 400)
 
 
-def _plant(session: Any, cases: int, effect: float, *, schedule: str = "random", trend: float = 0.2) -> None:
+def _plant(session: Session, cases: int, effect: float, *, schedule: str = "random", trend: float = 0.2) -> None:
     """Debates of three rounds whose agreement language falls by `effect` from kappa 0 to 1, and rises by `trend` from
     round to round whatever kappa is, as do entropy and JSD.
 
@@ -45,10 +45,10 @@ def _plant(session: Any, cases: int, effect: float, *, schedule: str = "random",
 
 
 @pytest.fixture
-def reacting(planted: Callable[..., Path], session: Any) -> Path:
+def reacting(session: Session) -> Path:
     _plant(session, 40, 0.4)
     session.reply("c0", "opening/agent/0", 1)
-    return planted(session, simulated=True)
+    return session.plant(simulated=True)
 
 
 def test_an_effect_is_found_in_the_measure_that_has_it_and_in_no_other(reacting: Path) -> None:
@@ -65,19 +65,15 @@ def test_an_effect_is_found_in_the_measure_that_has_it_and_in_no_other(reacting:
     assert found.schedules == ["random"]
 
 
-def test_no_effect_is_not_found_though_debates_change_with_the_rounds(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_no_effect_is_not_found_though_debates_change_with_the_rounds(session: Session, printed: Printed) -> None:
     _plant(session, 40, 0.0)
-    found = dial_effect(planted(session))
+    found = dial_effect(session.plant())
     assert found.moves is False
 
 
-def test_where_kappa_follows_the_rounds_nothing_is_claimed(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_where_kappa_follows_the_rounds_nothing_is_claimed(session: Session, printed: Printed) -> None:
     _plant(session, 40, 0.4, schedule="linear")
-    found = dial_effect(planted(session))
+    found = dial_effect(session.plant())
     assert (found.moves, found.slopes, found.randomised) == (None, {}, False)
     assert found.levels[0].measured["agreement_words"].mean is not None
     assert "cannot be told from this run" in printed(show_report, found, lambda: dial_blocks(found), width=200)
@@ -103,13 +99,13 @@ async def test_the_simulated_model_reacts_as_much_as_it_is_told(effect: float, r
         assert (found.slopes["agreement_words"].per_kappa or 0.0) < 0.0
 
 
-def test_what_a_side_said_that_failed_to_speak_does_not_count(planted: Callable[..., Path], session: Any) -> None:
+def test_what_a_side_said_that_failed_to_speak_does_not_count(session: Session) -> None:
     session.case("c1")
     heard = {"entropy": {"agent/1": 1.0}, "jsd": 0.2, "kappa": 0.5}
     session.event("c1", "round", "round/1", {**heard, "round": 1})
     stale = {**heard, "entropy": {"agent/1": 9.0}, "jsd": 9.0, "round": 2, "failed": ["round/2/agent/1"]}
     session.event("c1", "round", "round/2", stale)
-    measured = dial_effect(planted(session)).levels[0].measured
+    measured = dial_effect(session.plant()).levels[0].measured
     assert (measured["entropy"].mean, measured["jsd"].mean) == (1.0, 0.2)
 
 
@@ -117,19 +113,17 @@ def test_what_a_side_said_that_failed_to_speak_does_not_count(planted: Callable[
     ("order", "entropy"), [(["agent/1", "agent/0"], 2.0), (["agent/0", "agent/1"], 1.0), (None, 1.0)]
 )
 def test_the_side_that_answers_is_the_second_to_speak(
-    planted: Callable[..., Path], session: Any, order: list[str] | None, entropy: float
+    session: Session, order: list[str] | None, entropy: float
 ) -> None:
     session.case("c1")
     data = {"round": 1, "kappa": 0.5, "entropy": {"agent/0": 2.0, "agent/1": 1.0}}
     session.event("c1", "round", "round/1", data | ({} if order is None else {"order": order}))
-    assert dial_effect(planted(session)).levels[0].measured["entropy"].mean == entropy
+    assert dial_effect(session.plant()).levels[0].measured["entropy"].mean == entropy
 
 
-def test_few_cases_have_means_and_no_intervals(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_few_cases_have_means_and_no_intervals(session: Session, printed: Printed) -> None:
     _plant(session, 9, 0.4)
-    found = dial_effect(planted(session))
+    found = dial_effect(session.plant())
     assert found.moves is None
     assert found.levels[0].measured["jsd"].mean is not None
     assert found.levels[0].measured["jsd"].low is None
@@ -138,23 +132,23 @@ def test_few_cases_have_means_and_no_intervals(
     )
 
 
-def test_many_levels_are_binned_to_tenths(planted: Callable[..., Path], session: Any) -> None:
+def test_many_levels_are_binned_to_tenths(session: Session) -> None:
     for i in range(24):
         session.case(f"c{i}")
         session.event(f"c{i}", "round", "round/1", {"round": 1, "kappa": 0.3 + i / 50, "jsd": 0.1})
-    found = dial_effect(planted(session))
+    found = dial_effect(session.plant())
     assert found.binned
     assert [level.kappa for level in found.levels] == [0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
     assert sum(level.rounds for level in found.levels) == 24
 
 
 def test_a_run_without_a_dial_is_refused(
-    planted: Callable[..., Path], session: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    session: Session, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     session.case("c1")
     session.event("c1", "round", "round/1", {"round": 1, "d": 0.1})
     session.verdict("c1")
-    run = planted(session)
+    run = session.plant()
     with pytest.raises(ConfigError, match="kappa"):
         dial_effect(run)
     for flags, said in (

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from planted_records import Printed, Session
 from typer.testing import CliRunner
 
 import moot
@@ -22,7 +21,7 @@ def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.deploy.reading.rounds.over_cases._RESAMPLES", 400)
 
 
-def _plant(session: Any, cases: int = 20) -> None:
+def _plant(session: Session, cases: int = 20) -> None:
     """Debates that begin with a JSD of 0.4 to 0.59: even ones end after round 1 at half of it, odd ones after round 2
     at a quarter. Kappa falls by 0.2 a round.
     """
@@ -35,9 +34,9 @@ def _plant(session: Any, cases: int = 20) -> None:
             session.event(f"c{i:02}", "round", f"round/{n}", data)
 
 
-def test_means_are_of_the_debates_that_held_the_round(planted: Callable[..., Path], session: Any) -> None:
+def test_means_are_of_the_debates_that_held_the_round(session: Session) -> None:
     _plant(session)
-    found = dynamics(planted(session))
+    found = dynamics(session.plant())
     assert [(each.round, each.cases) for each in found.rounds] == [(0, 20), (1, 20), (2, 10)]
     jsd = [each.measured["jsd"] for each in found.rounds]
     assert [each.mean for each in jsd] == pytest.approx([0.495, 0.2475, 0.125])
@@ -48,9 +47,9 @@ def test_means_are_of_the_debates_that_held_the_round(planted: Callable[..., Pat
     assert "kl" not in found.rounds[0].measured
 
 
-def test_the_change_is_of_each_debates_own_rounds(planted: Callable[..., Path], session: Any) -> None:
+def test_the_change_is_of_each_debates_own_rounds(session: Session) -> None:
     _plant(session)
-    jsd, kappa = (dynamics(planted(session)).changes[key] for key in ("jsd", "kappa"))
+    jsd, kappa = (dynamics(session.plant()).changes[key] for key in ("jsd", "kappa"))
     assert (jsd.first, jsd.last) == pytest.approx((0.495, (0.49 / 2 + 0.5 / 4) / 2))
     assert jsd.by_case.mean == pytest.approx(0.185 - 0.495)
     assert jsd.percent == pytest.approx(100.0 * (0.185 / 0.495 - 1.0))
@@ -58,22 +57,22 @@ def test_the_change_is_of_each_debates_own_rounds(planted: Callable[..., Path], 
     assert kappa.by_case.mean == pytest.approx(-0.3)
 
 
-def test_a_number_that_a_side_does_not_know_is_unknown_of_all(planted: Callable[..., Path], session: Any) -> None:
+def test_a_number_that_a_side_does_not_know_is_unknown_of_all(session: Session) -> None:
     session.case("c1")
     for n, other in enumerate((0.8, None, 0.6)):
         session.event("c1", "round", f"round/{n}", {"round": n, "crit": {"agent/0": 0.4, "agent/1": other}})
-    found = dynamics(planted(session))
+    found = dynamics(session.plant())
     assert [each.measured["crit"].mean for each in found.rounds] == [pytest.approx(0.6), None, pytest.approx(0.5)]
     change = found.changes["crit"]
     assert change.by_case.mean == pytest.approx(-0.1)
     assert (change.by_case.low, change.by_case.cases) == (None, 1)
 
 
-def test_no_share_is_given_of_nothing(planted: Callable[..., Path], session: Any) -> None:
+def test_no_share_is_given_of_nothing(session: Session) -> None:
     session.case("c1")
     for n in (0, 1):
         session.event("c1", "round", f"round/{n}", {"round": n, "jsd": 0.1 * n})
-    change = dynamics(planted(session)).changes["jsd"]
+    change = dynamics(session.plant()).changes["jsd"]
     assert (change.first, change.percent) == (0.0, None)
 
 
@@ -93,7 +92,7 @@ SURE, EVEN, WRONG = {"Yes": 1.0, "No": 0.0}, {"Yes": 0.5, "No": 0.5}, {"Yes": 0.
 CLOSE, LESS = {"Yes": 0.8, "No": 0.2}, {"Yes": 0.6, "No": 0.4}
 
 
-def _plant_sides(session: Any) -> None:
+def _plant_sides(session: Session) -> None:
     """12 cases, gold Yes: agent/0 opens sure and right, in the last four sure and wrong; agent/1 opens undecided."""
     for i in range(12):
         case_id = f"c{i:02}"
@@ -103,9 +102,9 @@ def _plant_sides(session: Any) -> None:
         session.verdict(case_id, "Yes", "converged", distribution={"Yes": 0.9, "No": 0.1}, payload=payload)
 
 
-def test_first_and_last_round_by_side(planted: Callable[..., Path], session: Any) -> None:
+def test_first_and_last_round_by_side(session: Session) -> None:
     _plant_sides(session)
-    first, last = dynamics(planted(session)).truth
+    first, last = dynamics(session.plant()).truth
     opened = {each.of: each for each in first.held}
     assert list(opened) == ["agent/0", "agent/1", "mixture"]
     assert opened["agent/0"].accuracy == pytest.approx(8 / 12)
@@ -127,7 +126,7 @@ def test_first_and_last_round_by_side(planted: Callable[..., Path], session: Any
     assert last.over_better["consensus"].mean == pytest.approx(0.02 - 0.08)
 
 
-def test_only_cases_with_all_sides_and_a_gold_label_count(planted: Callable[..., Path], session: Any) -> None:
+def test_only_cases_with_all_sides_and_a_gold_label_count(session: Session) -> None:
     _plant_sides(session)
     session.case("d1", gold=None)
     session.evince("d1", [(0.9, SURE, EVEN)])
@@ -136,12 +135,10 @@ def test_only_cases_with_all_sides_and_a_gold_label_count(planted: Callable[...,
     alone = {"round": 0, "jsd": 0.0, "distributions": {"agent/0": SURE, "agent/1": SURE, "agent/2": SURE}}
     session.event("d0", "round", "round/0", alone)
     session.verdict("d0", "Yes", distribution=SURE, payload={"distribution_from": "consensus"})
-    assert [truth.cases for truth in dynamics(planted(session)).truth] == [12, 12]
+    assert [truth.cases for truth in dynamics(session.plant()).truth] == [12, 12]
 
 
-def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(session: Session, printed: Printed) -> None:
     for i in range(4):
         session.case(f"c{i}")
         said = CLOSE if i else WRONG
@@ -149,7 +146,7 @@ def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(
             f"c{i}", "round", "round/0", {"round": 0, "distributions": {"agent/0": said}, "entropy": {"agent/0": 0.5}}
         )
         session.verdict(f"c{i}", "Yes", "alone", distribution=said, payload={"distribution_from": "consensus"})
-    found = dynamics(planted(session))
+    found = dynamics(session.plant())
     (truth,) = found.truth
     (alone,) = truth.held
     assert (alone.of, alone.accuracy, alone.kl_infinite) == ("agent/0", 0.75, 1)
@@ -158,21 +155,19 @@ def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(
     assert truth.over_better == {}
 
 
-def test_debates_of_one_round_are_held_against_the_labels_once(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_debates_of_one_round_are_held_against_the_labels_once(session: Session, printed: Printed) -> None:
     session.case("c0")
     session.evince("c0", [(0.9, CLOSE, EVEN)])
     session.verdict("c0", "Yes", distribution=CLOSE, payload={"distribution_from": "consensus"})
-    found = dynamics(planted(session))
+    found = dynamics(session.plant())
     (truth,) = found.truth
     assert [each.of for each in truth.held] == ["agent/0", "agent/1", "mixture", "consensus"]
     assert "only round, consensus: Brier" in printed(show_report, found, lambda: dynamics_blocks(found), width=200)
 
 
-def test_without_labels_nothing_is_said(planted: Callable[..., Path], session: Any) -> None:
+def test_without_labels_nothing_is_said(session: Session) -> None:
     session.case("c1", gold=None)
     session.evince("c1", [(0.9, SURE, EVEN), (0.7, CLOSE, LESS)])
-    found = dynamics(planted(session))
+    found = dynamics(session.plant())
     assert found.truth == []
     assert "gold" not in report_markdown(dynamics_blocks(found))

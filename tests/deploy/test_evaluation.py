@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from known import known
+from planted_records import Printed, Session
 
 import moot
 from moot.deploy.reading.rounds.over_cases import LEAST_CASES
@@ -34,8 +35,7 @@ def verdict(
 
 
 def judged(*verdicts: ConsensusVerdict, cases: int = 4) -> Evaluation:
-    found = evaluate(verdicts, cases)
-    assert found is not None
+    found = known(evaluate(verdicts, cases))
     return found
 
 
@@ -98,7 +98,7 @@ def test_every_figure_is_within_its_range(drawn: list[tuple[str, list[float]]]) 
 
 
 @pytest.fixture
-def run(planted: Callable[..., Path], session: Any) -> Path:
+def run(session: Session) -> Path:
     """Ten cases with a label: six with a consensus, one failed, one of votes, two open; and one without a label."""
     for i in range(10):
         session.case(f"c{i}", gold="a", labels=LABELS)
@@ -108,10 +108,10 @@ def run(planted: Callable[..., Path], session: Any) -> Path:
     session.verdict("c6", None, "failed", failure="quorum_failed")
     session.verdict("c7", "b", "judged", distribution={"b": 1.0}, payload={})
     session.verdict("free", "a", "converged", distribution={"a": 1.0}, payload=CONSENSUS)
-    return planted(session)
+    return session.plant()
 
 
-def test_the_summary_has_each_figure_with_what_it_is_over(run: Path, printed: Callable[..., str]) -> None:
+def test_the_summary_has_each_figure_with_what_it_is_over(run: Path, printed: Printed) -> None:
     text = " ".join(printed(show, run, width=200).split())
     for expected in (
         "Acc@1 100.0 % (n = 6, coverage 60.0 %)",
@@ -124,7 +124,7 @@ def test_the_summary_has_each_figure_with_what_it_is_over(run: Path, printed: Ca
     assert Summary.model_validate_json(printed(show, run, form="json")) == summarise(run)
 
 
-def test_shares_of_votes_are_not_judged_as_probabilities(tmp_path: Path, printed: Callable[..., str]) -> None:
+def test_shares_of_votes_are_not_judged_as_probabilities(tmp_path: Path, printed: Printed) -> None:
     folder = moot.run(task="sample", limit=4, engine="inline", out=tmp_path / "run").path
     assert summarise(folder).evaluation is None
     assert "Brier, all labels" not in printed(show, folder)

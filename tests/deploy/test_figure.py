@@ -6,10 +6,10 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from planted_records import Printed, Session
 
 from moot.deploy.reading.show import show
 from moot.protocols.errors import ConfigError, RecordError
@@ -21,17 +21,17 @@ CRIT = [(0.6, 0.5), (0.7, None), (0.8, 0.75)]
 
 
 @pytest.fixture
-def debated(planted: Callable[..., Path], session: Any) -> Path:
+def debated(session: Session) -> Path:
     session.case("c1", labels=("HCV", "HBV"))
     session.evince("c1", [(0.9, P, Q), (0.7, Q, P), (0.5, P, P)], crit=CRIT)
     session.case("none")
     session.verdict("none")
     session.reply("none", "opening/agent/0", 1)
-    return planted(session, simulated=True)
+    return session.plant(simulated=True)
 
 
 @pytest.fixture
-def plotted(tmp_path: Path, printed: Callable[..., str]) -> Callable[..., bytes]:
+def plotted(tmp_path: Path, printed: Printed) -> Callable[..., bytes]:
     """What `--plot` writes."""
 
     def make(run: Path, case_id: str = "c1", suffix: str = "svg") -> bytes:
@@ -66,22 +66,22 @@ def test_a_figure_has_every_scale_with_its_unit_and_its_text_as_text(
 
 @drawing
 def test_a_real_run_is_not_called_simulated_and_the_same_debate_gives_the_same_file(
-    planted: Callable[..., Path], session: Any, plotted: Callable[..., bytes]
+    session: Session, plotted: Callable[..., bytes]
 ) -> None:
     session.case("c1")
     session.evince("c1", [(0.9, P, Q)])
-    run = planted(session, simulated=False)
+    run = session.plant(simulated=False)
     first = plotted(run)
     assert b"SIMULATED" not in first
     assert plotted(run) == first
 
 
 @drawing
-def test_hostile_names_are_text(planted: Callable[..., Path], session: Any, plotted: Callable[..., bytes]) -> None:
+def test_hostile_names_are_text(session: Session, plotted: Callable[..., bytes]) -> None:
     session.case(EVIL)
     rounds = {"round": 0, "entropy": {EVIL: 0.5, "agent/1": 0.25}, "crit": {"agent/1": None}}
     session.event(EVIL, "round", "round/0", rounds)
-    run = planted(session, simulated=False)
+    run = session.plant(simulated=False)
     svg = plotted(run, EVIL)
     assert b"<script" not in svg
     assert not re.search("[\x00-\x08\x1b\u202e\uffff]", svg.decode())
@@ -91,9 +91,7 @@ def test_hostile_names_are_text(planted: Callable[..., Path], session: Any, plot
 
 
 @drawing
-def test_an_existing_file_is_replaced_as_a_whole_or_kept(
-    debated: Path, tmp_path: Path, printed: Callable[..., str]
-) -> None:
+def test_an_existing_file_is_replaced_as_a_whole_or_kept(debated: Path, tmp_path: Path, printed: Printed) -> None:
     file = tmp_path / "out" / "figure.SVG"
     file.parent.mkdir()
     file.write_text("old")
@@ -108,7 +106,7 @@ def test_an_existing_file_is_replaced_as_a_whole_or_kept(
         printed(show, debated, "c1", plot=busy)
 
 
-def test_files_that_cannot_be_figures_are_refused(debated: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
+def test_files_that_cannot_be_figures_are_refused(debated: Path, tmp_path: Path, printed: Printed) -> None:
     for name, said in (
         ("figure.pdf", r"\.svg or \.png"),
         ("figure", r"\.svg or \.png"),
@@ -124,7 +122,7 @@ def test_files_that_cannot_be_figures_are_refused(debated: Path, tmp_path: Path,
 
 
 def test_without_matplotlib_the_extra_is_named(
-    debated: Path, tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    debated: Path, tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigError, match=r"moot\[plot\]"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from openai_server import answers, completion, threaded
+from planted_records import Session
 from test_analysis_runs import _judged
 from test_calibrate import add_case, gate
 from test_calibrate_early_stop import _plant
@@ -25,7 +26,7 @@ LOOP = '{"answer": "Yes", "reasoning": "' + "It is so. " * 60
 
 
 @pytest.fixture
-def mixed(planted: Callable[..., Path], session: Any) -> Path:
+def mixed(session: Session) -> Path:
     """One of each; the columns that came later are null, as in an old record."""
     session.case("a")
 
@@ -41,7 +42,7 @@ def mixed(planted: Callable[..., Path], session: Any) -> Path:
     reply("round/agent/2", "revision", None, "failed", failure="refused", error="HTTP 401: no such key")
     reply("round/agent/3", "revision", None, "failed", failure="content_filter", error="stopped")
     session.verdict("a")
-    return planted(session)
+    return session.plant()
 
 
 def test_replies_are_counted_by_role_and_template(mixed: Path) -> None:
@@ -52,12 +53,12 @@ def test_replies_are_counted_by_role_and_template(mixed: Path) -> None:
     assert revision == ModelReplies(role="agent", template="revision", asks=4, replies=1, refused=2, outside_labels=1)
 
 
-def test_what_later_columns_say_is_counted(planted: Callable[..., Path], session: Any) -> None:
+def test_what_later_columns_say_is_counted(session: Session) -> None:
     session.case("a")
     session.reply("a", "x/agent/0", 9, text="{}", reading="prefix", reasoning_tokens=5, template="t")
     session.reply("a", "x/agent/1", 9, text="{}", reading="prefix,reasoning", template="t")
     session.verdict("a")
-    (found,) = model_replies(planted(session))
+    (found,) = model_replies(session.plant())
     assert (found.by_prefix, found.from_reasoning, found.reasoning_tokens) == (2, 1, 5)
     assert any("reasoning parser" in line for line in warnings_of([found]))
 
@@ -78,43 +79,43 @@ def test_what_is_warned_of_comes_with_its_remedy(counts: dict[str, int], remedy:
     assert all("judge" in line and str(remedy) in line for line in lines)
 
 
-def test_earlier_attempts_do_not_count(planted: Callable[..., Path], session: Any) -> None:
+def test_earlier_attempts_do_not_count(session: Session) -> None:
     session.case("c")
     session.reply("c", "opening/agent/0", 4, outcome="failed", failure="unparsable", finish_reason="length", text="x")
     session.reply("c", "opening/agent/0", 4, attempt=1, text="Yes")
     session.verdict("c", attempt=1)
-    (found,) = model_replies(planted(session))
+    (found,) = model_replies(session.plant())
     assert (found.asks, found.usable, found.replies, found.truncated) == (1, 1, 1, 0)
 
 
-def test_calibrating_leaves_cases_with_truncated_replies_out(planted: Callable[..., Path], session: Any) -> None:
+def test_calibrating_leaves_cases_with_truncated_replies_out(session: Session) -> None:
     for number in range(40):
         add_case(session, number, "Yes", "Yes", gate())
     for row in session.replies[:5] + session.replies[10:12]:  # of the cases 0 and 2
         row["finish_reason"] = "length"
-    run = planted(session, protocol="selene", encoder="e")
+    run = session.plant(protocol="selene", encoder="e")
     found, whole = calibrate(run), calibrate(run, keep_truncated=True)
     assert found.left_out == {"with a truncated reply": 2}
     assert found.n_validation + found.n_held_out == 38
     assert whole.left_out == {}
 
 
-def test_early_signals_leave_truncated_replies_out(planted: Callable[..., Path], session: Any) -> None:
+def test_early_signals_leave_truncated_replies_out(session: Session) -> None:
     _plant(session, -0.8)
     for row in session.replies[:7]:
         row["finish_reason"] = "length"
-    run = planted(session)
+    run = session.plant()
     assert calibrate_early_stop(run).left_out == {"truncated": 7}
     assert calibrate_early_stop(run, keep_truncated=True).left_out == {}
 
 
-def test_analysing_leaves_truncated_replies_out(planted: Callable[..., Path], session: Any) -> None:
+def test_analysing_leaves_truncated_replies_out(session: Session) -> None:
     for number in range(3):
         session.case(f"c{number}")
         _judged(session, f"c{number}", number)
         session.verdict(f"c{number}")
     session.replies[0]["finish_reason"] = "length"
-    run = planted(session)
+    run = session.plant()
     found = replies_of_runs([run])
     assert len(found) == 2
     assert list(found.left_out.values()) == [1]

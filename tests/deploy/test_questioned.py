@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from planted_records import Session
 
 from moot.deploy.cli.main import main
 from moot.deploy.reading.summaries.questioned import questioned
@@ -19,10 +19,10 @@ PAYLOAD = {"distribution_from": "consensus", "crit_mean": 0.75}
 
 
 @pytest.fixture
-def run(planted: Callable[..., Path], session: Any) -> Path:
+def run(session: Session) -> Path:
     def add(case_id: str, answer: str | None = "No", gold: str | None = "Yes", **verdict: Any) -> None:
         session.case(case_id, gold=gold, question=EVIL)
-        fields = {"how": "converged", "confidence": 0.9, "payload": PAYLOAD} | verdict
+        fields: Any = {"how": "converged", "confidence": 0.9, "payload": PAYLOAD} | verdict
         session.verdict(case_id, answer, **fields)
 
     add("listed")
@@ -38,7 +38,7 @@ def run(planted: Callable[..., Path], session: Any) -> Path:
     add("votes", payload={"distribution_from": "votes", "crit_mean": 0.9})
     add("failed", answer=None, how="failed", failure="quorum_failed")
     session.reply("listed", "opening/agent/0", 1)
-    return planted(session, simulated=True)
+    return session.plant(simulated=True)
 
 
 def test_exactly_the_confident_contradictions_are_listed_the_surest_first(run: Path) -> None:

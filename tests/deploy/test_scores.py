@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from known import known
+from planted_records import Printed, Session
 from sklearn.metrics import cohen_kappa_score
 
 from moot.deploy.reading.show import show
@@ -23,7 +25,7 @@ SCORES = ("0", "1", "2", "3")
 
 
 def scored(
-    session: Any, essay: str, criterion: Criterion, answer: str | None, ratings: Sequence[float | None], **how: Any
+    session: Session, essay: str, criterion: Criterion, answer: str | None, ratings: Sequence[float | None], **how: Any
 ) -> None:
     """A finished case of one trait of one essay."""
     case_id = f"{essay}-{criterion.trait}"
@@ -39,7 +41,7 @@ def pair(found: TraitScores, first: str, second: str) -> ScorePair:
 
 
 @pytest.fixture
-def essays(planted: Callable[..., Path], session: Any) -> tuple[Path, Any]:
+def essays(session: Session) -> tuple[Path, Any]:
     """40 essays, two traits; rater 3 scored one in five, and only the style."""
     random = np.random.default_rng(2)
     drawn = random.integers(0, 4, (40, 3))
@@ -48,13 +50,12 @@ def essays(planted: Callable[..., Path], session: Any) -> tuple[Path, Any]:
         scored(session, f"e{essay:02d}", IDEAS, str(verdict), (float(one), float(two)))
         third = float(one) if essay % 5 == 0 else None
         scored(session, f"e{essay:02d}", STYLE, str(one), (float(one), float(two), third))
-    return planted(session), drawn
+    return session.plant(), drawn
 
 
 def test_kappa_is_by_trait_and_rater(essays: tuple[Path, Any]) -> None:
     folder, drawn = essays
-    found = summarise(folder).scores
-    assert found is not None
+    found = known(summarise(folder).scores)
     ideas, style = found
     assert [(each.trait, each.lowest, each.highest, each.cases) for each in found] == [
         ("Ideas", 0, 3, 40), ("Style", 0, 3, 40),
@@ -78,17 +79,16 @@ def test_kappa_is_by_trait_and_rater(essays: tuple[Path, Any]) -> None:
     assert pair(style, "verdict", MEAN).n == 40
 
 
-def test_intervals_hold_the_value_and_narrow_with_more_essays(planted: Callable[..., Path], session: Any) -> None:
+def test_intervals_hold_the_value_and_narrow_with_more_essays(session: Session) -> None:
     widths = []
     for copies in (1, 9):
-        one = type(session)()
+        one = session.new()
         random = np.random.default_rng(4)
         for essay in range(30 * copies):
             rating = float(random.integers(0, 4))
             verdict = rating if random.random() < 0.5 else float(random.integers(0, 4))
             scored(one, f"e{essay:03d}", IDEAS, f"{verdict:.0f}", (rating,))
-        found = summarise(planted(one)).scores
-        assert found is not None
+        found = known(summarise(one.plant()).scores)
         (figures,) = found[0].pairs
         assert figures.qwk is not None
         assert figures.qwk_interval is not None
@@ -98,11 +98,11 @@ def test_intervals_hold_the_value_and_narrow_with_more_essays(planted: Callable[
     assert widths[1] < 0.6 * widths[0]
 
 
-def test_cases_of_one_group_are_drawn_together(planted: Callable[..., Path], session: Any) -> None:
+def test_cases_of_one_group_are_drawn_together(session: Session) -> None:
     """Each essay four times under one group tells no more than once: the intervals are the same."""
     widths = []
     for copies in (1, 4):
-        one, random = type(session)(), np.random.default_rng(6)
+        one, random = session.new(), np.random.default_rng(6)
         for essay in range(25):
             rating, verdict = random.integers(0, 4, 2)
             for copy in range(copies):
@@ -112,20 +112,18 @@ def test_cases_of_one_group_are_drawn_together(planted: Callable[..., Path], ses
                 name = f"e{essay:02d}-{copy}"
                 one.case(name, str(rating), labels=SCORES, criterion=IDEAS, reference=reference)
                 one.verdict(name, str(verdict))
-        found = summarise(planted(one)).scores
-        assert found is not None
-        ends = found[0].pairs[0].qwk_interval
-        assert ends is not None
+        found = known(summarise(one.plant()).scores)
+        ends = known(found[0].pairs[0].qwk_interval)
         widths.append(ends[1] - ends[0])
     assert widths[1] == pytest.approx(widths[0], rel=1e-9)
 
 
-def test_what_is_missing_agrees_with_nobody(planted: Callable[..., Path], session: Any) -> None:
+def test_what_is_missing_agrees_with_nobody(session: Session) -> None:
     scored(session, "a", IDEAS, None, (1.0, 2.0))
     scored(session, "b", IDEAS, "3", (None, None))
     scored(session, "c", IDEAS, "2", (None, 2.0))
     scored(session, "d", IDEAS, None, (3.0, 3.0), how="failed", failure="quorum_failed")
-    found = summarise(planted(session))
+    found = summarise(session.plant())
     assert found.scores is not None
     (ideas,) = found.scores
     assert (ideas.cases, ideas.without_score) == (3, 1)
@@ -141,18 +139,15 @@ def test_there_is_no_interval_of_cases_that_are_about_one_text(essays: tuple[Pat
     assert found.accuracy_interval is None
 
 
-def test_a_mean_of_raters_is_that_of_at_least_two(planted: Callable[..., Path], session: Any) -> None:
+def test_a_mean_of_raters_is_that_of_at_least_two(session: Session) -> None:
     for essay, ratings in enumerate([(1.0, 2.0), (2.0, 3.0), (0.0, None), (None, 3.0)]):
         scored(session, f"e{essay}", IDEAS, str(essay), ratings)
-    found = summarise(planted(session)).scores
-    assert found is not None
+    found = known(summarise(session.plant()).scores)
     (ideas,) = found
     assert [pair(ideas, "verdict", name).n for name in ("rater 1", "rater 2", MEAN)] == [3, 3, 2]
 
 
-def test_parts_of_a_task_are_never_pooled(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_parts_of_a_task_are_never_pooled(session: Session, printed: Printed) -> None:
     for part, verdicts in (("set-1", "0123"), ("set-2", "3333")):
         for essay, verdict in enumerate(verdicts):
             rating = float(essay)
@@ -160,7 +155,7 @@ def test_parts_of_a_task_are_never_pooled(
             name = f"{part}-{essay}"
             session.case(name, str(essay), labels=SCORES, criterion=IDEAS, reference=reference)
             session.verdict(name, verdict)
-    folder = planted(session)
+    folder = session.plant()
     found = summarise(folder)
     assert found.scores is not None
     assert [(each.part, each.cases, pair(each, "verdict", "rater 1").qwk) for each in found.scores] == [
@@ -177,21 +172,20 @@ def test_parts_of_a_task_are_never_pooled(
     ]
 
 
-def answered(session: Any, case_id: str, answer: str | None, *accepted: str) -> None:
+def answered(session: Session, case_id: str, answer: str | None, *accepted: str) -> None:
     reference = Reference(scoring="short answer", accepted=accepted)
     session.case(case_id, next(iter(accepted), None), labels=None, reference=reference)
     session.verdict(case_id, answer)
 
 
-def test_short_answers(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
+def test_short_answers(session: Session, printed: Printed) -> None:
     answered(session, "a", "the 1901", "Sir Edmund Barton", "1901")
     answered(session, "b", "edmund barton", "Sir Edmund Barton")
     answered(session, "c", "nobody", "Sir Edmund Barton")
     answered(session, "d", None, "x")
     answered(session, "e", "x")
-    folder = planted(session)
-    found = summarise(folder).short_answers
-    assert found is not None
+    folder = session.plant()
+    found = known(summarise(folder).short_answers)
     assert found.n == 4
     assert found.exact_match == pytest.approx(1 / 4)
     assert found.token_f1 == pytest.approx((1 + 0.8 + 0 + 0) / 4)

@@ -7,12 +7,12 @@ import importlib.util
 import os
 import random
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from planted_records import Session
 from rulings import FACTS, add_claims
 
 from moot.actors.classifiers.card import BODY, CARD, Body
@@ -43,8 +43,7 @@ async def encoded(encoder: Encoder | None, texts: list[str]) -> Rows:
 @pytest.mark.extras
 @needs_setfit
 def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
-    planted: Callable[..., Path],
-    session: Any,
+    session: Session,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -57,7 +56,7 @@ def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
 
     monkeypatch.setattr(socket, "getaddrinfo", nowhere)
     monkeypatch.chdir(tmp_path)
-    run = planted(add_claims(session, 40), **FACTS)
+    run = add_claims(session, 40).plant(**FACTS)
     before = dict(os.environ), random.getstate()
     card = train_classifier(run, "clf", setfit=NAME, folds=2, iterations=1)
     assert (dict(os.environ), random.getstate()) == before
@@ -134,12 +133,12 @@ def test_the_published_recipe_goes_with_setfit_and_says_how_many_pairs(given: di
 
 
 def test_without_the_packages_the_extra_is_named(
-    planted: Callable[..., Path], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tmp_path / "model"
     model.mkdir()
     (model / "modules.json").write_text("[]")
-    run = planted(add_claims(session, 40), **FACTS)
+    run = add_claims(session, 40).plant(**FACTS)
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in PACKAGES else real(name))
     with pytest.raises(CapabilityMissing, match=r"pip install 'moot\[setfit\]'"):

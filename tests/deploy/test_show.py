@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from planted_records import InlineRun, Printed, Session
 
 from moot.deploy.reading.report.blocks import Table
 from moot.deploy.reading.report.render import SIMULATED, report_markdown
@@ -45,7 +45,7 @@ def judging(score: float | None, missing: str = "") -> dict[str, Any]:
 
 
 @pytest.fixture
-def debate(planted: Callable[..., Path], session: Any) -> Path:
+def debate(session: Session) -> Path:
     """One debate with everything that can be odd about a reply."""
     session.case("c1", question="Is it?", passage="It is.", title="A title")
     session.reply("c1", "opening/agent/0~1", 5, outcome="invalid", text="no json " + EVIL, error="no JSON object")
@@ -61,7 +61,7 @@ def debate(planted: Callable[..., Path], session: Any) -> Path:
     session.event("c1", "judging", "judge", judging(0.2))
     session.event("c1", "audit", "audit", {"skipped_answer": "Yes", "debated_answer": "No", "verdict_from": "debate"})
     session.verdict("c1", "Yes", "t_max", rounds=10, flags=("revision-failed",), confidence=None, payload={"k": EVIL})
-    return planted(session, simulated=True)
+    return session.plant(simulated=True)
 
 
 def test_a_transcript_has_it_all(debate: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_transcript_has_it_all(debate: Path) -> None:
     assert (found.cost.calls, found.cost.tokens, found.cost.calls_without_usage) == (6, 42, 1)
 
 
-def test_text_shows_it_all(debate: Path, printed: Callable[..., str]) -> None:
+def test_text_shows_it_all(debate: Path, printed: Printed) -> None:
     text = " ".join(printed(show, debate, "c1", width=200).split())
     for expected in (
         "simulated models",
@@ -95,29 +95,27 @@ def test_text_shows_it_all(debate: Path, printed: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "md"])
-def test_no_reply_reaches_the_terminal_as_a_command(debate: Path, printed: Callable[..., str], form: str) -> None:
+def test_no_reply_reaches_the_terminal_as_a_command(debate: Path, printed: Printed, form: str) -> None:
     shown = printed(show, debate, "c1", form=form)
     assert not CONTROL.search(shown)
     assert ("[bold red]x[/]" in shown) or form == "md"
 
 
-def test_json_reads_back_unchanged(debate: Path, printed: Callable[..., str]) -> None:
+def test_json_reads_back_unchanged(debate: Path, printed: Printed) -> None:
     read = Transcript.model_validate_json(printed(show, debate, "c1", form="json"))
     assert read == transcript(debate, "c1")
     assert read.sections[0].turns[1].data == {"answer": "Yes", "reasoning": EVIL, "confidence": 0.9}
 
 
-def test_a_failed_case_and_its_second_attempt(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    later = type(session)()
+def test_a_failed_case_and_its_second_attempt(session: Session, printed: Printed) -> None:
+    later = session.new()
     for each in (session, later):
         each.case("c1")
     session.reply("c1", "opening/agent/0", 3, outcome="failed", failure="server", error="500")
     session.verdict("c1", None, "failed", failure="quorum_failed", error="0 of 2 openings")
     later.reply("c1", "opening/agent/0", 3, attempt=1)
     later.verdict("c1", "No", "single", attempt=1)
-    run = planted(session, later)
+    run = session.plant(later)
     assert transcript(run, "c1").state == "finished"
     assert transcript(run, "c1", 0).state == "failed"
     text = printed(show, run, "c1", attempt=0)
@@ -128,9 +126,7 @@ def test_a_failed_case_and_its_second_attempt(
         transcript(run, "c1", 7)
 
 
-def test_another_protocol_is_shown_in_order_of_path(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_another_protocol_is_shown_in_order_of_path(session: Session, printed: Printed) -> None:
     session.case("c1", labels=None)
     session.reply("c1", "plan/10", 1, data=json.dumps({"steps": ["a", "b"], "deep": {"x": None}}), role="planner")
     session.reply("c1", "plan/9", 1, data=json.dumps({"text": "free words"}), role="planner")
@@ -138,7 +134,7 @@ def test_another_protocol_is_shown_in_order_of_path(
     session.event("c1", "judging", "judge", {"candidates": "none"})
     session.event("c1", "wink", "plan/9", {"at": ["x"], "n": 2})
     session.verdict("c1", None, "mine")
-    run = planted(session)
+    run = session.plant()
     found = transcript(run, "c1")
     assert [turn.path for section in found.sections for turn in section.turns] == ["plan/9", "plan/10"]
     text = printed(show, run, "c1")
@@ -147,14 +143,14 @@ def test_another_protocol_is_shown_in_order_of_path(
     assert "wink at plan/9" in report_markdown(transcript_blocks(found))
 
 
-def test_unknown_case_names_the_nearest(planted: Callable[..., Path], session: Any) -> None:
+def test_unknown_case_names_the_nearest(session: Session) -> None:
     session.case("boolq-1")
-    run = planted(session)
+    run = session.plant()
     with pytest.raises(ConfigError, match=r"'bolq-1'.* 1 case, nearest 'boolq-1'"):
         transcript(run, "bolq-1")
     for i in range(2, 60):
         session.case(f"boolq-{i}")
-    many = planted(session)
+    many = session.plant()
     with pytest.raises(ConfigError, match="59 cases, nearest 'boolq-1'") as error:
         transcript(many, "bolq-1")
     assert len(str(error.value)) < 200
@@ -162,12 +158,10 @@ def test_unknown_case_names_the_nearest(planted: Callable[..., Path], session: A
         transcript(many, "\x1b[2J")
     assert "\x1b" not in str(error.value)
     with pytest.raises(ConfigError, match=r"0 cases$"):
-        transcript(planted(), "x")
+        transcript(session.new().plant(), "x")
 
 
-def test_another_protocols_turns_come_in_the_order_they_were_asked(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_another_protocols_turns_come_in_the_order_they_were_asked(session: Session, printed: Printed) -> None:
     session.case("c1")
     order = ["opening", "judge/0", "attack", "reply/pro", "reply/con", "attack/again"]
     for i, path in enumerate(sorted(order)):
@@ -177,7 +171,7 @@ def test_another_protocols_turns_come_in_the_order_they_were_asked(
     session.reply("c1", "attack~1", 1, outcome="invalid", role="agent/0", at=150.0)
     session.events.append(("c1", 0, Event("asked", "opening", {}), 190.0))
     session.verdict("c1")
-    found = transcript(planted(session), "c1").sections
+    found = transcript(session.plant(), "c1").sections
     assert [(section.title, [turn.path for turn in section.turns]) for section in found] == [
         ("Opening", ["opening"]),
         ("Judging", ["judge/0"]),
@@ -187,7 +181,7 @@ def test_another_protocols_turns_come_in_the_order_they_were_asked(
     ]
 
 
-def test_the_summary_in_all_formats(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
+def test_the_summary_in_all_formats(inline_run: InlineRun, printed: Printed) -> None:
     run = inline_run("selene")
     found = summarise(run)
     text = printed(show, run, width=200)
@@ -201,17 +195,15 @@ def test_the_summary_in_all_formats(inline_run: Callable[..., Path], printed: Ca
     assert percent(found.skip_rate) in markdown
 
 
-def test_what_killed_sessions_may_have_used_is_said_in_all_formats(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_what_killed_sessions_may_have_used_is_said_in_all_formats(session: Session, printed: Printed) -> None:
     killed = [{"status": "killed", "unsettled": lost} for lost in ({"tokens": 8000.0, "usd": 0.25}, {"tokens": 512.0})]
-    run = planted(session, schema_version=1, sessions=[*killed, {"status": "finished"}])
+    run = session.plant(schema_version=1, sessions=[*killed, {"status": "finished"}])
     assert summarise(run).unsettled == {"tokens": 8512.0, "usd": 0.25}
     said = "at most 8,512 tokens and 0.2500 USD of killed sessions, not on record"
     assert said in printed(show, run)
     assert f"| counted as spent | {said} |" in printed(show, run, form="md", width=200)
     assert json.loads(printed(show, run, form="json"))["unsettled"] == {"tokens": 8512.0, "usd": 0.25}
-    without = planted(session, schema_version=1, sessions=[{"status": "finished"}])
+    without = session.plant(schema_version=1, sessions=[{"status": "finished"}])
     assert summarise(without).unsettled == {}
     assert "counted as spent" not in printed(show, without)
 
@@ -255,10 +247,10 @@ def test_a_failed_opening_is_not_shown_as_agreement() -> None:
     assert signals(**of_two, require_complete=False)[4] == ("every opening valid", "no", "off", "off")
 
 
-def test_a_missing_judgment_is_no_zero(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
+def test_a_missing_judgment_is_no_zero(session: Session, printed: Printed) -> None:
     session.case("c1")
     session.event("c1", "judging", "judge", judging(None, "timeout: late"))
     session.verdict("c1")
-    shown = printed(show, planted(session), "c1")
+    shown = printed(show, session.plant(), "c1")
     assert re.search(r"missing: timeout: late +-", shown)
     assert "S = unknown" in shown

@@ -11,7 +11,9 @@ from typing import Any, get_args
 
 import pyarrow.dataset as dataset
 import pytest
+from known import known
 from PIL import Image as Pillow
+from planted_records import Printed, Session
 from pydantic import BaseModel
 
 import moot
@@ -64,7 +66,7 @@ def event(kind: str, data: Any) -> EventView:
 
 
 @pytest.fixture
-def debate(planted: Callable[..., Path], session: Any) -> Path:
+def debate(session: Session) -> Path:
     session.case("claim", gold=None, question="It opened in 1932.", labels=CLAIM_LABELS)
     session.event("claim", "evidence", "evidence", EVIDENCE)
     for turn, text in ((1, f"DENY. {EVIL}"), (2, "AGREE. So it is."), (3, "Perhaps.")):
@@ -77,12 +79,12 @@ def debate(planted: Callable[..., Path], session: Any) -> Path:
     session.event("claim", "state", "state/0", state)
     flags = ("classifier-overruled",)
     session.verdict("claim", "supported", "max turns", rounds=3, confidence=0.69, payload=PAYLOAD, flags=flags)
-    return planted(session, simulated=True)
+    return session.plant(simulated=True)
 
 
 @pytest.mark.parametrize("form", ["text", "md"])
 def test_every_step_is_there_in_words(
-    debate: Path, printed: Callable[..., str], outside_fences: Callable[[str], list[str]], form: str
+    debate: Path, printed: Printed, outside_fences: Callable[[str], list[str]], form: str
 ) -> None:
     text = printed(show, debate, "claim", form=form, width=220)
     said = " ".join(text.replace("\\", "").split())
@@ -106,8 +108,7 @@ def test_every_step_is_there_in_words(
 
 
 def test_the_check_that_is_read_from_it(debate: Path) -> None:
-    found = read_checked(debate)
-    assert found is not None
+    found = known(read_checked(debate))
     assert (found.label, found.source, found.p_hallucinated, found.exit_code) == ("supported", "classifier", 0.31, 0)
     assert [item.place for item in found.evidence] == ["a.pdf, page 4, chunk 3", "passage, chunk 3", "picture 1"]
     assert [message.says for message in found.messages] == ["DENY", "AGREE", None]
@@ -143,13 +144,13 @@ def test_what_a_model_made_of_the_evidence_is_shown_with_what_was_not_used() -> 
     ],
 )
 def test_events_of_another_shape_are_shown_as_any_other(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str], kind: str, data: dict[str, Any]
+    session: Session, printed: Printed, kind: str, data: dict[str, Any]
 ) -> None:
     assert known_event(event(kind, data)) is None
     session.case("claim")
     session.event("claim", kind, f"some/{kind}", data)
     session.verdict("claim")
-    assert f"{kind} at some/{kind}" in printed(show, planted(session), "claim")
+    assert f"{kind} at some/{kind}" in printed(show, session.plant(), "claim")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,6 @@ def test_places_are_in_the_words_of_the_prompts(events: list[dict[str, Any]]) ->
 
 def test_a_picture_that_nobody_could_describe_is_named() -> None:
     data = {"items": [{"id": "E1", "kind": "picture", "picture": 0, "text": "A plate."}], "missing_pictures": [1]}
-    shown = known_event(EventView(kind="evidence", path="evidence", data=data))
-    assert shown is not None
+    shown = known(known_event(EventView(kind="evidence", path="evidence", data=data)))
     assert isinstance(last := shown[-1], Items)
     assert last.items[-1] == "picture 2 could not be described"

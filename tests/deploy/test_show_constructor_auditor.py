@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from known import known
+from planted_records import InlineRun, Printed, Session
 
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.summary import summarise
@@ -36,7 +38,7 @@ def assessment(role: str, *marks: dict[str, Any], **changes: Any) -> dict[str, A
 
 
 @pytest.fixture
-def debates(planted: Callable[..., Path], session: Any) -> Path:
+def debates(session: Session) -> Path:
     for number, (quality, flag) in enumerate(((5.0, 0.0), (8.0, 0.5), (None, None))):
         case_id = f"c{number}"
         session.case(case_id)
@@ -55,13 +57,11 @@ def debates(planted: Callable[..., Path], session: Any) -> Path:
             case_id, "assessment", "assessment/challenge", assessment("auditor", flagged, flag=1.0, quality=0.0)
         )
         session.verdict(case_id, "Yes", "synthesis", rounds=1, payload={"domain": "mathematics"})
-    return planted(session)
+    return session.plant()
 
 
 @pytest.mark.parametrize("form", ["text", "md"])
-def test_what_the_judges_found_stands_with_what_they_judged(
-    debates: Path, printed: Callable[..., str], form: str
-) -> None:
+def test_what_the_judges_found_stands_with_what_they_judged(debates: Path, printed: Printed, form: str) -> None:
     text = printed(show, debates, "c0", form=form, width=200)
     assert not CONTROL.search(text)
     plain = " ".join(text.replace("\\", "").split())
@@ -71,9 +71,8 @@ def test_what_the_judges_found_stands_with_what_they_judged(
     assert "judge/1, pass 0, is missing: timeout:" in plain
 
 
-def test_the_summary_counts_by_role_and_leaves_out_what_is_missing(debates: Path, printed: Callable[..., str]) -> None:
-    found = summarise(debates).reasoning
-    assert found is not None
+def test_the_summary_counts_by_role_and_leaves_out_what_is_missing(debates: Path, printed: Printed) -> None:
+    found = known(summarise(debates).reasoning)
     auditor, constructor = found
     assert (constructor.role, constructor.quality, constructor.flagged) == ("constructor", 6.5, 0.5)
     assert (constructor.replies, constructor.judgments, constructor.missing) == (2, 6, 4)
@@ -83,13 +82,11 @@ def test_the_summary_counts_by_role_and_leaves_out_what_is_missing(debates: Path
     assert "reasoning: constructor Q 6.5, flagged 50.0 % (n = 2); 4 of 6 judgments missing" in shown
 
 
-def test_failed_debates_and_other_protocols_do_not_count(
-    planted: Callable[..., Path], session: Any, inline_run: Callable[..., Path]
-) -> None:
+def test_failed_debates_and_other_protocols_do_not_count(session: Session, inline_run: InlineRun) -> None:
     session.case("c0")
     session.event("c0", "assessment", "assessment/opening", assessment("constructor", mark()))
     session.verdict("c0", None, "failed", failure="refused", error="no")
-    assert summarise(planted(session)).reasoning is None
+    assert summarise(session.plant()).reasoning is None
     assert summarise(inline_run()).reasoning is None
 
 
@@ -113,9 +110,7 @@ def ruled(winner: str | None, consents: Mapping[str, bool | None] | None, **bias
     return {"winner": winner, "position_bias": bias, "joint": joint, "topics": []}
 
 
-def test_winners_order_effect_and_consents_are_counted(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_winners_order_effect_and_consents_are_counted(session: Session, printed: Printed) -> None:
     for place, payload in enumerate([
         ruled("For", BOTH, a=2.5, b=-0.5),
         ruled("Against", {**BOTH, "agent/1": False}, a=1.0, b=None),
@@ -126,9 +121,8 @@ def test_winners_order_effect_and_consents_are_counted(
         session.verdict(f"c{place}", payload["winner"], "plateau", payload=payload)
     session.case("failed", gold=None)
     session.verdict("failed", None, "failed", failure="quorum", error="none")
-    folder = planted(session)
-    found = summarise(folder).rulings
-    assert found is not None
+    folder = session.plant()
+    found = known(summarise(folder).rulings)
     assert found.winners == {"For": 1, "Against": 2, "Tie": 0, "none": 1}
     assert (found.first_mover_advantage, found.judgings) == (1.0, 4)
     assert found.joint == {"both consent": 1, "reservations": 1, "not known": 1, "no proposal": 1}
@@ -137,22 +131,20 @@ def test_winners_order_effect_and_consents_are_counted(
     assert "joint proposals both consent 1, reservations 1, not known 1, no proposal 1" in shown
 
 
-def test_only_the_latest_attempt_counts(planted: Callable[..., Path], session: Any) -> None:
-    later = type(session)()
+def test_only_the_latest_attempt_counts(session: Session) -> None:
+    later = session.new()
     for each in (session, later):
         each.case("c0", gold=None)
     session.verdict("c0", None, "failed", failure="quorum", payload=ruled("For", BOTH))
     later.verdict("c0", "Against", "plateau", attempt=1, payload=ruled("Against", BOTH))
-    found = summarise(planted(session, later)).rulings
-    assert found is not None
+    found = known(summarise(session.plant(later)).rulings)
     assert found.winners == {"For": 0, "Against": 1, "Tie": 0, "none": 0}
     assert found.first_mover_advantage is None, "no judge in both orders: unknown, not 0"
 
 
 def test_a_real_run_agrees_with_its_verdicts(tmp_path: Path) -> None:
     done = run(protocol="socrasynth", task="sample-subjects", engine="inline", limit=3, out=str(tmp_path / "run"))
-    found = done.summary.rulings
-    assert found is not None
+    found = known(done.summary.rulings)
     answers = done.table("verdicts").column("answer").to_pylist()
     assert {name: n for name, n in found.winners.items() if n} == {name: answers.count(name) for name in set(answers)}
     assert found.judgings == 3

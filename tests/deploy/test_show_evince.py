@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from planted_records import Printed, Session
 
 from moot.deploy.reading.distributions import in_a_line, rows_of
 from moot.deploy.reading.show import show
@@ -25,18 +25,18 @@ DEEPER = {**POINT, "deeper": {"reasons": [{**POINT, "text": "from below"}], "riv
 READ = {"missing": "", "calls": 2, "depth": 1, "reasons": [DEEPER], "rivals": [RIVAL]}
 
 
-def test_who_opens_is_shown_first(planted: Callable[..., Path], session: Any) -> None:
+def test_who_opens_is_shown_first(session: Session) -> None:
     session.case("c1", labels=("HCV", "HBV"), gold="HCV")
     for turn in ("round/0/agent/0", "round/0/agent/1"):
         session.reply("c1", turn, 5, data=json.dumps({"distribution": [], "arguments": ["one"]}))
     session.event("c1", "round", "round/0", {"round": 0, "order": ["agent/1", "agent/0"]})
     session.verdict("c1", "HBV", "stalled")
-    found = transcript(planted(session), "c1").sections[0]
+    found = transcript(session.plant(), "c1").sections[0]
     assert [turn.path for turn in found.turns] == ["round/0/agent/1", "round/0/agent/0"]
 
 
 @pytest.fixture
-def debate(planted: Callable[..., Path], session: Any) -> Path:
+def debate(session: Session) -> Path:
     session.case("c1", labels=("HCV", "HBV", EVIL), gold="HCV")
     session.evince("c1", [(0.9, A, B), (0.7, B, A), (0.5, A, A)], words=[0.1, None, 0.4])
     swap = dict(next(e for _, _, e, _ in session.events if e.path == "round/1").data)
@@ -64,7 +64,7 @@ def debate(planted: Callable[..., Path], session: Any) -> Path:
     payload = {"distribution_from": "consensus", "crit_mean": 0.75, "arguments": {"agent/0": ["long"]}}
     payload |= {"mixture_entropy_first": 1.5, "mixture_entropy_last": 0.67}
     session.verdict("c1", "HBV", "stalled", rounds=2, confidence=0.6, distribution=B, payload=payload)
-    return planted(session, simulated=True)
+    return session.plant(simulated=True)
 
 
 def _crit() -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _changes() -> list[dict[str, Any]]:
     ]
 
 
-def test_text_says_it_all(debate: Path, printed: Callable[..., str]) -> None:
+def test_text_says_it_all(debate: Path, printed: Printed) -> None:
     text = " ".join(printed(show, debate, "c1", width=220).split())
     for expected in (
         "distribution: HBV 0.6, [bold red]x[/]",

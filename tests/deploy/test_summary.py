@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from known import known
+from planted_records import Printed, Session
 
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.accuracy import Paired
@@ -25,7 +27,7 @@ def judging(*stabilities: float | None, flip_rate: float | None = None) -> dict[
     return {"candidates": [{"stability": each} for each in stabilities], "flip_rate": flip_rate}
 
 
-def seven_cases(first: Any, second: Any) -> tuple[Any, Any]:
+def seven_cases(first: Session, second: Session) -> tuple[Session, Session]:
     """Two sessions:
 
     a  session 1, skipped, right: openings 15 + 15, consensus 22 = 52
@@ -93,10 +95,10 @@ def seven_cases(first: Any, second: Any) -> tuple[Any, Any]:
 
 
 @pytest.fixture
-def seven(planted: Callable[..., Path], session: Any) -> Path:
-    first, second = seven_cases(type(session)(), type(session)())
-    return planted(
-        first, second, schema_version=1, task="boolq:x", protocol="selene", models={"agent": ["m", "n"], "judge": "j"},
+def seven(session: Session) -> Path:
+    first, second = seven_cases(session.new(), session.new())
+    return first.plant(
+        second, schema_version=1, task="boolq:x", protocol="selene", models={"agent": ["m", "n"], "judge": "j"},
         simulated=False, sessions=[{"epoch": 1, "wall_s": 1.5}, {"epoch": 2, "wall_s": 2}],
     )  # fmt: skip
 
@@ -137,7 +139,7 @@ def test_judges(seven: Path) -> None:
     assert found.judge_passes_per_case == pytest.approx(2 / 5)
 
 
-def test_a_judge_flips_and_contradicts_itself_only_where_it_can(planted: Callable[..., Path], session: Any) -> None:
+def test_a_judge_flips_and_contradicts_itself_only_where_it_can(session: Session) -> None:
     def judged(*answers: str, flip_rate: float, readings: Sequence[tuple[str | None, float | None]]) -> dict[str, Any]:
         judgments = [{"support": support, "score": score} for support, score in readings]
         candidates = [{"answer": answer, "judgments": judgments} for answer in answers]
@@ -151,20 +153,19 @@ def test_a_judge_flips_and_contradicts_itself_only_where_it_can(planted: Callabl
         session.event(case_id, "judging", "judge", data)
         session.event(case_id, "judging", "audit/judge", data)
         session.verdict(case_id)
-    found = summarise(planted(session))
+    found = summarise(session.plant())
     assert (found.flip_rate, found.flip_rate_split) == (0.25, 0.5)
     assert (found.flip_rate_audit, found.flip_rate_audit_split) == (0.25, 0.5)
     assert (found.judgments_read, found.judgments_at_odds) == (3, 1)
 
 
-def test_confidences_of_different_stages_are_never_pooled(planted: Callable[..., Path], session: Any) -> None:
+def test_confidences_of_different_stages_are_never_pooled(session: Session) -> None:
     kinds = (("raw", 0.25, "Yes"), ("masked", 1.0, "Yes"), ("raw", 0.75, "No"), (None, 0.5, "Yes"))
     for number, (stage, confidence, answer) in enumerate(kinds):
         session.case(f"c{number}")
         told = {"confidence_from": "intrinsic"} | ({"confidence_stage": stage} if stage else {})
         session.verdict(f"c{number}", answer, confidence=confidence, payload=told)
-    found = summarise(planted(session)).confidence
-    assert found is not None
+    found = known(summarise(session.plant()).confidence)
     figures = [(each.stage, each.n, each.brier) for each in found]
     assert figures == [(None, 1, 0.25), ("masked", 1, 0.0), ("raw", 2, 0.5625)]
     names = [name for name, _ in confidence_rows(found)]
@@ -183,22 +184,22 @@ def test_tokens(seven: Path) -> None:
     assert found.tokens_per_case == pytest.approx((52 + 155 + 10 + 110) / 4)
 
 
-def test_order_of_rows_changes_nothing(seven: Path, planted: Callable[..., Path], session: Any) -> None:
-    first, second = seven_cases(type(session)(), type(session)())
+def test_order_of_rows_changes_nothing(seven: Path, session: Session) -> None:
+    first, second = seven_cases(session.new(), session.new())
     second.cases.reverse()
     second.events.reverse()
     new = [row for row in second.replies if row["reply_id"] == "f-new"]
     second.replies = [row for row in second.replies[::-1] if row["reply_id"] != "f-new"] + new
     second.closings.reverse()
-    other = summarise(planted(first, second)).model_dump()
+    other = summarise(first.plant(second)).model_dump()
     same = summarise(seven).model_dump()
     for name in ("run", "task", "protocol", "models", "wall_s"):
         del other[name], same[name]
     assert other == same
 
 
-def test_nothing_known_is_none_and_never_zero(planted: Callable[..., Path], session: Any) -> None:
-    found = summarise(planted(session, x=1))
+def test_nothing_known_is_none_and_never_zero(session: Session) -> None:
+    found = summarise(session.plant(x=1))
     assert (found.cases, found.finished, found.reused, found.calls) == (0, 0, 0, 0)
     unknown = (
         "task", "protocol", "accuracy", "accuracy_interval", "skip_rate", "accuracy_skipped", "accuracy_debated",
@@ -209,64 +210,59 @@ def test_nothing_known_is_none_and_never_zero(planted: Callable[..., Path], sess
     json.loads(found.model_dump_json())
 
 
-def test_no_usage_at_all_is_unknown(planted: Callable[..., Path], session: Any) -> None:
+def test_no_usage_at_all_is_unknown(session: Session) -> None:
     session.case("a")
     session.reply("a", "opening/agent/0", None)
     session.verdict("a")
-    found = summarise(planted(session))
+    found = summarise(session.plant())
     assert (found.tokens_paid, found.token_cost_x, found.calls_without_usage) == (None, None, 1)
 
 
-def test_a_killed_session_leaves_wall_time_unknown_and_says_since_when(
-    planted: Callable[..., Path], session: Any
-) -> None:
+def test_a_killed_session_leaves_wall_time_unknown_and_says_since_when(session: Session) -> None:
     began = [f"2026-07-0{day}T12:00:00Z" for day in (1, 2, 3)]
     sessions = [
         {"epoch": day, "started_at": at, "wall_s": wall}
         for day, at, wall in zip((1, 2, 3), began, (2.0, None, 1.0), strict=True)
     ]
-    found = summarise(planted(session, sessions=sessions))
+    found = summarise(session.plant(sessions=sessions))
     assert (found.wall_s, found.wall_unknown_since) == (None, began[1])
     assert began[1] in dict(summary_rows(found))["wall time"]
-    known = summarise(planted(session, sessions=[sessions[0], sessions[2]]))
+    known = summarise(session.plant(sessions=[sessions[0], sessions[2]]))
     assert (known.wall_s, known.wall_unknown_since) == (3.0, None)
 
 
-def test_a_run_that_asked_no_model_is_not_simulated(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
+def test_a_run_that_asked_no_model_is_not_simulated(session: Session, printed: Printed) -> None:
     session.case("a")
     session.verdict("a", "Yes", "given")
     bound = {"models": {"agent": ["simulated"]}, "simulated": True}
-    folder = planted(session, **bound)
+    folder = session.plant(**bound)
     assert summarise(folder).simulated is False
     assert "simulated models" not in printed(show, folder)
     session.reply("a", "opening/agent/0", 1, outcome="failed", model="simulated")
-    assert summarise(planted(session, **bound)).simulated is True
+    assert summarise(session.plant(**bound)).simulated is True
 
 
-def test_stability_of_a_protocol_that_notes_no_judging(planted: Callable[..., Path], session: Any) -> None:
+def test_stability_of_a_protocol_that_notes_no_judging(session: Session) -> None:
     session.case("a")
     for variant, score in enumerate((0.2, 0.6)):
         data = json.dumps({"support": "supported", "score": score})
         session.reply("a", f"mine/judge/0/variant/{variant}/pass/0", 1, data=data)
     session.reply("a", "lone/judge/0/variant/0/pass/0", 1, data=data)
     session.verdict("a")
-    assert summarise(planted(session)).judge_stability == pytest.approx(1 - 0.04)
+    assert summarise(session.plant()).judge_stability == pytest.approx(1 - 0.04)
 
 
-def test_of_a_run_of_both_branches_the_skipped_cases_are_compared(planted: Callable[..., Path], session: Any) -> None:
+def test_of_a_run_of_both_branches_the_skipped_cases_are_compared(session: Session) -> None:
     for case_id, branch in (("a", "skip"), ("b", "debate")):
         session.case(case_id)
         data = {"skipped_answer": "Yes", "debated_answer": "No", "verdict_from": branch}
         session.event(case_id, "branches", "branches", data)
         session.verdict(case_id)
-    found = summarise(planted(session)).audit
-    assert found is not None
+    found = known(summarise(session.plant()).audit)
     assert (found.n, found.only_first, found.only_second) == (1, 1, 0)
 
 
-def test_audited_cases_are_compared_in_pairs(planted: Callable[..., Path], session: Any) -> None:
+def test_audited_cases_are_compared_in_pairs(session: Session) -> None:
     answers = [("Yes", "No"), ("No", "Yes"), ("No", "Yes"), ("Yes", "Yes")]
     for i, (skipped, debated) in enumerate(answers):
         session.case(f"c{i}")
@@ -277,7 +273,7 @@ def test_audited_cases_are_compared_in_pairs(planted: Callable[..., Path], sessi
         session.event(f"c{i}", "audit", "audit", data)
         session.event(f"c{i}", "gate", "gate", GATE)
         session.verdict(f"c{i}", skipped, "skipped")
-    found = summarise(planted(session))
+    found = summarise(session.plant())
     assert found.audit == Paired(only_first=1, only_second=2, difference=-0.25, p_value=1.0, n=4)
     assert (found.token_cost_x, found.token_cost_x_without_audits) == (13.0, 3.0)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from known import known
+from planted_records import Printed, Session
 from rich.console import Console
 
 from moot.deploy.cli.main import main
@@ -26,16 +26,15 @@ CRIT = [(0.6, 0.5), (0.7, None), (0.8, 0.75)]
 
 
 @pytest.fixture
-def debated(planted: Callable[..., Path], session: Any) -> Path:
+def debated(session: Session) -> Path:
     session.case("c1", labels=("HCV", "HBV"))
     session.evince("c1", ROUNDS, crit=CRIT)
     session.verdict("c1", "HCV", "converged", rounds=2)
-    return planted(session, simulated=True)
+    return session.plant(simulated=True)
 
 
 def _trace(folder: Path, case_id: str = "c1") -> Trace:
-    found = transcript(folder, case_id).trace
-    assert found is not None
+    found = known(transcript(folder, case_id).trace)
     return found
 
 
@@ -72,10 +71,10 @@ def test_the_plot_has_gaps_where_a_value_is_unknown(debated: Path) -> None:
     assert plot["WD"].startswith("██████▁▁▁"), "zero is drawn, as the lowest level"
 
 
-def test_one_round_has_a_table_and_no_plot(planted: Callable[..., Path], session: Any) -> None:
+def test_one_round_has_a_table_and_no_plot(session: Session) -> None:
     session.case("c1", labels=("HCV", "HBV"))
     session.evince("c1", ROUNDS[:1])
-    shown = _printed(_trace(planted(session)))
+    shown = _printed(_trace(session.plant()))
     assert "JSD," in shown
     assert not set(BLOCKS) & set(shown)
     assert "contentiousness" not in shown
@@ -83,8 +82,7 @@ def test_one_round_has_a_table_and_no_plot(planted: Callable[..., Path], session
 
 def test_rounds_are_ordered_as_numbers_and_long_debates_are_folded() -> None:
     events = [(f"round/{n}", {"round": n, "kappa": n / 100}) for n in reversed(range(100))]
-    trace = trace_of(events)
-    assert trace is not None
+    trace = known(trace_of(events))
     assert trace.rounds == list(range(100))
     assert trace.series[0].values == [n / 100 for n in range(100)]
     lines = _printed(trace, 60).splitlines()
@@ -93,7 +91,7 @@ def test_rounds_are_ordered_as_numbers_and_long_debates_are_folded() -> None:
 
 
 def test_selene_and_any_protocol_with_known_keys_has_a_trace(
-    planted: Callable[..., Path], session: Any, tmp_path: Path, printed: Callable[..., str]
+    session: Session, tmp_path: Path, printed: Printed
 ) -> None:
     always = run(task="sample", limit=1, protocol="always-debate", engine="inline", out=tmp_path / "run").path
     trace = _trace(always, "sample-001")
@@ -104,14 +102,13 @@ def test_selene_and_any_protocol_with_known_keys_has_a_trace(
     sides = {"agent/0": 0.5, "agent/1": None}
     session.event("c1", "round", "round/0", {"round": 0, "kappa": 0.9, "crit": sides, "gamma": 0.5, "asked": ["?"]})
     session.event("c1", "round", "round/1", {"round": 1, "kappa": 0.75, "crit": sides, "gamma": None})
-    found = _trace(planted(session))
+    found = _trace(session.plant())
     assert [series.title for series in found.series] == ["kappa", "CRIT agent/0", "CRIT agent/1", "Gamma"]
 
 
 def test_what_is_no_number_is_unknown_and_without_numbers_there_is_no_trace() -> None:
     odd = {"round": 0, "kappa": "0.9", "jsd": True, "wd": float("inf"), "mi": float("nan"), "kl": {"a>b": [], "b>a": 1}}
-    trace = trace_of([("round/0", odd)])
-    assert trace is not None
+    trace = known(trace_of([("round/0", odd)]))
     assert {series.title: series.values for series in trace.series} == {
         "kappa": [None], "WD": [None], "JSD": [None], "KL a>b": [None], "KL b>a": [1.0], "MI": [None],
     }  # fmt: skip
@@ -121,10 +118,10 @@ def test_what_is_no_number_is_unknown_and_without_numbers_there_is_no_trace() ->
 
 
 def test_a_transcript_can_be_printed_where_the_encoding_lacks_marks(
-    planted: Callable[..., Path], session: Any, monkeypatch: pytest.MonkeyPatch
+    session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session.case("c1", question="Is it \x1b[2J \u00e9?")
-    folder = planted(session)
+    folder = session.plant()
     for form in ("text", "md"):
         written = io.BytesIO()
         monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", errors="strict"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planted_records import Session
 from rulings import FACTS, HASHED, Tells, add_claim, add_claims
 from sklearn.metrics import brier_score_loss, f1_score
 
@@ -27,20 +28,20 @@ Claims = Callable[..., Path]
 
 
 @pytest.fixture
-def claims(planted: Callable[..., Path], session: Any) -> Claims:
+def claims(session: Session) -> Claims:
     """Plants a run of claims; `change` adds to its session."""
 
     def make(
         n: int,
         tells: Tells = "argument",
         *,
-        change: Callable[[Any], Any] = lambda session: None,
+        change: Callable[[Session], object] = lambda session: None,
         facts: dict[str, Any] | None = None,
         **options: Any,
     ) -> Path:
-        made = add_claims(type(session)(), n, tells, **options)
+        made = add_claims(session.new(), n, tells, **options)
         change(made)
-        return planted(made, **{**FACTS, **(facts or {})})
+        return made.plant(**{**FACTS, **(facts or {})})
 
     return make
 
@@ -104,19 +105,17 @@ def test_cases_of_a_group_are_one_for_the_folds_and_the_same_content_is_one_case
     assert (made.n, made.cases, made.groups) == (60, 30, 30)
 
 
-def test_claims_and_sources_are_joined_across_runs_in_whatever_order(
-    planted: Callable[..., Path], session: Any
-) -> None:
+def test_claims_and_sources_are_joined_across_runs_in_whatever_order(session: Session) -> None:
     """One run knows no groups, another has the first one's claim on a page, in another spelling, with others."""
     add_claim(session, "a", "the first summary", HALLUCINATED, 0, question="It is FALSE, is n't it ?")
     add_claim(session, "b", "the second summary", SUPPORTED, 1, question="Alone.")
-    other = type(session)()
+    other = session.new()
     page = {"reference": Reference(group="The Page")}
     add_claim(other, "a", "the third summary", HALLUCINATED, 0, question="It is false, isn't it?", passage="P.", **page)
     add_claim(other, "c", "the fourth summary", SUPPORTED, 1, question="Another one.", **page)
-    third = type(session)()
+    third = session.new()
     add_claim(third, "d", "the fifth one", SUPPORTED, 1, question="A third.", reference=Reference(group="the page "))
-    runs = [planted(each, **FACTS) for each in (session, other, third)]
+    runs = [each.plant(**FACTS) for each in (session, other, third)]
     found = [read_examples(order) for order in permutations(runs)]
     groups = {row.text: row.group for row in found[0].rows}
     joined = {groups[f"the {which} summary"] for which in ("first", "third", "fourth")} | {groups["the fifth one"]}
@@ -127,7 +126,7 @@ def test_claims_and_sources_are_joined_across_runs_in_whatever_order(
 
 
 def test_what_cannot_be_used_is_counted(claims: Claims, tmp_path: Path) -> None:
-    def change(session: Any) -> None:
+    def change(session: Session) -> None:
         add_claim(session, "open", "the passages are silent", None, 1)
         add_claim(session, "silent", "  ", SUPPORTED, None)
         session.case("failed", gold=SUPPORTED, labels=(SUPPORTED, HALLUCINATED))
@@ -147,7 +146,7 @@ def test_what_cannot_be_used_is_counted(claims: Claims, tmp_path: Path) -> None:
 
 
 def test_it_learns_from_what_it_will_read_and_of_older_records_from_the_summary(claims: Claims) -> None:
-    def change(session: Any) -> None:
+    def change(session: Session) -> None:
         add_claim(session, "points", "it is so", SUPPORTED, 1)
         session.case("newer", gold=SUPPORTED, labels=(SUPPORTED, HALLUCINATED), question="Another claim.")
         told = {"summary": "it is so", "classifier_text": "it is so\nAgreed: the year", "verdict": 1}
@@ -199,18 +198,16 @@ def refused(why: str, *args: Any, **options: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_cannot_be_learnt_from_is_refused_in_one_line(
-    claims: Claims, planted: Callable[..., Path], session: Any, tmp_path: Path
-) -> None:
+def test_what_cannot_be_learnt_from_is_refused_in_one_line(claims: Claims, session: Session, tmp_path: Path) -> None:
     out = tmp_path / "clf"
     refused("at least 20", claims(10), out)
-    one_label = type(session)()
+    one_label = session.new()
     for number in range(30):
         add_claim(one_label, f"c{number}", f"summary {number}", SUPPORTED, 1)
-    refused("0 hallucinated cases", planted(one_label, **FACTS), out)
+    refused("0 hallucinated cases", one_label.plant(**FACTS), out)
     session.case("c")
     session.verdict("c")
-    refused("no judge's summary", planted(session, **FACTS), out)
+    refused("no judge's summary", session.plant(**FACTS), out)
     run = claims(40)
     refused("twice", [run, run], out)
     refused("--encoder", [run, claims(40, facts={"encoder": "openai/x"})], out)

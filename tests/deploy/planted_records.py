@@ -1,0 +1,190 @@
+"""Records that are planted row by row: what one owner of a folder writes, and the types of this folder's fixtures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from scipy.special import rel_entr
+
+from moot.actors.record.closing import Closing
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.recorder import Recorder
+from moot.actors.record.rows import Rows
+from moot.deploy.ablation.effects import Ablation, measure
+from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
+from moot.protocols.case import Case, LabelledCase, Reference
+from moot.protocols.messages import Event
+
+Command = Callable[..., tuple[int, str, str]]
+"""Runs `moot` with some arguments and given standard input: exit code, standard output, standard error."""
+
+Printed = Callable[..., str]
+"""What a function that takes a console writes to it."""
+
+GridOf = Callable[..., "Grid"]
+"""A grid over some values, nothing of it planted."""
+
+InlineRun = Callable[..., Path]
+"""The folder of a run of a protocol with some settings, on the simulated model."""
+
+
+@dataclass
+class Session:
+    """What one owner of a folder writes.
+
+    Attributes:
+        folders: where to plant, one after the other.
+    """
+
+    cases: list[LabelledCase] = field(default_factory=list)
+    replies: list[dict[str, Any]] = field(default_factory=list)
+    events: list[tuple[str, int, Event, float]] = field(default_factory=list)
+    closings: list[Closing] = field(default_factory=list)
+    folders: Iterator[Path] = field(default_factory=lambda: iter(()), repr=False)
+
+    def new(self) -> Session:
+        """An empty one, that is planted beside it."""
+        return Session(folders=self.folders)
+
+    def plant(self, *later: Session, **run_yaml: Any) -> Path:
+        """The folder of a record that holds this session and later ones of other owners."""
+        return plant(next(self.folders), (self, *later), run_yaml)
+
+    def case(self, case_id: str, gold: str | None = "Yes", question: str = "Is it?", **fields: Any) -> None:
+        """Register a case."""
+        reference = fields.pop("reference", Reference())
+        case = Case(id=case_id, question=question, labels=fields.pop("labels", ("Yes", "No")), **fields)
+        self.cases.append(LabelledCase(case, len(self.cases), gold, reference=reference))
+
+    def reply(self, case_id: str, path: str, tokens: int | None, *, attempt: int = 0, **columns: Any) -> None:
+        """A reply with `tokens` in all, one of them of the completion; None: the server did not say."""
+        role = "/".join(path.partition("~")[0].split("/")[-2:])
+        defaults = {
+            "role": role if role.startswith("agent") else "judge/0",
+            "model": "m",
+            "outcome": "ok",
+            "prompt_tokens": None if tokens is None else tokens - 1,
+            "completion_tokens": None if tokens is None else 1,
+            "reply_id": f"{case_id}-{attempt}-{path}",
+        }
+        self.replies.append({"case_id": case_id, "attempt": attempt, "path": path, **defaults, **columns})
+
+    def said(self, case_id: str, path: str, answer: str, confidence: float, reasoning: str, tokens: int = 10) -> None:
+        """An agent's position."""
+        data = json.dumps({"answer": answer, "reasoning": reasoning, "confidence": confidence})
+        self.reply(case_id, path, tokens, data=data, text=data, answer=answer)
+
+    def event(self, case_id: str, kind: str, path: str, data: dict[str, Any] | None = None, attempt: int = 0) -> None:
+        """Note an event."""
+        self.events.append((case_id, attempt, Event(kind, path, data or {}), float(len(self.events))))
+
+    def verdict(
+        self, case_id: str, answer: str | None = "Yes", how: str = "judged", attempt: int = 0, **f: Any
+    ) -> None:
+        """Close a debate."""
+        self.closings.append(Closing(case_id=case_id, attempt=attempt, replies={}, answer=answer, how=how, **f))
+
+    def evince(
+        self,
+        case_id: str,
+        rounds: Sequence[tuple[float | None, Mapping[str, float], Mapping[str, float]]],
+        *,
+        crit: Sequence[tuple[float | None, float | None]] = (),
+        words: Sequence[float | None] = (),
+    ) -> None:
+        """The `round` events of an EVINCE debate, its numbers as the formulas give them.
+
+        Args:
+            rounds: kappa and the distributions of agent/0 and agent/1, round by round.
+            crit: score per side, round by round; unknown where there is none.
+            words: share of agreement phrases, likewise.
+        """
+        for number, (kappa, first, second) in enumerate(rounds):
+            scores = crit[number] if number < len(crit) else (None, None)
+            data = evince_round(number, kappa, first, second, scores)
+            data["agreement_words"] = words[number] if number < len(words) else None
+            self.event(case_id, "round", f"round/{number}", data)
+
+
+def evince_round(
+    number: int,
+    kappa: float | None,
+    first: Mapping[str, float],
+    second: Mapping[str, float],
+    crit: tuple[float | None, float | None] = (None, None),
+) -> dict[str, Any]:
+    """The data of one `round` event; zero probabilities are floored at 1e-6 for KL."""
+    labels = sorted({*first, *second})
+    p, q = (np.array([each.get(label, 0.0) for label in labels]) for each in (first, second))
+    mixture, floored = (p + q) / 2, [np.maximum(each, 1e-6) for each in (p, q)]
+    entropies = [float(-(each[each > 0] * np.log(each[each > 0])).sum()) for each in (p, q, mixture)]
+    kl = {
+        "agent/0>agent/1": float(rel_entr(p, floored[1]).sum()),
+        "agent/1>agent/0": float(rel_entr(q, floored[0]).sum()),
+    }
+    sides = ("agent/0", "agent/1")
+    tv = float(np.abs(p - q).sum() / 2)
+    zeros = sum(bool(((one > 0) & (other == 0)).any()) for one, other in ((p, q), (q, p)))
+    return {
+        "round": number, "kappa": kappa, "distributions": {"agent/0": dict(first), "agent/1": dict(second)},
+        "wd": tv, "tv": tv, "jsd": float(rel_entr(p, mixture).sum() + rel_entr(q, mixture).sum()) / 2,
+        "mi": 0.4, "nmi": 0.3, "kl": kl, "kl_floored": zeros,
+        "ce": {pair: value + h for (pair, value), h in zip(kl.items(), entropies, strict=False)},
+        "entropy": dict(zip(sides, entropies, strict=False)), "mixture_entropy": entropies[2],
+        "information_gain": None if number == 0 else 0.1, "crit": dict(zip(sides, crit, strict=True)),
+        "round_score": None, "moves": None if number == 0 else {"agent/0": 0.1, "agent/1": 0.2}, "swapped": False,
+        "agreement_words": None,
+    }  # fmt: skip
+
+
+def plant(path: Path, sessions: Sequence[Session], run_yaml: dict[str, Any] | None = None) -> Path:
+    """Write a record, each session by an owner of its own."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "run.yaml").write_text(yaml.safe_dump(run_yaml or {"schema_version": 1}))
+    for session in sessions:
+        asyncio.run(_plant(path, session))
+    return path
+
+
+async def _plant(path: Path, session: Session) -> None:
+    owner = Ownership.take(RunFolder(path))
+    try:
+        recorder = Recorder(path, owner.epoch)
+        await recorder.load()
+        await recorder.register(session.cases)
+        if session.replies:
+            rows = Rows("replies")
+            for reply in session.replies:
+                rows.append(**reply)
+            recorder.add_replies(rows.take())
+        recorder.add_events(session.events)
+        assert all(await recorder.commit(session.closings))
+        await recorder.close()
+    finally:
+        owner.release()
+
+
+class Grid:
+    """Plants the cells of an ablation in one folder, and measures them."""
+
+    def __init__(self, folder: Path, session: Session, *over: str) -> None:
+        self.folder, self.session = folder, session
+        self.axes = parse_axes(over)
+        self.cells = cells_of(self.axes)
+        folder.mkdir()
+
+    def plant(self, number: int, *sessions: Session, **run_yaml: Any) -> None:
+        """Plant the sessions of a cell."""
+        first, *later = sessions
+        first.plant(*later, **run_yaml).rename(self.folder / self.cells[number].name)
+
+    def measured(self, *baseline: str, **options: Any) -> Ablation:
+        """The figures of what was planted."""
+        return measure(self.folder, self.axes, self.cells, baseline_of(self.axes, baseline), **options)

@@ -1,0 +1,13 @@
+"""What a test needs to be known, and goes on with."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def known(value: T | None) -> T:
+    """The value, which must not be None."""
+    assert value is not None
+    return value
