@@ -189,8 +189,8 @@ def changed(table: pa.Table, **columns: Any) -> pa.Table:
     return table
 
 
-def shown(found: Analysis, form: str = "text", page: Path = Path("analysis/index.html")) -> str:
-    """What a terminal of 80 columns gets."""
-    sink = io.StringIO()
-    show_analysis(found, page, form, console=Console(file=sink, width=80, force_terminal=True, color_system=None))
+def shown(found: Analysis, form: str = "text", width: int = 80) -> str:
+    """What a terminal of so many columns gets."""
+    sink, page = io.StringIO(), Path("analysis/index.html")
+    show_analysis(found, page, form, console=Console(file=sink, width=width, force_terminal=True, color_system=None))
     return sink.getvalue()

@@ -10,11 +10,12 @@ from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
+from known import known
 from planted_replies import QUICK, changed, planted, shown
 
 from moot.deploy.analysis.analysis import Analysis, analyze
 from moot.deploy.analysis.write import PAGE, write_analysis
-from moot.deploy.reading.plotting import rendered
+from moot.deploy.reading.plotting import our_style, rendered
 
 SCRIPT = "<script>alert(1)</script>"
 ESCAPES = "\x1b[2J\x1b]0;owned\x07"
@@ -82,6 +83,18 @@ def test_pictures_hold_texts_as_texts(found: Analysis, written: Path) -> None:
         elements = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()}
         assert not elements & {"script", "foreignObject", "a"}
         assert "<script>" in "".join(ElementTree.fromstring(svg).itertext())
+
+
+def test_names_that_are_longer_than_a_margin_lie_within_the_figure(found: Analysis) -> None:
+    from matplotlib.text import Text
+
+    with our_style():
+        for name in found.figures:
+            drawn = known(found.figure(name))
+            drawn.draw_without_rendering()
+            boxes = [text.get_window_extent() for text in drawn.findobj(Text) if "<script>" in text.get_text()]
+            assert boxes, name
+            assert all(-1 <= box.x0 < box.x1 <= drawn.bbox.x1 + 1 for box in boxes), name
 
 
 @pytest.mark.parametrize("form", ["text", "md", "json"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from planted_replies import analysed, changed, planted, row_of, rows_of, shown
 from scipy.stats import spearmanr
 
 from moot.deploy.analysis.analysis import Analysis
+from moot.deploy.analysis.show import FEW_GROUPS
 
 N = 120
 TARGETS = ("flag", "correct")
@@ -102,11 +104,8 @@ def test_a_feature_that_does_not_vary_has_no_association(table: pa.Table, tmp_pa
 
 def test_a_stratum_with_few_replies_is_named_and_left_alone(table: pa.Table, tmp_path: Path) -> None:
     found = analysed(changed(table, role=["auditor"] * 9 + ["constructor"] * (N - 9)), tmp_path)
-    assert row_of(found, "strata", role="auditor")["remark"] == "too few replies"
-    assert row_of(found, "strata", role="constructor")["remark"] == ""
-    assert {row["role"] for row in rows_of(found, "associations")} == {"constructor"}
-    assert {row["role"] for row in rows_of(found, "signal_pairs")} == {"constructor"}
-    assert {row["role"] for row in rows_of(found, "score_distributions")} == {"constructor"}
+    for name in ("associations", "signal_pairs", "score_distributions"):
+        assert {row["role"] for row in rows_of(found, name)} == {"constructor"}, name
     assert not rows_of(found, "role_differences")
     assert "9 9 6.22 0.667 too few replies" in _words(found)
     roles = ["auditor"] * 10 + ["constructor"] * (N - 10)
@@ -235,3 +234,41 @@ def test_a_reply_without_logprobs_stays_with_those_beside_it(table: pa.Table, tm
     silent = {"logprob": [None] * 40 + logprobs[40:], "logprob_stage": ["unknown"] * 40 + ["before"] * (N - 40)}
     found = analysed(changed(table.drop_columns([*TARGETS]), **silent), tmp_path)
     assert [(row["replies"], row["with_logprobs"]) for row in rows_of(found, "strata")] == [(N, N - 40)]
+
+
+def _of_roles(folder: Path, roles: Sequence[str], *, unsure: str = "", silent: str = "") -> Analysis:
+    """Replies of these roles, a case each: the surer, the better; the worse for the role `unsure`."""
+    draw = np.random.default_rng(4)
+    rows = []
+    for role in roles:
+        sure = float(draw.uniform(0.1, 1.0))
+        logprob = None if role == silent else (-sure * draw.uniform(0.9, 1.1, 60)).tolist()
+        score = float(draw.normal(sure if role == unsure else -sure, 0.2))
+        rows.append({"role": role, "logprob": logprob, "score_depth": score})
+    return analysed(pa.Table.from_pylist(rows), folder)
+
+
+def test_a_terminal_says_which_way_confidence_points(tmp_path: Path) -> None:
+    found = _of_roles(tmp_path, ["solver"] * 40 + ["critic"] * 40, unsure="critic")
+    lines = shown(found, width=120).partition("Top features for each target")[2].splitlines()
+    solver, critic = (lines[[line.strip() for line in lines].index(role) + 1 :][:2] for role in ("solver", "critic"))
+    assert "confident ->" in solver[0]
+    assert " better " in solver[1]
+    assert " worse " in critic[1]
+    assert not any("[" in line for line in solver + critic), "an interval that knows nothing of the choice"
+    best = rows_of(found, "top_features")[0]
+    assert best["direction"] == "confident -> better"
+    assert best["value_low"] < best["value"] < best["value_high"]
+
+
+def test_a_stratum_says_what_it_is_too_small_for(tmp_path: Path) -> None:
+    remarks = {"few": "too few replies", "some": "too few to rank features", "silent": "no log-probabilities"}
+    roles = ["few"] * 9 + ["some"] * 12 + ["silent"] * 12 + ["enough"] * 30
+    found = _of_roles(tmp_path, roles, silent="silent")
+    assert {row["role"]: row["remark"] for row in rows_of(found, "strata")} == {**remarks, "enough": ""}
+
+
+def test_intervals_of_few_cases_are_said_to_be_too_narrow(tmp_path: Path) -> None:
+    said = [_words(_of_roles(tmp_path, ["a"] * n, silent="a")) for n in (FEW_GROUPS - 1, FEW_GROUPS)]
+    assert "29 independent cases: below about 30 the intervals are too narrow" in said[0]
+    assert "too narrow" not in said[1]

@@ -1,46 +1,57 @@
-"""Score distributions: the top is that of the scale, not the highest score that was seen."""
+"""Score distributions: the top is that of the scale, what passes is what each rubric says; else nobody knows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from planted_replies import QUICK
 
+import moot
 from moot.deploy.analysis.brought import replies_of_table
 from moot.deploy.analysis.judges import score_distributions_table
-from moot.deploy.analysis.replies import Replies, strata
+from moot.deploy.analysis.replies import strata
 from moot.protocols.rubrics.assessed import AssessmentData
 
 SCALES = (("depth", 1, 3), ("care", 1, 3), ("critical_flag", 0, 1))
 
 
-def scored(tmp_path: Path, depth: list[int]) -> Replies:
-    """Replies with these scores of depth, and 3 for care."""
-    path = tmp_path / "scores.parquet"
-    pq.write_table(pa.table({"score_depth": depth, "score_care": [3] * len(depth)}), path)
-    return replies_of_table(path)
+@pytest.mark.parametrize(
+    ("depth", "scales", "tops"),
+    [
+        ([1] * 12, SCALES, {"depth": 0.0, "care": 1.0, "quality": 0.0}),
+        ([3, 3, 3, 2] * 3, SCALES, {"depth": 0.75, "care": 1.0, "quality": 0.75}),
+        ([1, 2, 3] * 4, (), {"depth": None, "care": None, "quality": None}),
+    ],
+)
+def test_at_the_top_is_what_has_the_highest_score_of_the_scale(
+    depth: list[int], scales: tuple[tuple[str, int, int], ...], tops: dict[str, float | None], tmp_path: Path
+) -> None:
+    """Not what has the highest that was seen; Q is there with the highest of every dimension."""
+    pq.write_table(pa.table({"score_depth": depth, "score_care": [3] * 12}), tmp_path / "scores.parquet")
+    replies = replies_of_table(tmp_path / "scores.parquet")
+    if scales:
+        replies = replace(replies, assessments=[AssessmentData(reply="r", role="reply", scales=scales)] * 12)
+    rows = score_distributions_table(replies, strata(replies)).rows
+    assert {row["target"]: row["at_top"] for row in rows} == tops
+    assert {row["passed"] for row in rows} == {None}, "a table of one's own names no rubric"
 
 
-def tops(replies: Replies) -> dict[str, object]:
-    table = score_distributions_table(replies, strata(replies))
-    return {str(row["target"]): row["at_top"] for row in table.rows}
-
-
-def test_the_worst_score_of_all_is_not_at_the_top(tmp_path: Path) -> None:
-    replies = scored(tmp_path, [1] * 12)
-    judged = AssessmentData(reply="r", role="reply", scales=SCALES)
-    assert tops(replace(replies, assessments=[judged] * 12)) == {"depth": 0.0, "care": 1.0, "quality": 0.0}
-
-
-def test_q_is_at_the_top_with_the_highest_of_every_dimension(tmp_path: Path) -> None:
-    replies = scored(tmp_path, [3, 3, 3, 2] * 3)
-    judged = AssessmentData(reply="r", role="reply", scales=SCALES)
-    assert tops(replace(replies, assessments=[judged] * 12)) == {"depth": 0.75, "care": 1.0, "quality": 0.75}
-    assert np.isfinite(replies.quality).all()
-
-
-def test_without_a_scale_the_top_is_unknown(tmp_path: Path) -> None:
-    assert set(tops(scored(tmp_path, [1, 2, 3] * 4)).values()) == {None}
+@pytest.mark.parametrize("least", [1, 3])
+def test_a_dimension_is_passed_by_its_own_rubrics_bar(tmp_path: Path, least: int) -> None:
+    dimensions = {
+        name: {"question": f"How is the {name}?", "levels": dict.fromkeys(range(5), "so"), "passes_at": bar}
+        for name, bar in (("support", least), ("clarity", None))
+    }
+    rubric = {"name": "mine", "instructions": "Judge.", "dimensions": dimensions, "flag": "it invents something"}
+    found = moot.judge("sample-replies", rubric=rubric, out=tmp_path / "run")
+    rows = moot.analyze(tmp_path / "run", settings=QUICK).table("score_distributions").to_pylist()
+    share = {row["target"]: row["passed"] for row in rows}
+    supported = [(each.means["support"], each.flag) for each in found.verdicts if each.means["support"] is not None]
+    good = [score >= least and flag == 0.0 for score, flag in supported]
+    assert 0 < sum(good) < len(good)
+    assert share["support"] == pytest.approx(sum(good) / len(good))
+    assert (share["clarity"], share["quality"], share["critical flag"]) == (None, None, None)

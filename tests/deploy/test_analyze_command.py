@@ -10,14 +10,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from planted_records import Command
 from planted_replies import planted
 from rich.cells import cell_len
 
 from moot.deploy.analysis import analysis
-from moot.deploy.cli import main as cli
 
 FEW = ("--permutations", "100", "--resamples", "50")
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -47,23 +46,14 @@ def _elsewhere(
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command in this process on a terminal of 80 columns; exit code, standard output and standard error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setenv("COLUMNS", "80")
-        monkeypatch.setattr(sys, "argv", ["moot", "analyze", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return run
+def analyze(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs the command on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    return lambda *arguments: command("analyze", *arguments)
 
 
-def test_a_table_is_analysed_into_80_columns(command: Command) -> None:
-    code, out, err = command("--table", "mine.parquet", *FEW)
+def test_a_table_is_analysed_into_80_columns(analyze: Command) -> None:
+    code, out, err = analyze("--table", "mine.parquet", *FEW)
     assert (code, err) == (0, "")
     assert max(map(cell_len, out.splitlines())) <= 80
     assert "\n  - mine.parquet: 144 replies on 72 cases in 12 groups\n  - 144 judged, " in out
@@ -81,27 +71,27 @@ def test_a_table_is_analysed_into_80_columns(command: Command) -> None:
     assert Path("analysis/index.html").exists()
 
 
-def test_json_and_markdown_have_the_tables_of_the_files(command: Command) -> None:
-    code, out, _ = command("--table", "mine.parquet", *FEW, "--format", "json", "--out", "here")
+def test_json_and_markdown_have_the_tables_of_the_files(analyze: Command) -> None:
+    code, out, _ = analyze("--table", "mine.parquet", *FEW, "--format", "json", "--out", "here")
     found = json.loads(out)
     assert (code, found["files"], found["settings"]["permutations"]) == (0, "here", 100)
     for name, rows in found["tables"].items():
         assert rows == pq.read_table(f"here/{name}.parquet").to_pylist()
     assert "associations" not in found["tables"], "it has thousands of rows, and stands in the files"
-    code, out, _ = command("--table", "mine.parquet", *FEW, "--format", "md", "--out", "here")
+    code, out, _ = analyze("--table", "mine.parquet", *FEW, "--format", "md", "--out", "here")
     assert code == 0
     assert out.startswith("# Confidence signals against judged reasoning\n\n- mine.parquet: 144 replies")
     assert "\n## Top features for each target\n\n| stratum | target | \\# | feature |" in out
     assert "confident -> better" in out
 
 
-def test_settings_reach_the_analysis(command: Command) -> None:
+def test_settings_reach_the_analysis(analyze: Command) -> None:
     given = {"quantile": 0.4, "low_quality": 6.0, "high_quality": 7.0, "seed": 3, "permutations": 120, "resamples": 60}
     flags = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", f"{value:g}")]
-    command("--table", "mine.parquet", *flags, "--out", "other")
+    analyze("--table", "mine.parquet", *flags, "--out", "other")
     told = json.loads(Path("other/analysis.json").read_text())["settings"]
     assert {name: told[name] for name in given} == given
-    command("--table", "mine.parquet", *FEW, "--out", "default")
+    analyze("--table", "mine.parquet", *FEW, "--out", "default")
     one, other = (pq.read_table(f"{folder}/divergences.parquet").to_pylist() for folder in ("default", "other"))
     more = [b["count"] - a["count"] for a, b in zip(one, other, strict=True)]
     assert min(more) >= 0, "with these ends more are sure or unsure, weak or well reasoned"
@@ -125,8 +115,8 @@ def test_settings_reach_the_analysis(command: Command) -> None:
         (("--table", "mine.parquet", *FEW, "--out", "mine.parquet"), "mine.parquet: is a file"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], complaint: str, command: Command) -> None:
-    code, out, err = command(*arguments)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], complaint: str, analyze: Command) -> None:
+    code, out, err = analyze(*arguments)
     assert (code, out) == (2, "")
     assert complaint in err
     assert err.startswith("error: ")
@@ -134,11 +124,11 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], compl
     assert not Path("analysis").exists()
 
 
-def test_a_run_from_elsewhere_does_not_choose_where_the_analysis_goes(command: Command, tmp_path: Path) -> None:
+def test_a_run_from_elsewhere_does_not_choose_where_the_analysis_goes(analyze: Command, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.yaml").write_text("schema_version: 1\n")
     (tmp_path / "run" / "analysis").symlink_to(tmp_path / "home")
-    code, _, err = command("run", *FEW)
+    code, _, err = analyze("run", *FEW)
     assert (code, "is a link" in err) == (2, True)
     assert list((tmp_path / "home").iterdir()) == []
