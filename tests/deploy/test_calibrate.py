@@ -51,6 +51,13 @@ def add_case(
     session.verdict(case, skipped, "skipped")
 
 
+def add_twelve(session: Session, skipped: str = "Yes", **signals: Any) -> Session:
+    """Twelve cases with equal signals, right if they are debated; and the session."""
+    for i in range(12):
+        add_case(session, i, skipped, "Yes", gate(**signals))
+    return session
+
+
 @pytest.fixture
 def planted_run(session: Session) -> Path:
     """40 cases: skipping is wrong where D is 0.3; debating is always right."""
@@ -171,8 +178,7 @@ def test_a_case_with_a_failed_opening_may_not_be_skipped(session: Session) -> No
 
 
 def test_unknown_signals_turn_their_tests_off(session: Session) -> None:
-    for i in range(12):
-        add_case(session, i, "Yes", "Yes", gate(m=None, p=None))
+    add_twelve(session, m=None, p=None)
     found = calibrate(session.plant(encoder="e"))
     assert (found.chosen.tau_m, found.chosen.tau_p) == (None, None)
     assert "--set gate.tau_m=none --set gate.tau_p=none" in found.set_line
@@ -190,8 +196,7 @@ def test_log_probabilities_of_two_kinds_are_not_pooled(session: Session) -> None
 
 
 def test_unknown_usage_makes_no_cost(session: Session) -> None:
-    for i in range(12):
-        add_case(session, i, "Yes", "Yes", gate())
+    add_twelve(session)
     for reply in session.replies:
         reply["prompt_tokens"] = None
     found = calibrate(session.plant(encoder="e"))
@@ -201,8 +206,7 @@ def test_unknown_usage_makes_no_cost(session: Session) -> None:
 
 
 def test_what_cannot_be_used_is_counted(session: Session) -> None:
-    for i in range(12):
-        add_case(session, i, "Yes", "Yes", gate())
+    add_twelve(session)
     add_case(session, 20, "Yes", "Yes", gate(), gold=None)
     session.case("bad")
     session.verdict("bad", None, "failed", failure="quorum_failed")
@@ -221,8 +225,7 @@ def test_answers_are_scored_as_the_record_scored_them(session: Session) -> None:
 
 
 def test_never_skipping_is_said(session: Session) -> None:
-    for i in range(12):
-        add_case(session, i, "No", "Yes", gate())
+    add_twelve(session, "No")
     found = calibrate(session.plant(encoder="e"))
     assert (found.chosen.tau_d, found.chosen.n_skipped) == (0.0, 0)
     assert found.chosen.accuracy_skipped is None
@@ -230,16 +233,15 @@ def test_never_skipping_is_said(session: Session) -> None:
 
 
 def test_the_split_does_not_move_when_cases_come(session: Session) -> None:
-    for i in range(10):
+    splits = []
+    for i in range(30):
         add_case(session, i, "Yes", "Yes", gate())
-    few = read_both_branches(session.plant(), "")
-    before = dict(zip(few.case_ids, few.held_out(0.5, 1).tolist(), strict=True))
-    for i in range(10, 30):
-        add_case(session, i, "Yes", "Yes", gate())
-    more = read_both_branches(session.plant(), "")
-    after = dict(zip(more.case_ids, more.held_out(0.5, 1).tolist(), strict=True))
+        if i in (9, 29):
+            cases = read_both_branches(session.plant(), "")
+            splits.append(dict(zip(cases.case_ids, cases.held_out(0.5, 1).tolist(), strict=True)))
+    before, after = splits
     assert {case: after[case] for case in before} == before
-    assert after != dict(zip(more.case_ids, more.held_out(0.5, 2).tolist(), strict=True))
+    assert list(after.values()) != cases.held_out(0.5, 2).tolist()
 
 
 def test_a_run_without_both_branches_is_refused(session: Session) -> None:

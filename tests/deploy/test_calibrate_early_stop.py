@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -46,11 +48,8 @@ def test_a_planted_signal_is_found_with_its_direction(session: Session, shift: f
     stop = known(signal.early_stop)
     assert (signal.works, stop.keep, stop.statistic) == (True, keep, "mean")
     assert (signal.auroc or 0.0) > 0.8
-    assert signal.error_stopped is not None
-    assert signal.error_kept is not None
-    assert signal.error_stopped > signal.error_kept + 0.3
-    assert signal.difference_interval is not None
-    assert signal.difference_interval[0] > 0.0
+    assert known(signal.error_stopped) > known(signal.error_kept) + 0.3
+    assert known(signal.difference_interval)[0] > 0.0
     assert EarlyStop.model_validate(yaml.safe_load(signal.role_yaml)["early_stop"]) == stop
 
 
@@ -60,27 +59,19 @@ def test_its_figures_are_those_of_a_plain_recomputation(session: Session) -> Non
     (signal,) = found.signals
     stop = known(signal.early_stop)
     assert signal.n_learning + signal.n_held_out == 2 * CASES
-    stopped: list[bool] = []
-    kept: list[bool] = []
-    values: list[float] = []
-    wrong: list[bool] = []
-    for row in session.replies:
-        if _is_held_out(row["case_id"], seed=4):
-            is_wrong = row["answer"] == "No"
-            (stopped if stop.stops(row["logprob"]) else kept).append(is_wrong)
-            values.append(float(window_statistic(np.array(row["logprob"], np.float32)[: stop.window], stop.statistic)))
-            wrong.append(is_wrong)
+    held_out = [row for row in session.replies if _is_held_out(row["case_id"], seed=4)]
+    wrong = np.array([row["answer"] == "No" for row in held_out])
+    stopped = np.array([stop.stops(row["logprob"]) for row in held_out])
     assert (signal.n_held_out, signal.n_known) == (len(wrong), len(wrong))
-    assert signal.error_stopped == pytest.approx(np.mean(stopped))
-    assert signal.error_kept == pytest.approx(np.mean(kept))
-    assert signal.share_stopped == pytest.approx(len(stopped) / len(wrong))
-    area = auroc(values, wrong)
+    assert signal.error_stopped == pytest.approx(wrong[stopped].mean())
+    assert signal.error_kept == pytest.approx(wrong[~stopped].mean())
+    assert signal.share_stopped == pytest.approx(stopped.mean())
+    windows = [np.array(row["logprob"], np.float32)[: stop.window] for row in held_out]
+    area = auroc([float(window_statistic(window, stop.statistic)) for window in windows], wrong)
     assert signal.auroc == pytest.approx(1.0 - area if stop.keep == "above" else area)
 
 
 def _is_held_out(case_id: str, seed: int) -> bool:
-    from hashlib import blake2b
-
     digest = blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64 < 0.5
 
@@ -192,35 +183,40 @@ def test_the_three_forms_say_the_same(session: Session, printed: Printed) -> Non
         assert f"{signal.auroc:.3f}" in text
 
 
+def _add_replies(session: Session, count: int, draw: Callable[[], tuple[bool, float]]) -> None:
+    """One reply a case of three tokens: whether it is wrong, and the log-probability of each token."""
+    for number in range(count):
+        wrong, logprob = draw()
+        session.case(f"c{number}", gold="Yes")
+        row: Any = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * 3}
+        session.reply(f"c{number}", "opening/agent/0", 9, logprob=[logprob] * 3, **row)
+
+
 def test_a_signal_that_would_stop_the_right_ones_does_not_work(session: Session) -> None:
     """On the whole low means wrong, but the lowest tenth is nearly always right."""
     random = np.random.default_rng(5)
-    for number in range(600):
-        case = f"c{number}"
-        session.case(case, gold="Yes")
+
+    def draw() -> tuple[bool, float]:
         level = float(random.random())
-        wrong = random.random() < (0.03 if level < 0.15 else 0.7 if level < 0.5 else 0.15)
-        row: Any = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * 3}
-        session.reply(case, "opening/agent/0", 9, logprob=[level - 2.0] * 3, **row)
+        return random.random() < (0.03 if level < 0.15 else 0.7 if level < 0.5 else 0.15), level - 2.0
+
+    _add_replies(session, 600, draw)
     (signal,) = calibrate_early_stop(session.plant(), share=0.1).signals
-    assert signal.auroc_interval is not None
-    assert signal.auroc_interval[0] > 0.5
+    assert known(signal.auroc_interval)[0] > 0.5
     assert (signal.works, signal.role_yaml) == (False, "")
 
 
 def test_a_bound_that_stops_nothing_does_not_work(session: Session) -> None:
     random = np.random.default_rng(6)
-    for number in range(400):
-        case = f"c{number}"
-        session.case(case, gold="Yes")
+
+    def draw() -> tuple[bool, float]:
         wrong = random.random() < 0.4
-        certain = random.random() < (0.9 if wrong else 0.6)
-        row: Any = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * 3}
-        session.reply(case, "opening/agent/0", 9, logprob=[0.0 if certain else -1.0] * 3, **row)
+        return wrong, 0.0 if random.random() < (0.9 if wrong else 0.6) else -1.0
+
+    _add_replies(session, 400, draw)
     (signal,) = calibrate_early_stop(session.plant(), share=0.1).signals
-    assert signal.early_stop is not None
-    assert signal.share_stopped == 0.0
-    assert (signal.error_stopped, signal.works) == (None, False)
+    assert known(signal.early_stop).stops([-1.0] * 3) is False
+    assert (signal.share_stopped, signal.error_stopped, signal.works) == (0.0, None, False)
 
 
 def test_replies_are_scored_as_the_record_scored_them(session: Session) -> None:
