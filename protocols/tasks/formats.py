@@ -8,8 +8,10 @@ from __future__ import annotations
 import codecs
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from pathlib import PurePath
+from typing import NamedTuple
 
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.row import Row, shown
@@ -95,64 +97,63 @@ def csv_or_jsonl_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]
         yield from _jsonl(lines, source.file) if is_json else _csv(lines, source.file, columns)
 
 
-def table_rows(source: Source) -> Iterator[Row]:
-    """The rows of a table as users have them: a JSON list, JSON Lines, or CSV with commas, semicolons or tabs.
+class TextTable:
+    """A table as users have them: a JSON list, JSON Lines, or CSV with commas, semicolons or tabs.
 
-    Told by the name's end, else by the first character; which mark parts the cells, by the header.
+    Told by the name's end, else by the first character; which mark parts the cells, by the header. Each method raises
+    TaskFileError when the source as a whole cannot be read.
 
-    Raises:
-        TaskFileError: the source as a whole cannot be read.
+    Args:
+        source: the file.
     """
-    kind = _kind_of_table(source)
-    if kind is None:
-        yield from json_list_rows(source)
-        return
-    with source.open() as stream:
-        lines = Lines(stream, source.file)
-        yield from _csv(lines, source.file, (), kind) if kind else _jsonl(lines, source.file)
 
+    def __init__(self, source: Source) -> None:
+        self.file = source.file
+        self._source = source
 
-def table_header(source: Source) -> tuple[str, ...] | None:
-    """The header of what `table_rows` reads, as it stands there, doubled names included; None for JSON.
+    @cached_property
+    def _mark(self) -> str | None:
+        """The mark between the cells of a CSV; empty for JSON Lines, None for a JSON list."""
+        suffix = PurePath(self.file).suffix.lower()
+        if suffix in (".jsonl", ".ndjson"):
+            return ""
+        with self._source.open() as stream:
+            first = Lines(stream, self.file).peek()
+        start = first.lstrip()[:1]
+        if suffix not in _MARKED and start in (b"{", b"["):
+            return None if start == b"[" else ""
+        if suffix == ".json":
+            return ""
+        if suffix == ".tsv":
+            return "\t"
+        header = first.decode("utf-8", "replace")
+        return max(",;\t", key=lambda mark: _cells(header, mark))
 
-    Raises:
-        TaskFileError: the source as a whole cannot be read.
-    """
-    delimiter = _kind_of_table(source)
-    if not delimiter:
-        return None
-    with source.open() as stream:
-        found: list[tuple[str, ...]] = []
-        for _ in _csv(Lines(stream, source.file), source.file, (), delimiter, found.append):
-            break
-    return found[0] if found else ()
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is JSON Lines or CSV with commas, as every task for users' own files reads it."""
+        return self._mark in ("", ",")
 
+    def header(self) -> tuple[str, ...] | None:
+        """The columns of a CSV, doubled names included; None for JSON, whose rows each tell."""
+        if not self._mark:
+            return None
+        with self._source.open() as stream:
+            first = next(_records(Lines(stream, self.file), self._mark), None)
+            return tuple(_header(first, self.file)) if first else ()
 
-def is_plain_table(source: Source) -> bool:
-    """Whether a table is JSON Lines or CSV with commas, as every task for users' own files reads it.
+    def class_names(self) -> Mapping[str, tuple[str, ...]]:
+        """By column what its whole numbers stand for: no text file says it."""
+        return {}
 
-    Raises:
-        TaskFileError: the source cannot be read.
-    """
-    return _kind_of_table(source) in ("", ",")
-
-
-def _kind_of_table(source: Source) -> str | None:
-    """The mark between the cells of a CSV; empty for JSON Lines, None for a JSON list."""
-    suffix = PurePath(source.file).suffix.lower()
-    if suffix in (".jsonl", ".ndjson"):
-        return ""
-    with source.open() as stream:
-        first = Lines(stream, source.file).peek()
-    start = first.lstrip()[:1]
-    if suffix not in _MARKED and start in (b"{", b"["):
-        return None if start == b"[" else ""
-    if suffix == ".json":
-        return ""
-    if suffix == ".tsv":
-        return "\t"
-    header = first.decode("utf-8", "replace")
-    return max(",;\t", key=lambda mark: _cells(header, mark))
+    def rows(self, wanted: Collection[str] | None = None) -> Iterator[Row]:
+        """The rows, with all their columns."""
+        if self._mark is None:
+            yield from json_list_rows(self._source)
+            return
+        with self._source.open() as stream:
+            lines = Lines(stream, self.file)
+            yield from _csv(lines, self.file, (), self._mark) if self._mark else _jsonl(lines, self.file)
 
 
 _MARKED = (".csv", ".tsv")
@@ -207,7 +208,7 @@ def tab_rows(source: Source, columns: tuple[str, ...], long: str) -> Iterator[Ro
             if not text.strip():
                 continue
             if not header:
-                header = _header(cells, source.file, lines.number, columns)
+                header = _header(_Record(lines.number, cells, ""), source.file, columns)
                 continue
             surplus, place = len(cells) - len(header), header.index(long)
             if surplus < 0:
@@ -243,51 +244,55 @@ def _jsonl(lines: Lines, file: str) -> Iterator[Row]:
             yield _unread(file, lines.number, f"expected one JSON object per line, found {shown(value)}")
 
 
-def _csv(
-    lines: Lines,
-    file: str,
-    columns: tuple[str, ...],
-    delimiter: str = ",",
-    tell_header: Callable[[tuple[str, ...]], None] = lambda header: None,
-) -> Iterator[Row]:
+class _Record(NamedTuple):
+    """The cells of a CSV record, the line on which it starts, and what is wrong with it, if anything."""
+
+    line: int
+    cells: list[str]
+    problem: str
+
+
+def _records(lines: Lines, delimiter: str) -> Iterator[_Record]:
     # the limit is the whole process's, and its default of 128 KiB refuses long passages
     if csv.field_size_limit() < MAX_LINE:
         csv.field_size_limit(MAX_LINE)
     reader = csv.reader(lines, strict=True, delimiter=delimiter)
-    header: list[str] = []
     while True:
-        start = lines.number + 1
-        problem, cells = "", list[str]()
+        line, cells, problem = lines.number + 1, list[str](), ""
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
             problem = f"expected a CSV record: {error}"
-        bad = lines.take_bad()
-        if bad:
-            start, problem = bad, NOT_UTF8
-        elif not cells and not problem:
-            continue
-        elif header and not problem and len(cells) != len(header):
-            problem = f"expected {len(header)} cells as in the header, found {len(cells)}"
+        if bad := lines.take_bad():
+            line, problem = bad, NOT_UTF8
+        if cells or problem:
+            yield _Record(line, cells, problem)
+
+
+def _csv(lines: Lines, file: str, columns: tuple[str, ...], delimiter: str = ",") -> Iterator[Row]:
+    header: list[str] = []
+    for record in _records(lines, delimiter):
+        line, cells, problem = record
         if not header:
-            if problem:
-                raise TaskFileError(file, start, "", problem)
-            header = _header(cells, file, start, columns)
-            tell_header(tuple(header))
+            header = _header(record, file, columns)
         elif problem:
-            yield _unread(file, start, problem)
+            yield _unread(file, line, problem)
+        elif len(cells) != len(header):
+            yield _unread(file, line, f"expected {len(header)} cells as in the header, found {len(cells)}")
         else:
-            yield Row(file, start, dict(zip(header, cells, strict=True)))
+            yield Row(file, line, dict(zip(header, cells, strict=True)))
 
 
-def _header(cells: list[str], file: str, line: int, columns: tuple[str, ...]) -> list[str]:
-    header = [cell.strip() for cell in cells]
+def _header(record: _Record, file: str, columns: tuple[str, ...] = ()) -> list[str]:
+    if record.problem:
+        raise TaskFileError(file, record.line, "", record.problem)
+    header = [cell.strip() for cell in record.cells]
     for column in columns:
         if header.count(column) != 1:
             problem = "is there twice" if column in header else "is missing"
-            raise TaskFileError(file, line, column, f"{problem}; expected the columns {', '.join(columns)}")
+            raise TaskFileError(file, record.line, column, f"{problem}; expected the columns {', '.join(columns)}")
     return header
 
 

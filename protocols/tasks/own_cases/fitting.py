@@ -6,11 +6,10 @@ from itertools import islice
 from pathlib import Path, PurePath
 
 from moot.protocols.errors import ConfigError, TaskFileError
-from moot.protocols.tasks.formats import is_plain_table
+from moot.protocols.tasks.formats import TextTable
 from moot.protocols.tasks.own_cases.columns import FIELDS, SPLIT, ColumnFinder, listed
-from moot.protocols.tasks.own_cases.task import NAME, TextTable, open_table
+from moot.protocols.tasks.own_cases.task import NAME, open_table
 from moot.protocols.tasks.public_questions import MARK
-from moot.protocols.tasks.source import locate
 from moot.protocols.tasks.spec import TaskSpec
 
 PUBLIC: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -72,7 +71,7 @@ def _fitting(path: str) -> str:
     for name, columns in PUBLIC:
         if set(columns) <= set(header):
             return name
-    plain = isinstance(table, TextTable) and is_plain_table(locate(path))
+    plain = isinstance(table, TextTable) and table.is_plain
     if plain and MARK in first and set(header) <= {"question", "answer", "id"}:
         return "gsm8k"
     try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from moot.protocols.case import Case, Reference, Scoring
 from moot.protocols.errors import TaskFileError
-from moot.protocols.tasks.formats import table_header, table_rows
+from moot.protocols.tasks.formats import TextTable
 from moot.protocols.tasks.own_cases.arrow_tables import ArrowTable
 from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, read_choices, value_of
 from moot.protocols.tasks.own_cases.columns import SPLIT, ColumnFinder, Columns, check_map, hint, listed
@@ -17,7 +17,7 @@ from moot.protocols.tasks.own_cases.folders import data_files
 from moot.protocols.tasks.own_cases.gold import GoldSurvey, closed_gold, free_gold, is_yes_no
 from moot.protocols.tasks.picture_files import pictures_beside
 from moot.protocols.tasks.row import ParsedCase, Row, is_blank, shown
-from moot.protocols.tasks.source import Source, locate
+from moot.protocols.tasks.source import locate
 from moot.protocols.tasks.task import MOST_SHOWN, Task, first_few
 
 Kind = Literal["number", "yes or no", "text"]
@@ -78,43 +78,8 @@ _MOST_COLUMNS = 1000
 _ARROW = (".parquet", ".arrow", ".feather")
 
 
-class Table(Protocol):
-    """Rows with named columns, whatever file they come from."""
-
-    file: str
-
-    def header(self) -> tuple[str, ...] | None:
-        """The columns; None where only the rows tell. Raises TaskFileError."""
-
-    def class_names(self) -> Mapping[str, tuple[str, ...]]:
-        """By column what its whole numbers stand for. Raises TaskFileError."""
-
-    def rows(self, wanted: Collection[str] | None = None) -> Iterator[Row]:
-        """The rows, with at least the wanted columns; None wants all. Raises TaskFileError."""
-
-
-class TextTable:
-    """A table in a text file: JSON Lines, a JSON list or CSV.
-
-    Args:
-        source: the file.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.file = source.file
-        self._source = source
-
-    def header(self) -> tuple[str, ...] | None:
-        """The columns of a CSV, doubled names included; None for JSON, whose rows each tell. Raises TaskFileError."""
-        return table_header(self._source)
-
-    def class_names(self) -> Mapping[str, tuple[str, ...]]:
-        """None: no text file has such. Raises nothing."""
-        return {}
-
-    def rows(self, wanted: Collection[str] | None = None) -> Iterator[Row]:
-        """The rows, with all their columns. Raises TaskFileError."""
-        return table_rows(self._source)
+Table = TextTable | ArrowTable
+"""Rows with named columns, whatever file they come from."""
 
 
 def open_table(path: str, split: str | None = None) -> Table:
