@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import get_annotations
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -51,8 +52,10 @@ class ProtocolEntry:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _selene(
+def _entry(
     name: str,
+    protocol: Callable[[Any], DebateProtocol],
+    model: type[BaseModel],
     description: str,
     preset: Mapping[str, Any] | None = None,
     fixed: Mapping[str, Any] | None = None,
@@ -60,13 +63,13 @@ def _selene(
     preset, fixed = dict(preset or {}), dict(fixed or {})
 
     def make(settings: Mapping[str, Any]) -> DebateProtocol:
-        return Selene(read_settings(SeleneSettings, settings, name=name, preset=preset, fixed=fixed), name)
+        return protocol(read_settings(model, settings, name=name, preset=preset, fixed=fixed))
 
-    return ProtocolEntry(description, make, SeleneSettings, preset, fixed)
+    return ProtocolEntry(description, make, model, preset, fixed)
 
 
-def _evince(settings: Mapping[str, Any]) -> DebateProtocol:
-    return Evince(read_settings(EvinceSettings, settings, name="evince"))
+def _selene(name: str, description: str, **values: Mapping[str, Any]) -> ProtocolEntry:
+    return _entry(name, partial(Selene, name=name), SeleneSettings, description, **values)
 
 
 PROTOCOLS: dict[str, ProtocolEntry] = {
@@ -92,32 +95,35 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
         preset={"vote.samples": 3},
         fixed={"gate.when": "never", "judging.method": "none"},
     ),
-    "evince": ProtocolEntry(
-        "distributions over a closed list of labels, debated under a contentiousness that numbers moderate",
-        _evince,
+    "evince": _entry(
+        "evince",
+        Evince,
         EvinceSettings,
+        "distributions over a closed list of labels, debated under a contentiousness that numbers moderate",
     ),
-    "socrasynth": ProtocolEntry(
-        "two sides debate a subject topic by topic, ever less contentiously; joint proposal, panel in both orders",
-        lambda settings: SocraSynth(read_settings(SocraSynthSettings, settings, name="socrasynth")),
+    "socrasynth": _entry(
+        "socrasynth",
+        SocraSynth,
         SocraSynthSettings,
+        "two sides debate a subject topic by topic, ever less contentiously; joint proposal, panel in both orders",
     ),
-    "constructor-auditor": ProtocolEntry(
-        "an argument, a challenge, an answer from both, and judges of the reasoning: essays, mathematics, factual QA",
-        lambda settings: ConstructorAuditor(
-            read_settings(ConstructorAuditorSettings, settings, name="constructor-auditor")
-        ),
+    "constructor-auditor": _entry(
+        "constructor-auditor",
+        ConstructorAuditor,
         ConstructorAuditorSettings,
+        "an argument, a challenge, an answer from both, and judges of the reasoning: essays, mathematics, factual QA",
     ),
-    "ceda": ProtocolEntry(
-        "is a claim supported or hallucinated? Evidence from texts and pictures, a debate of two, judges, a classifier",
-        lambda settings: Ceda(read_settings(CedaSettings, settings, name="ceda")),
+    "ceda": _entry(
+        "ceda",
+        Ceda,
         CedaSettings,
+        "is a claim supported or hallucinated? Evidence from texts and pictures, a debate of two, judges, a classifier",
     ),
-    "judge-panel": ProtocolEntry(
-        "no debate: judges score replies that were given elsewhere under a rubric, in one or several passes",
-        lambda settings: JudgePanel(read_settings(JudgePanelSettings, settings, name="judge-panel")),
+    "judge-panel": _entry(
+        "judge-panel",
+        JudgePanel,
         JudgePanelSettings,
+        "no debate: judges score replies that were given elsewhere under a rubric, in one or several passes",
     ),
 }
 """Every built-in protocol by its name."""

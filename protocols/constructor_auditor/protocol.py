@@ -15,7 +15,8 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn, Verdict
 from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import FreeText, Reply
-from moot.protocols.rubrics.panel import Assessment, Panel, Shown, note_assessments
+from moot.protocols.rubrics.assessed import AssessmentData
+from moot.protocols.rubrics.panel import Panel, Shown, note_assessments
 from moot.protocols.rubrics.rubric import shipped_rubric
 from moot.protocols.rubrics.sheet import sheet_for
 
@@ -138,7 +139,7 @@ def _synthesis(
     return Request("synthesizer/0", SYNTHESIS, slots, synthesis_for(case, domain), "synthesis")
 
 
-def _verdict(domain: Domain, answered: Turn[Synthesis], assessed: Mapping[str, Assessment]) -> Verdict:
+def _verdict(domain: Domain, answered: Turn[Synthesis], assessed: Mapping[str, AssessmentData]) -> Verdict:
     raised = {f"critical-{role}": bool(found.flagged) for role, found in assessed.items()}
     raised["judges-missing"] = any(found.missing for found in assessed.values())
     payload: dict[str, Any] = {"domain": domain}

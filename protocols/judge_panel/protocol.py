@@ -42,7 +42,7 @@ def panel_result(found: AssessmentData) -> dict[str, Any]:
     `flag` is the share of the marks that flag the reply, `quality` their mean Q. `spread` is a dimension's highest
     less its lowest score; None with fewer than two marks.
     """
-    medians, marks = found.medians, found.marks
+    medians, marks = found.medians, found.given
     given = {name: [scores[name] for scores in marks if name in scores] for name in found.scores}
     spread = {name: max(scores) - min(scores) if len(scores) > 1 else None for name, scores in given.items()}
     return {
@@ -53,7 +53,7 @@ def panel_result(found: AssessmentData) -> dict[str, Any]:
         "quality": found.quality,
         "flag": found.flag,
         "flagged": found.flagged,
-        "judgments": len(found.marks),
+        "judgments": len(found.given),
         "missing": found.missing,
         "abstentions": found.abstentions,
     }
@@ -112,8 +112,8 @@ class JudgePanel:
         shown = _shown(case)
         role = shown.role or _PATH
         assessed = await assess(floor, self.settings.rubric, {role: shown}, passes=self.settings.passes)
-        found = assessed[role].data(role)
-        if not found.marks:
+        found = assessed[role]
+        if not found.given:
             raise QuorumFailed(f"no judge gave a usable sheet, in {found.missing} asks ({in_words(found.abstentions)})")
         return Verdict(answer=None, how="judged", flags=_flags(found), payload=panel_result(found))
 

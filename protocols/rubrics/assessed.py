@@ -78,14 +78,19 @@ class AssessmentData(msgspec.Struct, frozen=True, kw_only=True):
         return [*ordered, *(name for name in self.scores if name not in ordered)]
 
     @property
-    def marks(self) -> list[dict[str, int]]:
+    def marks(self) -> tuple[MarkData, ...]:
+        """Every mark, judge by judge and pass by pass, missing ones included."""
+        return self.judges
+
+    @property
+    def given(self) -> list[dict[str, int]]:
         """The scores of every mark that is there."""
         return [mark.scores for mark in self.judges if mark.scores is not None]
 
     @property
     def medians(self) -> dict[str, float | None]:
         """By dimension the median over the marks; None when all are missing."""
-        there = self.marks
+        there = self.given
         found = {name: [scores[name] for scores in there if name in scores] for name in self.scores}
         return {name: median(scores) if scores else None for name, scores in found.items()}
 

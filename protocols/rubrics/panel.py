@@ -40,89 +40,6 @@ class Shown:
     evidence: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """One judge's reading of one reply in one pass.
-
-    Attributes:
-        scores: by dimension; None when it is missing.
-        flagged: None when it is missing, or the rubric has no flag.
-        total: Q; None when it is missing.
-        issues, reasoning: in the judge's words; empty when it is missing.
-        missing: why there is none; empty when there is one.
-    """
-
-    judge: str
-    model: str
-    pass_index: int
-    scores: Mapping[str, int] | None = None
-    flagged: bool | None = None
-    total: int | None = None
-    issues: str = ""
-    reasoning: str = ""
-    missing: str = ""
-
-    def data(self) -> MarkData:
-        """As events hold it."""
-        return MarkData(
-            judge=self.judge,
-            model=self.model,
-            pass_index=self.pass_index,
-            scores=None if self.scores is None else dict(self.scores),
-            flag=self.flagged,
-            total=self.total,
-            issues=self.issues,
-            reasoning=self.reasoning,
-            missing=self.missing,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assessment:
-    """What the panel found of one reply. Missing marks are left out of every mean, and counted.
-
-    Attributes:
-        marks: judge by judge, pass by pass.
-        scores: by dimension the mean over the marks; None when all are missing.
-        flag: share of the marks that flag the reply; None when all are missing, or the rubric has no flag.
-        quality: mean Q; None when all are missing.
-        missing: how many marks are missing.
-        scales: the lowest and the highest score of each dimension, and of the flag where the rubric has one.
-        passes_at: by dimension the lowest score that passes, where the rubric says one.
-    """
-
-    shown: Shown
-    rubric: str
-    marks: tuple[Mark, ...]
-    scores: Mapping[str, float | None]
-    flag: float | None
-    quality: float | None
-    missing: int
-    scales: Mapping[str, tuple[int, int]]
-    passes_at: Mapping[str, int]
-
-    @property
-    def flagged(self) -> bool | None:
-        """Whether at least half of the marks flag the reply; None when that is unknown."""
-        return self.data("").flagged
-
-    def data(self, role: str) -> AssessmentData:
-        """As the event `assessment` holds it; `role` is the family of who spoke."""
-        return AssessmentData(
-            reply=self.shown.path,
-            role=role,
-            domain=self.shown.domain,
-            rubric=self.rubric,
-            scales=tuple((name, *ends) for name, ends in self.scales.items()),
-            passes_at=dict(self.passes_at),
-            judges=tuple(mark.data() for mark in self.marks),
-            scores=dict(self.scores),
-            flag=self.flag,
-            quality=self.quality,
-            missing=self.missing,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Panel:
     """A panel at work: what it asks, and what comes of the replies, so that a protocol can ask for more beside it.
@@ -146,26 +63,27 @@ class Panel:
         """What the judges are asked; paths `assessment/PATH/judge/J/pass/P`."""
         return [_request(self.rubric, self.replies[role], judge, n) for role, judge, n in self._places()]
 
-    def read(self, turns: Sequence[Turn[MarkSheet] | Failure]) -> dict[str, Assessment]:
+    def read(self, turns: Sequence[Turn[MarkSheet] | Failure]) -> dict[str, AssessmentData]:
         """The assessments by role family.
 
         Args:
             turns: the outcomes of `requests()`, in that order.
         """
-        marks: dict[str, list[Mark]] = {role: [] for role in self.replies}
+        marks: dict[str, list[MarkData]] = {role: [] for role in self.replies}
         for (role, judge, number), turn in zip(self._places(), turns, strict=True):
             marks[role].append(_mark(self.rubric, turn, judge, number))
-        return {role: assessment_of(self.rubric, shown, marks[role]) for role, shown in self.replies.items()}
+        return {role: assessment_of(self.rubric, role, shown, marks[role]) for role, shown in self.replies.items()}
 
 
-def note_assessments(floor: Floor, found: Mapping[str, Assessment]) -> None:
+def note_assessments(floor: Floor, found: Mapping[str, AssessmentData]) -> None:
     """Put an event `assessment` for each reply into the record, at `assessment/PATH`."""
-    for role, assessment in found.items():
-        data = msgspec.to_builtins(assessment.data(role))
-        floor.note(Event(ASSESSMENT, f"assessment/{assessment.shown.path}", data))
+    for assessment in found.values():
+        floor.note(Event(ASSESSMENT, f"assessment/{assessment.reply}", msgspec.to_builtins(assessment)))
 
 
-async def assess(floor: Floor, rubric: Rubric, replies: Mapping[str, Shown], *, passes: int) -> dict[str, Assessment]:
+async def assess(
+    floor: Floor, rubric: Rubric, replies: Mapping[str, Shown], *, passes: int
+) -> dict[str, AssessmentData]:
     """Every reply judged; paths `assessment/PATH/judge/J/pass/P`, and an event `assessment` for each.
 
     Args:
@@ -177,22 +95,24 @@ async def assess(floor: Floor, rubric: Rubric, replies: Mapping[str, Shown], *, 
     return found
 
 
-def assessment_of(rubric: Rubric, shown: Shown, marks: Sequence[Mark]) -> Assessment:
-    """The marks of one reply put together."""
+def assessment_of(rubric: Rubric, role: str, shown: Shown, marks: Sequence[MarkData]) -> AssessmentData:
+    """The marks of one reply put together; `role` is the family of who spoke. Missing ones are in no mean."""
     there = [mark for mark in marks if mark.scores is not None and mark.total is not None]
-    return Assessment(
-        shown=shown,
+    return AssessmentData(
+        reply=shown.path,
+        role=role,
+        domain=shown.domain,
         rubric=rubric.name,
-        marks=tuple(marks),
+        scales=tuple((name, *ends) for name, ends in rubric.scales.items()),
+        passes_at=rubric.passes_at,
+        judges=tuple(marks),
         scores={
             name: fmean(mark.scores[name] for mark in there if mark.scores) if there else None
             for name in rubric.dimensions
         },
-        flag=fmean(bool(mark.flagged) for mark in there) if there and rubric.flag else None,
+        flag=fmean(bool(mark.flag) for mark in there) if there and rubric.flag else None,
         quality=fmean(mark.total for mark in there if mark.total is not None) if there else None,
         missing=len(marks) - len(there),
-        scales=rubric.scales,
-        passes_at=rubric.passes_at,
     )
 
 
@@ -231,17 +151,17 @@ def shown_slots(shown: Shown) -> dict[str, Any]:
     }
 
 
-def _mark(rubric: Rubric, turn: Turn[MarkSheet] | Failure, judge: str, number: int) -> Mark:
+def _mark(rubric: Rubric, turn: Turn[MarkSheet] | Failure, judge: str, number: int) -> MarkData:
     if isinstance(turn, Failure):
-        return Mark(judge=judge, model="", pass_index=number, missing=f"{turn.kind}: {turn.message}")
+        return MarkData(judge=judge, model="", pass_index=number, missing=f"{turn.kind}: {turn.message}")
     sheet = turn.reply
     scores, flagged = sheet.scores(), sheet.flagged
-    return Mark(
+    return MarkData(
         judge=judge,
         model=turn.model,
         pass_index=number,
         scores=scores,
-        flagged=flagged,
+        flag=flagged,
         total=rubric.total(scores, flagged),
         issues=getattr(sheet, ISSUES, ""),
         reasoning=getattr(sheet, REASONING),

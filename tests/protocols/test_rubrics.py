@@ -9,7 +9,8 @@ import pytest
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Message
 from moot.protocols.replies import InvalidReply, load_reply, parse_reply
-from moot.protocols.rubrics.panel import Mark, Shown, assessment_of, rubric_slots, shown_slots
+from moot.protocols.rubrics.assessed import MarkData
+from moot.protocols.rubrics.panel import Shown, assessment_of, rubric_slots, shown_slots
 from moot.protocols.rubrics.rubric import Rubric, read_rubric, shipped_rubric
 from moot.protocols.rubrics.sheet import sheet_for
 from moot.protocols.templates import Templates, fenced
@@ -87,11 +88,11 @@ def test_the_judge_is_shown_what_the_agent_was_sent_and_nothing_can_get_out_of_i
 
 def test_a_missing_mark_is_counted_and_in_no_mean() -> None:
     scores = {"instruction_following": 3, "justification_quality": 2, "evidence_grounding": 1}
-    there = Mark(judge="judge/0", model="m", pass_index=0, scores=scores, flagged=False, total=6)
-    gone = Mark(judge="judge/1", model="", pass_index=0, missing="timeout: nothing came")
-    found = assessment_of(REASONING, SHOWN, [there, gone])
+    there = MarkData(judge="judge/0", model="m", scores=scores, flag=False, total=6)
+    gone = MarkData(judge="judge/1", missing="timeout: nothing came")
+    found = assessment_of(REASONING, "agent", SHOWN, [there, gone])
     assert (found.quality, found.flag, found.missing, found.scores["evidence_grounding"]) == (6.0, 0.0, 1, 1.0)
-    nothing = assessment_of(REASONING, SHOWN, [gone])
+    nothing = assessment_of(REASONING, "agent", SHOWN, [gone])
     assert (nothing.quality, nothing.flag, nothing.flagged, nothing.missing) == (None, None, None, 1)
     assert set(nothing.scores.values()) == {None}
 

@@ -188,7 +188,7 @@ def _verdict(each: Assessed) -> PanelVerdict:
         medians=data.medians,
         quality=data.quality,
         flag=data.flag,
-        marks=len(data.marks),
+        marks=len(data.given),
         missing=data.abstentions,
     )
 
