@@ -41,15 +41,6 @@ class AnswerProbability:
     reason: str = ""
 
 
-def fold_spelling(text: str) -> str:
-    """The spelling under which `forms` is looked up: no outer space or quotes, case folded.
-
-    >>> fold_spelling(' "Yes"')
-    'yes'
-    """
-    return text.strip(_SPACE_AND_QUOTES).casefold()
-
-
 def answer_probability(
     tokens: Sequence[str],
     logprob: npt.NDArray[np.floating],
@@ -85,7 +76,8 @@ def answer_probability(
             not be among its alternatives (the text decides).
         alt_logprob: `(T, K)`, NaN where fewer than K are listed. K may be 0.
         answer_start: offset in characters, in the joined tokens, of the answer's first character.
-        forms: folded spelling (`fold_spelling`) -> label, for every spelling of every label.
+        forms: folded spelling -> label, for every spelling of every label; folded has no outer space or quotes, and no
+            capitals.
 
     Returns:
         See `AnswerProbability`. A log-probability that is NaN, infinite or at most -1000 is unknown

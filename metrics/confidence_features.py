@@ -1,6 +1,6 @@
 """The confidence features of replies: eight statistics of a signal's values in nineteen windows of each reply."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -14,28 +14,6 @@ Statistic = Literal["mean", "median", "min", "max", "range", "variance", "std", 
 """Names of the statistics."""
 
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
-
-
-def _slope(windows: Floats) -> Floats:
-    """Least-squares slope on the token's number; NaN for windows of one token."""
-    centred = np.arange(windows.shape[-1]) - (windows.shape[-1] - 1) / 2
-    spread = float(centred @ centred)
-    if not spread:
-        return np.full(windows.shape[:-1], np.nan)
-    # a matrix product rounds one window alone otherwise than among many
-    return np.asarray((windows * centred).sum(axis=-1) / spread)
-
-
-_FUNCTIONS: dict[Statistic, Callable[[Floats], Floats]] = {
-    "mean": lambda windows: windows.mean(axis=-1),
-    "median": lambda windows: np.median(windows, axis=-1),
-    "min": lambda windows: windows.min(axis=-1),
-    "max": lambda windows: windows.max(axis=-1),
-    "range": lambda windows: np.ptp(windows, axis=-1),
-    "variance": lambda windows: windows.var(axis=-1),
-    "std": lambda windows: windows.std(axis=-1),
-    "slope": _slope,
-}
 
 
 def window_statistic(logprobs: npt.ArrayLike, statistic: Statistic) -> Floats:
@@ -60,9 +38,14 @@ def window_statistic(logprobs: npt.ArrayLike, statistic: Statistic) -> Floats:
     windows = np.asarray(logprobs, np.float64)
     if not windows.ndim or not windows.shape[-1]:
         raise ValueError("a window holds at least one token")
-    known = np.asarray(np.isfinite(windows).all(axis=-1))
-    found = _FUNCTIONS[statistic](np.where(known[..., np.newaxis], windows, 0.0))
-    return np.where(known, found, np.nan)
+    size = windows.shape[-1]
+    known = np.isfinite(windows.reshape(-1, size)).all(axis=-1)
+    found = np.full(len(known), np.nan)
+    if known.any():
+        starts = np.flatnonzero(known) * size
+        statistics = _statistics(windows.ravel(), starts, np.full(len(starts), size))
+        found[known] = statistics[:, STATISTICS.index(statistic)]
+    return found.reshape(windows.shape[:-1])
 
 
 Integers = npt.NDArray[np.int64]

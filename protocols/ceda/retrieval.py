@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from moot.protocols.case import Case
 from moot.protocols.ceda.items import Item
@@ -18,23 +19,16 @@ MOST_SEARCHED = 4096
 """Of the library's chunks, however many of them say the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A chunk that may become evidence; the fields are those of `Item`."""
-
-    kind: Literal["passage", "document"]
-    document: str
-    chunk: int
-    text: str
-    page: int | None = None
-
-
-def own_chunks(case: Case) -> list[Chunk]:
-    """The chunks of the case's passage, then of its documents."""
-    found = [Chunk("passage", case.title or "passage", i, text) for i, text in enumerate(chunks_of(case.passage))]
+def own_chunks(case: Case) -> list[Item]:
+    """The chunks of the case's passage, then of its documents; which are evidence, and as what, is still open."""
+    found = [_chunk("passage", case.title or "passage", i, text) for i, text in enumerate(chunks_of(case.passage))]
     for number, document in enumerate(case.documents, start=1):
-        found += [Chunk("document", f"document {number}", i, text) for i, text in enumerate(chunks_of(document))]
+        found += [_chunk("document", f"document {number}", i, text) for i, text in enumerate(chunks_of(document))]
     return found
+
+
+def _chunk(kind: Literal["passage", "document"], document: str, chunk: int, text: str) -> Item:
+    return Item(id="", kind=kind, document=document, chunk=chunk, text=text)
 
 
 async def retrieve(case: Case, floor: Floor, settings: EvidenceSettings) -> list[Item]:
@@ -49,45 +43,40 @@ async def retrieve(case: Case, floor: Floor, settings: EvidenceSettings) -> list
         passages = await floor.search(case.question, n=asked)
         kept = _distinct([*own, *map(_found, passages)], settings)
         if asked >= MOST_SEARCHED or len(passages) < asked or _is_settled(kept, passages[-1].similarity, settings):
-            return [_item(number, *found) for number, found in enumerate(kept, start=1)]
+            return [msgspec.structs.replace(item, id=f"E{number}") for number, item in enumerate(kept, start=1)]
         asked = min(4 * asked, MOST_SEARCHED)
 
 
-async def _measured(case: Case, floor: Floor) -> list[tuple[Chunk, float]]:
+async def _measured(case: Case, floor: Floor) -> list[Item]:
     """The case's own chunks with their cosine, in the order of their places."""
     long = is_long([case.passage, case.documents])
     own = await floor.compute(own_chunks, case) if long else own_chunks(case)
     if not own:
         return []
-    vectors = await floor.embed([case.question, *(chunk.text for chunk in own)])
-    return [(chunk, float(cosine)) for chunk, cosine in zip(own, vectors[1:] @ vectors[0], strict=True)]
+    vectors = await floor.embed([case.question, *(item.text for item in own)])
+    cosines = vectors[1:] @ vectors[0]
+    return [msgspec.structs.replace(item, similarity=float(at)) for item, at in zip(own, cosines, strict=True)]
 
 
-def _found(passage: Passage) -> tuple[Chunk, float]:
-    return Chunk("document", passage.document, passage.chunk, passage.text, passage.page), passage.similarity
+def _found(passage: Passage) -> Item:
+    chunk = _chunk("document", passage.document, passage.chunk, passage.text)
+    return msgspec.structs.replace(chunk, page=passage.page, similarity=passage.similarity)
 
 
-def _distinct(measured: Sequence[tuple[Chunk, float]], settings: EvidenceSettings) -> list[tuple[Chunk, float]]:
+def _distinct(measured: Sequence[Item], settings: EvidenceSettings) -> list[Item]:
     """The nearest of them, each text once."""
-    kept: dict[str, tuple[Chunk, float]] = {}
-    for chunk, similarity in sorted(measured, key=lambda found: -found[1]):
-        if similarity > settings.least_similarity:
-            kept.setdefault(" ".join(chunk.text.split()), (chunk, similarity))
+    kept: dict[str, Item] = {}
+    for item in sorted(measured, key=_similarity, reverse=True):
+        if _similarity(item) > settings.least_similarity:
+            kept.setdefault(" ".join(item.text.split()), item)
     return list(kept.values())[: settings.passages]
 
 
-def _is_settled(kept: Sequence[tuple[Chunk, float]], last: float, settings: EvidenceSettings) -> bool:
+def _is_settled(kept: Sequence[Item], last: float, settings: EvidenceSettings) -> bool:
     """Whether no chunk of the library behind the last one found, of this similarity, would be kept."""
-    return last <= settings.least_similarity or (len(kept) == settings.passages and kept[-1][1] >= last)
+    return last <= settings.least_similarity or (len(kept) == settings.passages and _similarity(kept[-1]) >= last)
 
 
-def _item(number: int, chunk: Chunk, similarity: float) -> Item:
-    return Item(
-        id=f"E{number}",
-        kind=chunk.kind,
-        document=chunk.document,
-        chunk=chunk.chunk,
-        page=chunk.page,
-        text=chunk.text,
-        similarity=similarity,
-    )
+def _similarity(item: Item) -> float:
+    assert item.similarity is not None, "every chunk has been measured"
+    return item.similarity

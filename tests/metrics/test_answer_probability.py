@@ -13,7 +13,6 @@ from moot.metrics.answer_probability import (
     MAX_BOUND_SHIFT,
     AnswerProbability,
     answer_probability,
-    fold_spelling,
 )
 
 YES_NO = {"yes": "Yes", "true": "Yes", "no": "No", "false": "No"}
@@ -290,11 +289,6 @@ def test_refuses_bad_input() -> None:
     for forms in ({}, {"": "Yes"}):
         with pytest.raises(ValueError, match="forms"):
             answer_probability(["Yes"], p[:, 0], ["Yes", "no"], p, 0, forms)
-
-
-def test_fold_spelling() -> None:
-    assert fold_spelling(" “Yes”\n") == "yes"
-    assert fold_spelling("Not Sure") == "not sure"
 
 
 @given(st.integers(0, 3), st.text(string.ascii_letters + " {:", max_size=12))
