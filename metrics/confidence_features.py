@@ -39,7 +39,7 @@ def window_statistic(logprobs: npt.ArrayLike, statistic: Statistic) -> Floats:
     if not windows.ndim or not windows.shape[-1]:
         raise ValueError("a window holds at least one token")
     size = windows.shape[-1]
-    known = np.isfinite(windows.reshape(-1, size)).all(axis=-1)
+    known = np.asarray(np.isfinite(windows.reshape(-1, size)).all(axis=-1))
     found = np.full(len(known), np.nan)
     if known.any():
         starts = np.flatnonzero(known) * size

@@ -1,24 +1,30 @@
-"""The panel: every judge compares two texts, topic by topic and in both orders."""
+"""The panel: every judge compares two texts, topic by topic and in both orders.
+
+The texts are the closing statements; or what the debate gave and one model's single answer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
 from moot.protocols.socrasynth.debater_slots import Positions
-from moot.protocols.socrasynth.replies import Comparison, TopicMarks, WholeComparison
-from moot.protocols.socrasynth.scoring import Marks, Outcome, Sheet, outcome_of
-from moot.protocols.socrasynth.sides import SIDES, Side, Topic, subject_slots
+from moot.protocols.socrasynth.joint import Joint
+from moot.protocols.socrasynth.replies import Comparison, Draft, TopicMarks, WholeComparison
+from moot.protocols.socrasynth.scoring import Marks, Outcome, Sheet, Winner, outcome_of
+from moot.protocols.socrasynth.sides import FOR, SIDES, Side, Topic, subject_slots
 
 TEMPLATE, WHOLE_TEMPLATE = "socrasynth/panel", "socrasynth/panel_whole"
 
 NOTHING_SAID = "neither side closed on it"
 
 ORDERS: tuple[Literal[1], Literal[2]] = (1, 2)
+
+R = TypeVar("R", Comparison, WholeComparison)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,54 +49,22 @@ async def sheets_of(floor: Floor, bouts: Sequence[Bout | None], path: str) -> tu
     All in flight together; paths `{path}/order/O/topic/N/judge/J`. A bout that is None is missing for everyone.
     """
     judges = floor.panel("judge")
-    places = [
-        (judge, order, number, bout)
-        for judge in judges
-        for order in ORDERS
-        for number, bout in enumerate(bouts, start=1)
-        if bout is not None
-    ]
     turns = await floor.ask_all(
         [
-            Request(
-                judge, bout.template, _in_order(bout, order), Comparison, f"{path}/order/{order}/topic/{number}/{judge}"
-            )
-            for judge, order, number, bout in places
+            _request(bout, judge, order, Comparison, f"{path}/order/{order}/topic/{number}/{judge}")
+            for judge in judges
+            for order in ORDERS
+            for number, bout in enumerate(bouts, start=1)
+            if bout is not None
         ]
     )
-    found = {(judge, order, n): turn for (judge, order, n, _), turn in zip(places, turns, strict=True)}
-    sheets = []
-    for judge in judges:
-        for order in ORDERS:
-            heard = [found.get((judge, order, number)) for number in range(1, len(bouts) + 1)]
-            missing = {
-                number: NOTHING_SAID if turn is None else f"{turn.kind}: {turn.message}"
-                for number, turn in enumerate(heard, start=1)
-                if turn is None or isinstance(turn, Failure)
-            }
-            told = [turn.reply if isinstance(turn, Turn) else None for turn in heard]
-            rationales = ["" if one is None else one.rationale for one in told]
-            sheets.append(_sheet(judge, order, told, missing, rationales))
+    heard = iter(turns)
+    sheets = [
+        _sheet(judge, order, [NOTHING_SAID if bout is None else _told(next(heard)) for bout in bouts])
+        for judge in judges
+        for order in ORDERS
+    ]
     return sheets, {turn.role: turn.model for turn in turns if not isinstance(turn, Failure)}
-
-
-def _in_order(bout: Bout, order: Literal[1, 2]) -> dict[str, Any]:
-    first, second = (bout.a, bout.b) if order == 1 else (bout.b, bout.a)
-    return {**bout.slots, "first": dict(first), "second": dict(second)}
-
-
-def _sheet(
-    judge: str,
-    order: Literal[1, 2],
-    told: Sequence[Comparison | TopicMarks | None],
-    missing: Mapping[int, str],
-    rationales: Sequence[str],
-    overall: str = "",
-) -> Sheet:
-    """A sheet from what a judge told of each topic."""
-    pairs = [None if one is None else _pair(one, order) for one in told]
-    repairs = {number: one.repairs for number, one in enumerate(told, start=1) if one is not None and one.repairs}
-    return Sheet(judge, order, tuple(pairs), tuple(rationales), missing, repairs, overall)
 
 
 async def whole_sheets_of(
@@ -105,25 +79,42 @@ async def whole_sheets_of(
     """
     places = [(judge, order) for judge in floor.panel("judge") for order in ORDERS]
     turns = await floor.ask_all(
-        [
-            Request(judge, bout.template, _in_order(bout, order), WholeComparison, f"{path}/order/{order}/{judge}")
-            for judge, order in places
-        ]
+        [_request(bout, judge, order, WholeComparison, f"{path}/order/{order}/{judge}") for judge, order in places]
     )
     sheets = []
     for (judge, order), turn in zip(places, turns, strict=True):
-        failed = f"{turn.kind}: {turn.message}" if isinstance(turn, Failure) else "not marked"
-        marks = [] if isinstance(turn, Failure) else turn.reply.marks
+        read = _told(turn)
+        failed, marks, overall = (read, [], "") if isinstance(read, str) else ("not marked", read.marks, read.rationale)
         marked = {one.topic: one for one in reversed(marks)}  # of two on one topic the first counts
-        told = [marked.get(number) if was_closed else None for number, was_closed in enumerate(closed, start=1)]
-        missing = {
-            number: failed if closed[number - 1] else NOTHING_SAID
-            for number, one in enumerate(told, start=1)
-            if one is None
-        }
-        overall = "" if isinstance(turn, Failure) else turn.reply.rationale
-        sheets.append(_sheet(judge, order, told, missing, [""] * len(closed), overall))
+        numbered = enumerate(closed, start=1)
+        told = [marked.get(number, failed) if was_closed else NOTHING_SAID for number, was_closed in numbered]
+        sheets.append(_sheet(judge, order, told, overall))
     return sheets, {turn.role: turn.model for turn in turns if not isinstance(turn, Failure)}
+
+
+def _request(bout: Bout, judge: str, order: Literal[1, 2], reply: type[R], path: str) -> Request[R]:
+    first, second = (bout.a, bout.b) if order == 1 else (bout.b, bout.a)
+    slots = {**bout.slots, "first": dict(first), "second": dict(second)}
+    return Request(judge, bout.template, slots, reply, path)
+
+
+def _told(turn: Turn[R] | Failure) -> R | str:
+    """What a judge replied, or why it did not."""
+    return f"{turn.kind}: {turn.message}" if isinstance(turn, Failure) else turn.reply
+
+
+def _sheet(judge: str, order: Literal[1, 2], told: Sequence[Comparison | TopicMarks | str], overall: str = "") -> Sheet:
+    """A sheet from what a judge told of each topic, or why it did not."""
+    numbered = dict(enumerate(told, start=1))
+    return Sheet(
+        judge,
+        order,
+        marks=tuple(None if isinstance(one, str) else _pair(one, order) for one in told),
+        rationales=tuple(one.rationale if isinstance(one, Comparison) else "" for one in told),
+        missing={number: one for number, one in numbered.items() if isinstance(one, str)},
+        repairs={number: one.repairs for number, one in numbered.items() if not isinstance(one, str) and one.repairs},
+        overall=overall,
+    )
 
 
 def _pair(marks: Comparison | TopicMarks, order: Literal[1, 2]) -> Marks:
@@ -221,3 +212,45 @@ def _whole_bout(
         for side in SIDES
     )
     return Bout(WHOLE_TEMPLATE, subject_slots(case, topics), first, second)
+
+
+ANSWER, COMPARE = "socrasynth/answer", "socrasynth/versus"
+
+_NAMES: dict[Winner | None, str | None] = {"A": "debate", "B": "answer", "tie": "tie", None: None}
+
+
+async def compare_with_answer(case: Case, floor: Floor, topics: Sequence[Topic], joint: Joint | None) -> str | None:
+    """Which of the two the judges prefer: `debate`, `answer`, `tie`, or None when that is unknown.
+
+    The answer comes from agent 0's model, which is told the subject, the facts and the topics, and asked for the same
+    form as the joint proposal. Judges see both without names, in both orders, each with its number of words beside it:
+    they like length. Paths `versus/answer`, `versus/order/O/topic/1/judge/J`. Notes the event `versus`, in whose
+    records A is the debate and B the answer.
+    """
+    if joint is None:
+        floor.note(Event("versus", "versus", {"winner": None, "why": "the debate gave no joint proposal"}))
+        return None
+    request = Request(FOR.name, ANSWER, subject_slots(case, topics), Draft, "versus/answer", images=case.images)
+    (answer,) = await floor.ask_all([request])
+    if isinstance(answer, Failure):
+        floor.note(Event("versus", "versus", {"winner": None, "why": f"no answer: {answer.kind}"}))
+        return None
+    debate = _shown(joint.points, joint.questions)
+    single = _shown(answer.reply.points, answer.reply.questions)
+    sheets, _ = await sheets_of(floor, [Bout(COMPARE, subject_slots(case, ()), debate, single)], "versus")
+    outcome = outcome_of(sheets)
+    winner = _NAMES[outcome.winner]
+    data: dict[str, Any] = outcome_record(outcome) | {
+        "winner": winner,
+        "why": "",
+        "words": {"debate": debate["words"], "answer": single["words"]},
+        "answer": list(answer.reply.points),
+        "orders": [sheet.record() for sheet in sheets],
+    }
+    floor.note(Event("versus", "versus", data))
+    return winner
+
+
+def _shown(points: Sequence[str], questions: Sequence[str]) -> dict[str, Any]:
+    words = sum(len(text.split()) for text in (*points, *questions))
+    return {"points": list(points), "questions": list(questions), "words": words}

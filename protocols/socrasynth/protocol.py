@@ -13,7 +13,7 @@ from moot.protocols.messages import Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
 from moot.protocols.socrasynth.joint import Joint, Statements, close, confirm, propose_jointly
-from moot.protocols.socrasynth.panel import Ruling, judge_closings
+from moot.protocols.socrasynth.panel import Ruling, compare_with_answer, judge_closings
 from moot.protocols.socrasynth.replies import (
     Agenda,
     Amendment,
@@ -35,7 +35,6 @@ from moot.protocols.socrasynth.rounds import Rounds, hold_rounds
 from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, answer_of, last_words, open_answers
-from moot.protocols.socrasynth.versus import compare_with_answer
 
 
 class SocraSynth:
