@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from scripted_floor import Script, ScriptedFloor
+from scripted_floor import Script, ScriptedFloor, held
 
 from moot.protocols.case import Case, Image
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
-from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import Verdict
-from moot.protocols.registry import make_protocol
 
 CLAIM = "The old bridge opened in 1932."
 AGREE, DENY, UNCLEAR = "AGREE: E1 says so.", "DENY: E1 says otherwise.", "It rained."
+ODD = "The old bridge opened in 1932.\n\nThe old bridge opened in 1934."
 PICTURES = (Image("image/png", b"one"), Image("image/webp", b"two"))
 
 
@@ -43,19 +42,10 @@ GOOD: Mapping[str, Any] = {
 
 
 async def check(
-    case: Case | None = None,
-    changes: Script | None = None,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    judges: int = 1,
-    passages: Sequence[Passage] = (),
-    classified: Classified | None = None,
+    case: Case | None = None, changes: Script | None = None, settings: Mapping[str, Any] | None = None, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
-    """A debate of which `changes` script what they name; they come before what goes well."""
-    case = case or claim_case(passage="It is an old bridge.")
-    script = {**(changes or {}), **(dict(GOOD) | dict(changes or {}))}
-    floor = ScriptedFloor(case, script, judges=judges, passages=passages, classified=classified)
-    return floor, await make_protocol("ceda", settings or {}).run(case, floor)
+    """A debate of which `changes` script what they name."""
+    return await held("ceda", case or claim_case(passage="It is an old bridge."), GOOD, changes, settings, **floor)
 
 
 def states(floor: ScriptedFloor) -> list[dict[str, Any]]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from scripted_floor import Script, ScriptedFloor
+from scripted_floor import Script, ScriptedFloor, held
 
 from moot.protocols.case import Case, Criterion, Domain
-from moot.protocols.lookups import Passage
 from moot.protocols.messages import Verdict
-from moot.protocols.registry import make_protocol
 
 IDEAS = Criterion(trait="Ideas", lowest=0, highest=3, guide="3: focused. 0: none.", assignment="Write on patience.")
 ESSAY = Case(
@@ -39,15 +37,8 @@ GOOD: Mapping[str, Any] = {
 
 
 async def hold(
-    case: Case = QUESTION,
-    changes: Script | None = None,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    judges: int = 1,
-    passages: Sequence[Passage] = (),
+    case: Case = QUESTION, changes: Script | None = None, settings: Mapping[str, Any] | None = None, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
-    """A debate of which `changes` script what they name; they come before what goes well."""
+    """A debate of which `changes` script what they name."""
     good = {"synthesis": {"answer": "Eiffel", "rationale": "Both say so."}, **GOOD}
-    floor = ScriptedFloor(case, {**(changes or {}), **(good | dict(changes or {}))}, judges=judges, passages=passages)
-    verdict = await make_protocol("constructor-auditor", settings or {}).run(case, floor)
-    return floor, verdict
+    return await held("constructor-auditor", case, good, changes, settings, **floor)

@@ -8,10 +8,8 @@ from typing import Any
 from scripted_floor import Script, ScriptedFloor
 
 from moot.protocols.case import Case
-from moot.protocols.floor import Request
 from moot.protocols.messages import Verdict
 from moot.protocols.registry import make_protocol
-from moot.protocols.templates import Templates
 
 HCV, HBV, CIRRHOSIS, OBSTRUCTIVE, FAILURE, ALCOHOLIC, HAV = JAUNDICE = (
     "Hepatitis C", "Hepatitis B", "Cirrhosis", "Obstructive jaundice", "Acute liver failure", "Alcoholic hepatitis",
@@ -46,11 +44,6 @@ async def debate(script: Script, case: Case = CASE, judges: int = 1, **settings:
     floor = ScriptedFloor(case, script, judges=judges)
     verdict = await make_protocol("evince", {"follow_ups": "never", **settings}).run(case, floor)
     return verdict, floor
-
-
-def prompt(floor: ScriptedFloor, path: str) -> str:
-    request: Request[Any] = floor.asks[path]
-    return "\n".join(message.content for message in Templates().render(request.template, request.slots))
 
 
 def opposing_texts(floor: ScriptedFloor) -> dict[str, str]:

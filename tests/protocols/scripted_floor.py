@@ -32,7 +32,9 @@ from moot.protocols.messages import (
     Slots,
     Turn,
     Usage,
+    Verdict,
 )
+from moot.protocols.registry import make_protocol
 from moot.protocols.templates import Templates
 
 _TEMPLATES = Templates()
@@ -77,6 +79,7 @@ class ScriptedFloor:
         self.seed = seed
         self.asks: dict[str, Request[Any]] = {}
         self.events: list[Event] = []
+        self.together: list[list[str]] = []
         self.embedded: list[str] = []
         self._script = script
         self._judges = [f"judge/{i}" for i in range(judges)]
@@ -150,6 +153,7 @@ class ScriptedFloor:
         return turn
 
     async def ask_all(self, requests: Sequence[Request[R]]) -> list[Turn[R] | Failure]:
+        self.together.append([request.path for request in requests])
         return [self._say(request) for request in requests]
 
     async def judge(
@@ -216,6 +220,27 @@ class ScriptedFloor:
         return [self._say(request) for _, request in requests]
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
-        request = self.asks[turn.path]
+        return self._messages(turn.path)
+
+    def rendered(self, path: str) -> list[str]:
+        """What was sent for a path: the instructions and the material."""
+        return [message.content for message in self._messages(path)]
+
+    def prompt(self, path: str) -> str:
+        """All that was sent for a path."""
+        return "\n".join(self.rendered(path))
+
+    def _messages(self, path: str) -> tuple[Message, ...]:
+        request = self.asks[path]
         *before, last = _TEMPLATES.render(request.template, request.slots)
         return (*before, Message(last.role, last.content, tuple(request.images)))
+
+
+async def held(
+    protocol: str, case: Case, good: Script, changes: Script | None, settings: Mapping[str, Any] | None, **floor: Any
+) -> tuple[ScriptedFloor, Verdict]:
+    """A debate in which all goes well but for what `changes` scripts, whose patterns come first."""
+    changes = changes or {}
+    script = {**changes, **{pattern: value for pattern, value in good.items() if pattern not in changes}}
+    made = ScriptedFloor(case, script, **floor)
+    return made, await make_protocol(protocol, settings or {}).run(case, made)

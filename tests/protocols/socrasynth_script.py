@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scripted_floor import Script, ScriptedFloor
+from scripted_floor import Script, ScriptedFloor, held
 
 from moot.protocols.case import Case
-from moot.protocols.messages import Decision, Slots, Verdict
-from moot.protocols.registry import make_protocol
+from moot.protocols.messages import Slots, Verdict
 
 SUBJECT = Case(id="s", question="Should the town ban cars?", passage="The town has 900 cars.")
 ROUNDS = "round/[1-9]*/agent/?"
@@ -92,18 +91,7 @@ LONG = {"patience": 50, "topics.count": 3, "crit.max_depth": 0}
 
 
 async def hold(
-    changes: Script | None = None,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    case: Case = SUBJECT,
-    judges: int = 1,
-    decisions: Mapping[str, Decision] | None = None,
+    changes: Script | None = None, settings: Mapping[str, Any] | None = None, *, case: Case = SUBJECT, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
-    """Run the debate with a changed script; the changes come first, so that their patterns win."""
-    floor = ScriptedFloor(case, {**(changes or {}), **_without(changes)}, judges=judges, decisions=decisions)
-    verdict = await make_protocol("socrasynth", LONG | dict(settings or {})).run(case, floor)
-    return floor, verdict
-
-
-def _without(changes: Script | None) -> dict[str, Any]:
-    return {pattern: value for pattern, value in GOOD.items() if pattern not in (changes or {})}
+    """Run the debate with a changed script."""
+    return await held("socrasynth", case, GOOD, changes, LONG | dict(settings or {}), **floor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ceda_script import PICTURES, check, claim_case, states
+from ceda_script import CLAIM, PICTURES, check, claim_case, states
 
 from moot.protocols.errors import AskFailed
 
@@ -22,6 +22,14 @@ async def test_one_prompt_for_the_claim_and_one_description_for_each_picture() -
     ]
     assert items[0]["similarity"] is None
     assert "no-evidence" not in verdict.flags
+
+
+@pytest.mark.parametrize("setting", ["dynamic", "fixed"])
+async def test_a_picture_is_read_for_what_was_asked(setting: str) -> None:
+    floor, _ = await check(claim_case(images=PICTURES[:1]), settings={"vision.prompt": setting})
+    user = floor.rendered("vision/image/0")[1]
+    assert ("Look for a date." in user) is (setting == "dynamic")
+    assert CLAIM not in user
 
 
 async def test_equal_pictures_are_one_item_that_names_the_first() -> None:

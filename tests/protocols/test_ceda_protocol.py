@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
-from ceda_script import AGREE, DENY, PICTURES, UNCLEAR, check, claim_case, messages, ruling, stances
+from ceda_script import AGREE, DENY, ODD, UNCLEAR, check, claim_case, messages, stances
 
 from moot.protocols.case import Case
 from moot.protocols.errors import AskFailed, CaseUnfit, ConfigError
 from moot.protocols.registry import make_protocol
-
-ODD = "The old bridge opened in 1932.\n\nThe old bridge opened in 1934."
 
 
 async def test_the_steps_and_the_events() -> None:
@@ -119,16 +116,6 @@ async def test_a_debater_that_fails_fails_the_case(turn: int) -> None:
 async def test_what_is_no_claim_is_refused(case: Case) -> None:
     with pytest.raises(CaseUnfit, match="ceda checks claims"):
         await check(case)
-
-
-async def test_the_same_replies_give_the_same_debate() -> None:
-    async def once() -> Any:
-        floor, verdict = await check(
-            claim_case(passage=ODD, images=PICTURES), {**messages(DENY, DENY, DENY), "judge/*": ruling(0)}
-        )
-        return copy.deepcopy([(path, r.slots) for path, r in floor.asks.items()]), floor.events, verdict
-
-    assert await once() == await once()
 
 
 @pytest.mark.parametrize(

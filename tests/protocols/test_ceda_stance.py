@@ -17,7 +17,6 @@ from moot.protocols.ceda.stance import (
     Stance,
     about_what,
     is_consensus,
-    opposite,
     relation_of,
     stance_of,
 )
@@ -130,29 +129,6 @@ def held(*words: Relation | None) -> list[Said]:
     return said
 
 
-@pytest.mark.parametrize(
-    ("words", "stances", "consensus"),
-    [
-        (("AGREE",), ["supports"], False),
-        (("AGREE", "AGREE"), ["supports", "supports"], True),
-        (("DENY", "AGREE"), ["denies", "denies"], True),
-        (("DENY", "DENY"), ["denies", "supports"], False),
-        (("AGREE", "DENY"), ["supports", "denies"], False),
-        (("DENY", "DENY", "AGREE"), ["denies", "supports", "supports"], True),
-        (("AGREE", "DENY", "DENY"), ["supports", "denies", "supports"], False),
-        ((None, "AGREE"), [None, "supports"], False),
-        ((None, "DENY", "AGREE"), [None, "denies", "denies"], True),
-        (("DENY", None, "DENY"), ["denies", None, "denies"], False),
-        (("DENY", None, "DENY", "AGREE"), ["denies", None, "denies", "denies"], True),
-        ((None, None), [None, None], False),
-    ],
-)
-def test_debates(words: tuple[Relation | None, ...], stances: list[Stance | None], consensus: bool) -> None:
-    said = held(*words)
-    assert [each.stance for each in said] == stances
-    assert is_consensus(said) is consensus
-
-
 BELIEFS = st.lists(st.sampled_from(["supports", "denies", None]), max_size=20)
 
 
@@ -169,16 +145,6 @@ def test_who_says_what_they_believe_is_read_as_believing_it(beliefs: list[Stance
     for end in range(2, len(beliefs) + 1):
         one, other = beliefs[end - 2 : end]
         assert is_consensus(said[:end]) == (one is not None and one == other)
-
-
-@given(st.lists(st.sampled_from(["AGREE", "DENY"]), min_size=1, max_size=20))
-def test_the_other_first_word_turns_every_stance_round(words: list[Relation]) -> None:
-    turned: list[Relation] = ["DENY" if words[0] == "AGREE" else "AGREE", *words[1:]]
-    for one, other in zip(held(*words), held(*turned), strict=True):
-        assert one.stance is not None
-        assert other.stance == opposite(one.stance)
-        denials = sum(word == "DENY" for word in words[: one.turn])
-        assert one.stance == ("denies" if denials % 2 else "supports")
 
 
 def said_by(text: str, *before: Said, **fields: str) -> Said:

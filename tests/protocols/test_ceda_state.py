@@ -6,13 +6,11 @@ import random
 from typing import Any
 
 import pytest
-from ceda_script import CLAIM, DENY, PICTURES, check, claim_case, messages, ruling, states
+from ceda_script import CLAIM, DENY, ODD, PICTURES, check, claim_case, messages, ruling, states
 
 from moot.protocols.ceda.state import State, rebuild
 from moot.protocols.errors import RecordError
 from moot.protocols.lookups import Classified
-
-ODD = "The old bridge opened in 1932.\n\nThe old bridge opened in 1934."
 
 
 async def full_debate() -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ceda_script import check, claim_case
+from ceda_script import ODD, check, claim_case
 from planted_conflicts import AGREEING, ATTRIBUTED, FREE, INFLECTED, PLAIN
 
 from moot.protocols.ceda.conflicts import first_difference, sentences_of
@@ -85,6 +85,21 @@ async def test_conflicts_that_a_model_finds_part_the_debaters() -> None:
     assert evidence["synthesis"] == {"statements": [], "unfounded": 1, "missing": ""}
     assert evidence["shown_to"] == {"debater/0": ["E1", "E3"], "debater/1": ["E2", "E3"]}
     assert "context-unfounded" in verdict.flags
+
+
+async def test_a_statement_is_shown_to_whoever_is_shown_all_that_it_rests_on() -> None:
+    facts = [("It is of 1932.", "E1", "opened in 1932"), ("One says 1934.", "E2", "in 1934"), ("No.", "E2", "in 1932")]
+    context = {
+        "statements": [{"text": text, "facts": [{"item": item, "quote": quote}]} for text, item, quote in facts],
+        "conflicts": [conflict("E2", "in 1934", "E1", "opened in 1932")],
+    }
+    floor, _ = await check(claim_case(passage=ODD), {"context": context}, BY_MODEL)
+    seen = {path: floor.asks[path].slots["statements"] for path in ("turn/1", "turn/2", "judge/0")}
+    first, second = 'It is of 1932.\nE1: "opened in 1932"', 'One says 1934.\nE2: "in 1934"'
+    texts = {path: [each["text"] for each in statements] for path, statements in seen.items()}
+    assert texts == {"turn/1": [first], "turn/2": [second], "judge/0": [first, second]}
+    (found,) = floor.asks["judge/0"].slots["conflicts"]
+    assert found["text"] == 'both cannot be true: "opened in 1932" against "in 1934"'
 
 
 async def test_a_model_that_fails_leaves_the_evidence_as_it_is() -> None:

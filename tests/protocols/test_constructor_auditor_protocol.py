@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -19,18 +20,6 @@ from moot.protocols.registry import make_protocol
 from moot.protocols.replies import InvalidReply, load_reply, parse_reply, reply_path
 
 
-class FanOuts(ScriptedFloor):
-    """Remembers which paths were asked at once."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.together: list[list[str]] = []
-
-    async def ask_all(self, requests: Any) -> Any:
-        self.together.append([request.path for request in requests])
-        return await super().ask_all(requests)
-
-
 async def test_the_steps() -> None:
     floor, verdict = await hold(settings={"judge.passes": 2}, judges=2)
     assert floor.paths()[:3] == ["opening", "challenge", "synthesis"]
@@ -45,8 +34,7 @@ async def test_the_steps() -> None:
 
 
 async def test_the_synthesis_and_all_judgments_are_in_flight_together() -> None:
-    floor = FanOuts(QUESTION, {"synthesis": {"answer": "Eiffel"}, **GOOD}, judges=3)
-    await make_protocol("constructor-auditor").run(QUESTION, floor)
+    floor, _ = await hold(judges=3)
     (together,) = floor.together
     assert together[0] == "synthesis"
     assert len(together) == 1 + 2 * 3
@@ -95,6 +83,42 @@ async def test_what_judges_found_is_kept_when_the_synthesis_fails() -> None:
     with pytest.raises(AskFailed):
         await make_protocol("constructor-auditor").run(QUESTION, floor)
     assert floor.kinds() == ["assessment", "assessment"]
+
+
+FIRST = {"opening": "Claim, Evidence, Reasoning", "challenge": "Challenge, Counter-Evidence, Reasoning"}
+LAST = {"opening": "Evidence, Reasoning, Claim", "challenge": "Counter-Evidence, Reasoning, Challenge"}
+"""What was derived comes after its derivation."""
+
+
+@pytest.mark.parametrize("path", FIRST)
+@pytest.mark.parametrize(
+    ("case", "settings", "expected"),
+    [
+        (ESSAY, {}, {}),
+        (QUESTION, {}, FIRST),
+        (PROBLEM, {}, LAST),
+        (PROBLEM, {"answer_first": True}, FIRST),
+        (PROBLEM, {"sections": "never"}, {}),
+        (ESSAY, {"sections": "always"}, FIRST),
+    ],
+)
+async def test_sections_are_labelled_as_in_the_source_of_the_domain(
+    path: str, case: Case, settings: dict[str, Any], expected: dict[str, str]
+) -> None:
+    floor, _ = await hold(case, {"synthesis": {"answer": "3"}}, settings)
+    system = floor.rendered(path)[0].partition("labelled sections")[2]
+    labels = ", ".join(re.findall(r"^([\w-]+): ", system, re.MULTILINE))
+    assert labels == (f"{expected[path]}, Conclusion" if expected else "")
+
+
+@pytest.mark.parametrize("path", ["opening", "challenge"])
+async def test_speakers_about_a_text_see_no_score_that_was_given(path: str) -> None:
+    floor, _ = await hold(ESSAY, {"synthesis": {"answer": "3"}})
+    user = floor.rendered(path)[1]
+    assert ESSAY.question not in user
+    assert not re.search(r'lowest|highest|score="', user)
+    for shown in (ESSAY.passage, "3: focused. 0: none.", "Write on patience."):
+        assert shown in user
 
 
 CLOSED = Case(id="n", question="Who built the tower?")

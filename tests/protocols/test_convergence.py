@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moot.metrics.divergence import jensen_shannon_divergence
-from moot.protocols.convergence import at_rest, printed_rest, shift
+from moot.protocols.convergence import at_rest, plateaued, printed_rest, shift
 
 FIRST = np.array([[0.40, 0.30, 0.15, 0.10, 0.05, 0.0, 0.0], [0.25, 0.35, 0.0, 0.20, 0.0, 0.15, 0.05]])
 SWAPPED = FIRST[::-1]
@@ -63,3 +65,48 @@ def test_rest(moves: list[float], divergence: float, expected: str | None) -> No
 )
 def test_the_printed_rule(changes: list[float | None], crit: float | None, expected: bool) -> None:
     assert printed_rest(changes, crit, epsilon=0.01) is expected
+
+
+SCORES = st.lists(st.one_of(st.none(), st.floats(0.0, 1.0)), max_size=12)
+
+
+def known_of(scores: list[float | None]) -> list[float]:
+    return [score for score in scores if score is not None]
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "expected"),
+    [
+        ([], 1, False),
+        ([0.5], 1, False),
+        ([0.5, 0.5], 1, True),
+        ([0.5, 0.505], 1, True),
+        ([0.5, 0.52], 1, False),
+        ([0.5, 0.4, 0.6], 2, False),  # the printed rule stops at this dip
+        ([0.5, 0.4, 0.4], 2, True),
+        ([0.5, 0.6, 0.6, 0.6], 3, False),
+        ([None, 0.5, None, 0.5], 2, False),
+        ([None, None, None], 1, False),
+    ],
+)
+def test_what_is_a_plateau(scores: list[float | None], patience: int, expected: bool) -> None:
+    assert plateaued(scores, patience, 0.01) is expected
+
+
+@given(SCORES, st.integers(1, 4), st.floats(0.0, 1.0))
+def test_unknown_scores_change_nothing(scores: list[float | None], patience: int, min_delta: float) -> None:
+    assert plateaued(scores, patience, min_delta) == plateaued(known_of(scores), patience, min_delta)
+
+
+@given(SCORES, st.integers(1, 4), st.floats(0.0, 1.0))
+def test_a_new_best_by_more_than_the_least_rise_ends_a_plateau(
+    scores: list[float | None], patience: int, min_delta: float
+) -> None:
+    best = max(known_of(scores), default=0.0) + min_delta + 0.001
+    assert not plateaued([*scores, best], patience, min_delta)
+
+
+@given(SCORES, st.integers(1, 4), st.floats(0.0, 0.5))
+def test_standing_still_becomes_a_plateau(scores: list[float | None], patience: int, min_delta: float) -> None:
+    known = known_of(scores)
+    assert plateaued([*known, *[max(known, default=0.5)] * (patience + 1)], patience, min_delta)

@@ -164,19 +164,12 @@ class TestDeeper:
 
 class TestMany:
     async def test_one_fan_out_per_depth_for_all_documents_and_judges(self) -> None:
-        fans: list[list[str]] = []
-
-        class Counted(ScriptedFloor):
-            async def ask_all(self, requests: Any) -> Any:
-                fans.append([request.path for request in requests])
-                return await super().ask_all(requests)
-
         script = {"*/judge/?": reading(TestDeeper.CLAIM), "*/reason/0": reading(CHEAP)}
-        floor = Counted(CASE, script, judges=2)
+        floor = floor_of(script, judges=2)
         documents = [("a", DOCUMENT), ("b", Document("It fails.", "")), ("c", Document("It fails.", "It is dear."))]
         results = await crit_all(floor, documents, CritSettings())
         tops = ["a/judge/0", "a/judge/1", "c/judge/0", "c/judge/1"]
-        assert fans == [tops, [f"{top}/reason/0" for top in tops]]
+        assert floor.together == [tops, [f"{top}/reason/0" for top in tops]]
         assert [result.score for result in results] == [0.4, None, 0.4]
         assert [event.path for event in floor.events] == ["a", "b", "c"]
 

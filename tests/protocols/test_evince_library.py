@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scripted_evince import CASE, HAV, HBV, HCV, JAUNDICE, JUDGED, prompt, says
+from scripted_evince import CASE, HAV, HBV, HCV, JAUNDICE, JUDGED, says
 from scripted_floor import Script, ScriptedFloor
 
 from moot.protocols.case import Case
@@ -30,9 +30,9 @@ async def debate(script: Script, case: Case, passages: list[Passage], **settings
 
 async def test_an_uncertain_debate_searches_the_library() -> None:
     verdict, floor = await debate(SCRIPT, CASE, PASSAGES)
-    assert "HAV: food." not in prompt(floor, "round/1/agent/0")
+    assert "HAV: food." not in floor.prompt("round/1/agent/0")
     for path in ("round/2/agent/0", "round/2/agent/1", "crit/round/2/agent/0/judge/0"):
-        assert "HAV: food." in prompt(floor, path)
+        assert "HAV: food." in floor.prompt(path)
     found = floor.event("retrieved")
     assert found["passages"] == [
         {"document": "liver.md", "chunk": 4, "page": 2},

@@ -21,7 +21,6 @@ from scripted_evince import (
     TURNS,
     debate,
     opposing_texts,
-    prompt,
     reads,
     says,
 )
@@ -196,9 +195,9 @@ class TestWhatIsShown:
         verdict, floor = await debate(script)
         gate = floor.event("quality-gate", "round/0/agent/0")
         assert (gate["passed"], gate["crit"], gate["threshold"]) == (False, pytest.approx(0.2), 0.4)
-        assert "It is Tuesday." not in prompt(floor, "round/0/agent/1")
-        assert f"{HCV} 0.40" in prompt(floor, "round/0/agent/1"), "the distribution is shown in any case"
-        own = prompt(floor, "round/1/agent/0")
+        assert "It is Tuesday." not in floor.prompt("round/0/agent/1")
+        assert f"{HCV} 0.40" in floor.prompt("round/0/agent/1"), "the distribution is shown in any case"
+        own = floor.prompt("round/1/agent/0")
         assert own.count("It is Tuesday.") == 2, "as its own reply, and as a weak argument"
         assert "argument-withheld" in verdict.flags
 
@@ -262,7 +261,7 @@ class TestWhatIsShown:
     async def test_judges_see_what_a_letter_stands_for(self) -> None:
         case = Case(id="l", question="Which drug?", labels=("A", "B"), choices=("Aspirin", "Warfarin"))
         _, floor = await debate({"round/*": says({"A": 0.9, "B": 0.1}), **JUDGED}, case)
-        read = prompt(floor, "crit/round/0/agent/0/judge/0")
+        read = floor.prompt("crit/round/0/agent/0/judge/0")
         assert "A) Aspirin." in read
         assert "probability 0.90" not in read
         assert "B) Warfarin" in read
@@ -363,9 +362,9 @@ class TestAfterwards:
         }
         verdict, floor = await debate(script, case, retrieve=2, retrieve_from=0.5)
         assert floor.event("retrieved")["documents"] == [0, 1]
-        assert "HCV: blood." not in prompt(floor, "round/1/agent/0")
-        assert "HCV: blood." in prompt(floor, "round/2/agent/0")
-        assert "HCV: blood." in prompt(floor, "crit/round/2/agent/0/judge/0"), "judges know the evidence, too"
+        assert "HCV: blood." not in floor.prompt("round/1/agent/0")
+        assert "HCV: blood." in floor.prompt("round/2/agent/0")
+        assert "HCV: blood." in floor.prompt("crit/round/2/agent/0/judge/0"), "judges know the evidence, too"
         assert floor.event("contentiousness", "round/1")["why"] == "debated once more"
         assert floor.event("stop", "stop/again")["reason"] == "converged"
         assert "retrieved" in verdict.flags
@@ -402,7 +401,7 @@ class TestOrder:
         other = {"agent/0": "agent/1", "agent/1": "agent/0"}[opens]
         assert floor.paths("round/")[:4] == [f"round/{n}/{name}" for n in (0, 1) for name in (opens, other)]
         assert floor.asks[f"round/0/{opens}"].template == "evince/opening"
-        assert "Explore:" in prompt(floor, f"round/0/{other}")
+        assert "Explore:" in floor.prompt(f"round/0/{other}")
         assert list(floor.event("round", "round/0")["entropy"]) == ["agent/0", "agent/1"], "by side, whoever opens"
         assert floor.event("round", "round/0")["order"] == [opens, other]
         assert verdict.how == "stalled"

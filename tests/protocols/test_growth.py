@@ -46,6 +46,9 @@ SHAPES = {
     "a list": "1. ",
     "combining marks": "\u0301\u0323",
     "labels": "No, not Yes or ",
+    "quoted ends": '."',
+    "short sentences": "A. ) ",
+    "headings": "# a\nAb\n- a\n\n",
 }
 
 
@@ -103,9 +106,15 @@ def test_every_reader_ends_in_time_that_grows_with_the_length(reader: str, chara
             READERS[reader](f"5{shape * (characters // len(shape))} {{")
 
 
-@pytest.mark.parametrize("opening", ['{"a":', "[", '{"answer":['])
-@pytest.mark.parametrize("levels", [3_000, 100_000])
-def test_json_nested_too_deeply_is_an_invalid_reply(opening: str, levels: int) -> None:
-    for text in (opening * levels, "{" + opening * levels, opening * levels + "1" + "]" * levels):
+@pytest.mark.timeout(30)  # milliseconds; mended, they take half a minute each
+@pytest.mark.parametrize("opened", ["{", "[", "(", "[{", "{ ", '{"a":', '{"answer":['])
+@pytest.mark.parametrize("levels", [150, 3_000, 100_000])
+def test_brackets_that_never_close_are_not_mended(opened: str, levels: int) -> None:
+    for text in (opened * levels, '{"answer": ' + opened * levels, opened * levels + "1" + "]" * levels):
         with pytest.raises(InvalidReply):
-            parse_reply(text, Position)
+            parse_reply(text, Position, ("Yes", "No"))
+
+
+def test_many_brackets_that_close_are_mended() -> None:
+    text = '{"answer": "Yes", "reasoning": "' + "f(x) [1] {2} " * 200 + '", "confidence": 0.5,'
+    assert parse_reply(text, Position, ("Yes", "No")).answer == "Yes"

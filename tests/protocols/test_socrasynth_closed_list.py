@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from scripted_floor import ScriptedFloor
 from socrasynth_script import conceding, hold, speech
 
 from moot.protocols.case import Case
 from moot.protocols.messages import Slots
-from moot.protocols.templates import Templates
 
 CASE = Case(id="x", question="Which disease?", passage="Itching.", labels=("Flu", "Malaria", "Hepatitis"))
 LETTERED = Case(id="y", question="Which disease?", labels=("A", "B"), choices=("flu", "malaria"))
@@ -32,11 +30,6 @@ def proposing(draft: str, amended: str) -> dict[str, Any]:
         "joint/draft/agent/0": {"answer": draft, **points},
         "joint/amend/agent/1": {"answer": amended, **points, "consents": True, "reservations": []},
     }
-
-
-def prompt_of(floor: ScriptedFloor, path: str) -> str:
-    request = floor.asks[path]
-    return "\n".join(message.content for message in Templates().render(request.template, request.slots))
 
 
 APART = naming("Flu", "Malaria")
@@ -84,7 +77,7 @@ async def test_a_concession_makes_the_others_answer_the_consensus_and_ends_the_d
     assert (joint["agreed"], joint["labels"]) == (verdict.answer, [])
     assert floor.event("joint")["answer"] == verdict.answer
     for path in floor.paths("joint/"):
-        text = prompt_of(floor, path)
+        text = floor.prompt(path)
         assert f"<agreed_answer>\n{verdict.answer}\n</agreed_answer>" in text, path
         assert "own_answer" not in text, "a side that has conceded is not held to the answer that it gave up"
         assert "your own" not in text
@@ -134,7 +127,7 @@ async def test_concessions_in_the_last_words() -> None:
     assert {"conceded", "both-conceded", "judges-missing"} & set(verdict.flags) == {"conceded", "both-conceded"}
     assert not [path for path in floor.asks if path.startswith(("closing/", "panel/"))], "neither has an own answer"
     for path in ("joint/draft/agent/0", "joint/consent/agent/0"):
-        text = prompt_of(floor, path)
+        text = floor.prompt(path)
         assert "<own_answer>\nMalaria\n</own_answer>\n<other_answer>\nFlu\n</other_answer>" in text
         assert "that you hold now, not the one that you argued for" in text
 

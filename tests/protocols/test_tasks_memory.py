@@ -10,7 +10,7 @@ import pytest
 
 from moot.protocols.case import Case, Criterion, Image, JudgedReply, LabelledCase, Reference
 from moot.protocols.errors import TaskFileError
-from moot.protocols.tasks import Task, is_correct, open_task
+from moot.protocols.tasks import Task, open_task
 
 GOOD: dict[str, Any] = {"question": "Is it?", "passage": "It is.", "labels": ["Yes", "No"], "gold": "Yes"}
 
@@ -124,18 +124,3 @@ def test_bad_case(bad: Any, field: str, expected: str) -> None:
 )
 def test_tasks_can_be_pickled(task: Task) -> None:
     assert pickle.loads(pickle.dumps(task)).validate() == task.validate()
-
-
-@pytest.mark.parametrize(
-    ("answer", "gold", "expected"),
-    [
-        ("Yes", "Yes", True),
-        ("No", "Yes", False),
-        (None, "Yes", False),
-        ("Yes", None, None),
-        (None, None, None),
-        ("the blue nile", "The Blue Nile.", True),
-    ],
-)
-def test_is_correct(answer: str | None, gold: str | None, expected: bool | None) -> None:
-    assert is_correct(answer, gold) is expected

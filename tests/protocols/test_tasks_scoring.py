@@ -202,6 +202,8 @@ def test_a_reply_may_answer_with_a_number_that_json_knows(reply: str, answer: st
     ("answer", "gold", "reference", "correct"),
     [
         ("yes", "Yes", Reference(), True),
+        ("the blue nile", "The Blue Nile.", Reference(), True),
+        ("no", "Yes", Reference(), False),
         ("no", "Yes", Reference(accepted=("Yes", "No")), True),
         ("72.", "72", Reference(scoring="number"), True),
         ("1234", "1,234", Reference(scoring="number"), True),
