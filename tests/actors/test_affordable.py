@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import pytest
 from test_arena import Runtime, Seat, _cases
 from test_reception import Runtime as Places
-from test_reception import case, until_open
+from test_reception import case, reception, until, until_open
 
 from moot.actors.arena import Arena, Past
 from moot.actors.limits.affordable import UNBOUNDED, Affordable, DebateBound
 from moot.actors.limits.gate import Ages
 from moot.actors.models.prices import Price
 from moot.actors.moderator import Assignment, Outcome, Report
-from moot.actors.reception import Reception
 from moot.actors.record.closing import Closing, Ended, ModelUsage
 
 
@@ -116,26 +115,18 @@ async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end
 
 async def test_the_reception_hands_over_what_the_budget_covers_and_the_rest_as_debates_end() -> None:
     runtime = Places(2)
-    found = Reception(runtime, Past({}, {}), affordable=of_tokens(1200, DebateBound(400, 0)))
-    found.open()
-    try:
-        async with asyncio.timeout(10):
-            held = [asyncio.create_task(found.hold(case(number))) for number in range(5)]
-            ended = 0
-            while ended < 5:
-                covered = max(1, 3 - ended)
-                await until_open(runtime, covered)
-                for _ in range(20):
-                    await asyncio.sleep(0)
-                assert sum(len(seat.open) for seat in runtime.places) == covered
-                seat = next(each for each in runtime.places if each.open)
-                seat.finish(next(iter(seat.open)))
-                seat._done[-1].paid.update(use(400))
-                ended += 1
-                while sum(each.done() for each in held) < ended:  # noqa: ASYNC110 - a condition of a test
-                    await asyncio.sleep(0)
-    finally:
-        await found.close(0.0)
+    async with reception(runtime, affordable=of_tokens(1200, DebateBound(400, 0))) as found:
+        held = [asyncio.create_task(found.hold(case(number))) for number in range(5)]
+        for ended in range(5):
+            covered = max(1, 3 - ended)
+            await until_open(runtime, covered)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert sum(len(seat.open) for seat in runtime.places) == covered
+            seat = next(each for each in runtime.places if each.open)
+            seat.finish(next(iter(seat.open)))
+            seat._done[-1].paid.update(use(400))
+            await until(lambda ended=ended: sum(each.done() for each in held) > ended)  # type: ignore[misc]
 
 
 def test_ages_rise_and_the_longest_quiet_debate_is_forgotten_first() -> None:

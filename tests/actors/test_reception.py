@@ -4,8 +4,9 @@ a record that cannot be read, is slow, or is closed."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from test_arena import Archive
@@ -16,7 +17,7 @@ from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.reception import Reception
 from moot.actors.record.closing import Closing, Ended
 from moot.actors.record.schema import CaseKey
-from moot.actors.seating import NotHeld
+from moot.actors.seating import NotHeld, Told
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ActorGone, RecordError
 
@@ -41,8 +42,7 @@ class Seat:
             if status == "stopped":
                 self._done.append(Outcome(case_id, at, "stopped", why))
                 continue
-            closing = Closing(case_id=case_id, attempt=at, replies={}, answer="Yes", how="told")
-            self._done.append(Outcome(case_id, at, "finished", ended=Ended(closing, {})))
+            self._done.append(Outcome(case_id, at, "finished", ended=ended(case_id, at)))
         self._news.set()
 
     def lose(self) -> None:
@@ -110,13 +110,19 @@ class Runtime:
     async def stop(self, *, compact: bool = True) -> None: ...
 
 
+def ended(case_id: str, attempt: int = 0) -> Ended:
+    return Ended(Closing(case_id=case_id, attempt=attempt, replies={}, answer="Yes", how="told"), {})
+
+
 def case(number: int) -> LabelledCase:
     return LabelledCase(Case(id=f"q{number}", question=f"is {number} even"), number)
 
 
 @asynccontextmanager
-async def reception(runtime: Runtime, finished: Mapping[CaseKey, bool] | None = None) -> AsyncIterator[Reception]:
-    found = Reception(runtime, Past(finished or {}, {}))
+async def reception(
+    runtime: Runtime, finished: Mapping[CaseKey, bool] | None = None, **changes: Any
+) -> AsyncIterator[Reception]:
+    found = Reception(runtime, Past(finished or {}, {}), **changes)
     found.open()
     try:
         async with asyncio.timeout(20):
@@ -125,21 +131,32 @@ async def reception(runtime: Runtime, finished: Mapping[CaseKey, bool] | None = 
         await found.close(0.0)
 
 
+Holding = list[asyncio.Task[Told]]
+
+
+@asynccontextmanager
+async def debating(
+    count: int, seats: int = 1, kind: type[Seat] = Seat
+) -> AsyncIterator[tuple[Reception, Runtime, Holding]]:
+    """A reception with so many debates open, the engine, and who waits for each."""
+    runtime = Runtime(seats, kind)
+    async with reception(runtime) as found:
+        holding = [asyncio.create_task(found.hold(case(i))) for i in range(count)]
+        await until_open(runtime, count)
+        yield found, runtime, holding
+
+
+async def until(true: Callable[[], bool]) -> None:
+    while not true():  # noqa: ASYNC110 - a condition of a test
+        await asyncio.sleep(0)
+
+
 async def until_open(runtime: Runtime, count: int) -> None:
-    while sum(len(seat.open) for seat in runtime.places) < count:  # noqa: ASYNC110 - a condition of a test
-        await asyncio.sleep(0)
-
-
-async def until_under_way(seat: Seat) -> None:
-    while not seat.under_way:  # noqa: ASYNC110 - a condition of a test
-        await asyncio.sleep(0)
+    await until(lambda: sum(len(seat.open) for seat in runtime.places) >= count)
 
 
 async def test_cases_are_spread_over_the_seats_and_each_end_is_told_to_its_bringer() -> None:
-    runtime = Runtime(3)
-    async with reception(runtime) as found:
-        holding = [asyncio.create_task(found.hold(case(i))) for i in range(9)]
-        await until_open(runtime, 9)
+    async with debating(9, seats=3) as (found, runtime, holding):
         assert [len(seat.open) for seat in runtime.places] == [3, 3, 3]
         assert runtime.kept.registered == {f"q{i}" for i in range(9)}
         for seat in reversed(runtime.places):
@@ -151,16 +168,12 @@ async def test_cases_are_spread_over_the_seats_and_each_end_is_told_to_its_bring
 
 
 async def test_a_lost_moderator_is_told_again_of_what_it_had_and_of_nothing_else() -> None:
-    runtime = Runtime(2)
-    async with reception(runtime) as found:
-        holding = [asyncio.create_task(found.hold(case(i))) for i in range(4)]
-        await until_open(runtime, 4)
+    async with debating(4, seats=2) as (found, runtime, holding):
         lost, other = runtime.places
         had = set(lost.open)
         lost.lose()
         late = asyncio.create_task(found.hold(case(4)))
-        while not had <= set(lost.open):  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0)
+        await until(lambda: had <= set(lost.open))
         again = [each for each in lost.given if each.replay]
         assert had <= {each.case.id for each in again} <= had | {"q4"}  # which was on its way, or came later
         assert not any(each.replay for each in other.given)
@@ -171,47 +184,35 @@ async def test_a_lost_moderator_is_told_again_of_what_it_had_and_of_nothing_else
 
 
 async def test_a_moderator_that_dies_twice_in_quick_succession_forgets_no_debate() -> None:
-    runtime = Runtime(1, Mortal)
-    (seat,) = runtime.places
-    assert isinstance(seat, Mortal)
-    async with reception(runtime) as found:
-        first = asyncio.create_task(found.hold(case(0)))
-        await until_open(runtime, 1)
+    async with debating(1, kind=Mortal) as (found, runtime, (first,)):
+        (seat,) = runtime.places
+        assert isinstance(seat, Mortal)
         seat.slow = asyncio.Event()
         second = asyncio.create_task(found.hold(case(1)))
-        await until_under_way(seat)
+        await until(lambda: seat.under_way)
         seat.lose()  # with a call of each of the two that talk to it
         seat.slow.set()
         await until_open(runtime, 2)  # who hands over was back first, and has given the next life everything
         seat.lose()
         seat.listener_is_back.set()
-        async with asyncio.timeout(5):
-            await until_open(runtime, 2)
+        await until_open(runtime, 2)
         seat.finish()
         assert len(await asyncio.gather(first, second)) == 2
 
 
 async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -> None:
-    runtime = Runtime(1)
-    async with reception(runtime) as found:
-        holding = [asyncio.create_task(found.hold(case(i))) for i in range(2)]
-        await until_open(runtime, 2)
+    async with debating(2) as (found, runtime, holding):
         (seat,) = runtime.places
         seat.gone = ActorGone("the actor is gone")
         seat._news.set()
-        for each in holding:
+        for each in (*holding, found.hold(case(2))):
             with pytest.raises(NotHeld, match="the actor is gone"):
                 await each
-        with pytest.raises(NotHeld, match="the actor is gone"):
-            await found.hold(case(2))
         assert "the actor is gone" in str(found.broken)
 
 
 async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
-    runtime = Runtime(1)
-    async with reception(runtime) as found:
-        first, second, third = (asyncio.create_task(found.hold(case(i))) for i in range(3))
-        await until_open(runtime, 3)
+    async with debating(3) as (found, runtime, (first, second, third)):
         (seat,) = runtime.places
         seat.finish("q1", status="stopped", why="budget: usd")
         seat.finish("q0")
@@ -219,22 +220,22 @@ async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
         for each in (second, third):
             with pytest.raises(NotHeld, match="budget: usd"):
                 await each
-        while seat.open:  # what is asked for would be paid for nobody  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0)
+        await until(lambda: not seat.open)  # what is asked for would be paid for nobody
         assert found.stopped_by == "budget: usd"
 
 
-async def test_withdrawing_reaches_the_seat_and_the_case_goes_on_from_the_record_later() -> None:
-    runtime = Runtime(1)
-    async with reception(runtime) as found:
-        holding = asyncio.create_task(found.hold(case(0)))
-        await until_open(runtime, 1)
+async def test_a_withdrawn_case_is_put_aside_and_goes_on_from_the_record_later() -> None:
+    """Whoever follows it is let go when its case comes again."""
+    async with debating(1) as (found, runtime, (holding,)):
+        (seat,) = runtime.places
+        earlier = found.trail("q0")
+        assert earlier is not None
         assert await found.withdraw("q0")
         with pytest.raises(NotHeld, match="withdrawn"):
             await holding
-        (seat,) = runtime.places
         assert seat.withdrawn == ["q0"]
         again = asyncio.create_task(found.hold(case(0)))
+        assert [event async for event in earlier.follow()] == []
         await until_open(runtime, 1)
         assert seat.open["q0"].replay
         seat.finish()
@@ -242,18 +243,14 @@ async def test_withdrawing_reaches_the_seat_and_the_case_goes_on_from_the_record
 
 
 async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> None:
-    runtime = Runtime(1)
-    (seat,) = runtime.places
-    async with reception(runtime) as found:
-        holding = asyncio.create_task(found.hold(case(0)))
-        await until_open(runtime, 1)
+    async with debating(1) as (found, runtime, (holding,)):
+        (seat,) = runtime.places
         seat.slow = asyncio.Event()
         late = asyncio.create_task(found.hold(case(1)))
-        await until_under_way(seat)
+        await until(lambda: seat.under_way)
         await found.withdraw("q1")
         seat.slow.set()
-        while "q1" in seat.open or "q1" not in [each.case.id for each in seat.given]:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        await until(lambda: "q1" not in seat.open and "q1" in [each.case.id for each in seat.given])
         seat.finish()
         assert (await holding).ended.closing.case_id == "q0"
         with pytest.raises(NotHeld):
@@ -284,23 +281,6 @@ async def test_what_is_withdrawn_while_the_record_learns_of_it_is_forgotten_ther
         assert isinstance(holding[0].exception(), NotHeld)
 
 
-async def test_who_follows_a_withdrawn_debate_is_let_go_when_its_case_comes_again() -> None:
-    runtime = Runtime(1)
-    async with reception(runtime) as found:
-        holding = asyncio.create_task(found.hold(case(0)))
-        await until_open(runtime, 1)
-        earlier = found.trail("q0")
-        assert earlier is not None
-        await found.withdraw("q0")
-        again = asyncio.create_task(found.hold(case(0)))
-        assert [event async for event in earlier.follow()] == []
-        await until_open(runtime, 1)
-        runtime.places[0].finish()
-        assert not (await again).reused
-        with pytest.raises(NotHeld):
-            await holding
-
-
 class LostDraining(Seat):
     async def drain(self, seconds: float) -> None:
         self.lose()
@@ -308,20 +288,14 @@ class LostDraining(Seat):
 
 
 async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -> None:
-    runtime = Runtime(1, LostDraining)
-    async with reception(runtime) as found:
-        holding = asyncio.create_task(found.hold(case(0)))
-        await until_open(runtime, 1)
+    async with debating(1, kind=LostDraining) as (found, runtime, (holding,)):
         assert await found.close(0.0) == 1
         assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], NotHeld)
     assert (runtime.places[0].open, len(runtime.places[0].given)) == ({}, 1)
 
 
 async def test_a_bringer_who_leaves_ends_no_debate() -> None:
-    runtime = Runtime(1)
-    async with reception(runtime) as found:
-        holding = asyncio.create_task(found.hold(case(0)))
-        await until_open(runtime, 1)
+    async with debating(1) as (found, runtime, (holding,)):
         holding.cancel()
         await asyncio.gather(holding, return_exceptions=True)
         assert found.waiting == 1
@@ -347,28 +321,21 @@ class Record(Archive):
         if self.fails is not None:
             error, self.fails = self.fails, None
             raise error
-        return {
-            each: Ended(Closing(case_id=each, attempt=0, replies={}, answer="Yes", how="told"), {}) for each in case_ids
-        }
+        return {each: ended(each) for each in case_ids}
 
 
-class Finished(Runtime):
-    """An engine whose record has ended with every case."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.record = Record()
-        self.archive = self.record
-
-    @property
-    def past(self) -> dict[tuple[str, int], bool]:
-        return {(f"q{number}", 0): False for number in range(9)}
+@asynccontextmanager
+async def finished() -> AsyncIterator[tuple[Reception, Record]]:
+    """A reception of an engine whose record has ended with every case."""
+    runtime, record = Runtime(1), Record()
+    runtime.archive = record
+    async with reception(runtime, {(f"q{number}", 0): False for number in range(9)}) as found:
+        yield found, record
 
 
 async def test_a_reading_that_failed_is_the_error_of_those_who_asked_for_it_alone() -> None:
-    runtime = Finished()
-    async with reception(runtime, runtime.past) as found:
-        runtime.record.fails = RecordError("the volume is away")
+    async with finished() as (found, record):
+        record.fails = RecordError("the volume is away")
         ends = await asyncio.gather(found.hold(case(0)), found.recall("q1"), return_exceptions=True)
         assert [str(end) for end in ends] == ["the volume is away"] * 2
         assert (await found.hold(case(0))).reused
@@ -378,21 +345,18 @@ async def test_a_reading_that_failed_is_the_error_of_those_who_asked_for_it_alon
 
 
 async def test_closing_ends_every_wait_for_the_record() -> None:
-    runtime = Finished()
-    async with reception(runtime, runtime.past) as found:
-        runtime.record.slow = asyncio.Event()
+    async with finished() as (found, record):
+        record.slow = asyncio.Event()
         asking = [asyncio.create_task(found.hold(case(0)))]
-        while not runtime.record.asked:  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0)
+        await until(lambda: bool(record.asked))
         asking.append(asyncio.create_task(found.hold(case(1))))  # waits for the slow reading to end
         gone = asyncio.create_task(found.hold(case(2)))
         await asyncio.sleep(0)
         gone.cancel()
         await found.close(0.0)
-        async with asyncio.timeout(5):
-            for each in asking:
-                with pytest.raises(NotHeld, match="closed before"):
-                    await each
-            with pytest.raises(NotHeld, match="closed"):
-                await found.recall("q3")
-        assert runtime.record.asked == [["q0"]]
+        for each in asking:
+            with pytest.raises(NotHeld, match="closed before"):
+                await each
+        with pytest.raises(NotHeld, match="closed"):
+            await found.recall("q3")
+        assert record.asked == [["q0"]]
