@@ -177,28 +177,30 @@ def test_a_verdict_without_its_case_is_found(run: Path) -> None:
     assert any("`verdicts`" in fault and "`cases`" in fault for fault in verify(RunFolder(run)).faults)
 
 
+def _names(**tables: str) -> Callable[[Path], bytes]:
+    return lambda run: encode_file(Part({name: file.format(run.parent) for name, file in tables.items()}, []))
+
+
+def _a_length_below_zero(run: Path) -> bytes:
+    owners = RunFolder(run).epochs()
+    owners[0].valid_bytes[segment(run).name] = -5
+    return encode_file(owners)
+
+
 @pytest.mark.parametrize(
-    "tables",
+    ("name", "content"),
     [
-        {"turns": "../../outside/autostart.parquet"},
-        {"turns": "{outside}/autostart.parquet"},
-        {"turns": "verdicts/e0001-w0-r0000.parquet"},
-        {"../turns": "../turns/e0001-w0-r0000.parquet"},
+        ("parts/e0001-w0-r0000.json", _names(turns="../../outside/autostart.parquet")),
+        ("parts/e0001-w0-r0000.json", _names(turns="{}/outside/autostart.parquet")),
+        ("parts/e0001-w0-r0000.json", _names(turns="verdicts/e0001-w0-r0000.parquet")),
+        ("parts/e0001-w0-r0000.json", _names(**{"../turns": "../turns/e0001-w0-r0000.parquet"})),
+        ("parts/e0001-w0-r0000.json", lambda run: b'{"tables":{},"covers":[],"more":' + b"[" * 100_000),
+        ("epochs.json", lambda run: b"[" * 100_000),
+        ("epochs.json", _a_length_below_zero),
     ],
 )
-def test_a_part_names_its_own_files_only(tables: dict[str, str], run: Path, tmp_path: Path) -> None:
-    named = {table: name.format(outside=tmp_path / "outside") for table, name in tables.items()}
-    (file,) = (run / "parts").glob("*.json")
-    file.write_bytes(encode_file(Part(named, [])))
-    with pytest.raises(RecordError, match=file.name):
-        rows_of(run)
-
-
-@pytest.mark.parametrize("name", ["parts/e0001-w0-r0000.json", "epochs.json"])
-def test_json_nested_too_deeply_is_an_error(name: str, run: Path) -> None:
-    (run / name).write_bytes(
-        b'{"tables":{},"covers":[],"more":' + b"[" * 100_000 if "parts" in name else b"[" * 100_000
-    )
+def test_a_list_that_was_made_to_do_harm_is_an_error(name: str, content: Callable[[Path], bytes], run: Path) -> None:
+    (run / name).write_bytes(content(run))
     with pytest.raises(RecordError, match=Path(name).name):
         rows_of(run)
     assert any(name in fault for fault in verify(RunFolder(run)).faults)
@@ -218,14 +220,6 @@ def test_nothing_is_written_through_a_link_that_leads_out(link: str, run: Path, 
         with pytest.raises(RecordError, match="link"):
             write()
     assert [(file.name, file.read_text()) for file in victim.iterdir()] == [(".kept.tmp", "mine")]
-
-
-def test_a_length_below_zero_is_an_error(run: Path) -> None:
-    owners = RunFolder(run).epochs()
-    owners[0].valid_bytes[segment(run).name] = -5
-    (run / "epochs.json").write_bytes(encode_file(owners))
-    with pytest.raises(RecordError, match=r"epochs\.json"):
-        rows_of(run)
 
 
 def test_a_roll_whose_name_is_too_long_is_none(tmp_path: Path) -> None:
