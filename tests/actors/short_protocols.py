@@ -6,7 +6,7 @@ from typing import Any
 
 from moot.protocols.case import Case, Image
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Form, Verdict
+from moot.protocols.messages import Verdict
 from moot.protocols.replies import FreeText, Position
 
 
@@ -17,30 +17,11 @@ def template(marker: str, system: str, user: str) -> str:
 
 _QUESTION = "{{ question | fenced('question') }}"
 TEMPLATES = {
-    "short/draft": template("draft", "Draft an answer as JSON.", _QUESTION),
-    "short/final": template("final", "Finish as told, as JSON.", _QUESTION + " {{ told | fenced('told') }}"),
     "short/describe": template("describe", "Describe the picture.", "What is to be seen?"),
     "short/look": template("look", "Answer as JSON.", _QUESTION + " {{ picture | fenced('picture') }}"),
     "tiny/say": template("say", "Say something.", "{{ question | fenced('question') }}"),
     "tiny/weigh": template("weigh", "Weigh it.", "{{ told | fenced('told') }}"),
 }
-
-
-class HumanDecision:
-    """A draft, a person's decision, and a final answer that follows it."""
-
-    roles = ("agent",)
-
-    async def run(self, case: Case, floor: Floor) -> Verdict:
-        """Debate one case."""
-        slots = {"question": case.question}
-        draft = await floor.ask("agent/0", "short/draft", slots, reply=Position, path="draft")
-        form = Form("May this stand?", draft.reply.answer, ("accept", "overrule"))
-        decision = await floor.consult(form, path="review")
-        told = {"told": f"{decision.action}: {decision.text}"}
-        final = await floor.ask("agent/0", "short/final", slots | told, reply=Position, path="final")
-        payload = {"action": decision.action, "text": decision.text, "by": decision.by, "draft": draft.answer}
-        return Verdict(answer=final.answer, how=decision.action, payload=payload)
 
 
 PICTURE = Image("image/png", b"\x89PNG not really a picture")
@@ -87,29 +68,11 @@ class Finding:
         return Verdict(answer=None, how="found", payload={"passages": passages})
 
 
-SHORT: dict[str, Any] = {"human": HumanDecision(), "picture": SharedPicture()}
-
-
-class EachShort:
-    """Each case says in its title which of them it is for."""
-
-    roles = ("agent", "vision")
-    name = "each-short"
-    needs_logprobs = False
-
-    async def run(self, case: Case, floor: Floor) -> Verdict:
-        """Debate one case."""
-        verdict: Verdict = await SHORT[case.title].run(case, floor)
-        return verdict
-
-
 def _position(answer: str) -> dict[str, Any]:
     return {"answer": answer, "reasoning": "As scripted.", "confidence": 0.75}
 
 
 SCRIPTS: dict[str, Any] = {
-    "draft": lambda step, user: _position("Yes"),
-    "final": lambda step, user: _position("No" if "overrule" in user else "Yes"),
     "describe": lambda step, user: "A red ball on a lawn.",
     "look": lambda step, user: _position("Yes" if "red ball" in user else "No"),
 }

@@ -23,7 +23,6 @@ class Collected:
     service: str
     failed: bool
     attributes: dict[str, Any]
-    seconds: float
 
 
 @contextmanager
@@ -62,9 +61,7 @@ def _decoded(body: bytes) -> list[Collected]:
         for scope in resource.scope_spans:
             for span in scope.spans:
                 ids = (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex())
-                seconds = (span.end_time_unix_nano - span.start_time_unix_nano) / 1e9
-                told = _values(span.attributes)
-                found.append(Collected(*ids, span.name, service, span.status.code == 2, told, seconds))
+                found.append(Collected(*ids, span.name, service, span.status.code == 2, _values(span.attributes)))
     return found
 
 

@@ -16,21 +16,19 @@ import pytest
 import short_protocols
 from floor_behaviours import BEHAVIOURS, NO_VERDICTS, AllShared, Behaviours, TwoSteps
 from houses import RUNTIMES, Held, assert_equal_records, hold, make_spec
-from journal_writer import batch, new_run, recording
+from journal_writer import new_run, recording
 from openai_server import ScriptedServer
-from short_protocols import SHORT, EachShort
 
 from moot.actors.arena import Arena
 from moot.actors.floor import CaseFloor
 from moot.actors.household import LocalCrew, build_house
 from moot.actors.inline import LocalScribe
-from moot.actors.outcomes import decision_columns, decision_id
 from moot.actors.record.closing import ModelUsage
-from moot.actors.record.folder import RunFolder
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import Request
-from moot.protocols.messages import Answered, Ask, Decision
+from moot.protocols.messages import Answered, Ask
+from moot.protocols.registry import make_protocol
 from moot.protocols.replies import FreeText
 
 ON_RAY = [pytest.param(kind, marks=pytest.mark.ray) for kind in RUNTIMES if kind != "inline"]
@@ -355,80 +353,23 @@ def test_the_record_is_the_inline_one(seen: Seen, seen_on: Callable[[str], Seen]
     assert_equal_records(seen_on("inline").folder, seen.folder)
 
 
-# --- the short protocols: parked, decided and resumed ---
+# --- one reply for many cases ---
 
 
-def _short_cases() -> list[dict[str, Any]]:
-    count = {"human": 3, "picture": 12}
-    return [
-        {"id": f"{name}-{i}", "question": f"Is it {i}?", "title": name, "labels": ["Yes", "No"], "gold": "No"}
-        for name in SHORT
-        for i in range(count[name])
-    ]
-
-
-def _labelled(cases: list[dict[str, Any]]) -> list[LabelledCase]:
-    from moot.protocols.tasks import Task
-
-    return list(Task.from_cases(cases).cases())
-
-
-@pytest.fixture(scope="module")
-def short(kind: str, server: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    """The short protocols: held until the people's cases are parked, decided, and resumed inline."""
+@pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
+async def test_a_shared_reply_is_paid_once_for_all_cases(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
     _forget(server)
-    folder = tmp_path_factory.mktemp(f"short-{kind}") / "run"
-    cases, roles = _short_cases(), _with_vision(server.model)
-    changes: dict[str, Any] = {"templates": short_protocols.TEMPLATES, "attended": True}
-    first = asyncio.run(hold(kind, folder, EachShort(), _labelled(cases), roles, **changes))
-    assert first.parked == ["human-0", "human-1", "human-2"]
-    assert first.counts.finished == len(cases) - 3
-    asyncio.run(_decide(folder, {"human-0": "accept", "human-1": "overrule"}))
-    second = asyncio.run(hold("inline", folder, EachShort(), _labelled(cases), roles, **changes))
-    assert second.parked == ["human-2"]
-    return Seen.by(server, second)
-
-
-async def _decide(folder: Path, actions: dict[str, str]) -> None:
-    """Write a person's decisions into the record, as a tool that owns the folder for a moment."""
-    async with recording(RunFolder(folder)) as recorder:
-        for case_id, action in actions.items():
-            form = json.loads(Held(folder, [], recorder.progress.counts).events(case_id, "parked")[0]["data"])
-            ask = Ask(
-                case_id=case_id, attempt=0, path="review", role="person", template="consult", slots=form, reply=""
-            )
-            columns = decision_columns(ask, Decision(action, "because"))
-            assert columns["reply_id"] == decision_id(ask)
-            recorder.add_replies(batch([columns]))
-
-
-@pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
-def test_a_human_decision_parks_and_resumes(short: Seen) -> None:
-    accepted, overruled = short.verdict("human-0"), short.verdict("human-1")
-    assert (accepted["answer"], overruled["answer"]) == ("Yes", "No")
-    assert overruled["payload"] == {"action": "overrule", "text": "because", "by": "person", "draft": "Yes"}
-    assert [row["case_id"] for row in short.rows("verdicts") if row["case_id"].startswith("human")] == [
-        "human-0",
-        "human-1",
-    ]
-    for case_id in ("human-0", "human-1"):
-        turns = short.turns(case_id)
-        assert short.calls[f"{case_id}/0/draft"] == 1
-        assert (turns["review"]["role"], turns["review"]["model"]) == ("person", "person")
-    assert short.calls["human-2/0/draft"] == 1
-    assert list(short.turns("human-2")) == ["draft"]
-
-
-@pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
-def test_a_shared_reply_is_paid_once_for_all_cases(short: Seen) -> None:
-    shared = {step: calls for step, calls in short.calls.items() if step.startswith("shared-")}
-    assert list(shared.values()) == [1]
-    rows = [row for row in short.rows("turns") if row["case_id"].startswith("shared-")]
+    cases = [LabelledCase(Case(id=f"c{i}", question=f"Is it {i}?", labels=("Yes", "No")), i) for i in range(12)]
+    roles, templates = _with_vision(server.model), short_protocols.TEMPLATES
+    protocol = make_protocol("short_protocols:SharedPicture")
+    held = await hold(kind, tmp_path / "run", protocol, cases, roles, templates=templates)
+    assert [calls for step, calls in server.calls.items() if step.startswith("shared-")] == [1]
+    rows = [row for row in held.rows("turns") if row["case_id"].startswith("shared-")]
     assert [(row["path"], row["role"], row["text"]) for row in rows] == [
         ("shared", "vision/0", "A red ball on a lawn.")
     ]
-    for i in range(12):
-        verdict = short.verdict(f"picture-{i}")
+    for labelled in cases:
+        verdict = held.verdict(labelled.case.id)
         assert (verdict["answer"], verdict["payload"]["path"]) == ("Yes", "picture")
         assert verdict["payload"]["picture"] == "A red ball on a lawn."
 

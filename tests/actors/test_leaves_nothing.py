@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import wait
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -110,14 +110,17 @@ _RUNS = re.compile(r"ray::.*(Agent|Moderator|Writer|Limiter)Actor")
 
 def _ours() -> dict[str, Any]:
     """What a run could have left in this process and in its Ray."""
-    workers = [title for each in psutil.Process().children(recursive=True) if _RUNS.match(title := _title(each))]
     return {
         "actors": list_named_actors(all_namespaces=True),
-        "processes": workers,
+        "processes": _workers(),
         "threads": sorted(thread.name for thread in threading.enumerate()),
         "environment": dict(os.environ),
         "namespace": ray.get_runtime_context().namespace,
     }
+
+
+def _workers() -> list[str]:
+    return [title for each in psutil.Process().children(recursive=True) if _RUNS.match(title := _title(each))]
 
 
 def _title(process: psutil.Process) -> str:
@@ -127,42 +130,32 @@ def _title(process: psutil.Process) -> str:
         return ""
 
 
-def _quiet() -> dict[str, Any]:
-    """What is there once the processes of the runs before are gone."""
-    for _ in range(300):
-        if not (now := _ours())["processes"]:
-            return now
-        time.sleep(0.1)
-    raise AssertionError(f"left by the runs before: {now['processes']}")
-
-
-def _until_equal(expected: dict[str, Any], found: Callable[[], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _ours_once(as_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Ray ends a killed actor's process, and forgets its name, a moment later."""
-    for _ in range(100):
-        now = found()
-        yield now
-        if now == expected:
-            return
+    for _ in range(300):
+        if as_wanted(now := _ours()):
+            break
         time.sleep(0.1)
+    return now
 
 
 @pytest.mark.slow
 @pytest.mark.ray
-def test_a_callers_ray_is_as_it_was(local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_callers_ray_is_as_it_was(local_ray: None, tmp_path: Path) -> None:
     """After a run that ended, one that was interrupted, and one that was refused."""
     moot.run(task="sample", limit=1, out=tmp_path / "first")  # what is only loaded once
-    before = _quiet()
+    before = _ours_once(lambda now: not now["processes"])
+    assert not before["processes"], "left by the runs before"
     files = psutil.Process().num_fds()
 
     def assert_as_before() -> None:
-        *_, after = _until_equal(before, _ours)
-        assert after == before
+        assert _ours_once(lambda now: now == before) == before
         assert ray.is_initialized()
         assert psutil.Process().num_fds() <= files + 5, "a handful, for the connections that Ray keeps to its nodes"
 
     assert moot.run(task="sample", limit=3, out=tmp_path / "finished", placement="packed").status == "finished"
     assert_as_before()
-    _interrupted_while_it_debates(tmp_path / "stopped", monkeypatch)
+    _interrupted_while_it_works(tmp_path / "stopped")
     assert_as_before()
     with pytest.raises(ConfigError, match="unobtainium 1"):
         moot.run(out=tmp_path / "refused", cluster={"resources.unobtainium": 1, "wait_s": 0.1})
@@ -170,29 +163,20 @@ def test_a_callers_ray_is_as_it_was(local_ray: None, tmp_path: Path, monkeypatch
     assert_as_before()
 
 
-def _interrupted_while_it_debates(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with Ctrl-C: `KeyboardInterrupt` in the thread that waits, once debates are open."""
-    from moot.deploy.running.session import Session
+def _interrupted_while_it_works(out: Path) -> None:
+    """As with Ctrl-C, once the actors are there."""
 
-    sessions: list[Session] = []
-    told = threading.Event()
+    over = threading.Event()
 
-    def interrupting(futures: Any, timeout: float) -> Any:
-        if sessions and sessions[0].debating and not told.is_set():
-            assert _ours()["processes"], "the actors of a live run are seen"
-            told.set()
-            raise KeyboardInterrupt
-        return wait(futures, timeout=0.02)
+    def interrupt() -> None:
+        while not _workers() and not over.wait(0.05):
+            pass
+        if not over.wait(1.0):
+            os.kill(os.getpid(), signal.SIGINT)
 
-    begun = Session.hold
-
-    def hold(session: Session) -> Any:
-        sessions.append(session)
-        return begun(session)
-
-    with monkeypatch.context() as patched:
-        patched.setattr("moot.deploy.running.interrupt.wait", interrupting)
-        patched.setattr(Session, "hold", hold)
-        with pytest.raises(KeyboardInterrupt):
-            moot.run(task="sample", model="simulated?latency_ms=200", out=out)
-    assert told.is_set()
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        moot.run(task="sample", model="simulated?latency_ms=500", out=out)
+    over.set()
+    interrupting.join()
