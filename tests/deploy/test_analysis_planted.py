@@ -1,4 +1,5 @@
-"""What was planted is found: associations, the best feature and its direction, divergences, a role without any link."""
+"""What was planted is found: associations, the best feature and its direction, divergences, a role without any link.
+Where nothing is linked nothing is found, though essays share something on both sides."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from planted_replies import Population, analysed, planted, population, row_of, rows_of
+from scipy.stats import binom
 
 from moot.deploy.analysis.analysis import Analysis
 from moot.deploy.analysis.settings import AnalysisSettings
@@ -127,3 +130,57 @@ def test_what_foretells_a_right_answer(worlds: list[Analysis]) -> None:
     assert mean["auroc"] > 0.65
     assert row_of(found, "correctness", role="constructor", model_of="and slope", **asked)["gain_low"] < 0.0
     assert row_of(found, "correctness", role="auditor", model_of="mean", **asked)["gain_low"] < 0.0
+
+
+NULL_WORLDS, LEVEL = 20, 0.05
+TARGETS = ("quality", "correct")
+
+
+@pytest.fixture(scope="module")
+def unlinked(tmp_path_factory: pytest.TempPathFactory) -> list[Analysis]:
+    """Analyses of replies without any link, of one role, with Q and correctness as their only targets."""
+    folder, settings = tmp_path_factory.mktemp("null"), AnalysisSettings(resamples=50, permutations=199)
+    found = []
+    for seed in range(NULL_WORLDS):
+        table = planted(24, seed, {"constructor": 0.0}, shared=0.9, tokens=16)
+        quality = [sum(scores) for scores in zip(*(table[f"score_{name}"].to_pylist() for name in "abc"), strict=True)]
+        plain = table.drop_columns(["score_a", "score_b", "score_c", "flag"]).append_column("quality", [quality])
+        found.append(analysed(plain, folder, settings))
+    return found
+
+
+def _most(tests: int) -> int:
+    """As many tests at the level reject at once in a thousand repetitions only."""
+    return int(binom.ppf(0.999, tests, LEVEL))
+
+
+def test_the_best_of_the_sweep_is_rarely_significant(unlinked: list[Analysis]) -> None:
+    tops = [row for found in unlinked for row in rows_of(found, "top_features", rank=1)]
+    assert len(tops) == NULL_WORLDS * len(TARGETS)
+    assert sum(top["max_p"] <= LEVEL for top in tops) <= _most(len(tops))
+
+
+def test_few_worlds_have_any_discovery(unlinked: list[Analysis]) -> None:
+    """When nothing is linked, the false discovery rate is the chance of any discovery."""
+    discovering = [any((row["q"] or 1.0) <= LEVEL for row in rows_of(found, "associations")) for found in unlinked]
+    assert sum(discovering) <= _most(NULL_WORLDS)
+
+
+def test_p_values_of_a_fixed_feature_are_spread_evenly(unlinked: list[Analysis]) -> None:
+    p = [row["p"] for found in unlinked for row in rows_of(found, "associations", feature="logprob.full.mean")]
+    assert len(p) == NULL_WORLDS * len(TARGETS)
+    assert sum(each <= LEVEL for each in p) <= _most(len(p))
+    assert 0.3 < float(np.mean(p)) < 0.7
+
+
+def test_the_chosen_feature_is_worth_nothing_on_other_essays(unlinked: list[Analysis]) -> None:
+    for target, nothing, tolerance in (("quality", 0.0, 0.08), ("correct", 0.5, 0.04)):
+        tops = [row for found in unlinked for row in rows_of(found, "top_features", rank=1, target=target)]
+        assert abs(float(np.mean([top["held_out"] for top in tops])) - nothing) < tolerance
+        assert min(top["folded"] for top in tops) > nothing + 0.04, "in the sample it looks like something"
+
+
+def test_confidence_foretells_no_right_answer(unlinked: list[Analysis]) -> None:
+    gains = [row["gain_low"] for found in unlinked for row in rows_of(found, "correctness", model_of="mean")]
+    assert len(gains) == NULL_WORLDS
+    assert sum(low > 0.0 for low in gains) <= _most(NULL_WORLDS)

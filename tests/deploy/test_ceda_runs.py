@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from moot.actors.models.trial import STEP_KEY as PROBE
 from moot.deploy.reading.show import show
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 CLAIMS = 9
 
@@ -72,9 +74,22 @@ def test_the_run_had_it_all(inline: Run, port: int) -> None:
     assert {json.loads(row["payload"])["source"] for row in inline.table("verdicts").to_pylist()} == {"classifier"}
     looked = [row for row in inline.table("turns").to_pylist() if row["image_hashes"]]
     assert len(looked) == 2
-    found = known(inline.summary.detection)
-    assert [each.by for each in known(found.whole).detectors][:2] == ["verdict", "judges' bare verdict"]
+
+
+def test_the_figures_are_those_of_the_verdicts(inline: Run) -> None:
+    found, rows = known(inline.summary.detection), inline.table("verdicts").to_pylist()
+    verdict, bare = known(found.whole).detectors[:2]
+    assert (verdict.by, bare.by) == ("verdict", "judges' bare verdict")
+    assert verdict.accuracy.value == pytest.approx(fmean(row["answer"] == row["gold"] for row in rows))
+    alone = [{1: SUPPORTED, 0: HALLUCINATED}.get(json.loads(row["payload"])["verdict"]) for row in rows]
+    hits = [label == row["gold"] for label, row in zip(alone, rows, strict=True)]
+    assert bare.accuracy.value == pytest.approx(fmean(hits))
     assert {each.source for each in found.calibration} == {"classifier", "judges"}
+    assert (known(found.debaters).n, known(found.seconds).n) == (CLAIMS, CLAIMS)
+    assert [each.category for each in found.by_category] == ["new", "old"]
+    tokens = sum(known(each.tokens) * each.n for each in found.by_category)
+    assert tokens / CLAIMS == pytest.approx(known(inline.summary.tokens_per_case), rel=0.05)
+    assert found.hallusionbench is None
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "hallusionbench"
-LABELS = {"1": SUPPORTED, "0": HALLUCINATED}
 
 
 def question(place: str, gold: str, answer: str | None) -> Claim:
@@ -129,58 +127,15 @@ def test_only_a_unit_with_all_its_questions_of_the_file_counts() -> None:
     assert by(untagged, VERDICT).pair.n == 5, "an older record does not say what is missing"
 
 
-def real(answers: bool) -> list[Claim]:
-    """The authors' rows as claims; with `answers`, those that they give answers to, read by their first word."""
-    rows = json.loads((DATA / "HallusionBench.json").read_text())
-    names = ("category", "subcategory", "set_id", "figure_id", "question_id")
-    said = {
-        tuple(row[name] for name in names): row["model_prediction"].strip().split(",")[0]
-        for row in json.loads((DATA / "HallusionBench_result_sample.json").read_text())
-    }
-    claims = []
-    for row in rows:
-        key = tuple(row[name] for name in names)
-        if answers and key not in said:
-            continue
-        tags = {name.removesuffix("_id"): row[name] for name in (*names, "visual_input")}
-        answer = {"Yes": SUPPORTED, "No": HALLUCINATED}.get(said.get(key, ""))
-        claims.append(
-            Claim(
-                case_id="/".join(key), gold=LABELS[row["gt_answer"]], group="/".join(key[:3]), tags=tags, answer=answer
-            )
-        )
-    return claims
-
-
-def counted(claims: list[Claim]) -> list[float]:
-    """The figures counted with running products, row by row, as no unit is gathered."""
-    figures, pairs, easy, hard = (defaultdict[str, bool](lambda: True) for _ in range(4))
-    outcomes = []
-    for claim in claims:
-        part, kind, number, figure, asked = claim.case_id.split("/")
-        right = claim.answer == claim.gold or (claim.answer is None and part == "VS" and figure == "0")
-        outcomes.append(right)
-        pairs[f"{part}{kind}{number}?{asked}"] &= right
-        (easy if figure == "0" else hard)[f"{part}{kind}{number}?{asked}"] &= right
-        if (part, figure) != ("VS", "0"):
-            figures[f"{part}{kind}{number}-{figure}"] &= right
-    tables = [outcomes, *(list(each.values()) for each in (figures, pairs, easy, hard))]
-    return [sum(each) / len(each) for each in tables]
-
-
-@pytest.mark.needs("data/hallusionbench")
-def test_real_answers_come_to_what_they_count_to() -> None:
-    claims = real(answers=True)
-    assert len(claims) == 42
-    found = by(claims, VERDICT)
-    assert [share for share, _ in shares(found)] == pytest.approx(counted(claims))
-    assert found.left_open_right == 1  # "As of my last knowledge update ..."
-    assert 0.2 < (found.question.share.value or 0.0) < 0.9
-
-
 @pytest.mark.needs("data/hallusionbench")
 def test_always_no_is_right_on_more_than_half_of_the_real_questions() -> None:
-    claims = real(answers=False)
+    claims = []
+    names = ("category", "subcategory", "set_id", "figure_id", "question_id")
+    for row in json.loads((DATA / "HallusionBench.json").read_text()):
+        tags = {name.removesuffix("_id"): row[name] for name in (*names, "visual_input")}
+        key = [row[name] for name in names]
+        gold = {"1": SUPPORTED, "0": HALLUCINATED}[row["gt_answer"]]
+        claims.append(Claim(case_id="/".join(key), gold=gold, group="/".join(key[:3]), tags=tags, answer=None))
     found = by(claims, ALWAYS_NO)
     share = sum(claim.gold == HALLUCINATED for claim in claims) / len(claims)
     assert found.question.share.value == pytest.approx(share)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from checked_claims import OTHER, CheckedClaims, claim_cases, verdict_on
 from known import known
 from planted_records import GridOf, Printed, Session
 
@@ -15,51 +13,10 @@ from moot.deploy.reading.report.render import report_markdown, show_report
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.compare import compare, comparison_blocks
 from moot.deploy.reading.summaries.summary import summarise
-from moot.deploy.running.run import run
 from moot.protocols.case import Reference
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
-
-@pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of the tiny protocol over forty pairs of claims."""
-    out = tmp_path_factory.mktemp("claims") / "run"
-    done = run(task=claim_cases(40), protocol=CheckedClaims(), engine="inline", out=out)
-    assert done.status == "finished"
-    return out
-
-
-def expected_of(cases: list[dict[str, Any]]) -> list[tuple[str, Any]]:
-    """The gold label and the verdict of each claim that counts."""
-    found = [(case["gold"], verdict_on(case["id"], case["gold"])) for case in cases]
-    return [(gold, verdict) for gold, verdict in found if not verdict.payload["classifier"]["trained_on"]]
-
-
-def test_a_run_has_the_figures_of_what_its_protocol_said(held: Path) -> None:
-    found = summarise(held).detection
-    known = expected_of(claim_cases(40))
-    assert found is not None
-    assert (found.claims, found.finished, found.trained_on) == (80, 80, 80 - len(known))
-    assert 0 < found.trained_on < 20
-    assert found.whole is not None
-    verdict, bare = found.whole.detectors[:2]
-    assert verdict.accuracy.value == pytest.approx(sum(v.answer == gold for gold, v in known) / len(known))
-    assert verdict.abstained == sum(v.answer is None for _, v in known)
-    alone = [{1: SUPPORTED, 0: HALLUCINATED, None: None}[v.payload["verdict"]] for _, v in known]
-    right = sum(label == gold for label, (gold, _) in zip(alone, known, strict=True))
-    assert bare.accuracy.value == pytest.approx(right / len(known))
-    assert [each.source for each in found.calibration] == ["classifier", "judges"]
-    assert found.calibration[1].unknown == sum(label is None for label in alone)
-    assert [each.category for each in found.by_category] == ["Law", "Myths"]
-    assert found.debaters is not None
-    assert found.debaters.n == len(known)
-    assert found.seconds is not None
-    assert found.seconds.n == 80
-    assert found.hallusionbench is None
-    of_case = summarise(held).tokens_per_case
-    for part in found.by_category:
-        assert part.tokens == pytest.approx(of_case, rel=0.05)
-        assert part.seconds is not None
+OTHER = {SUPPORTED: HALLUCINATED, HALLUCINATED: SUPPORTED}
 
 
 def planted_claim(session: Session, case_id: str, gold: str | None, answer: str | None, **verdict: Any) -> None:

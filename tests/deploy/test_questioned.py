@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from planted_records import Session
+from planted_records import Command, Session
 
-from moot.deploy.cli.main import main
 from moot.deploy.reading.summaries.questioned import questioned
 from moot.deploy.reading.summaries.summary import summarise
-from moot.protocols.errors import ConfigError
 
 EVIL = "Is it [bold red]x[/] \x1b[2J | <script>?" + " and so on" * 20
 PAYLOAD = {"distribution_from": "consensus", "crit_mean": 0.75}
@@ -51,26 +48,23 @@ def test_exactly_the_confident_contradictions_are_listed_the_surest_first(run: P
     assert not questioned(run, confidence=1.0).labels
 
 
-def test_bounds_and_flags_that_make_no_sense_are_refused(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(ConfigError, match="--crit 7"):
-        questioned(run, crit=7.0)
-    with pytest.raises(ConfigError, match="--confidence nan"):
-        questioned(run, confidence=float("nan"))
-    for flags, said in (
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
         (["--crit", "0.5"], "--crit goes with --questioned only"),
         (["listed", "--questioned"], "--questioned is of a whole run: it does not go with a case"),
         (["--questioned", "--plot", "x.svg"], "it does not go with --plot"),
         (["--questioned", "--crit", "7"], "--crit 7: a number from 0 to 1 is expected"),
-    ):
-        monkeypatch.setattr(sys, "argv", ["moot", "show", str(run), *flags])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 2
-        assert said in capsys.readouterr().err
-    monkeypatch.setattr(sys, "argv", ["moot", "show", str(run), "--questioned", "--confidence", "0.94"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    assert "1 of 7 cases" in " ".join(capsys.readouterr().out.split())
+        (["--questioned", "--confidence", "nan"], "--confidence nan"),
+    ],
+)
+def test_bounds_and_flags_that_make_no_sense_are_refused(
+    run: Path, command: Command, flags: list[str], said: str
+) -> None:
+    code, _, err = command("show", str(run), *flags)
+    assert (code, said in err) == (2, True), err
+
+
+def test_the_command_says_how_many_of_which(run: Path, command: Command) -> None:
+    code, out, _ = command("show", str(run), "--questioned", "--confidence", "0.94")
+    assert (code, "1 of 7 cases" in " ".join(out.split())) == (0, True)

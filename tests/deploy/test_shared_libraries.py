@@ -4,20 +4,17 @@ and a classifier."""
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 import yaml
-from openai_server import simulated_server
+from openai_server import simulated_server, stats_of
+from planted_records import Command
 from summary_debate import card, put
 
 from moot.actors.record.tables import read_table
 from moot.actors.retrieval.library import StoredLibrary
-from moot.deploy.cli import main as cli
 from moot.deploy.documents.docs import Docs, open_docs
 from moot.deploy.reading.record import read_events
 from moot.deploy.running import documents
@@ -29,27 +26,13 @@ OWN = "short_protocols:Finding"
 GRID = ["--task", "subjects:q.txt", "--protocol", OWN, "--docs", "docs", "--quiet"]
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture
+def moot(command: Command) -> Command:
+    """Runs a command in this process, in a folder with documents and questions."""
     Path("docs").mkdir()
     Path("docs/facts.txt").write_text(FACTS)
     Path("q.txt").write_text("How many sounds do cats make?\nAre eels fish?\n")
-
-
-@pytest.fixture
-def moot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Runs a command in this process: exit code, standard output and standard error."""
-
-    def call(command: str, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["moot", command, "--engine", "inline", "--out", "out", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
+    return lambda name, *arguments: command(name, "--engine", "inline", "--out", "out", *arguments)
 
 
 @pytest.fixture
@@ -66,8 +49,7 @@ def times_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def embedded(port: int) -> int:
-    with urlopen(f"http://127.0.0.1:{port}/stats") as response:
-        return int(json.load(response)["embedded_texts"])
+    return int(stats_of(port)["embedded_texts"])
 
 
 def told(cell: str, out: str = "out") -> dict[str, Any]:
@@ -80,7 +62,7 @@ def passages(cell: str) -> dict[str, Any]:
     return {row["case_id"]: json.loads(row["payload"]) for row in rows}
 
 
-def test_a_grid_embeds_its_documents_once(moot: Callable[..., tuple[int, str, str]], times_read: list[Any]) -> None:
+def test_a_grid_embeds_its_documents_once(moot: Command, times_read: list[Any]) -> None:
     with simulated_server(None) as port:
         encoder = f"http://127.0.0.1:{port}/v1#m"
         grid = [*GRID, "--encoder", encoder, "--over", "seed=1,2,3"]
@@ -103,14 +85,14 @@ def test_a_grid_embeds_its_documents_once(moot: Callable[..., tuple[int, str, st
         assert embedded(port) == before
 
 
-def test_each_encoder_of_a_grid_has_its_library(moot: Callable[..., tuple[int, str, str]]) -> None:
+def test_each_encoder_of_a_grid_has_its_library(moot: Command) -> None:
     with simulated_server(None) as port:
         assert moot("ablate", *GRID, "--over", f"encoder=hashed-ngrams,http://127.0.0.1:{port}/v1#m")[0] == 0
     kept = {json.loads((each / "library.json").read_bytes())["encoder"] for each in Path("out/library").iterdir()}
     assert kept == {"hashed-ngrams-512-v1", f"http://127.0.0.1:{port}/v1#m"}
 
 
-def test_a_cell_goes_on_alone_with_the_library_of_its_grid(moot: Callable[..., tuple[int, str, str]]) -> None:
+def test_a_cell_goes_on_alone_with_the_library_of_its_grid(moot: Command) -> None:
     assert moot("ablate", *GRID, "--over", "seed=1,2", "--limit", "1")[0] == 0
     place = told("seed=2")["library"]
     alone = [*GRID, "--seed", "2", "--out", "out/seed=2"]
@@ -127,7 +109,7 @@ def test_a_cell_goes_on_alone_with_the_library_of_its_grid(moot: Callable[..., t
     assert (again.docs.size, again.docs.digest) == (3, told("seed=2", "moved")["docs_digest"])
 
 
-def test_a_grid_of_ceda_reads_documents_and_asks_the_classifier(moot: Callable[..., tuple[int, str, str]]) -> None:
+def test_a_grid_of_ceda_reads_documents_and_asks_the_classifier(moot: Command) -> None:
     put(Path("clf"), card())
     flags = ["--protocol", "ceda", "--task", "sample-claims", "--limit", "2", "--docs", "docs", "--classifier", "clf"]
     code, out, err = moot("ablate", *flags, "--over", "max_turns=1,2", "--quiet")

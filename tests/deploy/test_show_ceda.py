@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pyarrow.dataset as dataset
 import pytest
@@ -204,27 +204,12 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return [event for event in found if event["kind"] in SHAPES]
 
 
-def _missing(shape: Any, data: Any, path: str) -> list[str]:
-    """The fields of a shape, and of the shapes in it, that the data does not have: a default would hide them."""
-    inner = [each for each in (shape, *get_args(shape)) if isinstance(each, type) and issubclass(each, BaseModel)]
-    if not inner or data is None:
-        return []
-    if isinstance(data, list):
-        return [gap for each in data for gap in _missing(inner[0], each, path)]
-    fields = inner[0].model_fields
-    gaps = [f"{path}.{name}" for name in fields if name not in data]
-    for name in fields.keys() & data.keys():
-        gaps += _missing(fields[name].annotation, data[name], f"{path}.{name}")
-    return gaps
-
-
 def test_every_event_fits_and_no_field_is_made_up(events: list[dict[str, Any]]) -> None:
+    """A default would hide a field that the protocol does not give."""
     assert {event["kind"] for event in events} == SHAPES.keys()
     for event in events:
-        data = json.loads(event["data"])
-        shape = SHAPES[event["kind"]]
-        shape.model_validate(data)
-        assert _missing(shape, data, event["kind"]) == []
+        read = SHAPES[event["kind"]].model_validate_json(event["data"])
+        assert read.model_dump(exclude_unset=True) == read.model_dump(), event
 
 
 def test_every_event_is_shown_in_words(events: list[dict[str, Any]]) -> None:

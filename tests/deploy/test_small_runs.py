@@ -1,4 +1,5 @@
-"""`small` with its real engine and weights: what its replies are, and that runs with it can be repeated and killed."""
+"""`small` with its real engine and weights: what its replies are, that runs with it can be repeated and killed, and
+that it follows every protocol's prompts: as many debates of each as a few minutes hold."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +23,12 @@ from small_server import keep_in
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.reply_schema import reply_schema
-from moot.actors.models.resolve import canonical_model
+from moot.actors.models.resolve import ModelBinding, canonical_model
 from moot.actors.models.small import sharing
 from moot.actors.models.small.model import SmallModel
 from moot.actors.models.small.server import ADDRESS, SERVER_LOCK
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.doctor_protocol import ProtocolTrial, try_protocol
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol
 from moot.protocols.replies import Position
@@ -34,16 +38,19 @@ pytestmark = [pytest.mark.extras, pytest.mark.needs("module/xllamacpp", "module/
 
 CASES = [{"id": f"c{number}", "question": f"Is {number} even?", "labels": ["Yes", "No"]} for number in range(4)]
 ASK = [Message("user", "Is the sky blue? Say Yes or No, and why.")]
-DIRECT = """
-import sys, time, xllamacpp
-params = xllamacpp.CommonParams()
-params.model.path, params.hostnames, params.port = sys.argv[1], ["127.0.0.1"], 0
-params.n_ctx = 4096
-params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-server = xllamacpp.Server(params)
-print(server.listening_address, flush=True)
-sys.stdin.read()
-"""
+LEAST_USABLE, LEAST_FINISHED = 0.95, 0.9
+ONE_REASON = {"crit.max_calls": 1, "crit.max_reasons": 1, "crit.max_rivals": 1}
+TRIED: dict[str, tuple[int, dict[str, Any]]] = {
+    "single-agent": (2, {}),
+    "majority-vote": (1, {}),
+    "selene": (1, {}),
+    "judge-panel": (1, {}),
+    "ceda": (1, {}),
+    "constructor-auditor": (1, {}),
+    "evince": (1, {"max_rounds": 1, **ONE_REASON}),
+    "socrasynth": (1, {"max_rounds": 0, "topics.count": 1, "topics.proposed": 1, **ONE_REASON}),
+}
+"""Cases and settings by protocol: fewer of those whose replies are long."""
 
 
 @pytest.fixture(autouse=True)
@@ -140,3 +147,24 @@ def until(happened: Callable[[], bool]) -> None:
     while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.xdist_group("small")  # begins first: nothing takes longer
+def test_a_real_small_model_follows_every_protocol() -> None:
+    found = {
+        name: asyncio.run(
+            try_protocol(ModelBinding(model="small"), RunConfig.build({"protocol": name, "set": settings}), cases)
+        )
+        for name, (cases, settings) in TRIED.items()
+    }
+    told = "\n".join(f"{name}\n" + "\n".join(trial.lines()) for name, trial in found.items())
+    asks, usable = (sum(_sum(trial, of) for trial in found.values()) for of in ("asks", "usable"))
+    cases, finished = (sum(getattr(trial, of) for trial in found.values()) for of in ("cases", "finished"))
+    assert usable >= LEAST_USABLE * asks > 0, told
+    assert finished >= LEAST_FINISHED * cases, told
+    assert all(_sum(trial, "usable") for trial in found.values()), told
+
+
+def _sum(trial: ProtocolTrial, of: str) -> int:
+    return sum(getattr(each.replies, of) for each in trial.templates)

@@ -1,18 +1,21 @@
-"""A run's debates round by round: means, each one's own change, and sides and consensus against the gold labels."""
+"""A run's debates round by round: means, each one's own change, sides and consensus against the gold labels; and what
+kappa did, found when it is there, not when it is not, and never claimed beyond what was seen."""
 
 from __future__ import annotations
 
 import json
 import math
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
-from planted_records import Printed, Session
-from typer.testing import CliRunner
+from known import known
+from planted_records import Command, Printed, Session
 
 import moot
-from moot.deploy.cli.main import app
 from moot.deploy.reading.report.render import report_markdown, show_report
+from moot.deploy.reading.rounds.dial import dial_blocks, dial_effect
 from moot.deploy.reading.rounds.dynamics import dynamics, dynamics_blocks
 
 
@@ -40,9 +43,7 @@ def test_means_are_of_the_debates_that_held_the_round(session: Session) -> None:
     assert [(each.round, each.cases) for each in found.rounds] == [(0, 20), (1, 20), (2, 10)]
     jsd = [each.measured["jsd"] for each in found.rounds]
     assert [each.mean for each in jsd] == pytest.approx([0.495, 0.2475, 0.125])
-    assert jsd[0].low is not None
-    assert jsd[0].high is not None
-    assert 0.4 < jsd[0].low < 0.495 < jsd[0].high < 0.59
+    assert 0.4 < known(jsd[0].low) < 0.495 < known(jsd[0].high) < 0.59
     assert [each.measured["crit"].mean for each in found.rounds] == pytest.approx([0.7, 0.8, 0.9])
     assert "kl" not in found.rounds[0].measured
 
@@ -76,16 +77,11 @@ def test_no_share_is_given_of_nothing(session: Session) -> None:
     assert (change.first, change.percent) == (0.0, None)
 
 
-async def test_the_command_of_a_run(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    await moot.arun(task="sample-symptoms", protocol="evince", engine="inline", out=run, limit=3)
-    called = CliRunner().invoke(app, ["show", str(run), "--rounds", "--format", "json"])
-    assert called.exit_code == 0
-    shown = json.loads(called.stdout)
-    assert shown["rounds"][0]["cases"] == 3
-    assert {"kappa", "jsd", "wd", "entropy", "crit"} <= shown["changes"].keys()
-    both = CliRunner().invoke(app, ["show", str(run), "--rounds", "--dial"])
-    assert "--rounds is of a whole run: it does not go with --dial" in str(both.exception)
+def test_the_command_of_a_run(tmp_path: Path, command: Command) -> None:
+    run = moot.run(task="sample-symptoms", protocol="evince", engine="inline", out=tmp_path / "run", limit=3).path
+    code, out, _ = command("show", str(run), "--rounds", "--format", "json")
+    assert (code, json.loads(out)["rounds"][0]["cases"]) == (0, 3)
+    assert {"kappa", "jsd", "wd", "entropy", "crit"} <= json.loads(out)["changes"].keys()
 
 
 SURE, EVEN, WRONG = {"Yes": 1.0, "No": 0.0}, {"Yes": 0.5, "No": 0.5}, {"Yes": 0.0, "No": 1.0}
@@ -171,3 +167,121 @@ def test_without_labels_nothing_is_said(session: Session) -> None:
     found = dynamics(session.plant())
     assert found.truth == []
     assert "gold" not in report_markdown(dynamics_blocks(found))
+
+
+LEVELS = (0.1, 0.5, 0.9)
+
+
+def _plant_kappa(session: Session, cases: int, effect: float, *, schedule: str = "random", trend: float = 0.2) -> None:
+    """Debates of three rounds whose agreement language falls by `effect` from kappa 0 to 1, and rises by `trend` from
+    round to round whatever kappa is, as do entropy and JSD.
+
+    Kappa is drawn at random; with another schedule it falls with the rounds.
+    """
+    drawn = random.Random(7)
+    for i in range(cases):
+        session.case(f"c{i:02}")
+        own = drawn.random() * 0.1
+        session.event(f"c{i:02}", "round", "round/0", {"round": 0, "kappa": 0.9, "jsd": 9.0, "agreement_words": 9.0})
+        for n in (1, 2, 3):
+            kappa = drawn.choice(LEVELS) if schedule == "random" else LEVELS[-n]
+            data: dict[str, Any] = {"round": n, "kappa": kappa, "jsd": 0.2 + trend * n + drawn.gauss(0.0, 0.02)}
+            data["entropy"] = {"agent/0": 9.0, "agent/1": 1.0 + own + trend * n + drawn.gauss(0.0, 0.02)}
+            data["agreement_words"] = own + trend * n - effect * kappa + drawn.gauss(0.0, 0.02)
+            session.event(f"c{i:02}", "round", f"round/{n}", data)
+        session.event(f"c{i:02}", "contentiousness", "round/0", {"before": 0.9, "after": 0.5, "schedule": schedule})
+
+
+@pytest.fixture
+def reacting(session: Session) -> Path:
+    _plant_kappa(session, 40, 0.4)
+    session.reply("c0", "opening/agent/0", 1)
+    return session.plant(simulated=True)
+
+
+def test_an_effect_is_found_in_the_measure_that_has_it_and_in_no_other(reacting: Path) -> None:
+    found = dial_effect(reacting)
+    assert [level.kappa for level in found.levels] == [0.1, 0.5, 0.9]
+    assert sum(level.rounds for level in found.levels) == 120, "the opening exchange is left out"
+    words = found.slopes["agreement_words"]
+    assert words.per_kappa == pytest.approx(-0.4, abs=0.03)
+    assert words.moves
+    assert (found.slopes["entropy"].moves, found.slopes["jsd"].moves) == (False, False)
+    assert found.slopes["entropy"].per_kappa == pytest.approx(0.0, abs=0.03)
+    assert found.moves
+    assert found.randomised
+    assert found.schedules == ["random"]
+
+
+def test_no_effect_is_not_found_though_debates_change_with_the_rounds(session: Session, printed: Printed) -> None:
+    _plant_kappa(session, 40, 0.0)
+    found = dial_effect(session.plant())
+    assert found.moves is False
+
+
+def test_where_kappa_follows_the_rounds_nothing_is_claimed(session: Session, printed: Printed) -> None:
+    _plant_kappa(session, 40, 0.4, schedule="linear")
+    found = dial_effect(session.plant())
+    assert (found.moves, found.slopes, found.randomised) == (None, {}, False)
+    assert found.levels[0].measured["agreement_words"].mean is not None
+    assert "cannot be told from this run" in printed(show_report, found, lambda: dial_blocks(found), width=200)
+
+
+def test_what_a_side_said_that_failed_to_speak_does_not_count(session: Session) -> None:
+    session.case("c1")
+    heard = {"entropy": {"agent/1": 1.0}, "jsd": 0.2, "kappa": 0.5}
+    session.event("c1", "round", "round/1", {**heard, "round": 1})
+    stale = {**heard, "entropy": {"agent/1": 9.0}, "jsd": 9.0, "round": 2, "failed": ["round/2/agent/1"]}
+    session.event("c1", "round", "round/2", stale)
+    measured = dial_effect(session.plant()).levels[0].measured
+    assert (measured["entropy"].mean, measured["jsd"].mean) == (1.0, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("order", "entropy"), [(["agent/1", "agent/0"], 2.0), (["agent/0", "agent/1"], 1.0), (None, 1.0)]
+)
+def test_the_side_that_answers_is_the_second_to_speak(
+    session: Session, order: list[str] | None, entropy: float
+) -> None:
+    session.case("c1")
+    data = {"round": 1, "kappa": 0.5, "entropy": {"agent/0": 2.0, "agent/1": 1.0}}
+    session.event("c1", "round", "round/1", data | ({} if order is None else {"order": order}))
+    assert dial_effect(session.plant()).levels[0].measured["entropy"].mean == entropy
+
+
+def test_few_cases_have_means_and_no_intervals(session: Session, printed: Printed) -> None:
+    _plant_kappa(session, 9, 0.4)
+    found = dial_effect(session.plant())
+    assert found.moves is None
+    assert found.levels[0].measured["jsd"].mean is not None
+    assert found.levels[0].measured["jsd"].low is None
+    assert "react to the dial is unknown" in " ".join(
+        printed(show_report, found, lambda: dial_blocks(found), width=200).split()
+    )
+
+
+def test_many_levels_are_binned_to_tenths(session: Session) -> None:
+    for i in range(24):
+        session.case(f"c{i}")
+        session.event(f"c{i}", "round", "round/1", {"round": 1, "kappa": 0.3 + i / 50, "jsd": 0.1})
+    found = dial_effect(session.plant())
+    assert found.binned
+    assert [level.kappa for level in found.levels] == [0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
+    assert sum(level.rounds for level in found.levels) == 24
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--dial"], "no round states a kappa"),
+        (["--dial", "--questioned"], "--dial is of a whole run: it does not go with --questioned"),
+        (["--rounds", "--dial"], "--rounds is of a whole run: it does not go with --dial"),
+        (["c1", "--dial"], "it does not go with a case"),
+    ],
+)
+def test_a_run_without_a_dial_is_refused(session: Session, command: Command, flags: list[str], said: str) -> None:
+    session.case("c1")
+    session.event("c1", "round", "round/1", {"round": 1, "d": 0.1})
+    session.verdict("c1")
+    code, _, err = command("show", str(session.plant()), *flags)
+    assert (code, said in err) == (2, True), err
