@@ -113,14 +113,13 @@ def test_a_tied_vote_goes_by_stated_confidence() -> None:
 def test_a_real_record_again_the_slow_way(inline_run: InlineRun) -> None:
     run = inline_run("selene", both_branches=True, **{"debate.epsilon": 0})
     found: Calibration = calibrate(run, holdout=0.4, seed=3)
-    assert found.stopping is not None
     cases = read_both_branches(run, "")
     debates = read_debates(run, cases.case_ids)
     told: dict[str, list[Any]] = {}
     for event in read_events(run, ["round"]):
         told.setdefault(event.case_id, []).append(event.data)
     held = cases.held_out(0.4, 3)
-    for point in found.stopping.grid:
+    for point in known(found.stopping).grid:
         stops = []
         for case_id, out in zip(cases.case_ids, held, strict=True):
             rounds = sorted(told[case_id], key=lambda data: data["round"])
@@ -135,4 +134,4 @@ def test_a_real_record_again_the_slow_way(inline_run: InlineRun) -> None:
                 stops.append(next(i for i, reason in enumerate(reasons, 1) if reason is not None))
         assert point.rounds == pytest.approx(fmean(stops))
     assert debates.epsilon == 0.0
-    assert found.stopping.grid[0].cost_vs_run == 1.0
+    assert known(found.stopping).grid[0].cost_vs_run == 1.0

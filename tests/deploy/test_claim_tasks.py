@@ -17,7 +17,7 @@ from moot.actors.models.interface import Capabilities
 from moot.actors.models.simulated.model import SimulatedModel
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import arun
-from moot.protocols.errors import CapabilityMissing, ConfigError, TaskFileError
+from moot.protocols.errors import CapabilityMissing, ConfigError
 
 QUESTION = {"question": "who wrote it", "answer": ["Ann"]}
 
@@ -78,17 +78,6 @@ def test_what_is_no_claim_is_refused_with_the_tasks_that_are(write: Write, tmp_p
     prepare(RunConfig(out=str(tmp_path / "run")), task=[{"claim": "So.", "label": "true"}], protocol=Checker())
 
 
-async def test_a_limit_takes_both_claims_of_a_pair_in_order(tmp_path: Path) -> None:
-    pair = {"knowledge": "K.", "question": "Who?", "right_answer": "Ann", "hallucinated_answer": "Bob"}
-    file = tmp_path / "qa_data.json"
-    file.write_text("".join(f"{json.dumps({**pair, 'question': f'Who {n}?'})}\n" for n in range(3)))
-    ready = prepare(RunConfig(task=f"halueval:{file}", limit=4, out=str(tmp_path / "run")))
-    assert [item.gold for item in ready.cases()] == ["supported", "hallucinated"] * 2
-    assert [item.case.question.splitlines()[0] for item in ready.cases()] == ["Question: Who 0?"] * 2 + [
-        "Question: Who 1?"
-    ] * 2
-
-
 async def test_the_pictures_of_a_file_are_sent_whoever_opens_it(write: Write, tmp_path: Path, cat: Path) -> None:
     spec = f"claims:{write({'claim': 'It is a cat.', 'images': [cat.name], 'label': 1})}"
     tasks = [spec, moot.open_task(spec), moot.open_task(spec, moot.load_image)]
@@ -98,13 +87,6 @@ async def test_the_pictures_of_a_file_are_sent_whoever_opens_it(write: Write, tm
     hashes = [run[0]["image_hashes"] for run in (*given, brought)]
     assert hashes[0]
     assert hashes == [hashes[0]] * 4
-
-
-def test_a_broken_picture_is_found_before_the_run(write: Write, tmp_path: Path, cat: Path) -> None:
-    cat.write_bytes(cat.read_bytes()[:60])
-    file = write({"claim": "So."}, {"claim": "It is a cat.", "images": ["cat.png"]})
-    with pytest.raises(TaskFileError, match=r"rows\.jsonl:2: .*cat\.png"):
-        prepare(RunConfig(task=f"claims:{file}", out=str(tmp_path / "run")))
 
 
 async def test_a_file_with_pictures_is_refused_to_a_model_that_takes_none(

@@ -63,10 +63,9 @@ def test_trivial_answers_stand_beside_the_verdict_on_the_same_claims() -> None:
     always = [found.by(ALWAYS[label]) for label in CLAIM_LABELS]
     assert [each.by for each in found.detectors] == [VERDICT, *ALWAYS.values()]
     assert always[0] is not None
-    assert always[1] is not None
     assert always[0].supported.f1.value == pytest.approx(2 / 3)
     assert always[0].hallucinated.f1.value == 0.0
-    assert always[1].hallucinated.f1.value == pytest.approx(2 / 3)
+    assert known(always[1]).hallucinated.f1.value == pytest.approx(2 / 3)
     assert always[0].macro_f1.value == pytest.approx(1 / 3)
     assert always[0].accuracy.value == 0.5
     assert found.gain is None
@@ -89,14 +88,11 @@ def test_the_gain_over_the_judges_is_drawn_from_the_same_groups() -> None:
     assert bare.macro_f1.value == pytest.approx(0.65, abs=0.06)
     assert better.gain is not None
     assert better.gain.value == pytest.approx((better.detectors[0].macro_f1.value or 0) - (bare.macro_f1.value or 0))
-    assert better.gain.interval is not None
-    assert better.gain.interval[0] > 0.1
+    assert known(better.gain.interval)[0] > 0.1
     assert null.gain is not None
-    assert null.gain.interval is not None
-    assert null.gain.interval[0] < 0.0 < null.gain.interval[1]
+    assert known(null.gain.interval)[0] < 0.0 < known(null.gain.interval)[1]
     same = claim_set([replace(claim, judged=True, bare=claim.answer) for claim in pairs(30, 0.8)])
-    assert same.gain is not None
-    assert (same.gain.value, same.gain.interval) == (0.0, None)
+    assert (known(same.gain).value, known(same.gain).interval) == (0.0, None)
 
 
 def test_intervals_are_by_group() -> None:
@@ -107,8 +103,7 @@ def test_intervals_are_by_group() -> None:
     ends = [claim_set(claims).detectors[0].macro_f1.interval for claims in (once, copies, apart)]
     assert ends[0] is not None
     assert ends[1] == pytest.approx(ends[0])
-    assert ends[2] is not None
-    assert ends[2][1] - ends[2][0] < 0.6 * (ends[0][1] - ends[0][0])
+    assert known(ends[2])[1] - known(ends[2])[0] < 0.6 * (ends[0][1] - ends[0][0])
     assert [claim_set(claims).groups for claims in (once, copies, apart)] == [80, 80, 320]
 
 
@@ -128,18 +123,16 @@ def test_too_few_groups_have_figures_without_an_interval(groups: int, given: boo
     ]
     found = measured(claims)
     assert found.whole is not None
-    assert found.debaters is not None
     verdict, always = found.whole.detectors[0], found.whole.by(ALWAYS[SUPPORTED])
     two = [
         {claim.case_id: each for claim, each in zip(claims, run, strict=True)} for run in (claims, pairs(groups, 0.5))
     ]
-    assert always is not None
     figures = [verdict.macro_f1, verdict.accuracy, verdict.hallucinated.f1, verdict.hallucinated.recall]
     figures += [verdict.supported.recall, found.whole.gain or Estimate(), found.calibration[0].brier]
-    figures += [found.debaters.rho, macro_f1_difference(*two)]
+    figures += [known(found.debaters).rho, macro_f1_difference(*two)]
     assert None not in [each.value for each in figures]
     assert [each.interval is not None for each in figures] == [given] * len(figures)
-    assert always.accuracy.interval is None
+    assert known(always).accuracy.interval is None
 
 
 def test_only_groups_with_a_claim_that_enters_a_figure_are_behind_it() -> None:
@@ -160,9 +153,8 @@ def test_what_cannot_count_is_left_out_and_counted() -> None:
     found = measured(claims)
     assert (found.claims, found.finished, found.failed, found.open) == (20, 18, 1, 1)
     assert (found.unlabelled, found.trained_on) == (1, 1)
-    assert found.whole is not None
-    assert found.whole.n == 16
-    assert found.whole.detectors[0].accuracy.value == 1.0
+    assert known(found.whole).n == 16
+    assert known(found.whole).detectors[0].accuracy.value == 1.0
     nothing = measured([replace(claim, gold=None) for claim in claims])
     assert (nothing.whole, nothing.by_category, nothing.calibration, nothing.debaters) == (None, [], [], None)
 
@@ -176,19 +168,17 @@ def test_calibration_is_of_being_hallucinated() -> None:
         given = None if number % 10 == 0 else p
         claims.append(Claim(case_id=f"c{number}", gold=gold, group=f"c{number}", p_classifier=given, p_judges=1 - p))
     classifier, judges = measured(claims).calibration
-    known = [claim for claim in claims if claim.p_classifier is not None]
-    truth = [claim.gold == HALLUCINATED for claim in known]
-    stated = [claim.p_classifier or 0.0 for claim in known]
+    classified = [claim for claim in claims if claim.p_classifier is not None]
+    truth = [claim.gold == HALLUCINATED for claim in classified]
+    stated = [claim.p_classifier or 0.0 for claim in classified]
     assert (classifier.source, classifier.n, classifier.unknown) == ("classifier", 360, 40)
     assert classifier.brier.value == pytest.approx(brier_score_loss(truth, stated))
     assert classifier.calibration_error == pytest.approx(expected_calibration_error(stated, truth, bins=BINS))
-    assert classifier.calibration_null is not None
-    assert judges.calibration_null is not None
-    assert classifier.calibration_error < classifier.calibration_null[1]
+    assert classifier.calibration_error < known(classifier.calibration_null)[1]
     assert classifier.brier_of_share == pytest.approx(np.var(truth))
     assert sum(each.n for each in classifier.bins) == 360
     assert judges.source == "judges"
-    assert judges.calibration_error > judges.calibration_null[1]
+    assert judges.calibration_error > known(judges.calibration_null)[1]
     assert (judges.brier.value or 0.0) > judges.brier_of_share
 
 
@@ -207,9 +197,8 @@ def test_debaters_errors_are_those_of_their_first_stances(shared: float, least: 
     found = known(measured(claims).debaters)
     assert found.n == 600
     assert found.error_rates == pytest.approx((0.3, 0.3), abs=0.06)
-    assert found.rho.value is not None
-    assert least <= found.rho.value <= most
-    assert found.effective_debaters.value == pytest.approx(2 / (1 + found.rho.value))
+    assert least <= known(found.rho.value) <= most
+    assert found.effective_debaters.value == pytest.approx(2 / (1 + known(found.rho.value)))
     if found.rho.interval is not None:
         assert found.effective_debaters.interval == pytest.approx(
             (2 / (1 + found.rho.interval[1]), 2 / (1 + found.rho.interval[0]))
@@ -247,9 +236,7 @@ def test_two_runs_are_compared_on_the_claims_of_both() -> None:
         for each in (good, poor)
     ]
     assert found.value == pytest.approx(scores[0] - scores[1])
-    assert found.value is not None
-    assert found.interval is not None
-    assert 0.0 < found.interval[0] < found.value < found.interval[1]
+    assert 0.0 < known(found.interval)[0] < known(found.value) < known(found.interval)[1]
     assert macro_f1_difference(good, good).value == 0.0
     one_class = {name: claim for name, claim in good.items() if claim.gold == SUPPORTED}
     assert macro_f1_difference(one_class, good).value is None
@@ -271,8 +258,7 @@ def test_no_value_that_cannot_occur_is_in_an_interval_of_the_macro_f1() -> None:
     ]
     verdict = claim_set(claims).detectors[0]
     assert verdict.macro_f1.value == pytest.approx(11 / 23)
-    assert verdict.macro_f1.interval is not None
-    assert verdict.macro_f1.interval[1] < 0.52
+    assert known(verdict.macro_f1.interval)[1] < 0.52
 
 
 def test_where_all_are_right_so_many_groups_still_leave_room_for_doubt() -> None:

@@ -1,20 +1,23 @@
-"""A run's distributions held against the labels: the right figures, each over the cases that it can be over."""
+"""A run's distributions held against the labels: the right figures, each over the cases that it can be over;
+and labels to look at again: exactly the confident contradictions, and never more said than is known."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from known import known
-from planted_records import Printed, Session
+from planted_records import Command, Printed, Session
 
 import moot
 from moot.deploy.reading.rounds.over_cases import LEAST_CASES
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
+from moot.deploy.reading.summaries.questioned import questioned
 from moot.deploy.reading.summaries.summary import Summary, summarise
 
 LABELS = ("a", "b", "c", "d")
@@ -44,8 +47,7 @@ def test_the_figures_by_hand() -> None:
         verdict("c", {"a": 0.2, "b": 0.2, "(other)": 0.6}),
     )
     assert found.accuracy_at_1.value == pytest.approx(1 / 3)
-    assert found.accuracy_at_3 is not None
-    assert found.accuracy_at_3.value == pytest.approx(2 / 3)
+    assert known(found.accuracy_at_3).value == pytest.approx(2 / 3)
     assert found.mean_reciprocal_rank.value == pytest.approx((1 + 1 / 2 + 0) / 3)
     assert found.brier_multiclass.value == pytest.approx((0.14 + 0.72 + 1.44) / 3)
     assert found.brier_top_label.value == pytest.approx((0.09 + 0.36 + 0.36) / 3)
@@ -140,3 +142,66 @@ def test_what_has_no_score_says_why(
     distribution: Mapping[str, float | None] | None, labels: tuple[str, ...], gold: str | None, why: str
 ) -> None:
     assert hold_against(distribution, labels, gold) == why
+
+
+EVIL = "Is it [bold red]x[/] \x1b[2J | <script>?" + " and so on" * 20
+PAYLOAD = {"distribution_from": "consensus", "crit_mean": 0.75}
+
+
+@pytest.fixture
+def questionable(session: Session) -> Path:
+    def add(case_id: str, answer: str | None = "No", gold: str | None = "Yes", **verdict: Any) -> None:
+        session.case(case_id, gold=gold, question=EVIL)
+        fields: Any = {"how": "converged", "confidence": 0.9, "payload": PAYLOAD} | verdict
+        session.verdict(case_id, answer, **fields)
+
+    add("listed")
+    add("surer", confidence=0.95)
+    add("at-the-bounds", confidence=0.8, payload=PAYLOAD | {"crit_mean": 0.7})
+    add("agrees", answer="Yes")
+    add("unsure", confidence=0.79)
+    add("badly-argued", payload=PAYLOAD | {"crit_mean": 0.69})
+    add("stalled", how="stalled")
+    add("no-label", gold=None)
+    add("no-answer", answer=None, confidence=None)
+    add("no-crit", payload=PAYLOAD | {"crit_mean": None})
+    add("votes", payload={"distribution_from": "votes", "crit_mean": 0.9})
+    add("failed", answer=None, how="failed", failure="quorum_failed")
+    session.reply("listed", "opening/agent/0", 1)
+    return session.plant(simulated=True)
+
+
+def test_exactly_the_confident_contradictions_are_listed_the_surest_first(questionable: Path) -> None:
+    found = questioned(questionable)
+    assert [each.case_id for each in found.labels] == ["surer", "listed", "at-the-bounds"]
+    assert (found.labels[0].gold, found.labels[0].consensus, found.labels[0].crit_mean) == ("Yes", "No", 0.75)
+    assert found.unknown == 1
+    assert summarise(questionable).labels_questioned == 3
+    assert [each.case_id for each in questioned(questionable, confidence=0.0, crit=0.72).labels] == [
+        "surer",
+        "listed",
+        "unsure",
+    ]
+    assert not questioned(questionable, confidence=1.0).labels
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--crit", "0.5"], "--crit goes with --questioned only"),
+        (["listed", "--questioned"], "--questioned is of a whole run: it does not go with a case"),
+        (["--questioned", "--plot", "x.svg"], "it does not go with --plot"),
+        (["--questioned", "--crit", "7"], "--crit 7: a number from 0 to 1 is expected"),
+        (["--questioned", "--confidence", "nan"], "--confidence nan"),
+    ],
+)
+def test_bounds_and_flags_that_make_no_sense_are_refused(
+    questionable: Path, command: Command, flags: list[str], said: str
+) -> None:
+    code, _, err = command("show", str(questionable), *flags)
+    assert (code, said in err) == (2, True), err
+
+
+def test_the_command_says_how_many_of_which(questionable: Path, command: Command) -> None:
+    code, out, _ = command("show", str(questionable), "--questioned", "--confidence", "0.94")
+    assert (code, "1 of 7 cases" in " ".join(out.split())) == (0, True)

@@ -106,8 +106,7 @@ def test_what_is_missing_agrees_with_nobody(session: Session) -> None:
     scored(session, "c", IDEAS, "2", (None, 2.0))
     scored(session, "d", IDEAS, None, (3.0, 3.0), how="failed", failure="quorum_failed")
     found = summarise(session.plant())
-    assert found.scores is not None
-    (ideas,) = found.scores
+    (ideas,) = known(found.scores)
     assert (ideas.cases, ideas.without_score) == (3, 1)
     assert pair(ideas, "verdict", "rater 2").n == 1
     assert pair(ideas, "verdict", "rater 1").qwk is None
@@ -139,8 +138,7 @@ def test_parts_of_a_task_are_never_pooled(session: Session, printed: Printed) ->
             session.verdict(name, verdict)
     folder = session.plant()
     found = summarise(folder)
-    assert found.scores is not None
-    assert [(each.part, each.cases, pair(each, "verdict", "rater 1").qwk) for each in found.scores] == [
+    assert [(each.part, each.cases, pair(each, "verdict", "rater 1").qwk) for each in known(found.scores)] == [
         ("set-1", 4, 1.0), ("set-2", 4, 0.0),
     ]  # fmt: skip
     assert [(each.part, each.accuracy, each.scored) for each in found.accuracy_by_part or ()] == [
@@ -171,6 +169,5 @@ def test_short_answers(session: Session, printed: Printed) -> None:
     assert found.n == 4
     assert found.exact_match == pytest.approx(1 / 4)
     assert found.token_f1 == pytest.approx((1 + 0.8 + 0 + 0) / 4)
-    assert found.token_f1_interval is not None
-    assert found.token_f1_interval[0] < found.token_f1 < found.token_f1_interval[1]
+    assert known(found.token_f1_interval)[0] < found.token_f1 < known(found.token_f1_interval)[1]
     assert "accepted, too" in printed(show, folder, "a")

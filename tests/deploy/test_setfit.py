@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known import known
 from planted_records import Session
 from rulings import FACTS, add_claims
 
@@ -69,8 +70,7 @@ def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
     assert CARD in files
     assert not [path for path in tmp_path.iterdir() if path.name not in ("clf", run.name)]
 
-    assert card.body is not None
-    assert card.body.digest == folder_digest(tmp_path / "clf" / BODY)
+    assert known(card.body).digest == folder_digest(tmp_path / "clf" / BODY)
     by_name = {each.name: each for each in card.held_out}
     assert (by_name[OWN].auroc.value or 0.0) > 0.8
     assert (by_name[MASKED_HEAD].auroc.value or 0.0) > 0.8
