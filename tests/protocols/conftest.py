@@ -1,6 +1,28 @@
-"""Makes `scripted_floor` importable: test folders are no packages."""
+"""Makes the modules beside it importable: test folders are no packages. Files of cases to read."""
 
+import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """Writes a file of a text or bytes; gives its path."""
+
+    def _write(content: str | bytes, name: str = "cases.jsonl") -> str:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(path)
+
+    return _write
+
+
+@pytest.fixture
+def rows(write: Callable[..., str]) -> Callable[..., str]:
+    """Writes a file of one JSON object per line; gives its path."""
+    return lambda *each: write("".join(json.dumps(row) + "\n" for row in each))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from task_files import DATA, Write, cases, summary
 
-from moot.protocols.case import LabelledCase, Reference
+from moot.protocols.case import Reference
 from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.tasks import is_correct, open_task
 from moot.protocols.tasks.asap_criteria import ESSAY_SETS
 
-REAL = Path(__file__).parents[2].parent / "shared" / "data" / "asap_aes" / "training_set_rel3.tsv"
+REAL = DATA / "asap_aes" / "training_set_rel3.tsv"
 
 needs_real = pytest.mark.needs("data/asap_aes")
 
@@ -22,8 +22,6 @@ HEADER = [
     *("rater1_domain2", "rater2_domain2", "domain2_score"),
     *(f"rater{rater}_trait{trait}" for rater in (1, 2, 3) for trait in range(1, 7)),
 ]
-
-Write = Callable[..., str]
 
 
 @pytest.fixture
@@ -46,10 +44,6 @@ def line(essay: str = "Once.", number: int = 7, identity: str = "9", **scores: s
     cells |= {f"rater{rater}_trait{trait}": "2" for rater in (1, 2) for trait in range(1, traits + 1)}
     cells |= {"essay_id": identity, "essay_set": str(number), "essay": essay, **scores}
     return [cells[name] for name in HEADER]
-
-
-def cases(spec: str) -> list[LabelledCase]:
-    return list(open_task(spec).cases())
 
 
 def test_an_essay_of_set_7_is_four_cases(write: Write) -> None:
@@ -172,8 +166,7 @@ def test_the_criteria_say_what_every_score_means() -> None:
 
 @needs_real
 def test_the_public_file() -> None:
-    found = open_task(f"asap:{REAL}").validate()
-    assert found is not None
+    found = summary(f"asap:{REAL}")
     assert (found.count, found.unlabelled) == (143 * 4 + 103 * 6, 0)
     items = cases(f"asap:{REAL}")
     raters = Counter(sum(r is not None for r in item.reference.ratings) for item in items if "asap-8" in item.case.id)

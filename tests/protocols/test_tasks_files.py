@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from task_files import DATA, Write, cases, fails, jsonl, summary
 
-from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, TaskFileError
-from moot.protocols.tasks import TaskSummary, open_task
+from moot.protocols.tasks import open_task
 from moot.protocols.tasks.public_questions import COLUMNS as NEEDED
 
 COLUMNS = (NEEDED[0], "context", *NEEDED[1:])
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 BOOLQ: dict[str, Any] = {"question": "is it so", "title": "It", "answer": True, "passage": "It is so."}
 COSMOS: dict[str, Any] = {
     "id": "c1",
@@ -36,48 +35,12 @@ COSMOS: dict[str, Any] = {
 }
 
 
-def jsonl(*rows: object) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
 def csv_text(*rows: dict[str, Any], columns: tuple[str, ...] = (*COLUMNS, "label")) -> str:
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\r\n")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[[str | bytes, str], str]:
-    def _write(content: str | bytes, name: str = "cases.jsonl") -> str:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return str(path)
-
-    return _write
-
-
-Write = Callable[..., str]
-
-
-def summary(spec: str) -> TaskSummary:
-    found = open_task(spec).validate()
-    assert found is not None
-    return found
-
-
-def cases(spec: str) -> list[LabelledCase]:
-    return list(open_task(spec).cases())
-
-
-def fails(spec: str, file: str, line: int, field: str, expected: str) -> None:
-    with pytest.raises(TaskFileError) as caught:
-        open_task(spec).validate()
-    error = caught.value
-    assert (error.file, error.line, error.field) == (file, line, field)
-    assert expected in error.expected
-    assert "\n" not in str(error)
 
 
 # --- BoolQ
@@ -95,23 +58,6 @@ def test_boolq_reads_as_downloaded(write: Write) -> None:
     assert (found.name, found.count, found.gold, found.unlabelled) == ("boolq", 2, {"Yes": 1, "No": 1}, 0)
 
 
-@pytest.mark.parametrize(
-    ("change", "field", "expected"),
-    [
-        ({"answer": "true"}, "answer", "expected true or false, found 'true'"),
-        ({"answer": 1}, "answer", "expected true or false, found 1"),
-        ({"question": " "}, "question", "expected text, found none"),
-        ({"passage": "\ud800"}, "passage", "surrogate"),
-        ({"title": None}, "title", "found null"),
-        ({"id": ""}, "id", "found none"),
-        ({"id": "boolq-0"}, "id", "expected a unique id, 'boolq-0' occurs earlier"),
-    ],
-)
-def test_boolq_bad_field(write: Write, change: dict[str, Any], field: str, expected: str) -> None:
-    path = write(jsonl(BOOLQ) + "\n" + jsonl({**BOOLQ, **change}))
-    fails(f"boolq:{path}", path, 3, field, expected)
-
-
 def test_a_passage_may_be_missing_or_empty(write: Write) -> None:
     row = {key: value for key, value in BOOLQ.items() if key != "passage"}
     assert [item.case.passage for item in cases(f"boolq:{write(jsonl(row, {**row, 'passage': ''}))}")] == ["", ""]
@@ -126,7 +72,7 @@ def test_a_passage_may_be_missing_or_empty(write: Write) -> None:
 )
 def test_not_one_object_per_line(write: Write, line: str) -> None:
     path = write(jsonl(BOOLQ) + line + "\n")
-    fails(f"boolq:{path}", path, 2, "", "expected one JSON object per line")
+    fails(f"boolq:{path}", 2, "", "expected one JSON object per line")
 
 
 def test_line_separators_inside_text_are_text(write: Write) -> None:
@@ -144,21 +90,21 @@ def test_a_passage_of_a_megabyte_in_the_file_and_a_mark_at_the_start(write: Writ
 @pytest.mark.parametrize("bad", [b"\xff", b"caf\xe9", b"\xed\xa0\x80"])
 def test_not_utf8_names_the_line(write: Write, bad: bytes) -> None:
     path = write(jsonl(BOOLQ).encode() + b'{"question": "' + bad + b'"}\n')
-    fails(f"boolq:{path}", path, 2, "", "expected UTF-8")
+    fails(f"boolq:{path}", 2, "", "expected UTF-8")
 
 
 @pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
 def test_empty_file(write: Write, content: str) -> None:
     path = write(content)
-    fails(f"boolq:{path}", path, 0, "", "at least one case")
+    fails(f"boolq:{path}", 0, "", "at least one case")
     path = write(csv_text(), "empty.csv")
-    fails(f"cosmosqa:{path}", path, 0, "", "at least one case")
+    fails(f"cosmosqa:{path}", 0, "", "at least one case")
 
 
 def test_a_line_without_end_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.protocols.tasks.source.MAX_LINE", 200)
     path = write(jsonl(BOOLQ) + "x" * 300)
-    fails(f"boolq:{path}", path, 2, "", "expected lines of at most")
+    fails(f"boolq:{path}", 2, "", "expected lines of at most")
 
 
 # --- CosmosQA
@@ -192,41 +138,26 @@ def test_cosmosqa_test_set_has_no_labels(write: Write) -> None:
         write(csv_text(bare, columns=COLUMNS), "bare.csv"),
         write(csv_text({**bare, "label": ""}), "empty.csv"),
         write(jsonl(bare), "bare.jsonl"),
-        write(jsonl({**bare, "label": None}), "null.jsonl"),
-        write(jsonl({**bare, "label": ""}), "empty.jsonl"),
     ):
         assert [item.gold for item in cases(f"cosmosqa:{path}")] == [None]
         assert summary(f"cosmosqa:{path}").unlabelled == 1
 
 
-@pytest.mark.parametrize(
-    ("change", "field", "expected"),
-    [
-        ({"label": 4}, "label", "expected 0, 1, 2 or 3, found 4"),
-        ({"label": "B"}, "label", "found 'B'"),
-        ({"label": True}, "label", "found true"),
-    ],
-)
-def test_cosmosqa_bad_field(write: Write, change: dict[str, Any], field: str, expected: str) -> None:
-    path = write(jsonl({**COSMOS, "id": "c0"}, {**COSMOS, **change}))
-    fails(f"cosmosqa:{path}", path, 2, field, expected)
-
-
 def test_csv_lines_count_line_breaks_inside_cells(write: Write) -> None:
     rows = ({**COSMOS, "context": "a\r\nb\nc"}, {**COSMOS, "id": "c2", "label": 9})
     path = write(csv_text(*rows), "c.csv")
-    fails(f"cosmosqa:{path}", path, 5, "label", "found '9'")
+    fails(f"cosmosqa:{path}", 5, "label", "found '9'")
 
 
 @pytest.mark.parametrize("column", NEEDED)
 def test_csv_header_lacks_a_column(write: Write, column: str) -> None:
     path = write(csv_text(COSMOS).replace(column, "other", 1), "c.csv")
-    fails(f"cosmosqa:{path}", path, 1, column, "is missing; expected the columns id, question")
+    fails(f"cosmosqa:{path}", 1, column, "is missing; expected the columns id, question")
 
 
 def test_csv_header_repeats_a_column(write: Write) -> None:
     path = write(csv_text(COSMOS, columns=(*COLUMNS, "label", "id")), "c.csv")
-    fails(f"cosmosqa:{path}", path, 1, "id", "is there twice")
+    fails(f"cosmosqa:{path}", 1, "id", "is there twice")
 
 
 @pytest.mark.parametrize(
@@ -240,7 +171,7 @@ def test_csv_header_repeats_a_column(write: Write) -> None:
 )
 def test_csv_broken_record(write: Write, tail: str, line: int, expected: str) -> None:
     path = write(csv_text(COSMOS) + tail, "c.csv")
-    fails(f"cosmosqa:{path}", path, line, "", expected)
+    fails(f"cosmosqa:{path}", line, "", expected)
 
 
 def test_csv_long_cells_nul_and_mark(write: Write) -> None:
@@ -254,9 +185,9 @@ def test_csv_long_cells_nul_and_mark(write: Write) -> None:
 
 def test_no_such_file(tmp_path: Path) -> None:
     file = str(tmp_path / "absent.jsonl")
-    fails(f"boolq:{file}", file, 0, "", "no such file")
-    fails(f"boolq:{tmp_path}", str(tmp_path), 0, "", "found a folder")
-    fails("boolq:a\0b", "a\0b", 0, "", "cannot be read")
+    fails(f"boolq:{file}", 0, "", "no such file")
+    fails(f"boolq:{tmp_path}", 0, "", "found a folder")
+    fails("boolq:a\0b", 0, "", "cannot be read")
 
 
 def test_spec_is_split_at_the_first_colon(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from task_files import Write, cases, fails, summary
 
-from moot.protocols.case import LabelledCase
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import canonical_label
 from moot.protocols.tasks import open_task
@@ -20,40 +18,16 @@ SPORT: dict[str, Any] = {"text": "The team won.", "label": "Sport"}
 MONEY: dict[str, Any] = {"text": "Shares fell.", "label": "Business"}
 
 
-def spec_of(path: Path, *rows: object) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return f"labels:{path}"
-
-
-def csv_of(path: Path, columns: str, *rows: str) -> str:
-    path.write_bytes("\r\n".join([columns, *rows, ""]).encode())
-    return f"labels:{path}"
-
-
-def cases(spec: str) -> list[LabelledCase]:
-    return list(open_task(spec).cases())
-
-
-def fails(spec: str, line: int, field: str, expected: str) -> None:
-    with pytest.raises(TaskFileError) as caught:
-        open_task(spec).validate()
-    error = caught.value
-    assert (error.file, error.line, error.field) == (spec.partition(":")[2], line, field), error
-    assert expected in error.expected
-    assert "\n" not in str(error)
-
-
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "texts.jsonl"
+def labels(rows: Write) -> Write:
+    return lambda *each: f"labels:{rows(*each)}"
 
 
-def test_labels_come_in_the_order_of_the_alphabet(file: Path) -> None:
-    spec = spec_of(file, SPORT, MONEY, {**SPORT, "id": "x", "question": "What is it about?"}, {"text": "Rain."})
+def test_labels_come_in_the_order_of_the_alphabet(labels: Write) -> None:
+    spec = labels(SPORT, MONEY, {**SPORT, "id": "x", "question": "What is it about?"}, {"text": "Rain."})
     task = open_task(spec)
     assert (task.name, task.labels, task.replayable) == ("labels", None, True)
-    found = task.validate()
-    assert found is not None
+    found = summary(task)
     assert (found.count, found.gold, found.unlabelled) == (4, {"Sport": 2, "Business": 1}, 1)
     first, second, third, fourth = task.cases()
     assert [item.case.id for item in (first, second, third, fourth)] == ["labels-0", "labels-1", "x", "labels-3"]
@@ -65,43 +39,42 @@ def test_labels_come_in_the_order_of_the_alphabet(file: Path) -> None:
     assert (first.case.aliases, first.case.documents, first.case.passage) == ((), (), "")
 
 
-def test_a_row_without_text_declares_a_label_and_is_no_case(file: Path) -> None:
+def test_a_row_without_text_declares_a_label_and_is_no_case(labels: Write) -> None:
     declared = {"label": "Weather", "aliases": ["the weather", "climate"], "documents": ["Weather: rain and sun."]}
-    spec = spec_of(file, {"text": None, **declared}, SPORT, {**MONEY, "documents": ["Shares are parts of firms."]})
+    spec = labels({"text": None, **declared}, SPORT, {**MONEY, "documents": ["Shares are parts of firms."]})
     first, second = cases(spec)
     assert (first.index, first.case.id, second.index, second.case.id) == (0, "labels-0", 1, "labels-1")
     assert first.case.labels == ("Weather", "Business", "Sport")
     assert first.case.aliases == (("the weather", "climate"), (), ())
     assert first.case.documents == ("Weather: rain and sun.",)
     assert second.case.documents == ("Weather: rain and sun.", "Shares are parts of firms.")
-    labels, aliases = first.case.labels or (), first.case.aliases
-    assert canonical_label("Climate.", labels, (), aliases) == "Weather"
+    known, aliases = first.case.labels or (), first.case.aliases
+    assert canonical_label("Climate.", known, (), aliases) == "Weather"
 
 
 @pytest.mark.parametrize("declared", [(), ("tides",), ("tides", "Sport"), ("Art", "tides", "sea", "Sport", "Business")])
-def test_permuted_gold_leaves_the_cases_alone(tmp_path: Path, declared: tuple[str, ...]) -> None:
+def test_permuted_gold_leaves_the_cases_alone(labels: Write, declared: tuple[str, ...]) -> None:
     gold = ["tides", "Sport", "sea", "Art", "Sport", "Business", "Art"]
     found = []
-    for number, permuted in enumerate((gold, gold[::-1], gold[3:] + gold[:3])):
+    for permuted in (gold, gold[::-1], gold[3:] + gold[:3]):
         rows = [{"text": f"Text {i}.", "label": label} for i, label in enumerate(permuted)]
-        found.append(cases(spec_of(tmp_path / f"{number}.jsonl", *({"label": label} for label in declared), *rows)))
+        found.append(cases(labels(*({"label": label} for label in declared), *rows)))
     assert [item.case for item in found[0]] == [item.case for item in found[1]] == [item.case for item in found[2]]
     assert [item.gold for item in found[0]] != [item.gold for item in found[1]]
     others = [label for label in ("Art", "Business", "sea", "Sport", "tides") if label not in declared]
     assert found[0][0].case.labels == (*declared, *others)
 
 
-def test_a_label_may_be_declared_after_its_first_case_and_aliases_stand_anywhere(file: Path) -> None:
-    spec = spec_of(file, {**SPORT, "aliases": ["Sports"]}, {"label": "Sport", "aliases": ["games", "SPORTS"]}, MONEY)
+def test_a_label_may_be_declared_after_its_first_case_and_aliases_stand_anywhere(labels: Write) -> None:
+    spec = labels({**SPORT, "aliases": ["Sports"]}, {"label": "Sport", "aliases": ["games", "SPORTS"]}, MONEY)
     first, second = cases(spec)
     assert first.case.aliases == second.case.aliases == (("Sports", "games"), ())
 
 
-def test_csv_with_a_mark_crlf_and_line_breaks_in_cells(tmp_path: Path) -> None:
-    path = tmp_path / "texts.csv"
-    rows = ["sports; athletics ;,,Sport ", ",The team won.,Sport", ',"Shares\nfell, ""again"".", Business']
-    spec = csv_of(path, "\ufeffaliases,text,label", *rows)
-    first, second = cases(spec)
+def test_csv_with_a_mark_crlf_and_line_breaks_in_cells(write: Write) -> None:
+    lines = ["\ufeffaliases,text,label", "sports; athletics ;,,Sport ", ",The team won.,Sport"]
+    table = "\r\n".join([*lines, ',"Shares\nfell, ""again"".", Business', ""])
+    first, second = cases(f"labels:{write(table, 'texts.csv')}")
     assert first.case.labels == ("Sport", "Business"), "outer space is no part of a label"
     assert first.case.aliases == (("sports", "athletics"), ())
     assert (first.gold, second.gold) == ("Sport", "Business")
@@ -127,22 +100,23 @@ def test_csv_with_a_mark_crlf_and_line_breaks_in_cells(tmp_path: Path) -> None:
         ({**SPORT, "text": "\ud800"}, "text", "surrogate"),
     ],
 )
-def test_a_bad_row_is_named(file: Path, row: object, field: str, expected: str) -> None:
+def test_a_bad_row_is_named(labels: Write, row: object, field: str, expected: str) -> None:
     declared = {"label": "Business", "aliases": ["finance"]}
-    fails(spec_of(file, SPORT, declared, MONEY, row), 4, field, expected)
+    fails(labels(SPORT, declared, MONEY, row), 4, field, expected)
 
 
-def test_two_hundred_labels_and_not_one_more(file: Path) -> None:
+def test_two_hundred_labels_and_not_one_more(labels: Write) -> None:
     assert MAX_LABELS == 200
     rows = [{"text": f"Text {n}.", "label": f"Label {n}", "aliases": [f"L{n}", f"no. {n}"]} for n in range(200)]
-    found = cases(spec_of(file, *rows))
+    spec = labels(*rows)
+    found = cases(spec)
     assert len(found) == len(found[-1].case.labels or ()) == 200
-    labels, aliases = found[0].case.labels or (), found[0].case.aliases
+    known, aliases = found[0].case.labels or (), found[0].case.aliases
     for item, number in zip(found, range(200), strict=True):
-        assert canonical_label(f"l{number}", labels, (), aliases) == item.gold == f"Label {number}"
-    assert open_task(f"labels:{file}").validate() is not None
+        assert canonical_label(f"l{number}", known, (), aliases) == item.gold == f"Label {number}"
+    summary(spec)
     more = {"text": "Text.", "label": "Label 200"}
-    fails(spec_of(file, *rows, more), 201, "label", "expected at most 200 labels, as every prompt lists them all")
+    fails(labels(*rows, more), 201, "label", "expected at most 200 labels, as every prompt lists them all")
 
 
 def test_only_a_file_can_be_read_twice() -> None:
@@ -155,9 +129,9 @@ def test_only_a_file_can_be_read_twice() -> None:
     assert b"it is read twice" in done.stderr
 
 
-def test_a_label_that_came_after_the_check_is_refused(file: Path) -> None:
-    task = open_task(spec_of(file, SPORT, MONEY))
-    assert task.validate() is not None
-    spec_of(file, SPORT, MONEY, {"text": "Rain.", "label": "Weather"})
+def test_a_label_that_came_after_the_check_is_refused(labels: Write) -> None:
+    task = open_task(labels(SPORT, MONEY))
+    summary(task)
+    labels(SPORT, MONEY, {"text": "Rain.", "label": "Weather"})
     with pytest.raises(TaskFileError, match="found 'Weather"):
         list(task.cases())

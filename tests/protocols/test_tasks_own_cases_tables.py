@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from task_files import cases, refused, summary
 
 from moot.protocols.case import Image, LabelledCase
 from moot.protocols.errors import UserError
@@ -56,17 +57,8 @@ def saved(folder: str, rows: list[dict[str, Any]], files: int = 1, features: dic
 
 
 def read(spec: str) -> list[LabelledCase]:
-    task = open_task(spec)
-    assert task.validate() is not None
-    return list(task.cases())
-
-
-def refused(spec: str) -> str:
-    with pytest.raises(UserError) as caught:
-        open_task(spec).validate()
-    said = str(caught.value)
-    assert "\n" not in said
-    return said
+    summary(spec)
+    return cases(spec)
 
 
 def test_mmlu_in_parquet() -> None:
@@ -161,9 +153,7 @@ def test_pictures_within_the_rows() -> None:
         seen.append(picture)
         return Image("image/png", b"x")
 
-    summary = open_task("cases:pictured.parquet", load).validate()
-    assert summary is not None
-    assert (seen, summary.pictured) == ([b"one"], 1)
+    assert (summary("cases:pictured.parquet", load).pictured, seen) == (1, [b"one"])
 
 
 def test_folders_and_files_that_are_none() -> None:

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from task_files import DATA, Write, cases, summary
 
 from moot.protocols.case import Reference
-from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks import is_correct, open_task
 from moot.protocols.tasks.numbers import stated_number
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 GSM8K = DATA / "gsm8k" / "test.jsonl"
 NQ = DATA / "nq_open"
 
-Write = Callable[..., str]
 
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def _write(*rows: object) -> str:
-        path = tmp_path / "rows.jsonl"
-        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-        return str(path)
-
-    return _write
-
-
-def test_a_word_problem(write: Write) -> None:
+def test_a_word_problem(rows: Write) -> None:
     row = {"question": "How  many?", "answer": "3*400=<<3*400=1200>>1200\n#### 1,200"}
-    (found,) = open_task(f"gsm8k:{write(row)}").cases()
+    (found,) = cases(f"gsm8k:{rows(row)}")
     assert (found.case.id, found.case.question, found.gold) == ("gsm8k-0", "How  many?", "1,200")
     assert (found.case.labels, found.case.domain, found.reference) == (None, "mathematics", Reference(scoring="number"))
     answers = ("1200", "$1,200.00 a day", "1200 apples", "-1200", "1,2", "")
@@ -40,29 +25,16 @@ def test_a_word_problem(write: Write) -> None:
 
 
 @pytest.mark.parametrize("gold", ["-7", "13.50", "$45", "5/2"])
-def test_gold_numbers(write: Write, gold: str) -> None:
+def test_gold_numbers(rows: Write, gold: str) -> None:
     row = {"question": "q", "answer": f"So.\n#### {gold} "}
-    (found,) = open_task(f"gsm8k:{write(row)}").cases()
+    (found,) = cases(f"gsm8k:{rows(row)}")
     assert found.gold == gold
     assert is_correct(f"It is {gold}.", found.gold, found.reference)
 
 
-def test_problems_without_an_answer_are_debated_not_scored(write: Write) -> None:
-    found = open_task(f"gsm8k:{write({'question': 'q', 'answer': None}, {'question': 'r', 'answer': None})}").validate()
-    assert found is not None
-    assert (found.count, found.unlabelled) == (2, 2)
-
-
-@pytest.mark.parametrize("answer", [5, "It is 5.", "####", "#### five", "#### 5 or 6"])
-def test_bad_solutions_are_named(write: Write, answer: object) -> None:
-    good = {"question": "q", "answer": "#### 1"}
-    with pytest.raises(TaskFileError, match=r"rows.jsonl:2: field `answer`"):
-        open_task(f"gsm8k:{write(good, {'question': 'q', 'answer': answer})}").validate()
-
-
-def test_an_open_question(write: Write) -> None:
+def test_an_open_question(rows: Write) -> None:
     row = {"question": "who was it", "answer": ["Sir Edmund Barton", "1901"], "passage": " Text. ", "title": "T"}
-    first, second = open_task(f"nq:{write(row, {'question': 'why', 'answer': []})}").cases()
+    first, second = cases(f"nq:{rows(row, {'question': 'why', 'answer': []})}")
     assert (first.case.question, first.case.passage, first.case.title) == ("who was it", " Text. ", "T")
     assert (first.case.labels, first.case.domain, first.gold) == (None, "factual QA", "Sir Edmund Barton")
     assert first.reference == Reference(scoring="short answer", accepted=("Sir Edmund Barton", "1901"))
@@ -71,17 +43,10 @@ def test_an_open_question(write: Write) -> None:
     assert (second.gold, second.reference.accepted) == (None, ())
 
 
-@pytest.mark.parametrize("answer", [[""], [1], {"a": 1}])
-def test_bad_answers_are_named(write: Write, answer: object) -> None:
-    with pytest.raises(TaskFileError, match=r"rows.jsonl:1: field `answer`"):
-        open_task(f"nq:{write({'question': 'q', 'answer': answer})}").validate()
-
-
 @pytest.mark.needs("data/gsm8k")
 def test_the_public_word_problems() -> None:
     task = open_task(f"gsm8k:{GSM8K}")
-    found = task.validate()
-    assert found is not None
+    found = summary(task)
     assert (found.count, found.unlabelled) == (188, 0)
     assert all(stated_number(item.gold or "") is not None for item in task.cases())
 
@@ -105,8 +70,7 @@ def test_real_solutions_are_scored_as_their_authors_scored_them() -> None:
 @pytest.mark.parametrize(("name", "count"), [("NQ-open.dev.jsonl", 212), ("NQ-open.efficientqa.test.1.1.jsonl", 253)])
 def test_the_public_questions(name: str, count: int) -> None:
     task = open_task(f"nq:{NQ / name}")
-    found = task.validate()
-    assert found is not None
+    found = summary(task)
     assert (found.count, found.unlabelled) == (count, 0)
     for item in task.cases():
         assert all(is_correct(answer, item.gold, item.reference) for answer in item.reference.accepted)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from task_files import summary
 
 from moot.protocols.case import Image
-from moot.protocols.tasks import Task, open_task
+from moot.protocols.tasks import Task
 
 Remarks = Callable[..., tuple[str, ...]]
 
@@ -23,9 +24,7 @@ def remarks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Remarks:
 
     def _remarks(*rows: str, header: str = "question,answer", spec: str = "cases:f.csv") -> tuple[str, ...]:
         Path("f.csv").write_text("\n".join((header, *rows)) + "\n")
-        found = open_task(spec, picture).validate()
-        assert found is not None
-        return found.remarks
+        return summary(spec, picture).remarks
 
     return _remarks
 
@@ -70,6 +69,4 @@ def test_rows_that_contradict_each_other_are_named(remarks: Remarks) -> None:
 
 def test_cases_in_memory_are_looked_at_too() -> None:
     rows = [{"question": "q", "labels": ["Yes", "No"], "gold": gold} for gold in ("Yes", "No")]
-    found = Task.from_cases(rows).validate()
-    assert found is not None
-    assert "1 and 2" in found.remarks[0]
+    assert "1 and 2" in summary(Task.from_cases(rows)).remarks[0]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from task_files import summary
+
 from moot.protocols.tasks import open_task
 
 
 def test_sample_validates_and_is_balanced() -> None:
     task = open_task("sample")
-    found = task.validate()
-    assert found is not None
+    found = summary(task)
     assert (task.spec, task.name, task.path) == ("sample", "sample", "sample")
     assert (found.count, found.gold, found.unlabelled) == (72, {"Yes": 36, "No": 36}, 0)
 
 
 def test_symptoms_are_balanced_at_every_ten() -> None:
     task = open_task("sample-symptoms")
-    found = task.validate()
-    assert found is not None
+    found = summary(task)
     assert (found.count, len(found.gold), set(found.gold.values()), found.unlabelled) == (40, 10, {4}, 0)
     items = list(task.cases())
     assert [item.case.id for item in items] == [f"complaint-{n:02d}" for n in range(1, 41)]
@@ -30,8 +30,7 @@ def test_symptoms_are_balanced_at_every_ten() -> None:
 
 def test_claims_are_pairs_about_passages_and_their_order_tells_nothing() -> None:
     task = open_task("sample-claims")
-    found = task.validate()
-    assert found is not None
+    found = summary(task)
     assert (task.spec, task.name, found.count, found.unlabelled) == (*("sample-claims",) * 2, 40, 0)
     assert found.gold == {"supported": 20, "hallucinated": 20}
     items = list(task.cases())
