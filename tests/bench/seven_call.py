@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 from debate7 import CALLS
 from harness import bar, finish, median, options, parsed
@@ -93,25 +93,6 @@ class Measured:
         return median([cpu / self.debates * 1000 for cpu in self.cpu_s])
 
 
-class Design(Protocol):
-    """One way to hold the debates."""
-
-    measured: Measured
-    pids: frozenset[int]
-
-    async def start(self) -> None:
-        """Bring it up and hold a warm-up wave."""
-        ...
-
-    async def repeat(self) -> None:
-        """One timed window."""
-        ...
-
-    async def stop(self) -> None:
-        """Take it down and check what it did."""
-        ...
-
-
 @dataclass
 class Bench:
     """What the designs of a row share."""
@@ -160,20 +141,37 @@ class Bench:
         return found
 
 
-class Plain:
-    """The plain loop in its own process, which counts its own CPU."""
+class Design:
+    """One way to hold the debates; the actors `pids` are its own."""
 
     pids: frozenset[int] = frozenset()
 
-    def __init__(self, bench: Bench, name: str) -> None:
-        self._bench, self.measured = bench, Measured(name, debates=bench.row.debates)
+    def __init__(self, bench: Bench, name: str, debates: int | None = None) -> None:
+        self.bench, self.measured = bench, Measured(name, debates=debates or bench.row.debates)
 
     async def start(self) -> None:
-        """See `Design.start`."""
+        """Bring it up and hold a warm-up wave."""
+
+    async def hold(self) -> None:
+        """The debates of one timed window."""
+        raise NotImplementedError
+
+    async def repeat(self) -> None:
+        """One timed window."""
+        with self.bench.window(self.measured, self.pids):
+            await self.hold()
+
+    async def stop(self) -> None:
+        """Take it down and check what it did."""
+        self.bench.settle(self.measured, "calls")
+
+
+class Plain(Design):
+    """The plain loop in its own process, which counts its own CPU."""
 
     async def repeat(self) -> None:
         """See `Design.repeat`."""
-        bench, row = self._bench, self._bench.row
+        bench, row = self.bench, self.bench.row
         bench.server.set(row.latency_ms, row.jitter_ms)
         request = {"url": bench.server.url, "logprobs": bench.logprobs, "debates": row.debates, "open": row.open_}
         result = bench.plain[self.measured.design].ask(request)
@@ -181,63 +179,52 @@ class Plain:
         self.measured.cpu_s.append(result["cpu_s"])
         bench.note_calls(self.measured, extra=CALLS * row.open_)
 
-    async def stop(self) -> None:
-        """See `Design.stop`."""
-        self._bench.settle(self.measured, "calls")
 
-
-class Naive:
+class Naive(Design):
     """An actor call per message; fewer debates, but at least four waves."""
 
     def __init__(self, bench: Bench, name: str) -> None:
-        row = bench.row
-        debates = min(row.debates, 4 * row.open_)
-        self._bench, self.measured = bench, Measured(name, debates=debates)
+        super().__init__(bench, name, min(bench.row.debates, 4 * bench.row.open_))
 
     async def start(self) -> None:
         """See `Design.start`."""
-        self._bench.server.set()
-        self._actors = NaiveRay(self._bench.server.url, self._bench.logprobs)
-        await self._actors.hold(self._bench.row.open_, self._bench.row.open_)
-        self.pids = self._bench.new_actors()
+        self.bench.server.set()
+        self._actors = NaiveRay(self.bench.server.url, self.bench.logprobs)
+        await self._actors.hold(self.bench.row.open_, self.bench.row.open_)
+        self.pids = self.bench.new_actors()
 
-    async def repeat(self) -> None:
-        """See `Design.repeat`."""
-        with self._bench.window(self.measured, self.pids):
-            await self._actors.hold(self.measured.debates, self._bench.row.open_)
+    async def hold(self) -> None:
+        """See `Design.hold`."""
+        await self._actors.hold(self.measured.debates, self.bench.row.open_)
 
     async def stop(self) -> None:
         """See `Design.stop`."""
         self._actors.stop()
-        self._bench.settle(self.measured, "calls")
+        await super().stop()
 
 
-class Moot:
+class Moot(Design):
     """Moot in one of its placements, with record, metrics and templates on."""
-
-    def __init__(self, bench: Bench, name: str) -> None:
-        self._bench, self.measured = bench, Measured(name, debates=bench.row.debates)
-        placement = cast(Literal["actors", "packed"], name)
-        self._run = MootRun(bench.server.model, placement, bench.logprobs, bench.row.open_)
 
     async def start(self) -> None:
         """See `Design.start`."""
-        self._bench.server.set()
+        bench, placement = self.bench, cast(Literal["actors", "packed"], self.measured.design)
+        self._run = MootRun(bench.server.model, placement, bench.logprobs, bench.row.open_)
+        bench.server.set()
         await self._run.start()
-        await self._run.hold(self._bench.row.open_)
-        self.pids = self._bench.new_actors()
+        await self._run.hold(bench.row.open_)
+        self.pids = bench.new_actors()
         self._sizes = await self._run.batch_sizes()
 
-    async def repeat(self) -> None:
-        """See `Design.repeat`."""
-        with self._bench.window(self.measured, self.pids):
-            await self._run.hold(self.measured.debates)
+    async def hold(self) -> None:
+        """See `Design.hold`."""
+        await self._run.hold(self.measured.debates)
 
     async def stop(self) -> None:
         """See `Design.stop`."""
         measured, run = self.measured, self._run
         measured.batches = mean_batch(self._sizes, await run.batch_sizes())
-        measured.close_s, close_cpu_s = await self._bench.processes.watched(run.stop())
+        measured.close_s, close_cpu_s = await self.bench.processes.watched(run.stop())
         measured.close_cpu_s = close_cpu_s / run.debates
         measured.journal_bytes_per_debate = run.journal_bytes() / run.debates
         try:
@@ -245,7 +232,7 @@ class Moot:
             record = "calls, record"
         except AssertionError as error:
             record = f"NO: {error}"
-        self._bench.settle(measured, record)
+        self.bench.settle(measured, record)
         run.remove()
 
 

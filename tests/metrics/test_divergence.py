@@ -1,4 +1,4 @@
-"""Entropies and divergences against scipy, units, smoothing and zeros."""
+"""Entropies, divergences and mutual information under the maximal coupling: against scipy; units, smoothing, zeros."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy as reference
@@ -19,9 +20,13 @@ from moot.metrics.divergence import (
     jensen_shannon_divergence,
     kl_divergence,
     mixture,
+    mutual_information,
+    normalised_mutual_information,
     reliability_weights,
     total_variation,
 )
+
+Floats = npt.NDArray[np.float64]
 
 RANDOM = np.random.default_rng(5)
 P, Q = RANDOM.dirichlet(np.full(9, 0.5), size=(2, 200))
@@ -127,3 +132,41 @@ def test_gain_is_the_fall_in_entropy() -> None:
     assert information_gain(before, after) == pytest.approx(math.log(2))
     assert information_gain(after, before) == pytest.approx(-math.log(2))
     assert information_gain([before, after], after) == pytest.approx([math.log(2), 0.0])
+
+
+def maximal_coupling(p: Floats, q: Floats) -> Floats:
+    """The joint distributions in which both are equal as often as possible (Lindvall 1992, section I.5)."""
+    common = np.minimum(p, q)
+    apart = (p - common)[..., :, None] * (q - common)[..., None, :] / (p - common).sum(axis=-1)[..., None, None]
+    joint: Floats = apart + common[..., :, None] * np.eye(p.shape[-1])
+    return joint
+
+
+def test_against_the_double_sum_over_the_joint() -> None:
+    p, q = np.random.default_rng(4).dirichlet(np.full(8, 0.5), size=(2, 100))
+    joint = maximal_coupling(p, q)
+    product = p[:, :, None] * q[:, None, :]
+    terms = np.where(joint > 0.0, joint * np.log(np.where(joint > 0.0, joint, 1.0) / product), 0.0)
+    assert mutual_information(p, q) == pytest.approx(terms.sum(axis=(1, 2)))
+    larger = np.maximum(entropy(p), entropy(q))
+    assert normalised_mutual_information(p, q) == pytest.approx(terms.sum(axis=(1, 2)) / larger)
+
+
+def test_disjoint_distributions_share_nothing() -> None:
+    p, q = [0.6, 0.4, 0.0, 0.0], [0.0, 0.0, 0.3, 0.7]
+    assert mutual_information(p, q) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_point_masses() -> None:
+    assert normalised_mutual_information([0.0, 1.0], [0.0, 1.0]) == 1.0
+    assert normalised_mutual_information([1.0, 0.0], [0.0, 1.0]) == 0.0
+    assert normalised_mutual_information([1.0], [1.0]) == 1.0
+    assert mutual_information([0.0, 1.0], [0.0, 1.0]) == 0.0
+    assert math.isnan(normalised_mutual_information([math.nan, 1.0], [math.nan, 1.0]))
+
+
+def test_it_falls_as_a_consensus_sharpens_so_it_does_not_measure_agreement() -> None:
+    apart = [[0.5, 0.4, 0.1], [0.4, 0.5, 0.1]]
+    sharp = [[0.97, 0.02, 0.01], [0.96, 0.03, 0.01]]
+    assert total_variation(*sharp) < total_variation(*apart)
+    assert mutual_information(*sharp) < mutual_information(*apart)

@@ -8,7 +8,7 @@ import pytest
 from ceda_script import AGREE, DENY, ODD, UNCLEAR, check, claim_case, messages, stances
 
 from moot.protocols.case import Case
-from moot.protocols.errors import AskFailed, CaseUnfit, ConfigError
+from moot.protocols.errors import AskFailed, CaseUnfit
 from moot.protocols.registry import make_protocol
 
 
@@ -116,26 +116,6 @@ async def test_a_debater_that_fails_fails_the_case(turn: int) -> None:
 async def test_what_is_no_claim_is_refused(case: Case) -> None:
     with pytest.raises(CaseUnfit, match="ceda checks claims"):
         await check(case)
-
-
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        ({"max_turns": 0}, "`max_turns`"),
-        ({"max_turns": 21}, "`max_turns`"),
-        ({"evidence.passages": 0}, "`evidence.passages`"),
-        ({"evidence.least_similarity": 1.0}, "`evidence.least_similarity`"),
-        ({"evidence.shown": "both"}, "`evidence.shown`"),
-        ({"vision.prompt": "static"}, "`vision.prompt`"),
-        ({"context.by": "hand"}, "`context.by`"),
-        ({"role": "  "}, "`role`"),
-        ({"instruction": ""}, "`instruction`"),
-        ({"turns": 3}, "did you mean 'max_turns'"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        make_protocol("ceda", settings)
 
 
 def test_settings_without_an_effect_are_equal() -> None:

@@ -22,10 +22,8 @@ from moot.protocols.ceda.stance import (
 )
 from moot.protocols.replies import InvalidReply, parse_reply
 
-
-@pytest.mark.parametrize(
-    "text",
-    [
+FIRST_WORDS: dict[Relation | None, list[str]] = {
+    "AGREE": [
         "AGREE",
         "agree.",
         "Agreed: so it is.",
@@ -44,14 +42,7 @@ from moot.protocols.replies import InvalidReply, parse_reply
         "**Answer:** I agree.",
         "First_word: agree",
     ],
-)
-def test_first_words_that_agree(text: str) -> None:
-    assert relation_of(text) == "AGREE"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    "DENY": [
         "DENY",
         "deny: no.",
         "**Deny**",
@@ -64,14 +55,7 @@ def test_first_words_that_agree(text: str) -> None:
         "My answer: DENY",
         "[Debater 2]: **DENY**",
     ],
-)
-def test_first_words_that_deny(text: str) -> None:
-    assert relation_of(text) == "DENY"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    None: [
         "",
         "   ",
         "It is so. AGREE",
@@ -94,9 +78,12 @@ def test_first_words_that_deny(text: str) -> None:
         "What the evidence says here: DENY",
         "Debater 1: I do not agree.",
     ],
-)
-def test_first_words_that_are_unclear(text: str) -> None:
-    assert relation_of(text) is None
+}
+
+
+@pytest.mark.parametrize(("text", "says"), [(text, says) for says, texts in FIRST_WORDS.items() for text in texts])
+def test_first_words(text: str, says: Relation | None) -> None:
+    assert relation_of(text) == says
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,17 @@ from moot.protocols.errors import CaseUnfit, QuorumFailed
 from moot.protocols.evince.protocol import Evince
 from moot.protocols.registry import make_protocol
 
+
+def moving(one: Mapping[str, float], other: Mapping[str, float]) -> Any:
+    """A side that says another thing in every round."""
+    return lambda path, _: says(one if int(path.split("/")[1]) % 2 else other)
+
+
+def numbered(first: Mapping[str, float], second: Mapping[str, float]) -> Any:
+    """Arguments that say where they were made; the second distribution is that of side 1."""
+    return lambda path, _: says(second if path.endswith("1") else first, f"Said at {path}.")
+
+
 MOVES: Script = {"round/*/agent/0": says(FIRST_A), "round/*/agent/1": says(FIRST_B)}
 
 
@@ -103,10 +114,9 @@ class TestStops:
         assert floor.event("stop")["jsd"] == pytest.approx(0.1568, abs=5e-5)
 
     async def test_sides_that_move_to_the_end(self) -> None:
-        def moving(path: str, _: Any) -> dict[str, Any]:
-            return says(FIRST_A if int(path.split("/")[1]) % 2 else THIRD_B)
-
-        verdict, _ = await debate({"round/*/agent/0": moving, "round/*/agent/1": says(FIRST_B), **JUDGED})
+        verdict, _ = await debate(
+            {"round/*/agent/0": moving(FIRST_A, THIRD_B), "round/*/agent/1": says(FIRST_B), **JUDGED}
+        )
         assert (verdict.how, verdict.rounds) == ("max_rounds", 3)
 
     async def test_a_round_in_which_nobody_could_speak_is_no_rest(self) -> None:
@@ -136,12 +146,9 @@ class TestStops:
 
 class TestSchedules:
     async def test_random_levels_hang_on_the_case_alone(self) -> None:
-        def moving(path: str, _: Any) -> dict[str, Any]:
-            return says(FIRST_A if int(path.split("/")[1]) % 2 else THIRD_B)
-
         levels = []
         for other in (FIRST_B, THIRD_A):
-            script: Script = {"round/*/agent/0": moving, "round/*/agent/1": says(other), **JUDGED}
+            script: Script = {"round/*/agent/0": moving(FIRST_A, THIRD_B), "round/*/agent/1": says(other), **JUDGED}
             _, floor = await debate(script, schedule="random")
             levels.append([floor.event("round", f"round/{n}")["kappa"] for n in range(4)])
         assert levels[0] == levels[1], "whatever is said"
@@ -151,12 +158,8 @@ class TestSchedules:
     async def test_a_second_debate_runs_through_the_schedule_again(self) -> None:
         case = Case(id="j", question="Which?", labels=JAUNDICE, documents=("HCV: blood.",))
 
-        def moving(path: str, _: Any) -> dict[str, Any]:
-            return says(
-                {HCV: 0.3, HBV: 0.3, HAV: 0.4} if int(path.split("/")[1]) % 2 else {HCV: 0.4, HBV: 0.3, HAV: 0.3}
-            )
-
-        _, floor = await debate({"round/*": moving, **JUDGED}, case, schedule="linear", retrieve=1, retrieve_from=0.1)
+        sides = moving({HCV: 0.3, HBV: 0.3, HAV: 0.4}, {HCV: 0.4, HBV: 0.3, HAV: 0.3})
+        _, floor = await debate({"round/*": sides, **JUDGED}, case, schedule="linear", retrieve=1, retrieve_from=0.1)
         levels = [floor.event("round", f"round/{n}")["kappa"] for n in range(7)]
         assert levels[:4] == pytest.approx([0.9, 0.9 - 0.8 / 3, 0.9 - 1.6 / 3, 0.1])
         assert levels[4:] == pytest.approx([0.9, 0.9 - 0.8 / 3, 0.9 - 1.6 / 3])
@@ -203,10 +206,7 @@ class TestWhatIsShown:
 
     @pytest.mark.parametrize("gate", [True, False])
     async def test_judges_read_a_turn_against_opponents_only(self, gate: bool) -> None:
-        def numbered(path: str, _: Any) -> dict[str, Any]:
-            return says(FIRST_A if path.endswith("0") else FIRST_B, f"Said at {path}.")
-
-        _, floor = await debate({"round/*": numbered, **JUDGED}, gate=gate)
+        _, floor = await debate({"round/*": numbered(FIRST_A, FIRST_B), **JUDGED}, gate=gate)
         opposing = opposing_texts(floor)
         assert opposing["crit/round/0/agent/0/judge/0"] == ""
         assert opposing["crit/round/0/agent/1/judge/0"] == "", "an opening is read as the first side's is"
@@ -221,10 +221,7 @@ class TestWhatIsShown:
         assert set(opposing_texts(floor).values()) == {""}
 
     async def test_of_three_sides_the_opponents_alone_oppose(self) -> None:
-        def numbered(path: str, _: Any) -> dict[str, Any]:
-            return says(FIRST_B if path.endswith("1") else FIRST_A, f"Said at {path}.")
-
-        _, floor = await debate({"round/*": numbered, **JUDGED}, agents=3)
+        _, floor = await debate({"round/*": numbered(FIRST_A, FIRST_B), **JUDGED}, agents=3)
         opposing = opposing_texts(floor)
         assert opposing["crit/round/1/agent/2/judge/0"] == "Said at round/1/agent/1."
         assert opposing["crit/round/1/agent/1/judge/0"] == "Said at round/1/agent/0.\nSaid at round/0/agent/2."

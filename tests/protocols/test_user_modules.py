@@ -1,46 +1,84 @@
-"""A class of one's own that is named wrongly: the nearest one is named."""
+"""Protocols of one's own: how they are named and set, and what is said of one that is named or set wrongly."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from moot.protocols.case import Case
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
 
 SOURCE = """
+from pydantic import BaseModel
 from moot import Verdict
 
-class Countdown:
+class Knobs(BaseModel):
+    loud: bool = False
+
+class Plain:
     class Inner:
         async def run(self, case, floor): ...
 
-    async def run(self, case, floor): ...
+    async def run(self, case, floor):
+        return Verdict(answer="Yes", how="plain")
+
+class Configured:
+    Settings = Knobs
+    name = "mine"
+    roles = ("debater", "judge")
+    needs_logprobs = True
+
+    def __init__(self, settings):
+        self.settings = settings
+
+    async def run(self, case, floor):
+        return Verdict(answer=str(self.settings.loud), how="mine")
+
+NoClass = 3
 """
 
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    (tmp_path / "mistyped_module.py").write_text(SOURCE)
+    (tmp_path / "my_protocols.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mistyped_module", raising=False)
-    return "mistyped_module"
+    monkeypatch.delitem(sys.modules, "my_protocols", raising=False)
+    return "my_protocols"
+
+
+async def test_a_protocol_of_ones_own(module: str) -> None:
+    case: Any = Case(id="c", question="?")
+    floor: Any = None
+    plain = make_protocol(f"{module}:Plain")
+    assert (plain.name, plain.roles, plain.needs_logprobs) == ("my_protocols:Plain", ("agent",), False)
+    assert (await plain.run(case, floor)).answer == "Yes"
+    mine = make_protocol(f"{module}:Configured", {"loud": True})
+    assert (mine.name, mine.roles, mine.needs_logprobs) == ("mine", ("debater", "judge"), True)
+    assert (await mine.run(case, floor)).answer == "True"
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("path", "settings", "said"),
     [
-        ("Countdwn", "mistyped_module has no 'Countdwn': did you mean 'Countdown'?"),
-        ("countdown", "did you mean 'Countdown'?"),
-        ("Countdown.Iner", "mistyped_module.Countdown has no 'Iner': did you mean 'Inner'?"),
-        ("Zzz", "mistyped_module has no 'Zzz'; its classes are Countdown"),
+        ("my_protocols:Plian", {}, "my_protocols has no 'Plian': did you mean 'Plain'?"),
+        ("my_protocols:plain", {}, "did you mean 'Plain'?"),
+        ("my_protocols:Plain.Iner", {}, "my_protocols.Plain has no 'Iner': did you mean 'Inner'?"),
+        ("my_protocols:Zzz", {}, "my_protocols has no 'Zzz'; its classes are"),
+        ("my_protocols:Gone", {}, "cannot be imported: AttributeError"),
+        ("no_such_module_here:X", {}, "cannot be imported: ModuleNotFoundError"),
+        ("my_protocols:NoClass", {}, "is not a class with"),
+        ("my_protocols:Plain", {"x": 1}, "unknown setting 'x'. Known: none"),
+        ("my_protocols:Configured", {"lout": 1}, "unknown setting 'lout': did you mean 'loud'?"),
     ],
 )
-def test_a_mistyped_class_is_told_the_nearest_one(module: str, name: str, said: str) -> None:
+def test_one_that_is_named_or_set_wrongly_is_refused(
+    module: str, path: str, settings: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
-        make_protocol(f"{module}:{name}")
+        make_protocol(path, settings)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-    make_protocol(f"{module}:Countdown")

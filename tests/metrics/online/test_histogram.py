@@ -20,28 +20,12 @@ REPLY = st.tuples(
     st.sampled_from([NAN, 0.0, 1 / 3, 0.5, 1.0]),
     st.sampled_from([NAN, 0.0, 1.0]),
 )
-REPLIES = st.lists(REPLY, max_size=12)
 
 
 def joint(replies: list[tuple[float, float, float, float]]) -> JointCounts:
     """Counts of replies given as (mu, quality, flag, correct)."""
     columns = np.array(replies, np.float64).reshape(len(replies), 4)
     return JointCounts.of(*columns.T)
-
-
-def assert_equal(one: JointCounts, other: JointCounts) -> None:
-    """The same cells with the same counts."""
-    assert one.cells.tolist() == other.cells.tolist()
-    assert one.counts.tolist() == other.counts.tolist()
-
-
-@given(REPLIES, REPLIES, REPLIES)
-def test_any_order_of_merging_gives_the_counts_of_all(a: list, b: list, c: list) -> None:  # type: ignore[type-arg]
-    one, two, three = joint(a), joint(b), joint(c)
-    assert_equal(one.merge(two).merge(three), joint(a + b + c))
-    assert_equal(one.merge(two.merge(three)), joint(c + b + a))
-    assert_equal(JointCounts.empty().merge(one), one)
-    assert_equal(one.merge(JointCounts.empty()), one)
 
 
 @given(REPLY)

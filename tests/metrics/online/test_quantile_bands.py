@@ -12,19 +12,7 @@ from moot.metrics.online.quantile_bands import BINS, QuantileBands
 
 Floats = npt.NDArray[np.float64]
 
-VALUES = st.one_of(st.just(float("nan")), st.floats(-90.0, 0.0))
-CURVES = st.integers(0, 6).flatmap(lambda rows: arrays(np.float64, (rows, 3), elements=VALUES))
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-
-
-@given(CURVES, CURVES, CURVES)
-def test_any_order_of_merging_gives_the_bands_of_all(a: Floats, b: Floats, c: Floats) -> None:
-    one, two, three = (QuantileBands.of(part) for part in (a, b, c))
-    whole = QuantileBands.of(np.concatenate((a, b, c))).counts
-    np.testing.assert_array_equal(one.merge(two).merge(three).counts, whole)
-    np.testing.assert_array_equal(one.merge(two.merge(three)).counts, whole)
-    np.testing.assert_array_equal(three.merge(two).merge(one).counts, whole)
-    np.testing.assert_array_equal(one.merge(QuantileBands.empty(3)).counts, one.counts)
 
 
 @given(arrays(np.float64, (9, 2), elements=st.floats(-90.0, 0.0)))
