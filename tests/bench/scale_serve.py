@@ -27,27 +27,16 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from rig import lamp
 
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
-from moot.protocols.tasks import open_task
 
 OPEN, DEBATES = 200, 1000
 MODEL = "simulated?latency_ms=1000"
 BAR_P99_MS = 50.0
 _WAIT_S = 60
 _SPREAD_S = 5.0
-
-
-def cases(count: int) -> list[dict[str, Any]]:
-    """The bundled questions again and again, each time under another id."""
-    sample = [labelled.case for labelled in open_task("sample").cases()]
-    found = []
-    for number in range(count):
-        case = sample[number % len(sample)]
-        fields = {"question": case.question, "passage": case.passage, "labels": list(case.labels or ())}
-        found.append({"id": f"c{number:05d}", **fields})
-    return found
 
 
 async def _closed_loop(
@@ -135,7 +124,7 @@ def rows(debates: int = DEBATES, open_: int = OPEN) -> list[dict[str, Any]]:
         ("packed", {"engine": "ray", "placement": "packed", "model": MODEL}),
         ("actors", {"engine": "ray", "model": MODEL}),
     ):
-        asked = cases(debates)
+        asked = [lamp(number) for number in range(debates)]
         load = os.getloadavg()[0]
         plain = asyncio.run(_engine(options, asked, open_))
         online, inside = _served(options, asked, open_)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -190,35 +189,6 @@ def test_a_category_that_nobody_used_counts() -> None:
 )
 def test_krippendorffs_examples(ratings: Ratings, printed: tuple[float, ...]) -> None:
     assert [krippendorff_alpha(ratings, level) for level in LEVELS] == pytest.approx(printed, abs=5e-4)
-
-
-def pair_by_pair(ratings: Ratings, level: Level) -> float:
-    """The definition: mean squared distance within units, over that of all pairs of pairable ratings."""
-    units = [column[~np.isnan(column)] for column in ratings.T]
-    units = [unit for unit in units if len(unit) >= 2]
-    everything = np.concatenate(units) if units else np.array([])
-
-    def ordinal(a: float, b: float) -> float:
-        low, high = min(a, b), max(a, b)
-        between = ((everything >= low) & (everything <= high)).sum()
-        return float(between - ((everything == a).sum() + (everything == b).sum()) / 2) ** 2
-
-    distances: dict[Level, Callable[[float, float], float]] = {
-        "nominal": lambda a, b: float(a != b),
-        "ordinal": ordinal,
-        "interval": lambda a, b: (a - b) ** 2,
-    }
-    apart = distances[level]
-    n = len(everything)
-    within = sum(sum(apart(a, b) for a, b in permutations(unit, 2)) / (len(unit) - 1) for unit in units)
-    across = sum(apart(a, b) for a, b in permutations(everything, 2))
-    return 1 - (n - 1) * within / across if across else math.nan
-
-
-@pytest.mark.parametrize("level", LEVELS)
-@given(ratings=some_ratings)
-def test_alpha_is_its_definition(level: Level, ratings: Ratings) -> None:
-    assert krippendorff_alpha(ratings, level) == pytest.approx(pair_by_pair(ratings, level), nan_ok=True, abs=1e-9)
 
 
 @pytest.mark.parametrize("level", LEVELS)

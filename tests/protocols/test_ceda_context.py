@@ -113,41 +113,38 @@ def test_two_pictures_are_not_at_odds_but_a_picture_and_a_text_can_be() -> None:
     assert found.considered == 2
 
 
-def test_texts_that_are_at_odds_go_to_different_debaters() -> None:
-    shown = dealt(texts(*"abcde"), at_odds((1, 2), (2, 4)), "split")
-    assert shown == {"debater/0": ("E1", "E4", "E5"), "debater/1": ("E2", "E3")}
-
-
-def test_a_text_at_odds_with_a_picture_alone_is_shown_to_both() -> None:
-    picture = Item(id="E3", kind="picture", document="picture 1", picture=0, text="")
-    shown = dealt([*texts("a", "b"), picture], at_odds((1, 3)), "conflicts")
-    assert shown == dict.fromkeys(DEBATERS, ("E1", "E2", "E3"))
-
-
-def test_without_conflicts_texts_alternate_by_rank() -> None:
-    shown = dealt(texts(*"abcde"), (), "split")
-    assert shown == {"debater/0": ("E1", "E3", "E5"), "debater/1": ("E2", "E4")}
-
-
-def test_pictures_go_to_both() -> None:
-    picture = Item(id="E3", kind="picture", document="picture 1", picture=0, text="")
-    shown = dealt([*texts("a", "b"), picture], at_odds((1, 3)), "split")
-    assert shown == {"debater/0": ("E1", "E3"), "debater/1": ("E2", "E3")}
+PICTURE = Item(id="E3", kind="picture", document="picture 1", picture=0, text="")
 
 
 @pytest.mark.parametrize(
-    ("items", "shown"),
+    ("items", "odds", "shown", "first", "second"),
     [
-        (texts("a"), "split"),
-        ([], "split"),
-        ([], "conflicts"),
-        (texts("a", "b", "c"), "shared"),
-        (texts("a", "b", "c"), "conflicts"),
+        (texts(*"abcde"), ((1, 2), (2, 4)), "split", "E1 E4 E5", "E2 E3"),
+        (texts(*"abcde"), (), "split", "E1 E3 E5", "E2 E4"),
+        ([*texts("a", "b"), PICTURE], ((1, 3),), "split", "E1 E3", "E2 E3"),
+        ([*texts("a", "b"), PICTURE], ((1, 3),), "conflicts", "E1 E2 E3", "E1 E2 E3"),
+        (texts("a"), (), "split", "E1", "E1"),
+        ([], (), "split", "", ""),
+        ([], (), "conflicts", "", ""),
+        (texts("a", "b", "c"), (), "shared", "E1 E2 E3", "E1 E2 E3"),
+        (texts("a", "b", "c"), (), "conflicts", "E1 E2 E3", "E1 E2 E3"),
+    ],
+    ids=[
+        "at odds",
+        "by rank",
+        "pictures to both",
+        "a text and a picture",
+        "one",
+        "none",
+        "none at odds",
+        "all",
+        "none",
     ],
 )
-def test_both_see_everything_where_nothing_is_split(items: list[Item], shown: Shown) -> None:
-    everything = tuple(item.id for item in items)
-    assert dealt(items, (), shown) == dict.fromkeys(DEBATERS, everything)
+def test_who_is_shown_what(
+    items: list[Item], odds: tuple[tuple[int, int], ...], shown: Shown, first: str, second: str
+) -> None:
+    assert dealt(items, at_odds(*odds), shown) == {DEBATERS[0]: (*first.split(),), DEBATERS[1]: (*second.split(),)}
 
 
 PAIRS = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair[0] < pair[1]), max_size=12)

@@ -1,4 +1,4 @@
-"""Settings of all protocols: what is refused, in one line, and groups that keep the defaults of where they stand."""
+"""Settings of all protocols: what is refused, in one line; groups in part; and presets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from moot.protocols.errors import ConfigError
 from moot.protocols.evince.settings import EvinceSettings
+from moot.protocols.presets.preset import find_preset, preset_names, presets_of
 from moot.protocols.registry import make_protocol
 
 
@@ -72,3 +73,22 @@ def test_a_group_that_is_given_in_part_keeps_its_other_defaults() -> None:
     assert EvinceSettings.model_validate({"crit": {"max_depth": 2}}).crit.max_depth == 2
     protocol: Any = make_protocol("evince", {"crit.weak_points": 1})
     assert protocol.settings.crit.max_depth == 0
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_stated_value_is_one_that_the_protocol_takes(name: str) -> None:
+    preset = find_preset(name)
+    protocol = make_protocol(preset.protocol, preset.setting_values())
+    assert set(preset.decoding) <= set(protocol.roles)
+    assert preset.open
+    assert name in presets_of(preset.protocol)
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="early-token"):
+        find_preset("early-tokens")
+
+
+def test_a_preset_given_as_a_protocol_is_told_from_a_mistyped_one() -> None:
+    with pytest.raises(ConfigError, match="--preset early-token"):
+        make_protocol("early-token")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from task_files import DATA, Write, cases, fails, jsonl, summary
+from task_files import Write, cases, fails, jsonl, summary
 
 from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.tasks import open_task
@@ -281,16 +281,3 @@ def test_validating_holds_one_row_at_a_time(write: Write) -> None:
         tracemalloc.stop()
     assert Path(path).stat().st_size > 10_000_000
     assert peak < 1_500_000
-
-
-# --- real slices, where they are
-
-
-@pytest.mark.needs("data/boolq", "data/cosmosqa")
-@pytest.mark.parametrize(("spec", "count"), [("boolq:boolq/dev.jsonl", 192), ("cosmosqa:cosmosqa/valid.csv", 176)])
-def test_real_slices(spec: str, count: int) -> None:
-    name, _, path = spec.partition(":")
-    found = summary(f"{name}:{DATA / path}")
-    assert found.count == count == sum(found.gold.values())
-    assert min(found.gold.values()) > 20
-    assert found.unlabelled == 0
