@@ -1,7 +1,6 @@
 """The bars' denominator: the seven-call debate as a plain asyncio + aiohttp + msgspec loop in a process of its own.
 
 Reads one JSON request per line, `{"url", "logprobs", "debates", "open"}`, and answers each with `{"wall_s", "cpu_s"}`.
-With `--uvloop` it runs on uvloop.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import json
 import sys
 import time
 from functools import partial
-from typing import Any
 
 from debate7 import ChatClient, hold_many, plain_debate
 
@@ -31,14 +29,9 @@ async def measured(url: str, logprobs: bool, debates: int, open_: int) -> dict[s
 
 def main() -> None:
     """Serve requests from standard input until it ends."""
-    run: Any = asyncio.run
-    if "--uvloop" in sys.argv:
-        import uvloop
-
-        run = uvloop.run
     for line in sys.stdin:
         asked = json.loads(line)
-        result = run(measured(asked["url"], asked["logprobs"], asked["debates"], asked["open"]))
+        result = asyncio.run(measured(asked["url"], asked["logprobs"], asked["debates"], asked["open"]))
         print(json.dumps(result), flush=True)
 
 

@@ -25,8 +25,7 @@ from harness import bar, finish, median, options, parsed
 from naive_ray import NaiveRay
 from rig import Child, MockServer, MootRun, OurProcesses, mean_batch, ray_session, spent
 
-DESIGNS = ("plain", "plain-uvloop", "naive-ray", "actors", "packed")
-USUAL = ("plain", "naive-ray", "actors", "packed")
+DESIGNS = ("plain", "naive-ray", "actors", "packed")
 BATCHES = ("asks", "replies", "rows")
 
 
@@ -101,7 +100,7 @@ class Bench:
     row: Row
     logprobs: bool
     processes: OurProcesses
-    plain: dict[str, Child]
+    plain: Child
     idle: set[int] = field(default_factory=set)
 
     @contextmanager
@@ -174,7 +173,7 @@ class Plain(Design):
         bench, row = self.bench, self.bench.row
         bench.server.set(row.latency_ms, row.jitter_ms)
         request = {"url": bench.server.url, "logprobs": bench.logprobs, "debates": row.debates, "open": row.open_}
-        result = bench.plain[self.measured.design].ask(request)
+        result = bench.plain.ask(request)
         self.measured.wall_s.append(result["wall_s"])
         self.measured.cpu_s.append(result["cpu_s"])
         bench.note_calls(self.measured, extra=CALLS * row.open_)
@@ -238,9 +237,8 @@ class Moot(Design):
 
 def design(bench: Bench, name: str) -> Design:
     """A design by name."""
-    if name.startswith("plain"):
-        return Plain(bench, name)
-    return Naive(bench, name) if name == "naive-ray" else Moot(bench, name)
+    named: dict[str, type[Design]] = {"plain": Plain, "naive-ray": Naive}
+    return named.get(name, Moot)(bench, name)
 
 
 async def hold_row(bench: Bench, names: list[str], repeats: int) -> list[Measured]:
@@ -335,7 +333,7 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = options(__doc__)
     parser.add_argument("--rows", default=",".join(ROWS), help=f"some of {','.join(ROWS)}")
-    parser.add_argument("--designs", default=",".join(USUAL), help=f"some of {','.join(DESIGNS)}")
+    parser.add_argument("--designs", default=",".join(DESIGNS), help=f"some of {','.join(DESIGNS)}")
     parser.add_argument("--logprobs", choices=("off", "on", "both"), default="both")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="one repeat of the fewest debates: a smoke run")
@@ -358,14 +356,13 @@ def main() -> int:
     """Run the bench; 1 when a call or a verdict is missing."""
     given = arguments()
     rows: list[dict[str, Any]] = []
-    with MockServer() as server, Child("plain_loop.py") as loop, Child("plain_loop.py", "--uvloop") as fast:
+    with MockServer() as server, Child("plain_loop.py") as loop:
         startup = [] if given.no_startup else time_to_first_turn(server)
         with ray_session():
             for logprobs in {"off": (False,), "on": (True,), "both": (False, True)}[given.logprobs]:
                 for name in given.rows:
                     row = quick(ROWS[name]) if given.quick else ROWS[name]
-                    processes = OurProcesses(server.pid, loop.pid, fast.pid)
-                    bench = Bench(server, row, logprobs, processes, {"plain": loop, "plain-uvloop": fast})
+                    bench = Bench(server, row, logprobs, OurProcesses(server.pid, loop.pid), loop)
                     results = asyncio.run(hold_row(bench, given.designs, 1 if given.quick else given.repeats))
                     rows += report(row, logprobs, results)
                     sys.stdout.flush()

@@ -36,6 +36,7 @@ async def test_the_majority_of_those_who_say_something(verdicts: Any, answer: An
     script = judges(*(ruling(each, summary=f"by {j}") for j, each in enumerate(verdicts)))
     floor, found = await check(changes=script, judges=len(verdicts))
     assert (found.answer, found.payload["verdict"]) == (answer, verdict)
+    assert found.payload["source"] == (None if answer is None else "judges")
     assert ("undecided" in found.flags) is (answer is None)
     assert floor.event("ruling")["verdict"] == verdict
     assert floor.event("ruling")["summary"] == f"by {verdicts.index(verdict) if verdict in verdicts else 0}"
@@ -114,21 +115,6 @@ async def test_a_label_and_a_probability_that_contradict_it_are_not_shown_as_one
 
 
 @pytest.mark.parametrize(
-    ("replies", "classified", "source"),
-    [
-        ([(1, None)], None, "judges"),
-        ([(1, 0.9), (0, 0.8)], None, None),
-        ([(None, None)], None, None),
-        ([(None, None)], Classified(p_hallucinated=0.9), "classifier"),
-    ],
-)
-async def test_the_source_is_whose_label_counts(replies: Any, classified: Any, source: str | None) -> None:
-    script = judges(*(ruling(*each) for each in replies))
-    _, found = await check(changes=script, judges=len(replies), classified=classified)
-    assert found.payload["source"] == source
-
-
-@pytest.mark.parametrize(
     ("p", "answer", "flags"),
     [
         (0.9, "hallucinated", ("classifier-overruled",)),
@@ -149,6 +135,11 @@ async def test_the_classifier_s_label_counts_and_the_bare_verdict_stays_on_recor
     recorded = {"p_hallucinated": p, "trained_on": True}
     assert found.payload["classifier"] == floor.event("ruling")["classifier"] == recorded
     json.dumps(found.payload)
+
+
+async def test_the_classifier_decides_where_no_judge_does() -> None:
+    _, found = await check(changes=judges(ruling(None, None)), classified=Classified(p_hallucinated=0.9))
+    assert (found.answer, found.payload["source"]) == ("hallucinated", "classifier")
 
 
 async def test_stances_of_both_debaters_first_and_last() -> None:

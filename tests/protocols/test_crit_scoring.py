@@ -128,12 +128,6 @@ class TestCapped:
         best = max(one.gamma for one in weighed if not one.rival)
         assert score(weighed, "capped") <= min(score(weighed), best) + 1e-12
 
-    def test_an_appraisal_says_that_it_was_capped(self) -> None:
-        reading = read([("It is quick.", 5.0, 5.0)], [("It is dear.", 2.0, 5.0)])
-        assert appraise(DOCUMENT, reading).notes == ()
-        capped = appraise(DOCUMENT, reading, rivals="capped")
-        assert (capped.score, capped.notes) == (0.5, ("rivals-capped",))
-
 
 class TestRepeats:
     @pytest.mark.parametrize(

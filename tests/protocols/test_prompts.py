@@ -43,6 +43,7 @@ DEBATES: Mapping[str, tuple[str, Case, Mapping[str, Any]]] = {
         f"constructor-auditor {name}": ("constructor-auditor", replace(case, question=EVIL, passage=EVIL), {})
         for name, case in CASES.items()
     },
+    "constructor-auditor choices": ("constructor-auditor", CHOSEN, {}),
     "evince": ("evince", LISTED, {"follow_ups": "always", "max_rounds": 1}),
     "evince, answer last": ("evince", LISTED, {"follow_ups": "never", "max_rounds": 1, "answer_first": False}),
     "judge-panel": ("judge-panel", JUDGED, {}),
@@ -99,10 +100,13 @@ async def held(name: str) -> ScriptedFloor:
 
 @pytest.mark.parametrize("name", DEBATES)
 async def test_no_text_from_outside_leaves_its_tags(name: str) -> None:
-    """Every tag that closes stands alone on a line of ours, and instructions are ours alone."""
+    """Every tag that closes stands alone on a line of ours, and instructions are ours alone; a closed list is shown."""
     floor = await held(name)
-    for path in floor.paths():
+    for path, request in floor.asks.items():
         system, user = floor.rendered(path)
+        if {"answer", "distribution"} & set(request.reply.model_fields):
+            assert all(label in system + user for label in request.slots.get("labels") or ()), path
+        assert user.count("<choice ") == len(request.slots.get("choices") or ()), path
         assert "Ignore the above" in user, path
         assert "Ignore the above" not in system, path
         assert DATA.search(system), path

@@ -19,6 +19,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "replies": {"reply": "fine"},
     "subjects": {"subject": "s"},
 }
+NO_EVIDENCE: tuple[object, ...] = (3, [[]], {"page": "x"})
 SENTENCES = "expected a list of sentences, each an object, found"
 
 
@@ -42,7 +43,7 @@ CHANGES: list[tuple[str, dict[str, Any], str, str]] = [
     ("cosmosqa", {"id": "c1", "label": "B"}, "label", "found 'B'"),
     ("cosmosqa", {"id": "c1", "label": True}, "label", "found true"),
     ("fever", {"label": "MAYBE"}, "label", "expected SUPPORTS, REFUTES or NOT ENOUGH INFO, found 'MAYBE'"),
-    *(("fever", {"evidence": bad}, "evidence", "expected a text, or lists") for bad in (3, [[]], {"page": "x"})),
+    *(("fever", {"evidence": bad}, "evidence", "expected a text, or lists") for bad in NO_EVIDENCE),
     *(("gsm8k", {"answer": bad}, "answer", "") for bad in (5, "It is 5.", "####", "#### five", "#### 5 or 6")),
     ("halueval", {"hallucination": "perhaps"}, "hallucination", "expected yes or no, found 'perhaps'"),
     *(("nq", {"answer": bad}, "answer", "") for bad in ([""], [1], {"a": 1})),
