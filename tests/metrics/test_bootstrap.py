@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from refusals import refuses
 from scipy.stats import norm
 
 from moot.metrics.bootstrap import bca_interval, cluster_bootstrap
@@ -49,10 +50,8 @@ def test_draws_without_a_value_are_left_out_and_the_same_seed_draws_the_same() -
     assert (math.isnan(nothing.low), nothing.resamples) == (True, 0)
     some = [cluster_bootstrap(lambda drawn: float(drawn.mean()), np.arange(9), resamples=50, seed=4) for _ in range(2)]
     assert some[0] == some[1]
-    with pytest.raises(ValueError, match="no observations"):
-        cluster_bootstrap(lambda drawn: 0.0, [])
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        cluster_bootstrap(lambda drawn: 0.0, [1], level=1.0)
+    refuses("no observations", cluster_bootstrap, lambda drawn: 0.0, [])
+    refuses("between 0 and 1", cluster_bootstrap, lambda drawn: 0.0, [1], level=1.0)
 
 
 def test_bca_is_the_formula() -> None:
@@ -91,9 +90,6 @@ def test_bca_of_data_without_spread_is_unknown() -> None:
         assert math.isnan(found.low)
         assert math.isnan(found.high)
         assert found.resamples == 0
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        bca_interval([1.0, 2.0], level=95)
-    with pytest.raises(ValueError, match="a vector"):
-        bca_interval([[1.0]])
-    with pytest.raises(ValueError, match="at least one resample"):
-        bca_interval([1.0, 2.0], resamples=0)
+    refuses("between 0 and 1", bca_interval, [1.0, 2.0], level=95)
+    refuses("a vector", bca_interval, [[1.0]])
+    refuses("at least one resample", bca_interval, [1.0, 2.0], resamples=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from association_data import Floats, holed, known
+from refusals import refuses
 from scipy.stats import pointbiserialr
 from sklearn.metrics import roc_auc_score
 
@@ -68,5 +69,4 @@ def test_what_is_undefined_is_nan() -> None:
 
 
 def test_a_flag_is_a_flag() -> None:
-    with pytest.raises(ValueError, match="0, 1 or unknown"):
-        auroc_matrix([1.0, 2.0], [1, 2])
+    refuses("0, 1 or unknown", auroc_matrix, [1.0, 2.0], [1, 2])

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from association_data import Floats, clustered, holed
+from refusals import refuses
 
 from moot.metrics import cluster_bootstrap, weighted_ranks
 from moot.metrics.class_separation import auroc_matrix
@@ -46,10 +47,8 @@ def test_sums_by_cluster_are_those_of_the_drawn_rows() -> None:
     values, clusters = random.normal(size=(60, 3)), np.repeat(np.array(["c", "a", "b"] * 5), 4)
     weights = cluster_weights(clusters, 9, seed=2)
     assert resampled_sums(values, clusters, 9, seed=2) == pytest.approx(weights @ values, abs=1e-12)
-    with pytest.raises(ValueError, match="at least one resample"):
-        resampled_sums(values, clusters, 0)
-    with pytest.raises(ValueError, match="no rows"):
-        resampled_sums(values[:0], clusters[:0], 3)
+    refuses("at least one resample", resampled_sums, values, clusters, 0)
+    refuses("no rows", resampled_sums, values[:0], clusters[:0], 3)
 
 
 def test_a_target_may_have_many_levels_and_the_resamples_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,16 +135,11 @@ def test_a_resample_without_a_statistic_has_none() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one resample"):
-        cluster_weights([0], 0)
-    with pytest.raises(ValueError, match="no rows"):
-        cluster_weights([], 3)
-    with pytest.raises(ValueError, match="weights of"):
-        resampled_spearman([1.0, 2.0], [1.0, 2.0], np.ones((3, 3), np.int32))
-    with pytest.raises(ValueError, match="level"):
-        interval_from([0.1, 0.2], 0.1, level=1.0)
-    with pytest.raises(ValueError, match="observed"):
-        interval_from([0.1, 0.2], [0.1])
+    refuses("at least one resample", cluster_weights, [0], 0)
+    refuses("no rows", cluster_weights, [], 3)
+    refuses("weights of", resampled_spearman, [1.0, 2.0], [1.0, 2.0], np.ones((3, 3), np.int32))
+    refuses("level", interval_from, [0.1, 0.2], 0.1, level=1.0)
+    refuses("observed", interval_from, [0.1, 0.2], [0.1])
 
 
 def test_each_pearson_s_is_that_of_the_drawn_rows() -> None:
@@ -164,5 +158,4 @@ def test_what_does_not_vary_has_none() -> None:
 
 
 def test_an_unknown_value_is_refused() -> None:
-    with pytest.raises(ValueError, match="known values"):
-        resampled_pearson([1.0, np.nan], [1.0, 2.0], np.ones((1, 2), np.int32))
+    refuses("known values", resampled_pearson, [1.0, np.nan], [1.0, 2.0], np.ones((1, 2), np.int32))

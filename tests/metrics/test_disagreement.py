@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from refusals import refuses
 from scipy.special import expit
 
 from moot.metrics.disagreement import confidence_misalignment, semantic_disagreement, sigmoid_of_log_probability
@@ -50,8 +51,7 @@ def test_unknown_is_nan(rows: np.ndarray) -> None:
 
 @pytest.mark.parametrize("rows", [[1.0, 2.0], np.ones((2, 2, 2))])
 def test_refuses_other_shapes(rows: np.ndarray) -> None:
-    with pytest.raises(ValueError, match="shape"):
-        semantic_disagreement(rows)
+    refuses("shape", semantic_disagreement, rows)
 
 
 maybe = st.one_of(st.none(), st.just(math.nan), st.floats(0.0, 1.0))
@@ -75,10 +75,8 @@ def test_sigma_of_log_p(p: float) -> None:
 
 def test_what_is_no_probability_is_refused_and_nobody_known_is_nan() -> None:
     assert math.isnan(confidence_misalignment([0.9, 0.1], [None, math.nan]))
-    with pytest.raises(ValueError, match="2 stated"):
-        confidence_misalignment([0.1, 0.2], [0.1])
-    with pytest.raises(ValueError, match="not in"):
-        confidence_misalignment([90.0], [None])
+    refuses("2 stated", confidence_misalignment, [0.1, 0.2], [0.1])
+    refuses("not in", confidence_misalignment, [90.0], [None])
 
 
 def test_printed_confidence_makes_a_calibrated_agent_look_misaligned() -> None:

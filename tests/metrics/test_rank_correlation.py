@@ -9,6 +9,7 @@ import pytest
 from association_data import holed, known
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 from scipy.stats import ConstantInputWarning, kendalltau, pearsonr, rankdata, somersd, spearmanr
 
 from moot.metrics.class_separation import auroc_matrix
@@ -102,14 +103,10 @@ def test_differences_between_groups_do_not_count() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(ValueError, match="2 rows of x but 3 of y"):
-        spearman_matrix([1.0, 2.0], [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="rows and columns expected"):
-        spearman_matrix(np.zeros((2, 2, 2)), [1.0, 2.0])
-    with pytest.raises(ValueError, match="one group for each of 2 rows"):
-        within_groups_spearman([1.0, 2.0], [1.0, 2.0], [0])
-    with pytest.raises(ValueError, match="one covariate"):
-        partial_spearman([1.0, 2.0], [1.0, 2.0], np.zeros((2, 2)))
+    refuses("2 rows of x but 3 of y", spearman_matrix, [1.0, 2.0], [1.0, 2.0, 3.0])
+    refuses("rows and columns expected", spearman_matrix, np.zeros((2, 2, 2)), [1.0, 2.0])
+    refuses("one group for each of 2 rows", within_groups_spearman, [1.0, 2.0], [1.0, 2.0], [0])
+    refuses("one covariate", partial_spearman, [1.0, 2.0], [1.0, 2.0], np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("seed", range(3))

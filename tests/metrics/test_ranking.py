@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from refusals import refuses
 from sklearn.metrics import label_ranking_average_precision_score, top_k_accuracy_score
 
 from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_truth
@@ -47,11 +48,7 @@ def test_nothing_said_is_no_rank() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(ValueError, match="a rank is at least 1"):
-        accuracy_at_k([0.0], 1)
-    with pytest.raises(ValueError, match="k is at least 1"):
-        accuracy_at_k([1.0], 0)
-    with pytest.raises(ValueError, match="a vector of ranks"):
-        mean_reciprocal_rank([[1.0]])
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        rank_of_truth([0.5, 0.5], 2)
+    refuses("a rank is at least 1", accuracy_at_k, [0.0], 1)
+    refuses("k is at least 1", accuracy_at_k, [1.0], 0)
+    refuses("a vector of ranks", mean_reciprocal_rank, [[1.0]])
+    refuses("from 0 to 1", rank_of_truth, [0.5, 0.5], 2)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 from sklearn.metrics import cohen_kappa_score
 
 from moot.metrics.weighted_kappa import cohen_kappa, quadratic_weighted_kappa, resampled_weighted_kappa
@@ -61,8 +62,7 @@ def test_the_scale_far_from_zero_loses_no_digits() -> None:
 
 @pytest.mark.parametrize(("a", "b"), [([1, 2], [1]), ([[1]], [[1]]), ([0, 4], [0, 3]), ([-1, 1], [1, 1])])
 def test_what_does_not_fit_is_refused(a: list[int], b: list[int]) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        quadratic_weighted_kappa(a, b, 0, 3)
+    refuses("expected", quadratic_weighted_kappa, a, b, 0, 3)
 
 
 def test_weights_stand_for_pairs_that_were_drawn_so_often() -> None:
@@ -74,5 +74,4 @@ def test_weights_stand_for_pairs_that_were_drawn_so_often() -> None:
     for row, value in zip(times, found, strict=True):
         drawn = np.repeat(np.arange(30), row)
         assert value == pytest.approx(quadratic_weighted_kappa(a[drawn], b[drawn], 0, 3))
-    with pytest.raises(ValueError, match=r"\(resamples, 30\)"):
-        resampled_weighted_kappa(a, b, times[:, 1:], 0, 3)
+    refuses(r"\(resamples, 30\)", resampled_weighted_kappa, a, b, times[:, 1:], 0, 3)

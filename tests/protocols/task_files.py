@@ -42,13 +42,13 @@ def summary(task: str | Task, load: Load | None = None) -> TaskSummary:
     return found
 
 
-def fails(spec: str, line: int, field: str, expected: str, *, file: str = "", load: Load | None = None) -> None:
+def fails(task: str | Task, line: int, field: str, expected: str, *, file: str = "", load: Load | None = None) -> None:
     """The file of a task, or this one in its folder, is bad at this place; that is said in one line."""
     with pytest.raises(TaskFileError) as caught:
-        open_task(spec, load).validate()
+        (open_task(task, load) if isinstance(task, str) else task).validate()
     error = caught.value
     assert (error.line, error.field) == (line, field), error
-    assert error.file.startswith(spec.split(":")[1])
+    assert error.file.startswith(task.split(":")[1] if isinstance(task, str) else task.path)
     assert error.file.endswith(file)
     assert expected in error.expected
     assert "\n" not in str(error)
