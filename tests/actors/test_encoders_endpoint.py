@@ -1,25 +1,35 @@
-"""Embeddings over HTTP: the wire, what a server can do wrong, keys, and `moot simulate` as the server."""
+"""Embeddings over HTTP: the wire, what a server can do wrong, keys, and runs whose encoder is `moot simulate`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from base64 import b64encode
-from typing import Any
+from hashlib import blake2b
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import unused_port
-from openai_server import KEY, answers, served, simulated_server
+from houses import Held, hold, make_spec, same_for_all
+from openai_server import KEY, answers, served, simulated_server, stats_of
 
 from moot.actors.encoders.endpoint import decode_reply, encode_request
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Encoder
 from moot.actors.encoders.resolve import make_encoder
+from moot.actors.floor import CaseFloor
+from moot.actors.household import build_house
 from moot.actors.models.interface import ModelError
 from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.recovery import History, vector_key
+from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import EncoderFailed, MissingKey, ModelUnavailable
+from moot.protocols.floor import Floor
+from moot.protocols.messages import Verdict
 
 pytestmark = pytest.mark.usefixtures("vendor_key")
 
@@ -176,3 +186,57 @@ async def test_openai_by_name_goes_where_its_variable_says(monkeypatch: pytest.M
     made = make_encoder("openai/text-embedding-3-small", QUICK)
     with pytest.raises(MissingKey, match="OPENAI_API_KEY"):
         await made.check()
+
+
+class Embeds:
+    """Embeds the case's words; nothing is asked."""
+
+    roles = ("agent",)
+    name = "embeds"
+    needs_logprobs = False
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case."""
+        vectors = await floor.embed([case.question, case.passage, "the same for all"])
+        return Verdict(answer=None, how="done", payload={"d": [float(x) for x in vectors[:, 0]]})
+
+
+async def embedded(folder: Path, port: int, cases: int, **changes: Any) -> Held:
+    """A run whose cases have two texts of their own and a third that all share."""
+    each = [Case(id=f"c{i}", question=f"question {i}?", passage=f"passage {i}") for i in range(cases)]
+    labelled = [LabelledCase(case, i) for i, case in enumerate(each)]
+    encoder = f"http://127.0.0.1:{port}/v1#m"
+    return await hold("inline", folder, Embeds(), labelled, same_for_all("simulated"), encoder=encoder, **changes)
+
+
+def test_texts_of_many_debates_leave_in_few_requests(tmp_path: Path) -> None:
+    with simulated_server(None, latency_ms=20) as port:
+        held = asyncio.run(embedded(tmp_path / "run", port, 40))
+        served = stats_of(port)
+    assert not any(row["failed"] for row in held.rows("verdicts"))
+    assert len(held.rows("embeddings")) == 3 * 40
+    assert served["embedded_texts"] < 2 * 40 + 20, "what all share is sent once per batch that wants it"
+    assert served["embedding_calls"] <= 10
+
+
+def test_a_failing_encoder_fails_cases_not_the_run(tmp_path: Path) -> None:
+    with simulated_server(None, fail_rate=1.0) as port:
+        rows = asyncio.run(embedded(tmp_path / "run", port, 5)).rows("verdicts")
+    assert [row["failure"] for row in rows] == ["encoder_failed"] * 5
+    said = "server: HTTP 500: the server failed on purpose (fail rate)"
+    assert rows[0]["error"] == f"encoder http://127.0.0.1:{port}/v1#m: {said}"
+    with simulated_server(None, port=port):
+        again = asyncio.run(embedded(tmp_path / "run", port, 5, retry_failed=True))
+    assert [(row["attempt"], row["failure"]) for row in again.rows("verdicts")[:2]] == [(0, "encoder_failed"), (1, "")]
+
+
+async def test_vectors_that_do_not_fit_the_record_fail_the_case(tmp_path: Path) -> None:
+    """Another model under the same name: its vectors are of another size than those that are read back."""
+    no_scribe = cast("Any", SimpleNamespace(put_vectors=lambda *row: None))
+    house = build_house(make_spec(tmp_path, same_for_all("simulated")), cast("Any", None), no_scribe)
+    text_hash = blake2b(b"recorded", digest_size=16).hexdigest()
+    recorded = {vector_key(house.encoder.name, text_hash): np.ones(4, np.float32).tobytes()}
+    floor = CaseFloor(Case(id="c", question="?"), 0, house, History(vectors=recorded))
+    np.testing.assert_array_equal(await floor.embed(["recorded"]), np.ones((1, 4)))
+    with pytest.raises(EncoderFailed, match="size"):
+        await floor.embed(["recorded", "new"])

