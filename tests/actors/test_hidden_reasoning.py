@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from openai_server import completion, token
 
 from moot.actors.early_stop import REPETITION, EarlyStop, watched
 from moot.actors.intrinsic import intrinsic_of
@@ -22,16 +23,14 @@ ASKED = Decoding(top_logprobs=2)
 JSON = '{"answer": "Yes"}'
 
 
-def body(message: dict[str, Any], tokens: list[str] | None = None, finish: str = "stop", **fields: Any) -> bytes:
-    listed = None if tokens is None else {"content": [token(text) for text in tokens]}
-    return json.dumps(
-        {"choices": [{"message": message, "finish_reason": finish, "logprobs": listed}], **fields}
-    ).encode()
+def body(message: dict[str, Any], tokens: list[str] | None = None, **choice: Any) -> bytes:
+    listed = None if tokens is None else {"content": [known(text) for text in tokens]}
+    return json.dumps(completion(message=message, logprobs=listed, **choice)).encode()
 
 
-def token(text: str) -> dict[str, Any]:
+def known(text: str) -> dict[str, Any]:
     logprob = -0.25 if text == "Yes" else -0.5
-    return {"token": text, "logprob": logprob, "top_logprobs": [{"token": text, "logprob": logprob}]}
+    return token(text, logprob, (text, logprob))
 
 
 @pytest.mark.parametrize(
@@ -64,14 +63,6 @@ def test_reply_and_reasoning_are_told_apart(content: str | None, fields: dict[st
     assert told_apart(content or "", fields.get("reasoning"), fields.get("reasoning_content")) == expected
 
 
-@pytest.mark.parametrize(
-    ("details", "expected"), [({"reasoning_tokens": 7}, 7), ({}, None), (None, None), ("7", None), ([7], None)]
-)
-def test_reasoning_tokens_are_counted(details: Any, expected: int | None) -> None:
-    usage = {"prompt_tokens": 3, "completion_tokens": 9, "completion_tokens_details": details}
-    assert decode_reply(body({"content": "a"}, usage=usage), Decoding()).usage.reasoning_tokens == expected
-
-
 def test_tokens_of_reasoning_are_none_of_the_reply() -> None:
     tokens = ["<think>", "It ", "rained", "</think>", "\n\n", '{"answer": "', "Yes", '"}', "<eos>"]
     by_block = decode_reply(body({"content": f"<think>It rained</think>\n\n{JSON}"}, tokens), ASKED)
@@ -81,13 +72,10 @@ def test_tokens_of_reasoning_are_none_of_the_reply() -> None:
         assert reply.tokens.tokens == ['{"answer": "', "Yes", '"}']
         assert reply.tokens.alt_logprob.shape == (3, 2)
         assert len(reply.tokens.alt_tokens) == 6
-    assert decode_reply(body({"content": "<think>It "}, tokens[:2], "length"), ASKED).tokens is None
+    assert decode_reply(body({"content": "<think>It "}, tokens[:2], finish_reason="length"), ASKED).tokens is None
 
 
-def _ask() -> Ask:
-    return Ask(
-        case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="r:R", labels=("Yes", "No")
-    )
+ASK = Ask(case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="r:R", labels=("Yes", "No"))
 
 
 def _reply(text: str, tokens: list[str]) -> ModelReply:
@@ -96,26 +84,28 @@ def _reply(text: str, tokens: list[str]) -> ModelReply:
     return decoded
 
 
+_BEHIND = r'{"reasoning": "Its \"answer\": no.", "answer": "Yes", "confidence": 1}'
+_PARTS = ['{"answer": "', "Yes", '"}']
+
+
 @pytest.mark.parametrize(
-    "around", [([], []), (["```", "json", "\n"], ["\n", "```"]), (["\n\n"], ["\n\n\n"]), (['{"answer": "No"}\n'], [])]
+    ("text", "tokens"),
+    [
+        (JSON, _PARTS),
+        (JSON, ["```", "json", "\n", *_PARTS, "\n", "```"]),
+        (JSON, ["\n\n", *_PARTS, "\n\n\n"]),
+        (JSON, ['{"answer": "No"}\n', *_PARTS]),
+        (_BEHIND, ['{"reasoning": "Its ', r"\"answer\": no", '.", ', '"answer": "', "Yes", '", "confidence": 1}']),
+    ],
 )
-def test_the_answer_is_found_among_tokens_that_hold_more_than_the_text(around: tuple[list[str], list[str]]) -> None:
-    before, after = around
-    found = intrinsic_of(_reply(JSON, [*before, '{"answer": "', "Yes", '"}', *after]), "Yes", _ask(), "before")
-    assert found is not None
-    assert found.raw == pytest.approx(np.exp(-0.25))
-
-
-def test_an_answer_behind_its_reasoning_is_read_where_it_stands() -> None:
-    said = r'{"reasoning": "Its \"answer\": no.", "answer": "Yes", "confidence": 1}'
-    tokens = ['{"reasoning": "Its ', r"\"answer\": no", '.", ', '"answer": "', "Yes", '", "confidence": 1}']
-    found = intrinsic_of(_reply(said, tokens), "Yes", _ask(), "before")
+def test_the_answer_is_found_where_it_stands_among_the_tokens(text: str, tokens: list[str]) -> None:
+    found = intrinsic_of(_reply(text, tokens), "Yes", ASK, "before")
     assert found is not None
     assert found.raw == pytest.approx(np.exp(-0.25))
 
 
 def test_what_cannot_be_aligned_is_unknown_and_says_so() -> None:
-    found = intrinsic_of(_reply(JSON, ['{"answer":', ' "', "Yes", '" }']), "Yes", _ask(), "before")
+    found = intrinsic_of(_reply(JSON, ['{"answer":', ' "', "Yes", '" }']), "Yes", ASK, "before")
     assert found is not None
     assert (found.raw, found.normalised, found.reason) == (None, None, UNALIGNED)
 
@@ -128,7 +118,7 @@ def test_alignment_takes_time_that_grows_with_the_length() -> None:
 
 async def _events(deltas: list[dict[str, Any]]) -> AsyncIterator[bytes]:
     for delta in deltas:
-        tokens = [token(text) for text in delta.values()]
+        tokens = [known(text) for text in delta.values()]
         event = {"choices": [{"delta": delta, "logprobs": {"content": tokens}}]}
         yield f"data: {json.dumps(event)}\n\n".encode()
     yield b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'

@@ -1,4 +1,4 @@
-"""A server that says that it used less than the texts have cannot lift a budget; one that counts is believed."""
+"""How many tokens texts may have, by their script; and a server that says that it used fewer cannot lift a budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from openai_server import simulated_server
 import moot
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply, TokenLogprobs
-from moot.actors.models.token_bounds import believed
+from moot.actors.models.token_bounds import believed, bytes_per_character, estimated_length, prompt_bound, text_estimate
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import summary_blocks
 from moot.deploy.simulation import openai_wire
@@ -30,6 +30,29 @@ TOKENS = st.one_of(
         lambda pair, times: pair * times, st.sampled_from(["-=", "\r\n", " \t", "/*", "·—"]), st.integers(1, 5_000)
     ),
 )
+
+LATIN = st.text(st.characters(min_codepoint=32, max_codepoint=0x17F), max_size=300)
+OTHER = st.text(st.sampled_from("яжשسعही字漢한テ😀🎉"), min_size=1, max_size=300)
+
+
+@given(LATIN)
+def test_latin_texts_count_as_ever(text: str) -> None:
+    assert estimated_length(text) == len(text)
+    assert text_estimate(text) == len(text) // 4
+    assert bytes_per_character([text]) == 1
+
+
+@given(OTHER)
+def test_other_texts_are_estimated_at_a_token_a_character_and_bound_by_their_bytes(text: str) -> None:
+    assert text_estimate(text) == len(text)
+    assert len(text) <= len(text.encode()) <= prompt_bound([Message("user", text)])
+
+
+@pytest.mark.parametrize(
+    ("text", "each"), [("Где он?", 2), ("أين هو؟", 2), ("他在哪里", 3), ("वह कहाँ है", 3), ("😀🎉🎉", 4)]
+)
+def test_a_character_is_bound_by_its_bytes(text: str, each: int) -> None:
+    assert bytes_per_character([text, ""]) == each
 
 
 def listed(count: int) -> TokenLogprobs:
