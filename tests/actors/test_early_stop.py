@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import urllib.request
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from houses import stable_rows
-from openai_server import simulated_server
+from openai_server import simulated_server, stats_of
 from pydantic import ValidationError
 
 import moot
@@ -74,8 +74,8 @@ def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
 class ScriptedStream:
     """Streams one token a piece; knows whether its reader has closed it."""
 
-    def __init__(self, logprobs: Sequence[float], *, silent: bool = False) -> None:
-        self._logprobs, self._silent = logprobs, silent
+    def __init__(self, logprobs: Sequence[float], *, silent: bool = False, hangs: bool = False) -> None:
+        self._logprobs, self._silent, self._hangs = logprobs, silent, hangs
         self.sent = 0
         self.closed = False
 
@@ -85,6 +85,8 @@ class ScriptedStream:
                 self.sent += 1
                 last = number == len(self._logprobs) - 1
                 yield StreamPiece(f"{number} ", self._tokens(number, logprob), "length" if last else "")
+            if self._hangs:
+                await asyncio.Event().wait()
             yield StreamPiece("", usage=Usage(7, len(self._logprobs)))
         finally:
             self.closed = True
@@ -158,16 +160,6 @@ class HeldStream:
         return ModelReply('{"answer": "Yes", "reasoning": "r", "confidence": 0.5}', "stop", Usage())
 
 
-class Kept:
-    """Keeps the outcomes of replies."""
-
-    def __init__(self) -> None:
-        self.outcomes: list[str] = []
-
-    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
-        self.outcomes.append(columns["outcome"])
-
-
 @pytest.mark.parametrize(
     ("found", "declared", "outcomes"),
     [
@@ -187,14 +179,14 @@ async def test_an_agent_s_early_stop_goes_by_the_stage_of_its_model(
     stop = EarlyStop(window=2, statistic="mean", keep="above", bound=-0.5)
     profile = ModelProfile(schemas="portable", held_logprobs=found)
     roles = Roles({"agent": [RoleBinding(model="held", early_stop=stop, profile=profile)]})
-    sink: Any = Kept()
+    sink = Mock()
     slots = {"question": "?", "passage": "", "labels": ["Yes", "No"], "choices": [], "title": ""}
     ask = Ask(
         case_id="c", attempt=0, path="a", role="agent/0", template="selene/opening", slots=slots,
         reply="moot.protocols.replies:Position", labels=("Yes", "No"),
     )  # fmt: skip
     await Agent(model, roles, Templates(), sink).answer(ask)
-    assert sink.outcomes == outcomes
+    assert [columns["outcome"] for _, columns in (kept.args for kept in sink.put_reply.call_args_list)] == outcomes
 
 
 async def test_a_reply_without_log_probabilities_is_never_stopped() -> None:
@@ -215,8 +207,8 @@ def _run(model: str, out: Path, stop: EarlyStop | None, **options: Any) -> Any:
 
 
 def _steps(model: str) -> dict[str, Any]:
-    with urllib.request.urlopen(model.partition("/v1")[0] + "/stats", timeout=30) as reply:
-        return {step: served for step, served in json.load(reply)["by_step"].items() if step != STEP_KEY}
+    port = int(model.partition("/v1")[0].rpartition(":")[2])
+    return {step: served for step, served in stats_of(port)["by_step"].items() if step != STEP_KEY}
 
 
 def test_every_reply_of_an_impossible_bound_is_stopped_m_times_and_then_kept(server: str, tmp_path: Path) -> None:
@@ -319,17 +311,7 @@ def test_a_shared_ask_is_answered_with_the_reply_that_was_kept(server: str, tmp_
 
 
 async def test_a_cancelled_watch_closes_its_stream() -> None:
-    stream = ScriptedStream([])
-    never = asyncio.Event()
-
-    async def waiting(*args: Any, **kwargs: Any) -> AsyncGenerator[StreamPiece, None]:
-        try:
-            yield StreamPiece("a")
-            await never.wait()
-        finally:
-            stream.closed = True
-
-    stream.stream = waiting  # type: ignore[method-assign]
+    stream = ScriptedStream([-0.5], hangs=True)
     task = asyncio.create_task(_watch(stream))
     await asyncio.sleep(0.01)
     task.cancel()

@@ -65,13 +65,24 @@ def encoder(backend: Backend, most_texts: int = 64) -> BatchedEncoder:
     return BatchedEncoder(backend, QUICK, most_texts=most_texts)
 
 
-def until(gate: asyncio.Event) -> Callable[[Sequence[str]], Awaitable[None]]:
-    """Every batch waits until the gate is open."""
+def until(gate: asyncio.Event, word: str = "") -> Callable[[Sequence[str]], Awaitable[None]]:
+    """Every batch waits until the gate is open, or each that has this text."""
 
     async def wait(texts: Sequence[str]) -> None:
-        await gate.wait()
+        if not word or word in texts:
+            await gate.wait()
 
     return wait
+
+
+def failing(error: Exception, word: str = "") -> Callable[[Sequence[str]], Awaitable[None]]:
+    """Every batch fails, or each that has this text."""
+
+    async def fail(texts: Sequence[str]) -> None:
+        if not word or word in texts:
+            raise error
+
+    return fail
 
 
 async def turns(number: int = 5) -> None:
@@ -110,13 +121,7 @@ async def test_a_text_under_way_is_not_sent_again() -> None:
 
 
 async def test_a_batch_that_nobody_waits_for_is_cancelled_and_its_place_is_free() -> None:
-    never = asyncio.Event()
-
-    async def hang_on_a(texts: Sequence[str]) -> None:
-        if "a" in texts:
-            await never.wait()
-
-    backend = Backend(hang_on_a)
+    backend = Backend(until(asyncio.Event(), "a"))
     made = encoder(backend)
     call = asyncio.create_task(made.encode(["a", "b"]))
     await turns()
@@ -141,10 +146,7 @@ async def test_what_may_pass_is_tried_again_and_then_fails_with_its_kind() -> No
     await encoder(backend).encode(["a", "b"])
     assert backend.batches == [["a", "b"]] * 3
 
-    async def fail(texts: Sequence[str]) -> None:
-        raise ModelError("rate_limited", "too many")
-
-    backend = Backend(fail)
+    backend = Backend(failing(ModelError("rate_limited", "too many")))
     made = encoder(backend)
     calls = [made.encode(["a"]), made.encode(["b"])]
     failed = await asyncio.gather(*calls, return_exceptions=True)
@@ -158,11 +160,7 @@ async def test_what_may_pass_is_tried_again_and_then_fails_with_its_kind() -> No
 
 @pytest.mark.parametrize("kind", ["request", "context_length", "content_filter"])
 async def test_a_text_that_is_refused_fails_alone(kind: str) -> None:
-    async def refuse(texts: Sequence[str]) -> None:
-        if "bad" in texts:
-            raise ModelError(kind, "not this one")
-
-    backend = Backend(refuse)
+    backend = Backend(failing(ModelError(kind, "not this one"), "bad"))
     made = encoder(backend)
     good = [made.encode([f"{i}", f"{i}'"]) for i in range(15)]
     found = await asyncio.gather(*good[:7], made.encode(["fine", "bad"]), *good[7:], return_exceptions=True)
@@ -176,20 +174,14 @@ async def test_a_text_that_is_refused_fails_alone(kind: str) -> None:
 
 
 async def test_a_refused_key_is_not_tried_text_by_text() -> None:
-    async def refuse(texts: Sequence[str]) -> None:
-        raise ModelError("refused", "HTTP 401")
-
-    backend = Backend(refuse)
+    backend = Backend(failing(ModelError("refused", "HTTP 401")))
     with pytest.raises(EncoderFailed, match="refused: HTTP 401"):
         await encoder(backend).encode([str(i) for i in range(50)])
     assert len(backend.batches) == 1
 
 
 async def test_a_deadline_is_a_failure_for_those_under_way_and_those_who_queue() -> None:
-    async def hang(texts: Sequence[str]) -> None:
-        await asyncio.Event().wait()
-
-    backend = Backend(hang, deadline_s=0.05)
+    backend = Backend(until(asyncio.Event()), deadline_s=0.05)
     made = encoder(backend)
     call = asyncio.create_task(made.encode(["a"]))
     await turns()
@@ -201,11 +193,8 @@ async def test_a_deadline_is_a_failure_for_those_under_way_and_those_who_queue()
 
 
 async def test_a_bug_of_a_backend_is_a_failure_not_a_hang() -> None:
-    async def break_(texts: Sequence[str]) -> None:
-        raise ZeroDivisionError("oh")
-
     with pytest.raises(EncoderFailed, match="bug: ZeroDivisionError: oh"):
-        await encoder(Backend(break_)).encode(["a"])
+        await encoder(Backend(failing(ZeroDivisionError("oh")))).encode(["a"])
 
     class TooFew(Backend):
         async def encode_batch(self, texts: Sequence[str]) -> Rows:
@@ -216,10 +205,7 @@ async def test_a_bug_of_a_backend_is_a_failure_not_a_hang() -> None:
 
 
 async def test_closing_ends_what_is_under_way_with_a_failure() -> None:
-    async def hang(texts: Sequence[str]) -> None:
-        await asyncio.Event().wait()
-
-    backend = Backend(hang)
+    backend = Backend(until(asyncio.Event()))
     made = encoder(backend)
     calls = [asyncio.create_task(made.encode(["a"]))]
     await turns()

@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import unused_port
 from openai_server import (
     DECODING,
+    EVENTS,
     KEY,
     KEY_ENV,
     MESSAGES,
@@ -26,6 +27,8 @@ from openai_server import (
     compatible,
     completion,
     deadline_after,
+    delta,
+    sends,
     served,
     served_raw,
     threaded,
@@ -210,24 +213,10 @@ def low_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lean_http, "MOST_BYTES", 2**20)
 
 
-def sends(body: bytes, status: int, **headers: str) -> Handler:
-    """Answers with a body in pieces, of a length that it does not say."""
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        await request.read()
-        response = web.StreamResponse(status=status, headers=headers)
-        await response.prepare(request)
-        for at in range(0, len(body), 2**16):
-            await response.write(body[at : at + 2**16])
-        return response
-
-    return handler
-
-
 BODIES = {
-    "a large body": sends(b" " * LARGE, 200),
-    "a large error": sends(b" " * LARGE, 500),
-    "a gzip bomb": sends(gzip.compress(b" " * 64 * LARGE), 200, **{"Content-Encoding": "gzip"}),
+    "a large body": sends(b" " * LARGE),
+    "a large error": sends(b" " * LARGE, status=500),
+    "a gzip bomb": sends(gzip.compress(b" " * 64 * LARGE), headers={"Content-Encoding": "gzip"}),
 }
 
 
@@ -241,14 +230,14 @@ async def test_a_reply_larger_than_the_bound_is_unusable(what: str, vendor: Make
 
 @pytest.mark.parametrize("line", [b"data: " + b"x" * LARGE, b"data: {}\n\n" * (LARGE // 10)], ids=["line", "events"])
 async def test_a_stream_without_end_is_unusable(line: bytes, make: MakeModel, low_bound: None) -> None:
-    async with served(make, sends(line, 200, **{"Content-Type": "text/event-stream"})) as model:
+    async with served(make, sends(line, headers=EVENTS)) as model:
         with pytest.raises(ModelError, match="larger than 1 MiB"):
             async for _ in model.stream(MESSAGES, DECODING, step_key="k"):
                 pass
 
 
 async def test_the_list_of_models_is_bounded_too(low_bound: None) -> None:
-    async with served(compatible, sends(b" " * LARGE, 200)) as model:
+    async with served(compatible, sends(b" " * LARGE)) as model:
         with pytest.raises(ModelUnavailable, match="larger than 1 MiB"):
             await model.check()
 
@@ -265,9 +254,8 @@ async def test_a_reply_that_holds_the_key_is_not_recorded(name: str) -> None:
 
 
 async def test_a_stream_that_spells_the_key_in_pieces_is_not_recorded(make: MakeModel) -> None:
-    pieces = [{"choices": [{"delta": {"content": piece}}]} for piece in ("it is ", KEY[:3], KEY[3:5], KEY[5:], ".")]
-    body = b"".join(b"data: " + json.dumps(piece).encode() + b"\n\n" for piece in pieces)
-    async with served(make, sends(body, 200, **{"Content-Type": "text/event-stream"})) as model:
+    pieces = [delta(piece) for piece in ("it is ", KEY[:3], KEY[3:5], KEY[5:], ".")]
+    async with served(make, sends(*pieces, headers=EVENTS)) as model:
         with pytest.raises(ModelError, match="holds the API key"):
             async for _ in model.stream(MESSAGES, DECODING, step_key="k"):
                 pass

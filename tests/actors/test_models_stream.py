@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 from contextlib import aclosing
 from typing import Any
 
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import (
     DECODING,
+    EVENTS,
     KEY,
     MESSAGES,
     Backend,
@@ -23,6 +23,9 @@ from openai_server import (
     answers,
     completion,
     deadline_after,
+    delta,
+    event,
+    sends,
     served,
     served_raw,
     simulated_server,
@@ -39,25 +42,8 @@ STOP = {"delta": {}, "finish_reason": "stop"}
 USAGE = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
 
 
-def event(data: object) -> bytes:
-    return b"data: " + json.dumps(data).encode() + b"\n\n"
-
-
-def said(text: str, **choice: Any) -> bytes:
-    return event({"choices": [{"delta": {"content": text}, "finish_reason": None, **choice}]})
-
-
 def streams(*chunks: bytes, headers: dict[str, str] | None = None) -> Handler:
-    async def handler(request: web.Request) -> web.StreamResponse:
-        await request.read()
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8", **(headers or {})})
-        await response.prepare(request)
-        for chunk in chunks:
-            await response.write(chunk)
-            await asyncio.sleep(0)
-        return response
-
-    return handler
+    return sends(*chunks, headers={**EVENTS, **(headers or {})})
 
 
 async def read(
@@ -86,7 +72,7 @@ async def test_the_pieces_of_a_reply(make: MakeModel) -> None:
 
     async def handler(request: web.Request) -> web.StreamResponse:
         bodies.append(await request.json())
-        chunks = (said(""), said("No"), said("."), event({"choices": [STOP]}), event(USAGE), DONE)
+        chunks = (delta(""), delta("No"), delta("."), event({"choices": [STOP]}), event(USAGE), DONE)
         return await streams(*chunks, headers={"x-ratelimit-limit-requests": "5"})(request)
 
     async with served(make, handler) as model:
@@ -127,7 +113,7 @@ async def test_a_server_that_does_not_stream(make: MakeModel) -> None:
 async def test_closing_early_closes_the_response(make: MakeModel) -> None:
     gone = asyncio.Event()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    first = said("No")
+    first = delta("No")
     async with served_raw(make, head + b"%x\r\n%b\r\n" % (len(first), first), gone) as model:
         async with aclosing(model.stream(MESSAGES, DECODING, step_key="c/1/a")) as pieces:
             async for piece in pieces:
@@ -147,17 +133,17 @@ async def test_a_deadline_closes_the_response(make: MakeModel, sent: bytes) -> N
 
 
 FAULTS = [
-    ("no end", (said("No"),), ["No"], "connection"),
+    ("no end", (delta("No"),), ["No"], "connection"),
     ("nothing at all", (), [], "connection"),
     ("only its end mark", (DONE,), [], "connection"),
-    ("an event that is cut", (said("No"), b'data: {"choices"'), ["No"], "connection"),
-    ("an event that is no JSON", (said("No"), b"data: <html>\n\n"), ["No"], "server"),
+    ("an event that is cut", (delta("No"), b'data: {"choices"'), ["No"], "connection"),
+    ("an event that is no JSON", (delta("No"), b"data: <html>\n\n"), ["No"], "server"),
     ("an event that is no object", (b"data: 7\n\n",), [], "server"),
-    ("an error", (said("No"), event({"error": {"message": f"no {KEY}", "code": 429}})), ["No"], "rate_limited"),
+    ("an error", (delta("No"), event({"error": {"message": f"no {KEY}", "code": 429}})), ["No"], "rate_limited"),
     ("an error as a text", (event({"error": "overloaded"}),), [], "server"),
     (
         "a filter",
-        (said("No"), event({"choices": [STOP | {"finish_reason": "content_filter"}]})),
+        (delta("No"), event({"choices": [STOP | {"finish_reason": "content_filter"}]})),
         ["No"],
         "content_filter",
     ),

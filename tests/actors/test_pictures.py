@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import random
-import threading
+import socket
 import zlib
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from aiohttp import web
+from openai_server import threaded
 from PIL import Image as Pillow
 from PIL.PngImagePlugin import PngInfo
 
@@ -164,48 +165,30 @@ def test_any_damage_gives_a_picture_or_one_line() -> None:
 PICTURE = picture("PNG")
 
 
-class _Site(BaseHTTPRequestHandler):
-    """`/cat` is a picture; `/to/URL` leads elsewhere; `/loop` to itself; the rest is wrong in a way of its own."""
-
-    def do_GET(self) -> None:
-        if self.path.startswith("/to/"):
-            return self._answer(302, b"", Location=self.path.removeprefix("/to/"))
-        known: dict[str, tuple[int, bytes, dict[str, str]]] = {
-            "/cat": (200, PICTURE, {}),
-            "/loop": (302, b"", {"Location": "/loop"}),
-            "/nowhere": (302, b"", {}),
-            "/large": (200, bytes(3 << 20), {}),
-            "/text": (200, b"a cat", {}),
-        }
-        status, body, headers = known.get(self.path, (404, b"", {}))
-        return self._answer(status, body, **headers)
-
-    def _answer(self, status: int, body: bytes, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+async def _site(request: web.Request) -> web.Response:
+    """`/v1/cat` is a picture; `/v1/to/URL` leads elsewhere; `/v1/loop` to itself; the rest is wrong in its own way."""
+    path = request.path.removeprefix("/v1")
+    if path.startswith("/to/"):
+        return web.Response(status=302, headers={"Location": path.removeprefix("/to/")})
+    known: dict[str, tuple[int, bytes, dict[str, str]]] = {
+        "/cat": (200, PICTURE, {}),
+        "/loop": (302, b"", {"Location": "/v1/loop"}),
+        "/nowhere": (302, b"", {}),
+        "/text": (200, b"a cat", {}),
+    }
+    status, body, headers = known.get(path, (404, b"", {}))
+    return web.Response(status=status, body=body, headers=headers)
 
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    thread.join(10)
-    server.server_close()
+    with threaded(_site) as port:
+        yield f"http://127.0.0.1:{port}/v1"
 
 
 def test_a_picture_behind_an_address(site: str) -> None:
     expected = Image("image/png", PICTURE)
-    assert load_images([f"{site}/cat", f"{site}/to/{site}/cat", f"{site}/to//cat"]) == [expected] * 3
+    assert load_images([f"{site}/cat", f"{site}/to/{site}/cat", f"{site}/to//v1/cat"]) == [expected] * 3
 
 
 @pytest.mark.parametrize(
@@ -228,10 +211,9 @@ def test_an_address_that_leads_to_no_picture(site: str, path: str, said: str) ->
 
 def test_an_address_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "DOWNLOAD_S", 0.1)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)  # takes connections, and serves none
-    with pytest.raises(ConfigError, match=r"0\.1 s"):
-        load_image(f"http://127.0.0.1:{server.server_address[1]}/cat")
-    server.server_close()
+    # it takes connections, and serves none
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(ConfigError, match=r"0\.1 s"):
+        load_image(f"http://127.0.0.1:{server.getsockname()[1]}/cat")
 
 
 def test_a_password_in_an_address_is_not_shown() -> None:

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import unused_port
 from openai_server import DECODING, MESSAGES, completion, serving
 
-from moot.actors.models.interface import ModelError
+from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, make_model
 from moot.actors.models.server_pool import HUNG_S, LEFT_OUT_S, ServerPool
 from moot.deploy.running.flags import parse_roles
@@ -35,7 +35,8 @@ class Servers:
 
     async def handle(self, number: int, request: web.Request) -> web.Response:
         if request.method == "GET":
-            return await self.models()
+            await (self.gate.wait() if not self.lists_models else asyncio.sleep(0))
+            return web.json_response({"data": [{"id": "m"}]})
         self.calls[number] += 1
         self.arrived.set()
         if self.calls.total() == self.awaited:
@@ -45,87 +46,85 @@ class Servers:
             return web.json_response({"error": {"message": "out of order"}}, status=500)
         return web.json_response(completion())
 
-    async def models(self) -> web.Response:
-        if not self.lists_models:
-            await self.gate.wait()
-        return web.json_response({"data": [{"id": "m"}]})
-
 
 @asynccontextmanager
 async def pool(servers: Servers, count: int = 2) -> AsyncIterator[ServerPool]:
     async with AsyncExitStack() as stack:
-        urls = []
-        for number in range(count):
-            urls.append(await stack.enter_async_context(serving(partial(servers.handle, number))))
+        handlers = [partial(servers.handle, number) for number in range(count)]
+        urls = [await stack.enter_async_context(serving(handler)) for handler in handlers]
         model = ServerPool(urls, "m", clock=lambda: servers.now)
         stack.push_async_callback(model.close)
         yield model
 
 
-async def test_calls_are_spread_by_load() -> None:
-    servers = Servers()
+async def ask(model: Model) -> ModelReply:
+    return await model.complete(MESSAGES, DECODING, step_key="c")
+
+
+@pytest.fixture
+def servers() -> Servers:
+    return Servers()
+
+
+async def test_calls_are_spread_by_load(servers: Servers) -> None:
     servers.gate.clear()
     servers.awaited = 6
     async with pool(servers) as model:
-        await asyncio.gather(*(model.complete(MESSAGES, DECODING, step_key=f"c/{n}") for n in range(6)))
+        await asyncio.gather(*(ask(model) for n in range(6)))
     assert servers.calls == {0: 3, 1: 3}
 
 
-async def test_a_server_that_fails_is_left_out_and_tried_again() -> None:
-    servers = Servers()
+async def test_a_server_that_fails_is_left_out_and_tried_again(servers: Servers) -> None:
     servers.failing = {0}
     async with pool(servers) as model:
         with pytest.raises(ModelError):
-            await model.complete(MESSAGES, DECODING, step_key="c/0")
-        for number in range(4):
-            await model.complete(MESSAGES, DECODING, step_key=f"c/{number}")
+            await ask(model)
+        for _ in range(4):
+            await ask(model)
         assert servers.calls == {0: 1, 1: 4}
         servers.failing, servers.now = set(), servers.now + LEFT_OUT_S
-        await model.complete(MESSAGES, DECODING, step_key="c/9")
+        await ask(model)
         assert servers.calls == {0: 2, 1: 4}
 
 
-async def test_a_server_that_was_left_out_is_tried_with_one_call_while_others_work() -> None:
-    servers = Servers()
+async def test_a_server_that_was_left_out_is_tried_with_one_call_while_others_work(servers: Servers) -> None:
     servers.failing = {0}
     async with pool(servers) as model:
         with pytest.raises(ModelError):
-            await model.complete(MESSAGES, DECODING, step_key="c")
+            await ask(model)
         servers.now += LEFT_OUT_S
-        calls = (model.complete(MESSAGES, DECODING, step_key=f"c/{number}") for number in range(8))
+        calls = (ask(model) for number in range(8))
         ended = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(each) for each in ended].count(ModelError) == 1
     assert servers.calls == {0: 2, 1: 7}
 
 
 @pytest.mark.parametrize(("waited_s", "out"), [(HUNG_S - 1, False), (HUNG_S, True)])
-async def test_a_server_from_which_nothing_comes_is_left_out(waited_s: float, out: bool) -> None:
-    servers = Servers()
+async def test_a_server_from_which_nothing_comes_is_left_out(servers: Servers, waited_s: float, out: bool) -> None:
     servers.gate.clear()
     async with pool(servers) as model:
-        hung = asyncio.create_task(model.complete(MESSAGES, DECODING, step_key="c/0"))
+        hung = asyncio.create_task(ask(model))
         await servers.arrived.wait()
         servers.now += waited_s
         hung.cancel()
         await asyncio.gather(hung, return_exceptions=True)
         servers.gate.set()
         (number,) = servers.calls
-        for n in range(4):
-            await model.complete(MESSAGES, DECODING, step_key=f"c/{n}")
+        for _ in range(4):
+            await ask(model)
     assert servers.calls[number] == (1 if out else 3)
 
 
 @pytest.mark.parametrize("hung", [True, False])
 async def test_a_call_to_a_hung_server_is_given_up_and_a_long_one_is_waited_for(
-    hung: bool, monkeypatch: pytest.MonkeyPatch
+    servers: Servers, hung: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.actors.models.server_pool.HUNG_S", 0.05)
     monkeypatch.setattr("moot.actors.models.server_pool._CHECK_S", 0.05)
-    servers = Servers()
     servers.gate.clear()
     servers.lists_models = not hung
     async with pool(servers) as model:
-        call = asyncio.create_task(model.complete(MESSAGES, DECODING, step_key="c/0"))
+        call = asyncio.create_task(ask(model))
         await asyncio.wait({call}, timeout=0.5)
         assert call.done() == hung
         servers.gate.set()
@@ -133,30 +132,28 @@ async def test_a_call_to_a_hung_server_is_given_up_and_a_long_one_is_waited_for(
             with pytest.raises(ModelError, match="nothing comes from"):
                 await call
             (first,) = servers.calls
-            await model.complete(MESSAGES, DECODING, step_key="c/1")
+            await ask(model)
             assert servers.calls == {first: 1, 1 - first: 1}
         else:
             assert (await call).text
 
 
-async def test_with_all_of_them_down_one_is_asked_all_the_same() -> None:
-    servers = Servers()
+async def test_with_all_of_them_down_one_is_asked_all_the_same(servers: Servers) -> None:
     servers.failing = {0, 1}
     async with pool(servers) as model:
         for _ in range(3):
             with pytest.raises(ModelError):
-                await model.complete(MESSAGES, DECODING, step_key="c")
+                await ask(model)
         servers.failing = set()
-        await model.complete(MESSAGES, DECODING, step_key="c")
+        await ask(model)
 
 
-async def test_one_that_answers_is_enough_to_begin() -> None:
-    servers = Servers()
+async def test_one_that_answers_is_enough_to_begin(servers: Servers) -> None:
     async with pool(servers, count=1) as alive:
         url = alive.name.removeprefix("http://").partition("/")[0]
         found = make_model(ModelBinding(model=f"http://127.0.0.1:{unused_port()},{url}/v1#m"), seed=0, answer_key=None)
         await found.check()
-        await found.complete(MESSAGES, DECODING, step_key="c")
+        await ask(found)
         await found.close()
     with pytest.raises(ModelUnavailable):
         await found.check()

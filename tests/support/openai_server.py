@@ -119,6 +119,35 @@ def answers(status: int, body: object, headers: dict[str, str] | None = None) ->
     return handler
 
 
+EVENTS = {"Content-Type": "text/event-stream; charset=utf-8"}
+
+
+def sends(*chunks: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Handler:
+    """Always the same body, in pieces of a length that it does not say."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        await request.read()
+        response = web.StreamResponse(status=status, headers=headers)
+        await response.prepare(request)
+        for chunk in chunks:
+            for at in range(0, len(chunk), 2**16):
+                await response.write(chunk[at : at + 2**16])
+                await asyncio.sleep(0)
+        return response
+
+    return handler
+
+
+def event(data: object) -> bytes:
+    """One event of a stream."""
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+def delta(text: str, **choice: Any) -> bytes:
+    """The event by which a text is added to a reply."""
+    return event({"choices": [{"delta": {"content": text}, "finish_reason": None, **choice}]})
+
+
 @asynccontextmanager
 async def serving(handler: Handler, method: str = "*") -> AsyncIterator[str]:
     """The URL of a server, up to and with `/v1`, below which every request of a method goes to `handler`."""
