@@ -1,4 +1,4 @@
-"""From an encoder's name to an encoder, and where local weights are found."""
+"""From an encoder's name to an encoder, where local weights are found, and the hashed n-grams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moot.actors.encoders.batching import BatchedEncoder
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
@@ -16,6 +19,7 @@ from moot.actors.models.retry import RetryPolicy
 from moot.protocols.errors import ConfigError
 
 RETRY = RetryPolicy()
+ENCODER = HashedNgramEncoder()
 
 
 def make_folder(folder: Path, weights: bytes = b"weights") -> Path:
@@ -118,3 +122,46 @@ def test_a_folder_that_names_code_of_its_own_is_refused(modules: object, tmp_pat
     (folder / "modules.json").write_text(json.dumps(modules))
     with pytest.raises(ConfigError, match=r"modules\.json"):
         identity(f"sentence-transformers/{folder}")
+
+
+def cosine(first: str, second: str) -> float:
+    a, b = ENCODER.rows([first, second])
+    return float(a @ b)
+
+
+@given(st.text(max_size=60), st.sampled_from([1, 2, 7, 512]))
+def test_rows_are_unit_vectors(text: str, dimension: int) -> None:
+    (row,) = HashedNgramEncoder(dimension).rows([text])
+    assert np.linalg.norm(row) == pytest.approx(1.0, abs=1e-6)
+
+
+@given(st.lists(st.text(max_size=20), max_size=6), st.randoms(use_true_random=False))
+def test_a_row_depends_on_its_text_only(texts: list[str], random: object) -> None:
+    rows = ENCODER.rows(texts)
+    np.testing.assert_array_equal(ENCODER.rows(texts[::-1]), rows[::-1])
+
+
+def test_the_vectors_of_version_1_do_not_change() -> None:
+    """Embeddings are stored under the encoder's name: another vector needs another version."""
+    (row,) = ENCODER.rows(["penguins"])
+    places = np.flatnonzero(row)
+    assert places.tolist() == [92, 168, 169, 222, 239, 244, 258, 282, 417]
+    word, triple = 0.710669, 0.248734  # 1 and 0.35 over the length of the row
+    signs = np.array([-1, -1, 1, 1, 1, -1, -1, 1, -1])
+    sizes = np.where(places == 417, word, triple)
+    np.testing.assert_allclose(row[places], signs * sizes, atol=1e-6)
+    assert np.flatnonzero(ENCODER.rows(["a b"])[0]).tolist() == [
+        16,
+        161,
+        204,
+        324,
+        356,
+    ]  # two words, two triples, one pair
+
+
+def test_shared_words_bring_texts_together() -> None:
+    near = cosine("can penguins fly", "penguins can fly")
+    assert near > 0.6
+    assert near > 5 * abs(cosine("can penguins fly", "the treaty was signed in Vienna"))
+    assert cosine("Can PENGUINS fly?", "can penguins fly") == pytest.approx(1.0, abs=1e-6)
+    assert cosine("penguin", "penguins") > cosine("penguin", "dolphins")

@@ -1,15 +1,35 @@
-"""From a model's name to a backend."""
+"""From a model's name to a backend; over which API OpenAI's are asked, and what the trial calls find out there."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
+import msgspec
 import pytest
+from aiohttp import web
+from openai_server import openai, response, responses, served
 from pydantic import ValidationError
 
-from moot.actors.models.resolve import ModelBinding, ModelSpec, make_model
+from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.openai_sdk import OpenAIModel, ResponsesModel
+from moot.actors.models.probe import probe
+from moot.actors.models.resolve import ModelBinding, ModelSpec, make_model, over_responses
+from moot.actors.models.responses_wire import encode_request
+from moot.actors.models.trial import OnlyOverResponses, Trial
+from moot.actors.roles import RoleBinding
+from moot.actors.sent_request import fingerprint, sent_decoding
 from moot.protocols.errors import ConfigError
+from moot.protocols.messages import Ask, Decoding
+
+CHAT_REFUSAL = "This model is only supported in v1/responses and not in v1/chat/completions."
+ASK = Ask(
+    case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, labels=("Yes", "No"),
+    reply="moot.protocols.replies:Position",
+)  # fmt: skip
+
+pytestmark = pytest.mark.usefixtures("vendor_key", "certificates_read_once")
 
 
 @pytest.mark.parametrize(
@@ -109,3 +129,88 @@ def test_names_are_resolved_without_heavy_imports() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "api"),
+    [
+        *((name, "responses") for name in ("o1-pro", "o3-pro-2025-06-10", "gpt-5-pro", "gpt-5.2-pro", "gpt-5-codex")),
+        *((name, "responses") for name in ("gpt-5.1-codex-max", "o3-deep-research", "computer-use-preview")),
+        *((name, "chat") for name in ("gpt-5", "gpt-5-mini", "gpt-5-chat-latest", "o3", "o4-mini", "gpt-4o", "m")),
+    ],
+)
+def test_which_models_are_asked_over_which_api(name: str, api: str) -> None:
+    can = make_model(ModelBinding(model=f"openai/{name}"), seed=0, answer_key=None).capabilities
+    assert (can.api, can.streaming) == (api, api == "chat")
+    assert {"seed", "stop"} <= can.settings if api == "chat" else not {"seed", "stop"} & can.settings
+
+
+def test_the_api_that_was_found_is_used() -> None:
+    found = over_responses(ModelBinding(model="openai/m"))
+    assert found is not None
+    assert isinstance(make_model(found, seed=0, answer_key=None), ResponsesModel)
+    assert over_responses(found) is None
+    assert over_responses(ModelBinding(model="http://h/v1#m")) is None
+    recorded = ModelBinding(model="openai/gpt-5.2-pro", api="chat")  # by a run from before it was known
+    assert isinstance(make_model(recorded, seed=0, answer_key=None), OpenAIModel)
+
+
+async def test_the_trial_says_that_a_model_is_offered_elsewhere_and_finds_out_what_it_takes_there() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        body = await request.json()
+        if request.path.endswith("/chat/completions"):
+            return web.json_response({"error": {"message": CHAT_REFUSAL}}, status=404)
+        if "temperature" in body:
+            return web.json_response({"error": {"message": "Unsupported parameter: 'temperature'"}}, status=400)
+        return web.json_response(response("Yes", usage={"output_tokens_details": {"reasoning_tokens": 5}}))
+
+    trial = Trial(Decoding(), 5.0)
+    async with served(openai, handler) as model:
+        with pytest.raises(OnlyOverResponses, match="v1/responses"):
+            await probe(model, trial)
+    async with served(responses, handler) as other:
+        found, _ = await probe(other, trial)
+    assert found == ModelProfile(
+        schemas="free", server="openai", reasons=True, omitted=("temperature",), api="responses"
+    )
+
+
+@pytest.mark.parametrize("message", ["Unknown parameter: '{}'.", "Unrecognized request argument supplied: {}"])
+@pytest.mark.parametrize(("key", "setting"), [("store", "store"), ("reasoning", "reasoning_effort")])
+async def test_what_only_this_api_takes_is_left_out_where_a_server_refuses_it(
+    key: str, setting: str, message: str
+) -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(await request.json())
+        if key in seen[-1]:
+            return web.json_response({"error": {"message": message.format(key)}}, status=400)
+        return web.json_response(response("Yes"))
+
+    decoding = Decoding(reasoning_effort="low")
+    if key == "store":
+        told = Trial(msgspec.structs.replace(decoding, extra='{"store": false}'), 5.0)
+    else:
+        told = Trial(decoding, 5.0, written=frozenset({setting}))
+    async with served(responses, handler) as model:
+        found, _ = await probe(model, Trial(decoding, 5.0))
+        with pytest.raises(ConfigError, match=setting):
+            await probe(model, told)
+    assert found.omitted == (setting,)
+    assert [key in body for body in seen[:2]] == [True, False]
+    role = RoleBinding(model="openai/m", reasoning_effort="low", profile=found)
+    assert key not in msgspec.json.decode(encode_request("m", [], sent_decoding(role)))
+    usual = role.model_copy(update={"profile": found.model_copy(update={"omitted": ()})})
+    assert fingerprint(ASK, role, "00") != fingerprint(ASK, usual, "00")
+
+
+async def test_a_server_that_knows_no_include_gives_no_log_probabilities() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        if "include" in await request.json():
+            return web.json_response({"error": {"message": "Unknown parameter: 'include'."}}, status=400)
+        return web.json_response(response("Yes"))
+
+    async with served(responses, handler) as model:
+        found, given = await probe(model, Trial(Decoding(top_logprobs=2), 5.0, needs_logprobs=True))
+    assert (found.alternatives, given) == (0, False)
