@@ -1,4 +1,4 @@
-"""What the trial calls before a run find out of a server and of its log-probabilities, and what they leave out for it."""
+"""What the trial calls before a run find out of a server and its log-probabilities, and what they leave out for it."""
 
 from __future__ import annotations
 
