@@ -23,15 +23,12 @@ from moot.actors.log import configure_json, configure_terminal, safe_to_show
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.run import tell_interrupted
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.dry_run import plan
 from moot.deploy.running.flags import flags_of
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.progress import BarListener, LineListener, Pace, figures
 from moot.protocols.errors import ConfigError
 
 INLINE = ["run", "--engine", "inline", "--quiet"]
-
-
 Command = Callable[..., tuple[int, str, str]]
 
 
@@ -39,7 +36,6 @@ def test_the_main_job_and_what_is_shown_of_it(command: Command) -> None:
     code, out, err = command("run", "--engine", "inline")
     assert code == 0
     assert "simulated" in out
-    assert "runs/selene-sample-s0" in out
     assert "moot show runs/selene-sample-s0" in out
     assert "72 cases" in err
     code, out, err = command("run", "--engine", "inline")
@@ -108,8 +104,8 @@ def test_yaml_and_flags(command: Command) -> None:
     assert code == 0
     code, _, err = command("run", "x/run.yaml")
     assert (code, "nothing left to do" in err) == (0, True)
-    code, _, err = command("run", "x/run.yaml", "--seed", "5")
-    assert (code, "seed: was 4, now 5" in err) == (2, True)
+    code, _, err = command("run", "x/run.yaml", "--seed", "5", "--set", "debate.max_rounds=2")
+    assert (code, "seed: was 4, now 5" in err, "debate.max_rounds: was 1, now 2" in err) == (2, True, True)
 
 
 def test_dry_run_writes_nothing(command: Command) -> None:
@@ -118,33 +114,6 @@ def test_dry_run_writes_nothing(command: Command) -> None:
     assert "cases     10" in out
     assert "40 to 180" in out
     assert list(Path.cwd().iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"set": {"judging.candidates": "every-agent", "judging.repeats": 2}},
-        {"set": {"judging.variants": "paraphrase"}},
-        {"set": {"both_branches": True, "gate.intrinsic": "resampled"}},
-        {"set": {"audit_judging": True, "audit_skipped": 0.5}},
-        {"set": {"gate.when": "never"}},
-        {"protocol": "always-debate"},
-        {"protocol": "single-agent"},
-        {"protocol": "majority-vote", "agents": 2},
-    ],
-)
-def test_the_calls_made_are_within_the_plan(settings: dict[str, object], tmp_path: Path) -> None:
-    from moot.deploy.running.run import run
-
-    config = RunConfig.build(None, {**settings, "out": str(tmp_path / "run"), "engine": "inline", "limit": 10})
-    found = plan(prepare(config))
-    assert found.least is not None
-    assert found.most is not None
-    done = run(config)
-    assert found.least <= done.summary.calls <= found.most
-    if config.protocol in ("single-agent", "majority-vote"):
-        assert found.least == found.most == done.summary.calls
 
 
 def test_the_time_left_is_that_of_the_pace_and_unknown_without_one() -> None:
@@ -177,13 +146,9 @@ def test_the_time_left_is_that_of_the_pace_and_unknown_without_one() -> None:
         (["--task", "boolk:x"], "'boolq'"),
         (["--protocol", "selen"], "'selene'"),
         (["--protocol", "selene,selene"], "different names"),
-        (["--protocol", "selene,"], "different names"),
         (["--protocol", "single-agent,majority-vote", "--role", "judge=simulated"], "'judge'"),
-        (["--model", "gpt"], "'gpt'"),
-        (["--model", "http://127.0.0.1:9/v1#m"], "http://127.0.0.1:9/v1"),
         (["--set", "gate.tau=1"], "'gate.tau'"),
         (["--set", "gate.tau_p=2"], "`gate.tau_p`"),
-        (["--set", "gate"], "KEY=VALUE"),
         (["--role", "juge=simulated"], "'judge'"),
         (["--placement", "there"], "--placement: "),
         (["--prompts", "absent"], "--prompts absent"),
@@ -192,17 +157,12 @@ def test_the_time_left_is_that_of_the_pace_and_unknown_without_one() -> None:
         (["--temperature", "hot"], "--temperature: expected a number, not 'hot'"),
         (["--preset", "selene,evince"], "'selene,evince'"),
         (["--rpm", "-1"], "--rpm: expected at least 1, not -1"),
-        (["--tpm", "0"], "--tpm: "),
         (["--max-cost", "-1"], "--max-cost: "),
-        (["--max-tokens", "0"], "--max-tokens: "),
-        (["--debate-timeout", "0"], "--debate-timeout: "),
         (["--model", "openai/gpt-4o", "--max-cost", "0"], "--max-cost 0 "),
         (["limits.yaml"], "limits.yaml: `requests_per_min`: "),
         (["limits.yaml", "--rpm", "9", "--limit", "0"], "--limit: "),
         (["--log-level", "loud"], "'loud'"),
-        (["absent.yaml"], "absent.yaml"),
         (["--out", "full"], "full"),
-        (["--protocol", "single-agent", "--agents", "3"], "`agents`"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(arguments: list[str], message: str, command: Command) -> None:
@@ -224,22 +184,13 @@ def test_every_field_of_a_run_is_a_flag() -> None:
     assert {key for key in RunConfig.model_fields if not flags_of(key)} == {"encoder_key_env", "limits"}
 
 
-def test_a_bound_of_no_money_is_for_models_that_cost_nothing() -> None:
-    assert prepare(RunConfig(max_cost_usd=0)).config.max_cost_usd == 0
-
-
 def test_other_commands_refuse_bad_input_alike(command: Command) -> None:
-    for arguments in (
-        ["show", "nowhere"],
-        ["calibrate", "nowhere"],
-        ["compare", "nowhere"],
-        ["decide", "nowhere"],
-        ["simulate", "--fail-rate", "7"],
-        ["simulate", "--competence", "7"],
-        ["simulate", "--task", "boolq:absent"],
-    ):
-        code, _, err = command(*arguments)
-        assert (arguments, code, err.count("\n")) == (arguments, 2, 1)
+    for name in ("show", "calibrate", "compare", "decide"):
+        code, _, err = command(name, "nowhere")
+        assert (name, code, err.count("\n")) == (name, 2, 1)
+    for flag in ("--fail-rate=7", "--competence=7", "--task=boolq:absent"):
+        code, _, err = command("simulate", flag)
+        assert (flag, code, err.count("\n")) == (flag, 2, 1)
     assert command("run", "--no-such-flag")[0] == 2
     assert command("fly")[0] == 2
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from openai_server import simulated_server
+from served import until
 
 import moot
 from moot.actors.inline import InlineRuntime
@@ -52,6 +53,12 @@ def rows(folder: Path, table: str, *columns: str) -> list[dict[str, Any]]:
     return found
 
 
+async def three_replies(run: OpenRun) -> None:
+    async with asyncio.timeout(30):
+        while (await run.counts()).replies < 3:  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize("name", ["inline", pytest.param("packed", marks=ON_RAY)])
 async def test_verdicts_are_those_of_a_run_over_the_same_cases(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "open", **ENGINES[name]) as run:
@@ -60,16 +67,10 @@ async def test_verdicts_are_those_of_a_run_over_the_same_cases(name: str, tmp_pa
     whole = await moot.arun(task=CASES, seed=3, engine="inline", out=tmp_path / "whole")
     expected = {row["case_id"]: row for row in rows(whole.path, "verdicts")}
     assert [end.case_id for end in ends] == [case["id"] for case in CASES]
+    same = ("answer", "how", "confidence", "rounds", "calls", "prompt_tokens", "completion_tokens")
     for end in ends:
-        row = expected[end.case_id]
-        assert (end.answer, end.how, end.confidence, end.rounds) == (
-            row["answer"], row["how"], row["confidence"], row["rounds"]
-        )  # fmt: skip
-        assert (end.calls, end.prompt_tokens, end.completion_tokens) == (
-            row["calls"], row["prompt_tokens"], row["completion_tokens"]
-        )  # fmt: skip
-        assert end.cost_usd == 0.0
-        assert not end.reused
+        assert [getattr(end, name) for name in same] == [expected[end.case_id][name] for name in same]
+        assert (end.cost_usd, end.reused) == (0.0, False)
     assert again.reused
     assert again.payload == ends[3].payload
     assert again.cost_usd == 0.0
@@ -113,16 +114,14 @@ async def test_two_who_bring_the_same_case_share_its_debate(tmp_path: Path) -> N
 async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "run", model=SLOW, **ENGINES[name]) as run:
         holding = asyncio.create_task(run.hold(CASES[0]))
-        async with asyncio.timeout(30):
-            while not run.waiting:  # noqa: ASYNC110 - a condition of a test
-                await asyncio.sleep(0.01)
-            events = run.events("q0")
-            assert events is not None
-            assert (await anext(events)).kind == "asked"
-            assert await run.withdraw("q0")
-            with pytest.raises(NotHeld, match="withdrawn"):
-                await holding
-            assert [event.kind async for event in events if event.kind == "verdict"] == []
+        await until(lambda: run.waiting)
+        events = run.events("q0")
+        assert events is not None
+        assert (await anext(events)).kind == "asked"
+        assert await run.withdraw("q0")
+        with pytest.raises(NotHeld, match="withdrawn"):
+            await holding
+        assert [event.kind async for event in events if event.kind == "verdict"] == []
         assert not await run.withdraw("q0")
         assert run.waiting == 0
     assert rows(tmp_path / "run", "verdicts") == []
@@ -132,9 +131,7 @@ async def test_a_withdrawn_case_goes_on_from_the_record_when_it_is_brought_again
     with simulated_server(AnswerKey(), port=0, latency_ms=150.0) as port:
         async with opened(tmp_path / "run", model=f"http://127.0.0.1:{port}/v1#sim") as run:
             holding = asyncio.create_task(run.hold(CASES[0]))
-            async with asyncio.timeout(30):
-                while (await run.counts()).replies < 3:  # noqa: ASYNC110 - a condition of a test
-                    await asyncio.sleep(0.01)
+            await three_replies(run)
             await run.withdraw("q0")
             with pytest.raises(NotHeld):
                 await holding
@@ -149,8 +146,7 @@ async def test_a_withdrawn_case_goes_on_from_the_record_when_it_is_brought_again
 async def test_events_come_while_the_debate_goes_on_and_end_with_its_verdict(tmp_path: Path) -> None:
     async with opened(tmp_path / "run", model="simulated?latency_ms=50") as run:
         holding = asyncio.create_task(run.hold(CASES[1]))
-        while not run.waiting:  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0.001)
+        await until(lambda: run.waiting)
         live = run.events("q1")
         assert live is not None
         kinds = [event.kind async for event in live]
@@ -169,15 +165,14 @@ async def test_who_follows_a_debate_that_was_taken_up_again_gets_what_happened_b
     with simulated_server(AnswerKey(), port=0, latency_ms=150.0) as port:
         async with opened(out, model=f"http://127.0.0.1:{port}/v1#sim") as run:
             holding = asyncio.create_task(run.hold(CASES[0]))
-            async with asyncio.timeout(30):
-                while (await run.counts()).replies < 3:  # noqa: ASYNC110 - a condition of a test
-                    await asyncio.sleep(0.01)
+            await three_replies(run)
         assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], NotHeld)
         before = rows(out, "turns")
         async with opened(out, model=f"http://127.0.0.1:{port}/v1#sim") as run:
             holding = asyncio.create_task(run.hold(CASES[0]))
-            while (events := run.events("q0")) is None:  # noqa: ASYNC110 - a condition of a test
-                await asyncio.sleep(0.001)
+            await until(lambda: run.events("q0") is not None)
+            events = run.events("q0")
+            assert events is not None
             told = [event async for event in events]
             await holding
             late = run.events("q0")
@@ -197,25 +192,21 @@ async def test_closing_lets_debates_end_for_a_while_and_puts_the_rest_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
-    run = OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", model="simulated?latency_ms=30"))
-    await run.open()
-    holding = [asyncio.create_task(run.hold(case)) for case in CASES]
-    while run.waiting < len(CASES):  # noqa: ASYNC110 - a condition of a test
-        await asyncio.sleep(0.001)
-    await run.close(drain_s=60.0)
+    async with opened(tmp_path / "run", drain_s=60.0, model="simulated?latency_ms=30") as run:
+        holding = [asyncio.create_task(run.hold(case)) for case in CASES]
+        await until(lambda: run.waiting == len(CASES))
     assert [(await each).failure for each in holding] == [""] * len(CASES)
     with pytest.raises(ConfigError, match="not open"):
         await run.hold(CASES[0])
-
-    slow = OpenRun(RunConfig(out=str(tmp_path / "slow"), engine="inline", model=SLOW))
-    await slow.open()
-    waiting = asyncio.create_task(slow.hold(CASES[0]))
-    while not slow.waiting:  # noqa: ASYNC110 - a condition of a test
-        await asyncio.sleep(0.001)
-    async with asyncio.timeout(30):
-        await slow.close(drain_s=0.05)
+    async with opened(tmp_path / "slow", drain_s=0.05, model=SLOW) as slow:
+        waiting = asyncio.create_task(slow.hold(CASES[0]))
+        await until(lambda: slow.waiting)
     with pytest.raises(NotHeld, match="closed"):
         await waiting
+
+
+async def no_room(runtime: InlineRuntime) -> None:
+    raise RecordError("no room")
 
 
 async def test_an_engine_that_cannot_start_ends_its_session_and_leaves_the_record(
@@ -223,12 +214,7 @@ async def test_an_engine_that_cannot_start_ends_its_session_and_leaves_the_recor
 ) -> None:
     async with opened(tmp_path / "run") as run:
         await run.hold(CASES[0])
-    refused = RecordError("no room")
-
-    async def start(runtime: InlineRuntime) -> None:
-        raise refused
-
-    monkeypatch.setattr(InlineRuntime, "start", start)
+    monkeypatch.setattr(InlineRuntime, "start", no_room)
     with pytest.raises(RecordError, match="no room"):
         await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3)).open()
     assert [session["status"] for session in sessions(tmp_path / "run")] == ["finished", "failed"]
@@ -243,11 +229,8 @@ async def test_a_first_start_that_fails_leaves_no_folder_but_keeps_a_library(
     docs: dict[str, Any] = {"docs": (str(tmp_path / "facts.txt"),), "protocol": "ceda"} if documents else {}
     config = RunConfig(out=str(tmp_path / "run"), engine="inline", **docs)
 
-    async def start(runtime: InlineRuntime) -> None:
-        raise RecordError("no room")
-
     with monkeypatch.context() as patched:
-        patched.setattr(InlineRuntime, "start", start)
+        patched.setattr(InlineRuntime, "start", no_room)
         with pytest.raises(RecordError, match="no room"):
             await OpenRun(config).open()
     assert (tmp_path / "run").exists() is documents
@@ -288,17 +271,16 @@ def sessions(folder: Path) -> list[dict[str, Any]]:
 
 
 async def test_wrong_cases_and_configurations_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="one by one"):
-        OpenRun(RunConfig(task="sample"))
-    with pytest.raises(ConfigError, match="max_minutes"):
-        OpenRun(RunConfig(max_minutes=1.0))
-    with pytest.raises(ConfigError, match="attended"):
-        OpenRun(RunConfig(attended=True))
+    for config, said in (
+        ({"task": "sample"}, "one by one"),
+        ({"max_minutes": 1.0}, "max_minutes"),
+        ({"attended": True}, "attended"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            OpenRun(RunConfig.build(None, config))
     async with opened(tmp_path / "run") as run:
         with pytest.raises(TaskFileError, match="question"):
             await run.hold({"passage": "no question"})
-        with pytest.raises(RunFolderBusy):
-            await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3)).open()
     async with opened(tmp_path / "closed list", protocol="evince") as run:
         with pytest.raises(ConfigError, match="labels"):
             await run.hold({"question": "why"})
