@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from openai_server import ScriptedServer
 from rich.console import Console
 
 import moot
@@ -53,6 +54,15 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     return run
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """A server whose replies are those of the simulated model, until a test gives it scripts."""
+    started = ScriptedServer({})
+    yield started
+    started.gate.set()
+    started.close()
 
 
 @pytest.fixture

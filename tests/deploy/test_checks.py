@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,6 @@ from moot.deploy.running.run import arun
 from moot.protocols.errors import CapabilityMissing, UserError
 
 QUESTION = {"question": "Is it a cat?", "labels": ["Yes", "No"], "passage": "It purrs."}
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    started = ScriptedServer({})
-    yield started
-    started.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from moot.deploy.running.run import arun
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(3)]
 
 
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    started = ScriptedServer({})
-    yield started
-    started.close()
-
-
 async def hold(out: Path, server: ScriptedServer, limit: int, **options: Any) -> Any:
     fields: dict[str, Any] = {"task": CASES, "protocol": "single-agent", "model": server.model, **options}
     return await arun(limit=limit, engine="inline", out=out, **fields)
@@ -39,64 +31,61 @@ def asked(server: ScriptedServer) -> dict[str, Any]:
     return {step: body.get("response_format") for step, body in bodies.items()}
 
 
+def agent_of(out: Path) -> dict[str, Any]:
+    """What run.yaml says of the one agent."""
+    (member,) = yaml.safe_load((out / "run.yaml").read_text())["bindings"]["agent"]
+    return dict(member)
+
+
+def with_profile(out: Path, profile: dict[str, Any] | None) -> None:
+    """Write the record as an older version did: with another profile, or with none."""
+    recorded = yaml.safe_load((out / "run.yaml").read_text())
+    (member,) = recorded["bindings"]["agent"]
+    del member["profile"]
+    member |= {} if profile is None else {"profile": profile}
+    (out / "run.yaml").write_text(yaml.safe_dump(recorded))
+
+
+async def no_profile(*given: object) -> None:
+    """As in records from before there were any: replies are left free."""
+
+
 async def test_what_is_found_is_recorded_and_used_again(tmp_path: Path, server: ScriptedServer) -> None:
     await hold(tmp_path / "run", server, 1)
-    recorded = yaml.safe_load((tmp_path / "run/run.yaml").read_text())
-    (member,) = recorded["bindings"]["agent"]
-    assert ModelProfile.model_validate(member["profile"]) == ModelProfile(schemas="portable")
+    assert ModelProfile.model_validate(agent_of(tmp_path / "run")["profile"]) == ModelProfile(schemas="portable")
     (wanted,) = asked(server).values()
     assert wanted["json_schema"]["schema"]["properties"]["answer"]["enum"] == ["Yes", "No"]
     trials = server.calls[STEP_KEY]
     done = await hold(tmp_path / "run", server, 3)
     assert (done.status, server.calls[STEP_KEY]) == ("finished", trials)
-    assert len(asked(server)) == 3
-    assert all(each == wanted for each in asked(server).values())
+    assert list(asked(server).values()) == [wanted] * 3
 
 
-async def test_a_record_that_is_older_is_resumed_as_it_was(
-    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("masked", [True, False, None])
+async def test_a_record_that_is_older_is_resumed_as_it_was_without_another_trial(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, masked: bool | None
 ) -> None:
-    async def as_before(*given: object) -> None:
-        """No profile, as in records from before there were any."""
-
+    """One without any profile, and one that knew two stages of log-probabilities."""
     with monkeypatch.context() as patched:
-        patched.setattr("moot.deploy.running.checks._probe", as_before)
+        if masked is None:
+            patched.setattr("moot.deploy.running.checks._probe", no_profile)
         await hold(tmp_path / "run", server, 2)
-    recorded = yaml.safe_load((tmp_path / "run/run.yaml").read_text())
-    for member in recorded["bindings"]["agent"]:
-        member.pop("profile")
-    (tmp_path / "run/run.yaml").write_text(yaml.safe_dump(recorded))
-    done = await hold(tmp_path / "run", server, 3)
-    assert done.status == "finished"
-    assert server.calls[STEP_KEY] == 0
-    assert list(asked(server).values()) == [None] * 3
-    assert all(calls == 1 for calls in server.calls.values())
-
-
-@pytest.mark.parametrize("masked", [True, False])
-async def test_a_record_that_knew_two_stages_is_resumed_without_another_trial(
-    tmp_path: Path, server: ScriptedServer, masked: bool
-) -> None:
-    await hold(tmp_path / "run", server, 1)
-    recorded = yaml.safe_load((tmp_path / "run/run.yaml").read_text())
-    (member,) = recorded["bindings"]["agent"]
     older = ("schemas", "listed_labels", "server", "reasons", "folds_system", "bounds_completion", "api", "omitted")
-    member["profile"] = {name: member["profile"][name] for name in older} | {"masked_logprobs": masked}
-    (tmp_path / "run/run.yaml").write_text(yaml.safe_dump(recorded))
+    found = agent_of(tmp_path / "run")["profile"]
+    known = None if masked is None else {name: found[name] for name in older} | {"masked_logprobs": masked}
+    with_profile(tmp_path / "run", known)
     trials = server.calls[STEP_KEY]
     done = await hold(tmp_path / "run", server, 3)
     assert (done.status, server.calls[STEP_KEY]) == ("finished", trials)
-    assert len(asked(server)) == 3
+    assert [wanted is None for wanted in asked(server).values()] == [masked is None] * 3
+    assert all(calls == 1 for step, calls in server.calls.items() if step != STEP_KEY)
 
 
 async def test_a_free_reply_is_not_reused_as_one_that_is_held(
     tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def as_before(*given: object) -> None:
-        """No profile: replies are left free."""
-
     with monkeypatch.context() as patched:
-        patched.setattr("moot.deploy.running.checks._probe", as_before)
+        patched.setattr("moot.deploy.running.checks._probe", no_profile)
         await hold(tmp_path / "free", server, 2)
         paid = server.calls.total()
         await hold(tmp_path / "equal", server, 2, reuse=tmp_path / "free")

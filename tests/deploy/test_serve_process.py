@@ -141,9 +141,7 @@ def serve(*options: str) -> None:
     ("options", "said"),
     [
         (("--host", "0.0.0.0"), "--token-env"),
-        (("--host", "0.0.0.0", "--token-env", "NO_SUCH_VARIABLE"), "NO_SUCH_VARIABLE"),
         (("--protocol", "selen"), "did you mean 'selene'"),
-        (("--judge-rubric", "no-such"), "no-such"),
         (("--address", "ray://somewhere:10001"), "ray job submit"),
         (("--max-queued", "-1"), "--max-queued"),
         (("--port", "65536"), "--port 65536"),

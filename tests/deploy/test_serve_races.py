@@ -88,8 +88,12 @@ async def test_a_server_that_refuses_is_not_ready_and_keeps_nothing_of_what_it_r
         assert (refused.status, refused.code, again.status) == (503, "stopped", 503)
         assert "Retry-After" not in refused.headers  # a budget is final
         assert (await client.get("/v1/debates/two")).status == 404
-        assert (await client.get("/v1/debates/one")).json["status"] == "aside"
+        told = (await client.get("/v1/debates/one")).json
+        assert (told["status"], "tokens" in told["why"]) == ("aside", True)
+        assert "tokens" in refused.json["error"]["message"]
         assert await pending(client) == ["one"]
+    async with served(tmp_path, debates={**INLINE, "max_tokens": 10**6}) as client:
+        assert (await client.end("/v1/debates/one"))["status"] == "done"
 
 
 async def test_nobody_is_told_of_an_acceptance_that_is_not_on_disk(

@@ -180,23 +180,6 @@ async def test_draining_takes_nothing_new_and_lets_debates_end(tmp_path: Path) -
         assert (await client.get("/v1/debates/unknown")).status == 503
 
 
-async def test_a_budget_that_is_used_up_puts_aside_and_refuses(tmp_path: Path) -> None:
-    async with served(tmp_path, debates={**INLINE, "max_tokens": 1500}) as client:
-        ends: list[Any] = []
-        for number in range(6):
-            answer = await client.post("/v1/debates", case(number, id=f"q{number}"))
-            ends.append(await client.end(f"/v1/debates/q{number}") if answer.status == 202 else answer)
-            if answer.status != 202:
-                break
-        last, before = ends[-1], ends[-2]
-        assert (last.status, last.code) == (503, "stopped")
-        assert "tokens" in last.json["error"]["message"]
-        assert before["status"] == "aside"
-        assert "tokens" in before["why"]
-    async with served(tmp_path, debates={**INLINE, "max_tokens": 10**6}) as client:
-        assert (await client.end(f"/v1/debates/{before['id']}"))["status"] == "done"
-
-
 def test_a_quiet_time_is_no_part_of_the_pace_at_which_debates_end() -> None:
     now = 0.0
     rate = EndingRate(lambda: now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -72,43 +71,31 @@ def test_a_damaged_body_is_refused_or_a_case(model: type[Asked], data: Any) -> N
     _read(raw[:at] + junk + raw[data.draw(st.integers(at, len(raw))) :], model)
 
 
-METHODS = {"get", "post", "delete"}
 MANIFEST = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
 
 
-async def _schema(tmp_path: Path) -> Any:
-    async with served(tmp_path) as client:
-        return (await client.get("/openapi.json")).json
-
-
 async def test_every_route_says_what_it_takes_and_gives(tmp_path: Path) -> None:
-    schema = await _schema(tmp_path)
-    assert schema["openapi"].startswith("3.1")
+    async with served(tmp_path) as client:
+        schema = (await client.get("/openapi.json")).json
     expected = {"/healthz", "/readyz", "/v1/stats"}
     for kind in KINDS:
         expected |= {f"/v1/{kind}", f"/v1/{kind}/{{id}}", f"/v1/{kind}/{{id}}/events"}
     assert set(schema["paths"]) == expected
-    names = []
-    for path, operations in schema["paths"].items():
-        assert set(operations) <= METHODS
-        for method, operation in operations.items():
-            names.append(operation["operationId"])
-            assert operation["description"]
-            assert bool(operation.get("security")) == path.startswith("/v1/")
-            good = [code for code in sorted(operation["responses"]) if code.startswith("2")]
-            assert good == (["200", "202"] if method == "post" else ["200"])
-            for content in (operation["responses"][code]["content"] for code in good):
-                if path.endswith("/events"):
-                    assert list(content) == ["text/event-stream"]
-                else:
-                    assert content["application/json"]["schema"]["$ref"].startswith("#/components/schemas/")
-            if method == "post":
-                body = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
-                assert body.endswith("Request")
-            for code, response in operation["responses"].items():
-                if not code.startswith("2"):
-                    assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorBody")
-    assert len(set(names)) == len(names)
+    operations = [(path, *each) for path, found in schema["paths"].items() for each in found.items()]
+    assert len({operation["operationId"] for *_, operation in operations}) == len(operations)
+    for path, method, operation in operations:
+        assert operation["description"]
+        assert bool(operation.get("security")) == path.startswith("/v1/")
+        good = sorted(code for code in operation["responses"] if code.startswith("2"))
+        assert good == (["200", "202"] if method == "post" else ["200"])
+        if method == "post":
+            assert operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("Request")
+        for code, response in operation["responses"].items():
+            if path.endswith("/events") and code in good:
+                assert list(response["content"]) == ["text/event-stream"]
+            else:
+                named = response["content"]["application/json"]["schema"]["$ref"]
+                assert named.endswith("/ErrorBody") != (code in good)
     assert schema["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
 
 
@@ -120,9 +107,13 @@ async def test_answers_are_what_the_schema_says(tmp_path: Path) -> None:
             root = {"$ref": f"#/components/schemas/{name}", "components": schema["components"]}
             jsonschema.Draft202012Validator(root).validate(value)
 
-        for kind, body in (("debates", CASE), ("judgments", {"reply": "yes"}), ("checks", {"claim": "It is."})):
+        for kind, name, body in (
+            ("debates", "DebateRequest", CASE),
+            ("judgments", "JudgmentRequest", {"reply": "yes"}),
+            ("checks", "CheckRequest", {"claim": "It is."}),
+        ):
             told = (await client.post(f"/v1/{kind}", body)).json
-            fits(body, {"debates": "DebateRequest", "judgments": "JudgmentRequest", "checks": "CheckRequest"}[kind])
+            fits(body, name)
             fits(told, "State")
             fits(await client.end(told["links"]["self"]), "State")
         fits((await client.get("/v1/stats")).json, "Stats")
@@ -131,7 +122,6 @@ async def test_answers_are_what_the_schema_says(tmp_path: Path) -> None:
         fits((await client.post("/v1/debates", {"x": 1})).json, "ErrorBody")
         with pytest.raises(jsonschema.ValidationError):
             fits({"question": "x", "unknown": 1}, "DebateRequest")
-        assert json.dumps(schema)
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray Serve's own code warns while it is imported

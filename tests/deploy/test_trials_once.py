@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,6 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.serving.process import _check
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import ServeConfig
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    started = ScriptedServer({})
-    yield started
-    started.close()
 
 
 @pytest.mark.parametrize(
