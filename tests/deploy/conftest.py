@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from markdown_it import MarkdownIt
 from openai_server import ScriptedServer
 from rich.console import Console
 
@@ -123,21 +123,14 @@ def printed() -> Printed:
 
 @pytest.fixture
 def outside_fences() -> Callable[[str], list[str]]:
-    """Lines of Markdown outside of fenced blocks."""
-    return _outside_fences
+    """Lines of Markdown outside of fenced blocks, as CommonMark reads them; none is left open."""
 
+    def outside(markdown: str) -> list[str]:
+        lines = markdown.splitlines()
+        for token in MarkdownIt("commonmark").parse(markdown):
+            if token.type == "fence" and token.map is not None:
+                assert lines[token.map[1] - 1].strip() == token.markup, "a fence was left open"
+                lines[slice(*token.map)] = [""] * (token.map[1] - token.map[0])
+        return lines
 
-def _outside_fences(markdown: str) -> list[str]:
-    """Lines outside of fenced blocks, by CommonMark's rule for closing fences."""
-    outside, fence = [], ""
-    for line in markdown.splitlines():
-        ticks = re.match(r" {0,3}(`{3,})", line)
-        if not fence and ticks and "`" not in line[ticks.end() :]:
-            fence = ticks[1]
-        elif fence:
-            if ticks and len(ticks[1]) >= len(fence) and not line[ticks.end() :].strip():
-                fence = ""
-        else:
-            outside.append(line)
-    assert not fence, "a fence was left open"
     return outside

@@ -93,17 +93,6 @@ class TestJudgesApart:
         assert logged == []
 
 
-class TestReplyTokens:
-    def test_a_protocol_says_how_long_its_replies_are(self) -> None:
-        bound = bind_roles(RunConfig(), OwnProtocol("m:Long", Long()))
-        assert [bound[family][0].max_tokens for family in ("agent", "judge")] == [400, 1500]
-
-    def test_what_the_run_says_counts_more(self) -> None:
-        config = RunConfig.build(None, {"roles": {"judge": [{"max_tokens": 70}, {"model": "openai/a"}]}})
-        bound = bind_roles(config, OwnProtocol("m:Long", Long()))
-        assert [member.max_tokens for member in bound["judge"]] == [70, 1500]
-
-
 class TestOneAgent:
     @pytest.mark.parametrize(
         ("settings", "unread"),
@@ -133,51 +122,39 @@ class TestOneAgent:
             bind_roles(RunConfig.build(None, {"roles": {"juge": [{}]}}), make_protocol(protocol, {"agents": 1}))
 
 
-class TestVoting:
-    """Answers that are only counted live on their diversity: the paper samples them at 1 (SELENE, section 4.3)."""
+class TestTheProtocolsOwnDecoding:
+    """A vote is sampled at 1 because answers that are only counted live on their diversity (SELENE, section 4.3)."""
 
     @pytest.mark.parametrize(
-        ("protocol", "flags", "temperature"),
+        ("protocol", "flags", "family", "name", "values"),
         [
-            ("majority-vote", {}, 1.0),
-            ("majority-vote", {"temperature": 0.2}, 0.2),
-            ("single-agent", {}, 0.3),
-            ("always-debate", {}, 0.3),
-            ("selene", {}, 0.3),
+            ("long", {}, "judge", "max_tokens", [1500]),
+            ("long", {}, "agent", "max_tokens", [400]),
+            (
+                "long",
+                {"roles": {"judge": [{"max_tokens": 70}, {"model": "openai/a"}]}},
+                "judge",
+                "max_tokens",
+                [70, 1500],
+            ),
+            ("majority-vote", {}, "agent", "temperature", [1.0]),
+            ("majority-vote", {"temperature": 0.2}, "agent", "temperature", [0.2]),
+            ("selene", {}, "agent", "temperature", [0.3]),
+            ("ceda", {}, "debater", "temperature", [0.2, 0.6]),
+            ("ceda", {"roles": {"debater": [{}, {"temperature": 0.9}]}}, "debater", "temperature", [0.2, 0.9]),
+            ("constructor-auditor", {}, "constructor", "top_p", [1.0]),
+            ("constructor-auditor", {}, "synthesizer", "top_p", [0.9]),
+            ("constructor-auditor", {"roles": {"constructor": {"top_p": 0.5}}}, "constructor", "top_p", [0.5]),
         ],
     )
-    def test_a_vote_is_sampled_at_1_unless_the_run_says_otherwise(
-        self, protocol: str, flags: dict[str, float], temperature: float
+    def test_it_is_the_default_and_what_the_run_says_counts_more(
+        self, protocol: str, flags: dict[str, Any], family: str, name: str, values: list[float]
     ) -> None:
-        bound = bind_roles(RunConfig.build(None, flags), make_protocol(protocol))
-        assert [member.temperature for member in bound["agent"]] == [temperature]
-
-
-class TestMembersAtTheirOwnTemperatures:
-    def test_a_single_model_is_bound_once_for_each(self) -> None:
-        bound = bind_roles(RunConfig(), make_protocol("ceda"))
-        assert [member.temperature for member in bound["debater"]] == [0.2, 0.6]
-        assert [member.temperature for member in bound["judge"]] == [0.3]
-
-    def test_what_the_run_says_of_a_member_counts_more(self) -> None:
-        config = RunConfig.build(None, {"roles": {"debater": [{"model": "openai/a"}, {"temperature": 0.9}]}})
-        bound = bind_roles(config, make_protocol("ceda"))
-        assert [(member.model, member.temperature) for member in bound["debater"]] == [
-            ("openai/a", 0.2),
-            ("simulated", 0.9),
-        ]
-
-
-class TestTheProtocolsNucleusShare:
-    def test_it_is_the_default_of_the_families_that_it_names(self) -> None:
-        bound = bind_roles(RunConfig(), make_protocol("constructor-auditor"))
-        found = [(bound[family][0].temperature, bound[family][0].top_p) for family in ("constructor", "synthesizer")]
-        assert found == [(1.0, 1.0), (0.3, 0.9)]
-        assert not {"temperature", "top_p"} & bound["constructor"][0].model_fields_set, "nobody wrote them down"
-
-    def test_what_the_run_says_of_a_member_counts_more(self) -> None:
-        config = RunConfig.build(None, {"roles": {"constructor": {"top_p": 0.5}}})
-        assert bind_roles(config, make_protocol("constructor-auditor"))["constructor"][0].top_p == 0.5
+        made = OwnProtocol("m:Long", Long()) if protocol == "long" else make_protocol(protocol)
+        bound = bind_roles(RunConfig.build(None, flags), made)[family]
+        assert [getattr(member, name) for member in bound] == values
+        if not flags and name != "max_tokens":
+            assert name not in bound[0].model_fields_set, "nobody wrote it down"
 
 
 class TestEveryMemberIsAsked:
@@ -187,15 +164,11 @@ class TestEveryMemberIsAsked:
             ("selene", {}, "agent", 3),
             ("selene", {"agents": 4}, "agent", 4),
             ("single-agent", {}, "agent", 1),
-            ("majority-vote", {}, "agent", 3),
             ("evince", {}, "agent", 2),
             ("socrasynth", {}, "agent", 2),
             ("socrasynth", {}, "moderator", 1),
-            ("constructor-auditor", {}, "constructor", 1),
             ("constructor-auditor", {}, "auditor", 1),
-            ("constructor-auditor", {}, "synthesizer", 1),
             ("ceda", {}, "debater", 2),
-            ("ceda", {}, "vision", 1),
         ],
     )
     def test_one_more_than_are_asked_is_refused(

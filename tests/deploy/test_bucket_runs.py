@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,12 @@ from typing import Any
 import pytest
 from houses import ENCODER, assert_equal_records, assert_same_but_unpaid
 from object_store import ObjectStore, object_store
-from openai_server import simulated_server
+from openai_server import simulated_server, stats_of
 from stored_record import pulled
 
 from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.trial import STEP_KEY
 from moot.actors.record import journal
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store import lease
@@ -94,9 +94,7 @@ def command(*words: str) -> None:
 
 def served(port: int) -> dict[str, int]:
     """Calls that the simulated model has served, by step; those that only ask whether it is there are left out."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
-        steps = json.load(reply)["by_step"].items()
-    return {step: stats["calls"] for step, stats in steps if step != "moot/probe"}
+    return {step: stats["calls"] for step, stats in stats_of(port)["by_step"].items() if step != STEP_KEY}
 
 
 def assert_as_in_a_folder(uri: str, place: Path, **options: Any) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_server import ScriptedServer, simulated_server
+from openai_server import ScriptedServer
 from PIL import Image as Pillow
 
 import moot
@@ -96,19 +95,6 @@ async def test_pictures_by_file_address_and_bytes(tmp_path: Path, cat: Path) -> 
     assert found[4][0][2] == []
 
 
-async def test_a_picture_over_the_wire_is_the_picture_itself(tmp_path: Path, cat: Path) -> None:
-    task = [{**QUESTION, "images": [cat]}]
-    embedded = await held(tmp_path / "embedded", task=task, seed=3)
-    with simulated_server(None, seed=3) as port:
-        agent = {"model": f"http://127.0.0.1:{port}/v1#simulated", "structured": True}
-        served = await held(tmp_path / "served", task=task, seed=3, roles={"agent": agent})
-    without = await held(tmp_path / "without", task=[QUESTION], seed=3)
-    assert len(embedded) == len(served) > 0
-    assert served[0]["image_hashes"] == embedded[0]["image_hashes"] != []
-    assert served[0]["text"] == embedded[0]["text"] != without[0]["text"]
-    assert without[0]["messages"] == embedded[0]["messages"]
-
-
 @pytest.mark.parametrize(
     ("images", "said"),
     [
@@ -145,13 +131,3 @@ async def test_judges_who_are_shown_what_speakers_were_sent_must_take_pictures(
     with pytest.raises(CapabilityMissing, match="takes no pictures"):
         await held(tmp_path / "run", task=task, protocol="constructor-auditor", roles=judge)
     assert await held(tmp_path / "none", task=[QUESTION], protocol="constructor-auditor", roles=judge)
-
-
-def test_a_run_that_was_tried_is_not_tried_again(tmp_path: Path, server: ScriptedServer) -> None:
-    config = RunConfig(protocol="single-agent", task="sample", model=server.model, limit=1, out=str(tmp_path / "run"))
-    prepared = prepare(config)
-    tried = asyncio.run(check_models(prepared))
-    calls = server.calls[STEP_KEY]
-    again = asyncio.run(check_models(tried))
-    assert calls == server.calls[STEP_KEY] > 0
-    assert again.bindings == tried.bindings != prepared.bindings

@@ -86,18 +86,6 @@ def test_the_bare_command_finds_a_protocol_in_the_current_folder(engine: str, tm
     assert "skipped" not in done.stderr
 
 
-def test_the_help_says_the_defaults(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    _, shown, _ = command("run", "--help")
-    assert "(simulated)]" not in shown
-    assert "…" not in shown
-    said = {line.split()[1].removeprefix("--"): line for line in shown.splitlines() if line.startswith("│ --")}
-    for name in ("task", "protocol", "model", "seed", "placement", "engine", "save-tokens", "max-open"):
-        default = RunConfig.model_fields[name.replace("-", "_")].default
-        line = said[name]
-        assert f"(default: {default})" in line or f"{default} (the default)" in line, name
-
-
 def test_yaml_and_flags(command: Command) -> None:
     Path("mine.yaml").write_text("engine: inline\nlimit: 5\nseed: 3\nset: {debate.max_rounds: 1}\n")
     code, _, _ = command("run", "mine.yaml", "--seed", "4", "-q", "--out", "x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,6 @@ def written(folder: Path, text: str) -> Path:
     file = folder / "run.yaml"
     file.write_text(text)
     return file
-
-
-def test_without_anything_the_main_job_is_configured() -> None:
-    config = RunConfig.build()
-    assert (config.task, config.protocol, config.model, config.engine) == ("sample", "selene", "simulated", "ray")
-    assert config.settings() == {}
 
 
 def test_flags_win_over_the_file_setting_by_setting_and_family_by_family(tmp_path: Path) -> None:
@@ -95,31 +90,21 @@ def test_a_key_pasted_into_a_configuration_is_not_shown(tmp_path: Path, key: str
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"),
+    ("parse", "flags", "message"),
     [
-        (["judge"], "expected NAME=MODEL"),
-        (["judge="], "expected NAME=MODEL"),
-        (["judge=a,,b"], "expected NAME=MODEL"),
-        (["judge=a", "judge=b"], "--role judge is given twice"),
+        (parse_roles, ["judge"], "expected NAME=MODEL"),
+        (parse_roles, ["judge="], "expected NAME=MODEL"),
+        (parse_roles, ["judge=a,,b"], "expected NAME=MODEL"),
+        (parse_roles, ["judge=a", "judge=b"], "--role judge is given twice"),
+        (parse_settings, ["gate.tau_d"], "expected KEY=VALUE"),
+        (parse_settings, ["=1"], "expected KEY=VALUE"),
+        (parse_settings, ["a=1", "a=2"], "given twice"),
+        (parse_settings, ["a=["], "not valid YAML"),
     ],
 )
-def test_bad_role_flags(flags: list[str], message: str) -> None:
+def test_bad_flags(parse: Callable[[list[str]], object], flags: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        parse_roles(flags)
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["gate.tau_d"], "expected KEY=VALUE"),
-        (["=1"], "expected KEY=VALUE"),
-        (["a=1", "a=2"], "given twice"),
-        (["a=["], "not valid YAML"),
-    ],
-)
-def test_bad_setting_flags(flags: list[str], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        parse_settings(flags)
+        parse(flags)
 
 
 def test_agents_is_a_setting_of_the_protocol() -> None:
@@ -130,11 +115,6 @@ def test_agents_is_a_setting_of_the_protocol() -> None:
         prepare(RunConfig(protocol="single-agent", agents=3))
 
 
-def test_the_default_folder_is_the_same_for_the_same_command() -> None:
-    assert prepare(RunConfig(seed=4)).config.out == "runs/selene-sample-s4"
-    assert default_out("my.module:Class", "mine", 0) == "runs/my.module-Class-mine-s0"
-
-
 def test_the_default_folder_says_which_model_speaks() -> None:
     models = ("simulated", "simulated?competence=0.9", "openai/gpt-4o-mini", "http://127.0.0.1:8000/v1#a/b")
     assert [prepare(RunConfig(model=model)).config.out for model in models] == [
@@ -143,6 +123,7 @@ def test_the_default_folder_says_which_model_speaks() -> None:
         "runs/selene-sample-s0-openai-gpt-4o-mini",
         "runs/selene-sample-s0-http-127.0.0.1-8000-v1-a-b",
     ]
+    assert default_out("my.module:Class", "mine", 4) == "runs/my.module-Class-mine-s4"
     long = [default_out("p", "t", 0, f"openai/{'x' * 300}{end}") for end in "ab"]
     assert long[0] != long[1]
     assert max(map(len, long)) < 100
@@ -164,6 +145,7 @@ def test_a_folder_with_other_files_is_no_place_for_a_run(tmp_path: Path) -> None
 def test_what_run_yaml_says_configures_the_same_run_again(tmp_path: Path) -> None:
     flags: dict[str, Any] = {
         "agents": 4,
+        "encoder": "openai/x",
         "limit": 7,
         "out": str(tmp_path / "run"),
         "roles": {"judge": ["simulated", {"model": "simulated", "temperature": 0.0}]},
@@ -174,10 +156,12 @@ def test_what_run_yaml_says_configures_the_same_run_again(tmp_path: Path) -> Non
     again = prepare(RunConfig.build(file))
     assert again.config == first.config
     assert list(differences(describe(first), describe(again))) == []
-    changed = prepare(RunConfig.build(file, {"set": {"gate.tau_d": 0.2}, "seed": 1, "limit": 3}))
+    fitted = {"gate.tau_d": 0.2, "gate.tau_d_encoder": "openai/x"}
+    changed = prepare(RunConfig.build(file, {"set": fitted, "seed": 1, "limit": 3}))
     assert list(differences(describe(first), describe(changed))) == [
         "seed: was 0, now 1",
         "gate.tau_d: was none, now 0.2",
+        "gate.tau_d_encoder: was hashed-ngrams-512-v1, now openai/x",
         "limit: was 7, now 3 (only a larger one can go on)",
     ]
 

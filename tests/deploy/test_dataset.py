@@ -103,14 +103,8 @@ def test_verdicts_are_those_of_a_run_over_the_same_cases_and_nothing_is_left(tmp
 @pytest.mark.smoke
 def test_a_row_that_fails_is_a_row_with_its_error_and_types_stay(tmp_path: Path) -> None:
     rows = [{"query": "is water wet", "k": "a"}, {"query": None, "k": "b"}, {"query": " ", "k": "a"}]
-    with moot.DebateStage(
-        **SMALL,
-        columns={"question": "query"},
-        labels=("Yes", "No"),
-        id_column="k",
-        prefix="moot_",
-        out=tmp_path / "run",
-    ) as stage:
+    columns: dict[str, Any] = {"columns": {"question": "query"}, "id_column": "k", "prefix": "moot_"}
+    with moot.DebateStage(**SMALL, **columns, labels=("Yes", "No"), out=tmp_path / "run") as stage:
         good = stage(pa.Table.from_pylist(rows[:1]))
         failed = stage({"query": [None, " "], "k": ["b", "a"]})
         clash = stage({"query": ["is water dry"], "k": ["a"]})
@@ -140,20 +134,6 @@ def test_columns_are_refused_before_anything_is_paid_for(tmp_path: Path) -> None
     with pytest.raises(Exception, match="`answer`"):
         ds.map_batches(moot.DebateStage(out=tmp_path / "run")).take_all()
     assert not (tmp_path / "run").exists()
-
-
-def test_copies_have_ids_of_their_own_and_a_second_execution_has_the_same(tmp_path: Path) -> None:
-    rows = [{"question": "is water wet"}] * 7 + [{"question": "is water dry"}] * 2
-    ds = ray.data.from_items(rows, override_num_blocks=3)
-    with moot.DebateStage(out=tmp_path / "run", protocol="single-agent", **SMALL, labels=("Yes", "No")) as stage:
-        first = [row["case_id"] for row in ds.map_batches(stage, batch_size=2).take_all()]
-        second = [row for batch in (rows[5:], rows[:5]) for row in stage(pa.Table.from_pylist(batch)).to_pylist()]
-    stems = {case_id.partition("~")[0] for case_id in first}
-    assert len(set(first)) == 9
-    assert len(stems) == 2
-    assert sorted(int(case_id.partition("~")[2] or 0) for case_id in first) == [0, 0, 1, 1, 2, 3, 4, 5, 6]
-    assert sorted(row["case_id"] for row in second) == sorted(first)
-    assert all(row["reused"] for row in second)
 
 
 def test_a_stage_puts_aside_what_is_cancelled_and_what_it_is_closed_before(

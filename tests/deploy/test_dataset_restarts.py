@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pytest
 import ray
 import ray.data
-from openai_server import simulated_server
+from openai_server import simulated_server, stats_of
 
 import moot
 from moot.actors.models.answer_key import AnswerKey
@@ -61,8 +60,7 @@ def server(local_ray: None) -> Iterator[int]:
 
 
 def paid(port: int) -> int:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
-        return sum(stats["calls"] for stats in json.load(reply)["by_step"].values())
+    return sum(stats["calls"] for stats in stats_of(port)["by_step"].values())
 
 
 def until(what: Callable[[], Any], seconds: float = 90.0) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from moot.actors.record.tables import read_table
 from moot.deploy.running.decide import waiting
@@ -38,8 +39,6 @@ def test_it_prints_what_show_prints(form: str, command: Command) -> None:
 
 def yaml_sessions(name: str) -> list[object]:
     """The sessions of work on a run."""
-    import yaml
-
     sessions: list[object] = yaml.safe_load((Path("runs") / name / "run.yaml").read_text())["sessions"]
     return sessions
 
@@ -99,7 +98,6 @@ def test_names_of_folders(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("",), "the subject is empty"),
-        ((" \n",), "the subject is empty"),
         ((SUBJECT, "--facts", "nowhere.txt"), "--facts nowhere.txt"),
         ((SUBJECT, "--facts", "bytes.txt"), "--facts bytes.txt"),
         ((SUBJECT, "--labels", "Yes,,No"), "--labels 'Yes,,No'"),
@@ -123,7 +121,7 @@ def test_what_is_refused(arguments: tuple[str, ...], said: str, command: Command
 
 def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
     """A parked run is moderated with `moot decide` alone: forms are listed, shown, and answered with their texts."""
-    run: tuple[str, ...] = (
+    run = (
         "run",
         "--protocol",
         "moderated_debate:Moderated",
@@ -131,8 +129,10 @@ def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
         "--engine",
         "inline",
         "--quiet",
+        "--limit",
+        "1",
     )
-    run += ("--limit", "1", "--out", "run")
+    run = (*run, "--out", "run")
     assert "moot decide run sample-001 go on | edit topics" in command(*run)[2]
     assert command("decide", "run")[1] == "sample-001: Topics [go on|edit topics]\n"
     out = command("decide", "run", "sample-001")[1]
@@ -144,7 +144,6 @@ def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
     assert command(*run)[0] == 0
     for answer, why in (
         (("set",), "the action 'set kappa' needs a text"),
-        (("e",), "may be any of edit topics, end"),
         (("shrug",), "unknown action 'shrug'"),
         (("set", "0.3", "--text", "0.4"), "the text is given twice"),
     ):

@@ -220,25 +220,6 @@ def test_what_models_write_does_not_reach_the_terminal_as_it_is(server: Scripted
     converse(person, tmp_path, *_command(server))
 
 
-def test_socrasynth_with_topics_typed_anew(tmp_path: Path) -> None:
-    """A level that is none, and what was decided told from the record."""
-
-    def person(terminal: Terminal) -> None:
-        terminal.types("edit Peace: who pays")
-        shown = terminal.types("go")
-        assert "you decided: edit: Peace: who pays" in shown
-        shown = terminal.types("set much")
-        assert "by person" in " ".join(shown.split())
-        assert "Not used: `set kappa` needs a number" in terminal.types("set 0.3")
-        terminal.types("ask Who pays?")
-        terminal.types("end")
-        assert terminal.ends()[0] == 0
-
-    converse(person, tmp_path, "debate", SUBJECT, "-i", "--out", "run")
-    verdict = _verdict(tmp_path)
-    assert (verdict["how"], verdict["payload"]["topics"]) == ("ended-by-person", ["Peace"])
-
-
 def test_the_transcript_goes_where_standard_output_goes(server: ScriptedServer, tmp_path: Path) -> None:
     """The conversation stays on the terminal."""
 

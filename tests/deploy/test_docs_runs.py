@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 import yaml
 from made_pdfs import made_pdf
-from openai_server import simulated_server
+from openai_server import simulated_server, stats_of
 from short_protocols import Finding
 
 import moot
@@ -60,8 +61,7 @@ def found(done: Run) -> dict[str, Any]:
 
 
 def embedded(port: int) -> int:
-    with urlopen(f"http://127.0.0.1:{port}/stats") as response:
-        return int(json.load(response)["embedded_texts"])
+    return int(stats_of(port)["embedded_texts"])
 
 
 def test_a_run_finds_passages_of_its_documents(tmp_path: Path, docs: Path) -> None:
@@ -111,19 +111,16 @@ def test_a_run_goes_on_from_its_library_when_its_documents_are_gone(
         run(**options(first.path, docs=[fish]))
     with pytest.raises(ConfigError, match="no such file"):
         run(**options(first.path, docs=both, encoder="http://127.0.0.1:9/v1#m"))
+    vectors = first.path / "library" / "vectors.f32"
+    whole = vectors.read_bytes()
+    vectors.write_bytes(whole[:-2048])
+    with pytest.raises(ConfigError, match="no such file"):
+        run(**wanted)
+    vectors.write_bytes(whole)
     kept.rename(fish)
     fish.write_text("Fish fly.")
     with pytest.raises(RunMismatch, match="docs_digest"):
         run(**wanted)
-
-
-def test_a_run_whose_library_is_not_finished_needs_its_documents(tmp_path: Path, docs: Path) -> None:
-    done = run(**options(tmp_path / "run", docs=docs, limit=1))
-    vectors = done.path / "library" / "vectors.f32"
-    vectors.write_bytes(vectors.read_bytes()[:-2048])
-    docs.rename(tmp_path / "elsewhere")
-    with pytest.raises(ConfigError, match="no such file"):
-        run(**options(done.path, docs=docs))
 
 
 def test_a_library_is_opened_and_not_built_again(tmp_path: Path, docs: Path) -> None:
@@ -146,21 +143,10 @@ def test_documents_go_with_protocols_that_search_them(tmp_path: Path, docs: Path
         several(RunConfig(docs=(str(docs),)), ["selene", "single-agent"])
 
 
-def test_what_is_wrong_with_a_document_is_said_before_anything_is_written(tmp_path: Path, docs: Path) -> None:
-    (docs / "secret.pdf").write_bytes(made_pdf(["Cats."], password="x"))
-    with pytest.raises(ConfigError, match=r"secret\.pdf.* encrypted"):
-        run(**options(tmp_path / "run", docs=docs))
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_dry_run_counts_what_will_be_embedded(tmp_path: Path, docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "cases.txt").write_text("Cats?\n")
-    flags = {
-        "task": f"subjects:{tmp_path / 'cases.txt'}",
-        "protocol": OWN,
-        "docs": [str(docs)],
-        "out": str(tmp_path / "r"),
-    }
+    flags: dict[str, Any] = {"task": f"subjects:{tmp_path / 'cases.txt'}", "protocol": OWN}
+    flags |= {"docs": [str(docs)], "out": str(tmp_path / "r")}
     assert execute(None, flags, dry_run=True) == 0
     assert "documents 2 in 5 chunks\n" in capsys.readouterr().out
     served = {**flags, "encoder": "http://127.0.0.1:9/v1#m"}
@@ -241,6 +227,34 @@ async def test_an_index_is_searched_and_given_to_a_run(tmp_path: Path, docs: Pat
         await moot.index(tmp_path / "library", out=tmp_path / "other")
     with pytest.raises(ConfigError, match="other documents"):
         await moot.index({"cats": "Cats."}, out=tmp_path / "library")
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_an_index_that_is_cancelled_is_built_on_where_it_was_named_and_leaves_nothing_else(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing, may_write, append = threading.Event(), threading.Event(), build._Build._append
+
+    def slow(self: Any, places: Any, new: Any) -> None:
+        writing.set()
+        may_write.wait(30.0)
+        append(self, places, new)
+
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    with monkeypatch.context() as patched:
+        patched.setattr(build._Build, "_append", slow)
+        out = tmp_path / "library" if named else None
+        indexing = asyncio.create_task(moot.index({"cats": "Cats sleep."}, out=out))
+        await asyncio.to_thread(writing.wait, 30.0)
+        indexing.cancel()
+        assert not (await asyncio.wait([indexing], timeout=0.05))[0], "a batch is written to its end"
+        may_write.set()
+        with pytest.raises(asyncio.CancelledError):
+            await indexing
+    assert list((tmp_path / "scratch").iterdir()) == []
+    async with await moot.index({"cats": "Cats sleep."}, out=out) as library:
+        assert [each.document for each in await library.search("cats")] == ["cats"]
 
 
 async def test_an_index_without_a_folder_leaves_nothing(docs: Path) -> None:

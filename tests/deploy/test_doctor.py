@@ -8,18 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer, unused_port
-from openai_server import simulated_server
+from aiohttp.test_utils import unused_port
+from openai_server import answers, completion, serving, simulated_server
 from typer.testing import CliRunner
 
-from moot.actors.models.interface import Capabilities, TokenLogprobs
+from moot.actors.models.interface import TokenLogprobs
 from moot.actors.models.resolve import ModelBinding
 from moot.deploy.cli.main import app
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.doctor import Finding, examine, logprobs_finding
 from moot.deploy.running.doctor_protocol import ProtocolTrial, try_protocol
-from moot.deploy.running.model_words import declared, in_one_line
 from moot.protocols.errors import ConfigError
+
+HELD = '{"answer": "Yes", "reasoning": "It rained.", "confidence": 0.9}'
 
 
 def tokens(chosen: list[float], listed: list[list[float]]) -> TokenLogprobs:
@@ -85,13 +86,10 @@ async def test_limits_in_headers_are_shown_and_refused_log_probabilities_are_no_
         headers = {"x-ratelimit-remaining-requests": "7", "x-ratelimit-limit-requests": "60"}
         if body.get("logprobs"):
             return web.json_response({"error": {"message": "logprobs are not supported"}}, status=400)
-        choice = {"message": {"role": "assistant", "content": "Yes"}, "finish_reason": "stop"}
-        return web.json_response({"choices": [choice], "usage": None}, headers=headers)
+        return web.json_response(completion("Yes") | {"usage": None}, headers=headers)
 
-    application = web.Application()
-    application.router.add_route("*", "/v1/{tail:.*}", handler)
-    async with TestServer(application) as server:
-        found = by_name(await examine(ModelBinding(model=f"{server.make_url('/v1')}#m")))
+    async with serving(handler) as url:
+        found = by_name(await examine(ModelBinding(model=f"{url}#m")))
     assert "usage unknown" in found["a call"].said
     assert found["log-probabilities"].state == "note"
     assert found["limits seen"].said == "requests: 7 of 60 left"
@@ -104,29 +102,19 @@ async def test_a_model_is_asked_as_a_run_asks_it() -> None:
         if "temperature" in body or any(message["role"] == "system" for message in messages):
             said = "temperature is not supported" if "temperature" in body else "System role not supported"
             return web.json_response({"error": {"message": said}}, status=400)
-        held = '{"answer": "Yes", "reasoning": "It rained.", "confidence": 0.9}'
-        text = held if "response_format" in body else "I think so"
-        choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        return web.json_response({"choices": [choice], "usage": None})
+        return web.json_response(completion(HELD if "response_format" in body else "I think so"))
 
-    application = web.Application()
-    application.router.add_route("*", "/v1/{tail:.*}", handler)
-    async with TestServer(application) as server:
-        found = by_name(await examine(ModelBinding(model=f"{server.make_url('/v1')}#m")))
+    async with serving(handler) as url:
+        found = by_name(await examine(ModelBinding(model=f"{url}#m")))
     assert "temperature" in found["a run adapts"].said
     assert "system message" in found["a run adapts"].said
     assert (found["an opening, held to a schema"].state, found["an opening, free"].state) == ("ok", "note")
 
 
 async def test_each_server_of_a_pool_is_examined() -> None:
-    async def handler(request: web.Request) -> web.Response:
-        return web.json_response({"error": {"message": "no such model"}}, status=404)
-
-    application = web.Application()
-    application.router.add_route("*", "/v1/{tail:.*}", handler)
-    async with TestServer(application) as wrong:
+    async with serving(answers(404, {"error": {"message": "no such model"}})) as wrong:
         with simulated_server(None) as port:
-            hosts = [f"127.0.0.1:{each}" for each in (port, wrong.make_url("/").port)]
+            hosts = [f"127.0.0.1:{port}", wrong.removeprefix("http://").removesuffix("/v1")]
             found = await examine(ModelBinding(model=f"http://{','.join(hosts)}/v1#simulated"))
     assert [each.said for each in found if each.what == "server"] == [f"http://{host}/v1" for host in hosts]
     assert [each.state for each in found if each.what == "a call"] == ["ok", "failed"]
@@ -137,17 +125,13 @@ async def test_what_a_server_gives_of_log_probabilities_is_said() -> None:
         body = json.loads(await request.read() or b"{}")
         if (most := body.get("top_logprobs", 0)) > 2:
             return web.json_response({"error": {"message": f"top_logprobs: at most 2, not {most}"}}, status=400)
-        held = '{"answer": "Yes", "reasoning": "It rained.", "confidence": 0.9}'
-        text = held if "response_format" in body else "Yes"
+        text = HELD if "response_format" in body else "Yes"
         first = [{"token": "{", "logprob": -3.0}, {"token": "Yes", "logprob": -0.1}]
         told = {"content": [{"token": text, "logprob": -3.0, "top_logprobs": first}]}
-        choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop", "logprobs": told}
-        return web.json_response({"choices": [choice], "usage": None})
+        return web.json_response(completion(text, logprobs=told))
 
-    application = web.Application()
-    application.router.add_route("*", "/v1/{tail:.*}", handler)
-    async with TestServer(application) as server:
-        found = by_name(await examine(ModelBinding(model=f"{server.make_url('/v1')}#m")))
+    async with serving(handler) as url:
+        found = by_name(await examine(ModelBinding(model=f"{url}#m")))
     assert "at most 2 alternatives" in found["a run adapts"].said
     assert "before the schema's mask" in found["under a schema"].said
     assert found["log-probabilities"].said.startswith("real: 2 alternatives")
@@ -183,14 +167,3 @@ async def test_what_a_preset_says_reaches_the_debates() -> None:
         await try_protocol(model, RunConfig.build({"preset": "evince", "set": {"top_k": "many"}}), 1)
     alone = RunConfig.build({"preset": "evince", "set": {"agents": 1}})
     assert (await try_protocol(model, alone, 1)).finished == 1
-
-
-def test_what_a_backend_declares_is_said_in_full() -> None:
-    can = Capabilities(
-        max_alternatives=7, logprob_stage="after", images=True, structured_output="on request", streaming=True
-    )
-    assert in_one_line(declared(can)) == (
-        "log-probabilities: up to 7 alternatives, after temperature; pictures: yes; schemas: on request; "
-        "streaming: yes; repeatable: no; temperature: up to 2"
-    )
-    assert set(declared(Capabilities(max_temperature=None)).values()) == {"no"}

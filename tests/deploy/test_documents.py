@@ -134,7 +134,6 @@ def test_a_sentence_that_goes_on_over_the_page_is_on_the_page_on_which_it_begins
     [
         ("secret.pdf", made_pdf(["Cats."], password="x"), "encrypted"),
         ("scan.pdf", made_pdf(["", ""]), "scanned"),
-        ("cut.pdf", made_pdf(["Cats."])[:200], "broken"),
         ("not.pdf", b"just text", "broken"),
         ("empty.txt", b" \n", "is empty"),
         ("void.html", b"<script>x</script>", "no text"),

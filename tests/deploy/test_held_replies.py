@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from pathlib import Path
@@ -81,19 +80,6 @@ async def test_a_record_that_is_older_is_resumed_as_it_was_without_another_trial
     assert all(calls == 1 for step, calls in server.calls.items() if step != STEP_KEY)
 
 
-async def test_a_free_reply_is_not_reused_as_one_that_is_held(
-    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr("moot.deploy.running.checks._probe", no_profile)
-        await hold(tmp_path / "free", server, 2)
-        paid = server.calls.total()
-        await hold(tmp_path / "equal", server, 2, reuse=tmp_path / "free")
-        assert server.calls.total() == paid
-    await hold(tmp_path / "held", server, 2, reuse=tmp_path / "free")
-    assert server.calls.total() - server.calls[STEP_KEY] == paid + 2
-
-
 @pytest.mark.parametrize("structured", ["on", "off", "auto"])
 async def test_all_roles_are_held_or_free_as_the_flag_says(
     tmp_path: Path, server: ScriptedServer, structured: str
@@ -104,20 +90,6 @@ async def test_all_roles_are_held_or_free_as_the_flag_says(
     assert done.table("turns")["held"].to_pylist() == [structured != "off"]
     (body,) = [json.loads(body) for step, body in server.bodies.items() if step != STEP_KEY]
     assert (body["temperature"], body["max_tokens"]) == (0.7, 77)
-
-
-@pytest.mark.parametrize(("usual", "said"), [("free", "off"), ("held", "on")])
-async def test_a_reply_is_reused_where_a_flag_changes_nothing_that_is_sent(
-    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, usual: str, said: str
-) -> None:
-    if usual == "free":
-        found = ModelProfile(schemas="free")
-        monkeypatch.setattr("moot.deploy.running.checks._probe", lambda *_: asyncio.sleep(0, found))
-    await hold(tmp_path / "usual", server, 2)
-    paid = server.calls.total() - server.calls[STEP_KEY]
-    await hold(tmp_path / "said", server, 2, structured=said, reuse=tmp_path / "usual")
-    await hold(tmp_path / "back", server, 2, reuse=tmp_path / "said")
-    assert server.calls.total() - server.calls[STEP_KEY] == paid == 2
 
 
 @pytest.mark.parametrize("structured", ["on", "off"])
@@ -141,24 +113,3 @@ async def test_a_record_in_which_the_flag_itself_counted_is_resumed_and_reused(
     paid = replies().total()
     await hold(tmp_path / "reused", server, 1, **options, reuse=tmp_path / "whole")
     assert replies().total() == paid
-
-
-async def test_each_verdict_has_its_label_however_the_labels_are_written(
-    tmp_path: Path, server: ScriptedServer
-) -> None:
-    """Labels that begin alike, hold quotes, or are not in Latin script."""
-    labels = ["No", "Not sure", 'the "big" one', "да", "да, но", "不", "不确定", "l'autre"]
-    cases = [{"id": f"c{n}", "question": "Which?", "labels": labels, "gold": gold} for n, gold in enumerate(labels)]
-
-    def labelled(step: str, _: str) -> dict[str, Any]:
-        number = int(step.partition("/")[0].removeprefix("c"))
-        return {"answer": labels[number], "reasoning": f"Not {labels[number - 1]}.", "confidence": 0.9}
-
-    server.scripts["labelled"] = labelled
-    server.by_key["/opening/"] = "labelled"
-    done = await hold(tmp_path / "run", server, len(cases), task=cases)
-    found = {row["case_id"]: (row["answer"], row["correct"]) for row in done.table("verdicts").to_pylist()}
-    assert found == {case["id"]: (case["gold"], True) for case in cases}
-    wanted = asked(server).values()
-    assert len(wanted) == len(cases)
-    assert all(each["json_schema"]["schema"]["properties"]["answer"]["enum"] == labels for each in wanted)

@@ -10,9 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
-from jsonschema import ValidationError
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from ray.autoscaler._private.util import prepare_config, validate_config
@@ -114,23 +112,9 @@ def test_what_is_copied_is_there_and_what_is_private_is_not() -> None:
     assert {"moot", "pyproject.toml", *needed, *PROJECT["project"]["license-files"]} <= set(copied)
     assert _is_sent("actors/models/prices.yaml")
     assert _is_sent("deploy/cli/main.py")
-    for private in (
-        ".git/config",
-        ".venv/bin/python",
-        "runs/x/run.yaml",
-        "keys.env",
-        "actors/.env",
-        "token",
-        "shared/x",
-    ):
-        assert not _is_sent(private), private
-    for other in (
-        "deploy/kubernetes/shared.yaml",
-        "deploy/docs/kubernetes.md",
-        "moot/__pycache__/x.pyc",
-        "tests/x.py",
-    ):
-        assert not _is_sent(other), other
+    private = [".git/config", ".venv/bin/python", "runs/x/run.yaml", "keys.env", "actors/.env", "token", "shared/x"]
+    others = ["deploy/kubernetes/shared.yaml", "deploy/docs/kubernetes.md", "moot/__pycache__/x.pyc", "tests/x.py"]
+    assert [path for path in private + others if _is_sent(path)] == []
 
 
 def _cluster() -> dict[str, Any]:
@@ -144,12 +128,6 @@ def test_ray_up_takes_the_cluster() -> None:
     assert "https://" not in str([made[key] for key in made if key.endswith("commands")]), "the provider's own commands"
     assert (made["available_node_types"]["head"]["max_workers"], made["max_workers"]) == (0, 10)
     assert made["available_node_types"]["head"]["resources"] == {"CPU": 0}
-
-
-@pytest.mark.parametrize(("key", "value"), [("max_wokers", 3), ("max_workers", "three"), ("idle_timeout_minutes", "5")])
-def test_ray_up_refuses_a_fault(key: str, value: object) -> None:
-    with pytest.raises(ValidationError):
-        validate_config(prepare_config({**_cluster(), key: value}))
 
 
 def test_the_cluster_opens_nothing_and_holds_no_secret() -> None:

@@ -116,10 +116,8 @@ def test_kuberay_takes_it(thing: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("path", "key", "value"),
     [
-        ("spec", "backoffLimit", "2"),
         ("spec/rayClusterSpec/authOptions", "mode", "tokn"),
         ("spec/rayClusterSpec/headGroupSpec/template/spec/containers/0/securityContext", "readOnlyRootFS", True),
-        ("spec/submitterPodTemplate/spec/containers/0", "volumeMount", []),
     ],
 )
 def test_a_misspelt_key_or_a_wrong_value_is_refused(path: str, key: str, value: object) -> None:

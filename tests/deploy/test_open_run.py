@@ -101,15 +101,6 @@ def _prices(folder: Path, port: int) -> str:
     return str(file)
 
 
-async def test_two_who_bring_the_same_case_share_its_debate(tmp_path: Path) -> None:
-    async with opened(tmp_path / "run") as run:
-        one, other = await asyncio.gather(run.hold(CASES[0]), run.hold(CASES[0]))
-        assert one == other
-        with pytest.raises(RunMismatch, match="q0"):
-            await run.hold({**CASES[0], "passage": "Something else."})
-    assert len(rows(tmp_path / "run", "verdicts")) == 1
-
-
 @pytest.mark.parametrize("name", ["inline", pytest.param("actors", marks=ON_RAY)])
 async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "run", model=SLOW, **ENGINES[name]) as run:
@@ -125,39 +116,6 @@ async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: s
         assert not await run.withdraw("q0")
         assert run.waiting == 0
     assert rows(tmp_path / "run", "verdicts") == []
-
-
-async def test_a_withdrawn_case_goes_on_from_the_record_when_it_is_brought_again(tmp_path: Path) -> None:
-    with simulated_server(AnswerKey(), port=0, latency_ms=150.0) as port:
-        async with opened(tmp_path / "run", model=f"http://127.0.0.1:{port}/v1#sim") as run:
-            holding = asyncio.create_task(run.hold(CASES[0]))
-            await three_replies(run)
-            await run.withdraw("q0")
-            with pytest.raises(NotHeld):
-                await holding
-            end = await run.hold(CASES[0])
-            counts = await run.counts()
-    assert end.answer in ("Yes", "No")
-    assert counts.replies == end.calls
-    turns = rows(tmp_path / "run", "turns", "outcome")
-    assert len({row["path"] for row in turns}) == len(turns)
-
-
-async def test_events_come_while_the_debate_goes_on_and_end_with_its_verdict(tmp_path: Path) -> None:
-    async with opened(tmp_path / "run", model="simulated?latency_ms=50") as run:
-        holding = asyncio.create_task(run.hold(CASES[1]))
-        await until(lambda: run.waiting)
-        live = run.events("q1")
-        assert live is not None
-        kinds = [event.kind async for event in live]
-        end = await holding
-        late = run.events("q1")
-        assert late is not None
-        assert [event.kind async for event in late] == kinds
-        assert run.events("nobody") is None
-    assert kinds[0] == "asked"
-    assert kinds[-1] == "verdict"
-    assert kinds.count("asked") == kinds.count("reply") == end.calls
 
 
 async def test_who_follows_a_debate_that_was_taken_up_again_gets_what_happened_before_too(tmp_path: Path) -> None:
@@ -186,23 +144,6 @@ async def test_who_follows_a_debate_that_was_taken_up_again_gets_what_happened_b
     assert sorted(noted) == sorted((row["kind"], row["path"]) for row in rows(out, "events") if row["kind"] != "asked")
     assert told[0].kind == "asked"
     assert told[-1].kind == "verdict"
-
-
-async def test_closing_lets_debates_end_for_a_while_and_puts_the_rest_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
-    async with opened(tmp_path / "run", drain_s=60.0, model="simulated?latency_ms=30") as run:
-        holding = [asyncio.create_task(run.hold(case)) for case in CASES]
-        await until(lambda: run.waiting == len(CASES))
-    assert [(await each).failure for each in holding] == [""] * len(CASES)
-    with pytest.raises(ConfigError, match="not open"):
-        await run.hold(CASES[0])
-    async with opened(tmp_path / "slow", drain_s=0.05, model=SLOW) as slow:
-        waiting = asyncio.create_task(slow.hold(CASES[0]))
-        await until(lambda: slow.waiting)
-    with pytest.raises(NotHeld, match="closed"):
-        await waiting
 
 
 async def no_room(runtime: InlineRuntime) -> None:
@@ -281,6 +222,8 @@ async def test_wrong_cases_and_configurations_are_refused(tmp_path: Path) -> Non
     async with opened(tmp_path / "run") as run:
         with pytest.raises(TaskFileError, match="question"):
             await run.hold({"passage": "no question"})
+    with pytest.raises(ConfigError, match="not open"):
+        await run.hold(CASES[0])
     async with opened(tmp_path / "closed list", protocol="evince") as run:
         with pytest.raises(ConfigError, match="labels"):
             await run.hold({"question": "why"})

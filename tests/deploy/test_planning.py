@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from io import StringIO
 from typing import Any
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from moot.actors.models.prices import Price
-from moot.deploy.planning.costs import BUSY_SHARE
 from moot.deploy.planning.pilot import Floats, Pilot, most_under_way
 from moot.deploy.planning.plan import RunPlan, plan_of
 from moot.deploy.planning.settings import PlanSettings, Scenario
@@ -91,7 +89,7 @@ def test_each_bound_alone_takes_what_it_lets_through() -> None:
     assert float(alone_s(PILOT, weights, scenario, 1)["latency"][0]) == pytest.approx(PILOT.alone_s.mean())
 
 
-@pytest.mark.parametrize("places", [1, 7, 40, 200])
+@pytest.mark.parametrize("places", [1, 40])
 def test_with_places_bound_a_run_takes_as_long_as_debates_one_after_another(places: int) -> None:
     """Against the debates held in order, each in the place that is free first."""
     random, cases, runs = np.random.default_rng(0), 300, []
@@ -125,13 +123,6 @@ def test_what_binds_is_named_and_without_it_the_run_is_quicker(name: str, flags:
     assert large.time_s.value == pytest.approx(found.time_s.value, rel=0.06), "a hundred times of all takes as long"
 
 
-def test_where_processors_bind_a_run_needs_those_that_it_has() -> None:
-    found = planned(cases=60_000, nodes=1, cores_per_node=3, cpu_ms_per_call=40.0, max_open=10**6)
-    assert found.binding == "cpu"
-    assert found.cores_at_hand == found.needs.cores == found.needs_high.cores == 3
-    assert found.time_s.value == pytest.approx(found.totals.calls.value * 0.040 / 3 / BUSY_SHARE, rel=0.02)
-
-
 def test_a_run_that_nothing_holds_back_is_bound_by_latency_alone() -> None:
     found = planned(cases=20, max_open=20, concurrency=100)
     assert (found.binding, found.relaxed_s, found.then_binding) == ("latency", None, None)
@@ -159,13 +150,8 @@ def test_totals_are_those_of_the_pilot_in_proportion() -> None:
     assert found.totals.cost_usd is not None
     assert found.totals.cost_usd.value == pytest.approx(100 * PILOT.calls.sum() * (300 * 1.0 + 50 * 4.0) / 1e6)
     assert found.totals.failed.value == pytest.approx(600)
-    for each in (
-        found.totals.calls,
-        found.totals.prompt_tokens,
-        found.totals.cost_usd,
-        found.totals.failed,
-        found.totals.skipped,
-    ):
+    for name in ("calls", "prompt_tokens", "cost_usd", "failed", "skipped"):
+        each = getattr(found.totals, name)
         assert each.low < each.value < each.high
 
 
@@ -190,15 +176,6 @@ def test_a_small_pilot_has_wide_intervals_and_says_so() -> None:
         widths.append((found.time_s.high - found.time_s.low) / found.time_s.value)
         assert any("only 8 debates" in remark for remark in found.remarks) == is_small
     assert widths[0] > 2 * widths[1]
-
-
-def test_a_little_is_not_shown_as_nothing() -> None:
-    console = Console(width=200, record=True, file=StringIO())
-    show_plan(planned(cases=50, max_open=1, limit_rpm=6, nodes=1, cores_per_node=1), console=console)
-    shown = console.export_text()
-    assert "calls under way adapt, 1 core\n" in re.sub(" +\n", "\n", shown)
-    (line,) = [line for line in shown.splitlines() if line.startswith("calls in flight")]
-    assert re.search(r" 0\.\d+ \[0\.\d+ to 0\.\d+\] on average", line), line
 
 
 def test_what_is_not_known_is_not_nothing() -> None:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from openai_server import simulated_server
 
-from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.summaries.summary_rows import summary_rows
@@ -24,7 +15,6 @@ from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.dry_run import plan
 from moot.deploy.running.run import prepared_from, run
 from moot.protocols.errors import CapabilityMissing, ConfigError, RunMismatch
-from moot.protocols.tasks import open_task
 
 FEW = 8
 SMALL: dict[str, Any] = {"task": "sample", "engine": "inline", "limit": FEW}
@@ -67,19 +57,6 @@ def test_only_what_differs_is_paid_for(first: Path, tmp_path: Path) -> None:
     paid = [row for row in turns if not row["reused_from"]]
     assert other.summary.tokens_paid == sum(row["prompt_tokens"] + row["completion_tokens"] for row in paid)
     assert other.summary.calls + other.summary.replies_reused == len(turns)
-
-
-def test_single_agent_reuses_openings_asked_alike(first: Path, tmp_path: Path) -> None:
-    """The alternatives that are asked for belong to a fingerprint: single-agent asks for none unless told to."""
-    agent = {"persona": "You doubt.", "top_logprobs": 5}
-    done = run(**SMALL, protocol="single-agent", roles={"agent": agent}, reuse=first, out=tmp_path / "one")
-    assert (done.summary.calls, done.summary.replies_reused) == (0, FEW)
-    openings = {
-        row["case_id"]: row["text"]
-        for row in read_table(first, "turns", ["text"]).to_pylist()
-        if row["path"] == "opening/agent/0"
-    }
-    assert {row["case_id"]: row["text"] for row in done.table("turns").to_pylist()} == openings
 
 
 def test_what_cannot_be_reused(first: Path, tmp_path: Path) -> None:
@@ -158,54 +135,3 @@ def test_a_replay_without_log_probabilities_is_refused(first: Path, tmp_path: Pa
     run(**SMALL, save_tokens="none", out=tmp_path / "none")
     with pytest.raises(CapabilityMissing, match="log-probabilities"):
         run(**SMALL, model=f"replay/{tmp_path / 'none'}", out=tmp_path / "out")
-
-
-def _served(model: str) -> dict[str, int]:
-    with urllib.request.urlopen(model.partition("/v1")[0] + "/stats", timeout=30) as reply:
-        return {step: stats["calls"] for step, stats in json.load(reply)["by_step"].items() if step != STEP_KEY}
-
-
-@pytest.mark.slow
-def test_a_reusing_run_that_is_killed_goes_on(tmp_path: Path) -> None:
-    """What the other run holds is never served again, neither before the kills nor after them."""
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    with simulated_server(AnswerKey.from_cases(open_task("sample").cases())) as port:
-        model = f"http://127.0.0.1:{port}/v1#simulated"
-        options: dict[str, Any] = {"engine": "inline", "model": model, "max_open": 6}
-        command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--model", model]
-        command += ["--max-open", "6", "--limit", "40", "--out", str(tmp_path / "second")]
-        command += ["--reuse", str(tmp_path / "first")]
-        killing = {"MOOT_FAILPOINTS": "writer.flushed:3,agent.received:10", "MOOT_FAILPOINT_DIR": str(marks)}
-
-        def hold(**env: str) -> int:
-            """In a process of its own."""
-            done = subprocess.run(
-                command, env={**os.environ, **env}, capture_output=True, text=True, timeout=120, check=False
-            )
-            assert done.returncode in (0, -signal.SIGKILL), done.stderr[-2000:]
-            return done.returncode
-
-        run(**options, limit=25, out=tmp_path / "first")
-        paid_before = _served(model)
-        assert [hold(**killing) for _ in range(3)] == [-signal.SIGKILL, -signal.SIGKILL, 0]
-        served = _served(model)
-        run(**options, limit=40, out=tmp_path / "whole")
-    assert {step: served[step] for step in paid_before} == paid_before
-    assert set(served) > set(paid_before)
-    assert verdicts(tmp_path / "second") == verdicts(tmp_path / "whole")
-    turns = read_table(tmp_path / "second", "turns", ["reused_from"]).to_pylist()
-    assert len(turns) == read_table(tmp_path / "whole", "turns", []).num_rows
-    reused = {f"{row['case_id']}/{row['attempt']}/{row['path']}" for row in turns if row["reused_from"]}
-    assert reused == set(paid_before)
-
-
-def test_no_reply_is_reused_for_another_order_of_answer_and_reasoning(tmp_path: Path) -> None:
-    options: dict[str, Any] = {**SMALL, "protocol": "single-agent", "limit": 2}
-    answered = run(**options, out=tmp_path / "answered").path
-    thought = run(**options, set={"answer_first": False}, reuse=answered, out=tmp_path / "thought")
-    assert (thought.summary.calls, thought.summary.replies_reused) == (2, 0)
-    said = [row["text"] for row in read_table(thought.path, "turns", ["text"]).to_pylist()]
-    assert all(next(iter(json.loads(text))) == "reasoning" for text in said)
-    with pytest.raises(RunMismatch, match="answer_first: was True, now False"):
-        run(**options, set={"answer_first": False}, out=answered)

@@ -62,7 +62,6 @@ def test_selene_on_the_anthropic_wire(tmp_path: Path, monkeypatch: pytest.Monkey
     ("model", "settings", "message"),
     [
         ("anthropic/claude-opus-5-5", {"temperature": 0.3}, "takes no `temperature`"),
-        ("anthropic/claude-opus-5-5", {"top_p": 0.5}, "takes no `top_p`"),
         ("anthropic/claude-haiku-4-5", {"temperature": 1.5}, "takes a temperature of at most 1, not 1.5"),
         ("anthropic/claude-haiku-4-5", {"top_logprobs": 3}, "gives at most 0 alternatives per token"),
     ],

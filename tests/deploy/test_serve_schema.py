@@ -153,7 +153,6 @@ def test_the_manifest_gives_its_server_the_time_to_drain_and_begins_it() -> None
         ({"debates": {"modle": "simulated"}}, "did you mean 'model'"),
         ({"judgments": {"rubric": "no-such"}}, "`judgments`: "),
         ({"token_env": "A", "token_file": "b"}, "give one of them"),
-        ({"max_queued": -1}, "max_queued"),
         ({"workers": 3}, "workers"),
     ],
 )

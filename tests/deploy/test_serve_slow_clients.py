@@ -192,15 +192,6 @@ async def test_what_does_not_end_by_itself_is_broken_off(monkeypatch: pytest.Mon
     writer.close()
 
 
-async def test_headers_have_a_bound() -> None:
-    async with listening(answer) as (port, _):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-Long: " + b"x" * 200_000)
-        async with asyncio.timeout(30):
-            assert (await reader.readline()).startswith(b"HTTP/1.1 400")
-        writer.close()
-
-
 async def test_a_client_that_hangs_up_gives_its_place_back(tmp_path: Path) -> None:
     async with served(tmp_path, debates=SLOW) as client:
         body = {**CASE, "id": "one"}

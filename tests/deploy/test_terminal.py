@@ -36,12 +36,6 @@ def _answers(terminal: Terminal, asked: list[Consultation], cancel_when: threadi
     return got
 
 
-def test_forms_are_answered_one_after_another() -> None:
-    with Terminal(lambda asked: Decision("go on", asked.case_id)) as terminal:
-        assert _answers(terminal, ASKED) == [Decision("go on", one.case_id) for one in ASKED]
-    assert terminal.asked == 3
-
-
 def test_who_has_left_is_not_asked_again() -> None:
     with Terminal(lambda asked: None) as terminal:
         assert _answers(terminal, ASKED) == [None, None, None]
