@@ -219,36 +219,6 @@ def test_a_check_without_a_verdict_fails_and_can_be_tried_again(command: Command
     assert command("check", *arguments, "--retry-failed")[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--docs", "scan.pdf"), "'scan.pdf' has no text"),
-        (("--docs", "~nobody-of-this-name/a.txt"), "~nobody"),
-        (("--docs", f"{'n' * 300}.txt"), "nnn"),
-        (("--docs", "none.txt"), "--docs none.txt: "),
-        (("--image", "huge.png"), "huge.png: 8000 x 8000 pixels"),
-        (("--image", "none.png"), "none.png: "),
-        (("--role", "agent=simulated"), "'agent'"),
-        (("--role", "debater=simulated,simulated,simulated"), " 2 only"),
-        (("--classifier", "none"), "none"),
-        (("--set", "max_turns=0"), "max_turns"),
-        (("--format", "jsn"), "'json'"),
-        (("--out", "notes.txt"), "notes.txt"),
-    ],
-)
-def test_bad_input_is_said_in_a_line_and_nothing_is_written(
-    command: Command, arguments: tuple[str, ...], complaint: str
-) -> None:
-    Path("scan.pdf").write_bytes(made_pdf(["", ""]))
-    Path("huge.png").write_bytes(png((8000, 8000)))
-    code, out, err = command("check", CLAIM, *arguments, "-q")
-    assert (code, out) == (2, "")
-    assert err.startswith("error: ")
-    assert complaint in err
-    assert err.count("\n") == 1
-    assert not Path("runs").exists()
-
-
 def test_the_reader_of_pdfs_does_not_speak_itself(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import ray
 import ray.data
 import yaml
 from ray.exceptions import RayTaskError
+from waiting import until
 
 import moot
 from moot.actors.record.tables import read_table
@@ -62,10 +62,7 @@ def actors() -> dict[int, str]:
 
 def gone_within(seconds: float, before: Collection[int]) -> bool:
     """Whether no actor is left but those that were there before: of a stage that a test before has not closed."""
-    last = time.monotonic() + seconds
-    while (left := actors().keys() - set(before)) and time.monotonic() < last:
-        time.sleep(0.05)
-    return not left
+    return until(lambda: not actors().keys() - set(before), seconds)
 
 
 def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
@@ -148,10 +145,7 @@ def test_a_stage_puts_aside_what_is_cancelled_and_what_it_is_closed_before(
         actor = ray.get_actor(caller.actor)
 
         def wait_for(count: int) -> None:
-            last = time.monotonic() + 60
-            while ray.get(actor.waiting.remote()) != count:
-                assert time.monotonic() < last
-                time.sleep(0.05)
+            until(lambda: ray.get(actor.waiting.remote()) == count)
 
         rows = [{"question": f"is {i} even"} for i in range(4)]
         call = ray.remote(num_cpus=0)(lambda batch: caller(batch)).remote(pa.Table.from_pylist(rows))

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import pytest
 import ray
 import ray.data
 from openai_server import simulated_server, stats_of
+from waiting import until
 
 import moot
 from moot.actors.models.answer_key import AnswerKey
@@ -61,14 +61,6 @@ def server(local_ray: None) -> Iterator[int]:
 
 def paid(port: int) -> int:
     return sum(stats["calls"] for stats in stats_of(port)["by_step"].values())
-
-
-def until(what: Callable[[], Any], seconds: float = 90.0) -> Any:
-    last = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < last, "nothing happened in time"
-        time.sleep(0.05)
-    return found
 
 
 def processes(title: str) -> list[psutil.Process]:

@@ -94,45 +94,10 @@ def test_names_of_folders(tmp_path: Path) -> None:
     assert "/" not in debate_out("module:Class", Subject("../../etc"), 0, "simulated", new=False)[len("runs/") :]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("",), "the subject is empty"),
-        ((SUBJECT, "--facts", "nowhere.txt"), "--facts nowhere.txt"),
-        ((SUBJECT, "--facts", "bytes.txt"), "--facts bytes.txt"),
-        ((SUBJECT, "--labels", "Yes,,No"), "--labels 'Yes,,No'"),
-        ((SUBJECT, "--labels", "Yes,Yes"), "labels"),
-        ((SUBJECT, "--protocol", "selen"), "did you mean 'selene'"),
-        ((SUBJECT, "--format", "pdf"), "unknown format 'pdf'"),
-        ((SUBJECT, "--new", "--out", "there"), "--new"),
-        ((SUBJECT, "--interactive"), "--interactive"),
-        ((SUBJECT, "--agents", "0"), "--agents"),
-    ],
-)
-def test_what_is_refused(arguments: tuple[str, ...], said: str, command: Command) -> None:
-    Path("bytes.txt").write_bytes(b"\xff\xfe\x00")
-    code, out, err = command("debate", *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("error: ")
-    assert said in err
-    assert len(err.splitlines()) == 1
-    assert not Path("runs").exists()
-
-
 def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
     """A parked run is moderated with `moot decide` alone: forms are listed, shown, and answered with their texts."""
-    run = (
-        "run",
-        "--protocol",
-        "moderated_debate:Moderated",
-        "--attended",
-        "--engine",
-        "inline",
-        "--quiet",
-        "--limit",
-        "1",
-    )
-    run = (*run, "--out", "run")
+    run = ["run", "--protocol", "moderated_debate:Moderated", "--attended", "--engine", "inline", "--quiet"]
+    run += ["--limit", "1", "--out", "run"]
     assert "moot decide run sample-001 go on | edit topics" in command(*run)[2]
     assert command("decide", "run")[1] == "sample-001: Topics [go on|edit topics]\n"
     out = command("decide", "run", "sample-001")[1]

@@ -19,6 +19,7 @@ import ray
 from openai_server import ScriptedServer
 from terminal_here import converse
 from terminals import Terminal
+from waiting import until
 
 from moot.actors.record.tables import read_table
 
@@ -149,11 +150,11 @@ def test_a_kill_in_the_middle_of_a_call(engine: list[str], server: ScriptedServe
     server.gated = "/round/1/"
     with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
         terminal.types("go")
-        _until(lambda: len(_paid(server)) == 3)
+        until(lambda: len(_paid(server)) == 3)
         terminal.child.kill(signal.SIGKILL)
         assert terminal.ends()[0] == -signal.SIGKILL
     # Ray's actors outlive their driver for a moment: a reply that still reached them could still be recorded.
-    _until(lambda: len(server.cancelled) == 2)
+    until(lambda: len(server.cancelled) == 2)
     server.gate.set()
     converse(_ends_after_a_round, tmp_path, *_command(server))
     assert _paid(server) == {"round/1/agent/0": 2, "round/1/agent/1": 2, "topics": 1}
@@ -167,7 +168,7 @@ def test_ctrl_c_while_models_are_at_work_waits_for_them_and_a_second_one_does_no
     server.gated = "/round/1/"
     with Terminal(tmp_path, *_command(server)) as terminal:
         terminal.types("go")
-        _until(lambda: len(_paid(server)) == 3)
+        until(lambda: len(_paid(server)) == 3)
         terminal.child.sendcontrol("c")
         terminal.sees("stopping: finishing calls under way")
         if again:
@@ -186,7 +187,7 @@ def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedSe
     server.gated = "/round/1/"
     with Terminal(tmp_path, *_command(server)) as terminal:
         terminal.types("xg\x1b[D\x7f")  # back over the g, and the x is gone
-        _until(lambda: len(_paid(server)) == 3)
+        until(lambda: len(_paid(server)) == 3)
         terminal.child.sendline("end")  # before there is a form that it could answer
         time.sleep(0.3)
         server.gate.set()
@@ -239,10 +240,3 @@ def test_the_transcript_goes_where_standard_output_goes(server: ScriptedServer, 
 def _ends_after_a_round(terminal: Terminal) -> None:
     assert "Round 1" in terminal.types("end")
     assert terminal.ends()[0] == 0
-
-
-def _until(so: Any) -> None:
-    deadline = time.monotonic() + 60
-    while not so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

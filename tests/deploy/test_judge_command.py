@@ -95,33 +95,6 @@ def test_verdicts_without_an_assessment_are_no_success(command: Command) -> None
     assert "12 verdicts" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("none.jsonl",), "none.jsonl: "),
-        (("bare.jsonl",), "bare.jsonl:1: field `reply`"),
-        (("sample-replies", "--rubric", "resoning"), "did you mean 'reasoning'?"),
-        (("sample-replies", "--rubric", "typo.yaml"), "did you mean 'dimensions'?"),
-        (("sample-replies", "--rubric", "inner.yaml"), "`dimensions.a`: unknown key 'passes_a'"),
-        (("sample-replies", "--passes", "0"), "--passes"),
-        (("sample-replies", "--role", "agent=simulated"), "has no role 'agent'"),
-        (("sample-replies", "--format", "jsn"), "did you mean 'json'?"),
-    ],
-)
-def test_a_mistake_is_told_in_one_line_and_writes_nothing(
-    command: Command, arguments: tuple[str, ...], complaint: str
-) -> None:
-    Path("bare.jsonl").write_text('{"prompt": "x"}\n')
-    levels = "levels: {1: b, 2: g}"
-    Path("typo.yaml").write_text(f"instructions: x\ndimensons: {{a: {{question: q, {levels}}}}}\n")
-    Path("inner.yaml").write_text(f"instructions: x\ndimensions: {{a: {{question: q, {levels}, passes_a: 1}}}}\n")
-    code, out, err = command("judge", *arguments, "--engine", "inline")
-    assert (code, out) == (2, "")
-    assert complaint in err
-    assert err.count("\n") == 1
-    assert not Path("runs").exists()
-
-
 def test_another_rubric_in_the_same_folder_is_refused(command: Command) -> None:
     assert command(*QUICK, "--out", "one")[0] == 0
     code, _, err = command(*QUICK, "--out", "one", "--rubric", "factual")

@@ -14,7 +14,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 import yaml
 from openai_server import simulated_server
+from waiting import until
 
 from moot.actors.meter import METRICS
 from moot.actors.record.tables import read_table
@@ -112,17 +113,6 @@ def _process(command: list[str], log: Path, **options: Any) -> Iterator[subproce
                 process.stdout.close()
 
 
-def _until(what: Any, seconds: float, log: Path) -> Any:
-    """What `what()` gives, once it is true."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with suppress(OSError, urllib.error.URLError):
-            if found := what():
-                return found
-        time.sleep(0.2)
-    raise AssertionError(f"not within {seconds:g} s: {log.read_text()[-2000:]}")
-
-
 @contextmanager
 def _scraping(folder: Path, discovery: str) -> Iterator[Prometheus]:
     """A Prometheus with the shipped configuration, but for the place of Ray's file and shorter intervals."""
@@ -141,7 +131,7 @@ def _scraping(folder: Path, discovery: str) -> Iterator[Prometheus]:
     with _process(command, folder / "log") as process:
         found = Prometheus(f"http://{address}")
         assert process.poll() is None
-        _until(lambda: any(value == 1.0 for _, value in found.ask('up{job="ray"}')), 60, folder / "log")
+        until(lambda: any(value == 1.0 for _, value in found.ask('up{job="ray"}')), 60, (folder / "log").read_text)
         yield found
 
 
@@ -191,7 +181,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             said = debates.stdout.readline()
             assert said, ray_log.read_text()[-2000:]
             discovery = json.loads(said)["discovery"]
-            _until(Path(discovery).exists, 60, ray_log)
+            until(Path(discovery).exists, 60, ray_log.read_text)
             with _scraping(tmp / "prometheus", discovery) as prometheus:
                 debates.stdin.write(json.dumps(runs) + "\n")
                 debates.stdin.flush()

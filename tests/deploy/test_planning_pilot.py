@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import moot
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.tables import read_table
-from moot.deploy.cli.main import app, main
+from moot.deploy.cli.main import app
 from moot.deploy.planning.pilot import read_pilot
 from moot.deploy.planning.plan import plan
 from moot.deploy.running.run import run
@@ -126,34 +126,13 @@ def test_a_record_with_a_large_number_of_debates_is_sampled(record: Path, monkey
     assert (one.prompt_tokens != other.prompt_tokens).any()
 
 
-WRONG = {
-    "--cases 0": "--cases",
-    "--cases 10 --cores-per-node 4": "--cores-per-node",
-    "--cases 10 --placement both": "--placement",
-    "--cases 10 --format md": "--format",
-}
-"""Flags, and the one that is wrong."""
-
-
-@pytest.mark.parametrize("words", WRONG)
-def test_wrong_input_is_one_line(
-    words: str, record: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["moot", "plan", "--from", str(record), *words.split()])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert WRONG[words] in said
-    assert said.count("\n") == 1
-
-
-def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_and_a_wrong_bound_are_told(record: Path, tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="no run there"):
         plan(tmp_path, cases=10)
     with pytest.raises(ConfigError, match="--cases"):
         plan(tmp_path)
+    with pytest.raises(ConfigError, match="--cores-per-node"):
+        plan(record, cases=10, cores_per_node=4)
 
 
 def test_the_command_shows_what_python_gives(record: Path) -> None:

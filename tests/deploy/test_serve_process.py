@@ -9,7 +9,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
+from waiting import until
 
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
@@ -47,11 +47,7 @@ class Server:
 
     def curl(self) -> str:
         """The command that it prints, once it listens."""
-        deadline = time.monotonic() + 150
-        while "curl" not in self.said:
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < deadline, self.said
-            time.sleep(0.1)
+        until(lambda: "curl" in self.said or self.process.poll() is not None, 150, lambda: self.said)
         self._everybody = {each.pid: each for each in psutil.Process(self.process.pid).children(recursive=True)}
         return next(line.strip() for line in self.said.splitlines() if line.strip().startswith("curl"))
 

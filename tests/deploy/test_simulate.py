@@ -123,9 +123,15 @@ class TestReplies:
     async def test_stream(self) -> None:
         async with serving() as address, client(address) as made:
             whole = await ask(made, "a", logprobs=True, top_logprobs=2)
-            asked = {"temperature": 0.3, "logprobs": True, "top_logprobs": 2, "stream_options": {"include_usage": True}}
-            stream: Any = await made.chat.completions.create(
-                model="any", messages=wire(OPENING), stream=True, extra_headers={STEP: "a"}, **asked
+            stream = await made.chat.completions.create(
+                model="any",
+                messages=wire(OPENING),
+                temperature=0.3,
+                logprobs=True,
+                top_logprobs=2,
+                stream=True,
+                stream_options={"include_usage": True},
+                extra_headers={STEP: "a"},
             )
             chunks = [chunk async for chunk in stream]
         assert chunks[0].choices[0].delta.role == "assistant"

@@ -1,0 +1,25 @@
+"""Waits of tests for what another process or thread does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def until(what: Callable[[], T], seconds: float = 90.0, said: Callable[[], str] = str) -> T:
+    """What `what()` gives, once it is true; a file or a server that is not there is not yet.
+
+    Args:
+        said: what there is to read where that does not come.
+    """
+    last = time.monotonic() + seconds
+    while time.monotonic() < last:
+        with suppress(OSError):
+            if found := what():
+                return found
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds:g} s {said()[-2000:]}")
