@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from houses import stable_rows
 from openai_server import ANSWERS_ONLY_THE_PROBE, simulated_server, stats_of
+from served import until
 
 import moot
 from moot.actors.models.answer_key import AnswerKey
@@ -70,9 +71,7 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
         options = {"model": model, "out": out, "structured": "off", "limit": 4, **engine}
         session = Session(prepare(moot.RunConfig.build(None, options)))
         holding = await _debating(session)
-        async with asyncio.timeout(60):
-            while not (await asyncio.to_thread(stats_of, port))["in_flight"]:  # noqa: ASYNC110 - a server's count
-                await asyncio.sleep(0.05)
+        await until(lambda: stats_of(port)["in_flight"])
         session.stop()
         stopped = await holding
     assert stopped.status == "interrupted"
@@ -82,9 +81,7 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
 async def _debating(session: Session) -> asyncio.Task[Run]:
     """The session at work, from when its debates have begun."""
     holding = asyncio.create_task(session.hold())
-    async with asyncio.timeout(60):
-        while not session.debating:  # noqa: ASYNC110 - it is seen from outside only
-            await asyncio.sleep(0.05)
+    await until(lambda: session.debating)
     return holding
 
 
@@ -95,9 +92,8 @@ async def test_a_stop_lets_no_call_start_that_still_waits_for_leave(tmp_path: Pa
         options = {"model": model, "out": out, "limit": 4, "concurrency": 1, **engine}
         session = Session(prepare(moot.RunConfig.build(None, options)))
         holding = await _debating(session)
-        async with asyncio.timeout(30):
-            while not (before := await asyncio.to_thread(_calls_by_step, port)):  # noqa: ASYNC110 - a server's count
-                await asyncio.sleep(0.05)
+        await until(lambda: _calls_by_step(port))
+        before = _calls_by_step(port)
         session.stop()
         stopped = await holding
         after = _calls_by_step(port)

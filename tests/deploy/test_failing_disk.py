@@ -1,4 +1,4 @@
-"""A disk that is full, a folder that cannot be made: one line, and the same command goes on."""
+"""A full disk, a folder that cannot be made, a damaged record: one line, and the same command goes on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 import moot
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.salvage import salvage
 from moot.actors.record.segments import SegmentWriter
+from moot.actors.record.verify import verify
 from moot.protocols.errors import MootError, RecordError
 
 
@@ -42,3 +45,17 @@ def test_a_full_disk_ends_the_run_and_it_goes_on_when_there_is_room(
 def test_a_folder_that_cannot_be_made_is_one_error(place: str) -> None:
     with pytest.raises(RecordError, match=f"cannot write to {place}"):
         moot.run(engine="inline", limit=1, out=place)
+
+
+def test_debates_whose_replies_are_lost_are_held_again(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    before = moot.run(engine="inline", limit=4, seed=3, out=run)
+    lost, paid = before.table("turns").num_rows, before.summary.tokens_per_case
+    (part,) = (run / "turns").glob("*.parquet")
+    part.write_bytes(part.read_bytes()[:-20])
+    assert any(line.startswith(f"{lost} replies are lost; 4 debates") for line in salvage(RunFolder(run)))
+    assert verify(RunFolder(run)).faults == []
+    again = moot.run(engine="inline", limit=4, seed=3, out=run)
+    assert (again.exit_code, again.table("turns").num_rows, again.table("verdicts").num_rows) == (0, lost, 4)
+    assert again.summary.tokens_per_case == paid
+    assert verify(RunFolder(run)).faults == []

@@ -18,6 +18,7 @@ from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.tables import read_table
 from moot.deploy.running import session
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.listener import Listener
@@ -351,3 +352,33 @@ async def test_a_case_that_is_tried_again_is_one_case_and_what_failed_before_is_
         more = await hold(limit=5)
     assert (seen[0], seen[-1]) == ((4, 5), (5, 0))
     assert (more.done, more.failed, more.summary.asks_failed) == (5, 0, {})
+
+
+def _on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_the_record_is_never_read_on_the_event_loop(
+    stopped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a bucket run the lease's heartbeat is on it."""
+    reads: list[bool] = []
+
+    def watched(*args: Any, **options: Any) -> Any:
+        reads.append(_on_a_loop())
+        return read_table(*args, **options)
+
+    monkeypatch.setattr("moot.deploy.running.session.read_table", watched)
+    config = RunConfig(task="sample", limit=3, engine="inline", out=str(tmp_path / "run"))
+    assert (await Session(prepare(config)).hold()).done == 3
+    more = Session(prepare(config.model_copy(update={"limit": 5})))
+    if stopped:
+        more.stop()
+    assert (await more.hold()).done == (3 if stopped else 5)
+    assert len(reads) > 4
+    assert not any(reads)

@@ -312,25 +312,6 @@ class TestStats:
         assert first[1]["choices"] == second[1]["choices"]
         assert [step["calls"] for step in stats["by_step"].values()] == [2]
 
-    async def test_waiting_calls_are_in_flight_and_a_disconnect_cancels_them(self) -> None:
-        async with serving(latency_ms=30_000) as address, client(address) as made:
-            waiting = [asyncio.ensure_future(ask(made, str(number))) for number in range(3)]
-            await until(address, in_flight=3)
-            for task in waiting:
-                task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
-            stats = await until(address, in_flight=0)
-        assert stats["calls"] == 0
-
-
-async def until(address: str, *, in_flight: int) -> Any:
-    for _ in range(500):
-        stats = await get(address, "/stats")
-        if stats["in_flight"] == in_flight:
-            return stats
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"in_flight is {stats['in_flight']}, expected {in_flight}")
-
 
 def test_blocking_server_ends_on_a_signal() -> None:
     program = (

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from served import until
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.seating import RunBroken
@@ -75,18 +76,14 @@ async def test_a_stage_whose_run_broke_goes_on_with_a_new_one(
 async def test_a_stage_whose_endpoint_was_down_goes_on_when_it_is_asked_again(make: Make, tmp_path: Path) -> None:
     actor = make(model="simulated?latency_ms=60000")
     going = [asyncio.create_task(debate(actor, number, f"is it {number}")) for number in range(2)]
-    async with asyncio.timeout(30):
-        while await actor.waiting() < 2 or open_run(actor).waiting < 2:  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0.02)
+    await until(lambda: actor._run is not None and open_run(actor).waiting == 2)
     open_run(actor)._reception._stop("endpoint_down: http://nowhere")
     for (end,) in await asyncio.gather(*going):
         assert end["failure"] == "not_held"
         assert "http://nowhere has not answered" in end["error"]
     assert not RunFolder(tmp_path / "run").is_owned()
     more = asyncio.create_task(debate(actor, 2, "is it 2"))
-    async with asyncio.timeout(30):
-        while not await actor.waiting():  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0.02)
+    await until(actor.waiting)
     await actor.close(0.0)
     assert [end["failure"] for end in await more] == ["not_held"]
     assert sessions(tmp_path)[0] == "stopped"
@@ -109,9 +106,7 @@ async def test_a_batch_that_is_cancelled_while_its_stopped_run_is_closed_frees_t
     await asyncio.gather(batch, return_exceptions=True)
     assert batch.cancelled()
     goes_on.set()
-    async with asyncio.timeout(30):
-        while RunFolder(tmp_path / "run").is_owned():  # noqa: ASYNC110 - another's lock
-            await asyncio.sleep(0.02)
+    await until(lambda: not RunFolder(tmp_path / "run").is_owned())
     assert sessions(tmp_path) == ["stopped"]
 
 

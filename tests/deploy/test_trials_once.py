@@ -28,21 +28,19 @@ from moot.deploy.serving.settings import ServeConfig
 def test_the_cells_of_a_grid_share_the_trials_of_what_they_ask_alike(
     tmp_path: Path, server: ScriptedServer, command: Callable[..., tuple[int, str, str]], over: str, trials: int
 ) -> None:
-    over = over.replace("URL", server.url)
-    shared = ["--limit", "1"] if over.startswith("model") else ["--limit", "1", "--model", server.model]
-    shared += ["--temperature", "0.5"]  # of its own a vote samples at another one
-    protocol = [] if over.startswith("protocol") else ["--protocol", "majority-vote"]
-    quick = ("--engine", "inline", "--quiet")
-    once = ("--limit", "1", "--model", server.model, "--temperature", "0.5", "--protocol", "majority-vote")
-    assert command("run", *once, *quick, "--out", "alone")[0] == 0
+    once = ["--limit", "1", "--engine", "inline", "--quiet", "--temperature", "0.5"]  # a vote has another of its own
+    model, protocol = ["--model", server.model], ["--protocol", "majority-vote"]
+    assert command("run", *once, *model, *protocol, "--out", "alone")[0] == 0
     alone = server.calls.pop(STEP_KEY)
-    assert command("ablate", *shared, *protocol, *quick, "--over", over, "--out", "grid")[0] == 0
+    grid = ["ablate", *once, "--over", over.replace("URL", server.url), "--out", "grid"]
+    grid += [*([] if over.startswith("model") else model), *([] if over.startswith("protocol") else protocol)]
+    assert command(*grid)[0] == 0
     assert server.calls.pop(STEP_KEY) == trials * alone
     cells = [RunFolder(each.parent) for each in (tmp_path / "grid").glob("*/run.yaml")]
     profiles = [read_run_yaml(cell)["bindings"]["agent"][0]["profile"] for cell in cells]
     assert len(profiles) == 2
     assert all(profiles), "every cell's record says how its model is asked"
-    assert command("ablate", *shared, *protocol, *quick, "--over", over, "--out", "grid")[0] == 0
+    assert command(*grid)[0] == 0
     assert not server.calls[STEP_KEY]
 
 
