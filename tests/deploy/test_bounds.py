@@ -22,14 +22,17 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.prices import Price, cost_usd, price_table
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.progress import Counts
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.deploy.running.affordable import affordable
 from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_before
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.listener import Listener
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.resume import _closed
 from moot.deploy.running.run import arun, run
+from moot.deploy.running.session import Session
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Usage
 from moot.protocols.tasks import open_task
@@ -81,6 +84,24 @@ def test_a_budget_finishes_the_debates_that_it_covers(tmp_path: Path, engine: di
     assert stopped.done in (4, 5, 6)
     assert 1 <= stopped.under_way <= 2
     assert stopped.left == 40 - stopped.done
+
+
+async def test_a_run_that_is_interrupted_early_has_whole_debates(tmp_path: Path) -> None:
+    """The calls of the oldest debates start first, so that not every debate is under way and none has ended."""
+
+    class Interrupted(Listener):
+        def counts(self, counts: Counts) -> None:
+            if counts.replies >= 60:
+                session.stop()
+
+    with simulated_server(None, latency_ms=5.0) as port:
+        options = {"protocol": "always-debate", "engine": "inline", "concurrency": 5, "limit": 40}
+        options |= {"model": f"http://127.0.0.1:{port}/v1#simulated", "out": str(tmp_path / "run")}
+        session = Session(prepare(RunConfig.build(None, options)), Interrupted())
+        done = await session.hold()
+    assert done.status == "interrupted"
+    assert done.done >= 2
+    assert 0 < done.under_way < 40 - done.done
 
 
 def test_a_bound_that_covers_everything_keeps_nothing_closed(tmp_path: Path) -> None:
@@ -159,6 +180,7 @@ def test_a_bound_on_money_with_an_unknown_price_is_refused(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match=r"127.0.0.1:1/v1#m.*--prices"):
         run(model="http://127.0.0.1:1/v1#m", max_cost_usd=1.0, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+    assert prepare(RunConfig(max_cost_usd=0)).config.max_cost_usd == 0, "for models that cost nothing"
 
 
 def test_what_several_models_cost_is_unknown_where_one_price_or_usage_is() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from io import StringIO
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from moot.actors.models.prices import Price
+from moot.deploy.planning.costs import BUSY_SHARE
 from moot.deploy.planning.pilot import Floats, Pilot, most_under_way
 from moot.deploy.planning.plan import RunPlan, plan_of
 from moot.deploy.planning.settings import PlanSettings, Scenario
@@ -123,6 +125,13 @@ def test_what_binds_is_named_and_without_it_the_run_is_quicker(name: str, flags:
     assert large.time_s.value == pytest.approx(found.time_s.value, rel=0.06), "a hundred times of all takes as long"
 
 
+def test_where_processors_bind_a_run_needs_those_that_it_has() -> None:
+    found = planned(cases=60_000, nodes=1, cores_per_node=3, cpu_ms_per_call=40.0, max_open=10**6)
+    assert found.binding == "cpu"
+    assert found.cores_at_hand == found.needs.cores == found.needs_high.cores == 3
+    assert found.time_s.value == pytest.approx(found.totals.calls.value * 0.040 / 3 / BUSY_SHARE, rel=0.02)
+
+
 def test_a_run_that_nothing_holds_back_is_bound_by_latency_alone() -> None:
     found = planned(cases=20, max_open=20, concurrency=100)
     assert (found.binding, found.relaxed_s, found.then_binding) == ("latency", None, None)
@@ -176,6 +185,15 @@ def test_a_small_pilot_has_wide_intervals_and_says_so() -> None:
         widths.append((found.time_s.high - found.time_s.low) / found.time_s.value)
         assert any("only 8 debates" in remark for remark in found.remarks) == is_small
     assert widths[0] > 2 * widths[1]
+
+
+def test_a_little_is_not_shown_as_nothing() -> None:
+    console = Console(width=200, record=True, file=StringIO())
+    show_plan(planned(cases=50, max_open=1, limit_rpm=6, nodes=1, cores_per_node=1), console=console)
+    shown = console.export_text()
+    assert "calls under way adapt, 1 core\n" in re.sub(" +\n", "\n", shown)
+    (line,) = [line for line in shown.splitlines() if line.startswith("calls in flight")]
+    assert re.search(r" 0\.\d+ \[0\.\d+ to 0\.\d+\] on average", line), line
 
 
 def test_what_is_not_known_is_not_nothing() -> None:

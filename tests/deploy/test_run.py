@@ -21,6 +21,7 @@ from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.tables import read_table
 from moot.deploy.running import session
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.dry_run import plan
 from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import prepare
@@ -72,6 +73,17 @@ def test_a_run_and_what_it_leaves(tmp_path: Path) -> None:
     assert left >= {"run.yaml", "prompts", "verdicts", "turns", "tokens"}
     assert not list((done.path / "journal").iterdir())
     assert (done.path / "prompts" / "selene" / "opening.j2").read_text().startswith("{#")
+
+
+@pytest.mark.parametrize(
+    "changed", [{}, {"both_branches": True, "gate.intrinsic": "resampled"}, {"audit_skipped": 0.5}]
+)
+def test_the_calls_made_are_within_the_plan(changed: dict[str, object], tmp_path: Path) -> None:
+    options = {**small(tmp_path / "run"), "out": str(tmp_path / "run"), "set": changed}
+    found = plan(prepare(RunConfig.build(None, options)))
+    assert found.least is not None
+    assert found.most is not None
+    assert found.least <= run(**options).summary.calls <= found.most
 
 
 def test_a_larger_limit_goes_on_and_leaves_what_is_there(tmp_path: Path) -> None:

@@ -122,6 +122,19 @@ async def test_nobody_is_told_of_an_acceptance_that_is_not_on_disk(
         assert await pending(client) == ["one"]
 
 
+async def test_an_id_with_other_content_leaves_what_the_inbox_has_under_it(tmp_path: Path) -> None:
+    async with served(tmp_path, debates=SLOW) as client:
+        service = client.services.of("debates")
+        await client.post("/v1/debates", {**CASE, "id": "one"})
+        await client.ask("DELETE", "/v1/debates/one")
+        await service._inbox.accept("debates", "one", b"{}")
+        service._jobs._ended.clear()  # as after many others
+        other = await client.post("/v1/debates", {**CASE, "question": "is eight a prime", "id": "one"})
+        assert (other.status, other.code) == (409, "other_content")
+        assert await pending(client) == ["one"]
+        await service._inbox.forget("debates", "one")
+
+
 async def test_the_queue_is_bounded_in_bytes_too(tmp_path: Path) -> None:
     async with served(tmp_path, debates=SLOW, max_queued_bytes=4000) as client:
         for number, status in ((0, 202), (1, 429)):

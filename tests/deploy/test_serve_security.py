@@ -64,6 +64,22 @@ async def test_no_odd_form_of_a_request_is_let_in_without_the_token(tmp_path: Pa
             assert all(400 <= status < 500 for status in found), (line, head, found)
 
 
+@pytest.mark.parametrize(
+    "head", ["Content-Length: 4\r\nTransfer-Encoding: chunked", "Content-Length: 0\r\nContent-Length: 44"]
+)
+async def test_no_second_request_is_read_out_of_a_first_one(head: str, tmp_path: Path) -> None:
+    """What lies within a body that one reader may end earlier than another is never answered as a request."""
+    known = f"HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+    smuggled = f"GET /v1/stats {known}Connection: close\r\n\r\n"
+    async with served(tmp_path, token=TOKEN) as client:
+        first = f"POST /v1/debates {known}Content-Type: application/json\r\n{head}\r\n\r\n"
+        for body in ("0\r\n\r\n", ""):
+            found = await _answers(client, (first + body + smuggled).encode())
+            assert all(400 <= status < 500 for status in found), found
+        whole = first.replace(head, "Content-Length: 0") + smuggled
+        assert await _answers(client, whole.encode(), 20.0) == [422, 200], "two requests, one after the other"
+
+
 TOKEN = "a-long-token-of-the-test"
 JSON = {"Content-Type": "application/json"}
 

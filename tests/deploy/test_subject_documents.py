@@ -13,8 +13,8 @@ from markdown_it import MarkdownIt
 
 from moot.deploy.reading.document.blocks import blocks_of
 from moot.deploy.reading.document.read import document_of
-from moot.deploy.reading.document.views import PanelView
-from moot.deploy.reading.document.words import too_close
+from moot.deploy.reading.document.views import PanelView, StopView
+from moot.deploy.reading.document.words import ended_words, too_close
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show
 from moot.deploy.reading.transcripts.transcript import transcript
@@ -321,3 +321,9 @@ def test_the_topics_are_those_of_the_end_whatever_a_person_edited(
     assert re.search(r" 1\. Noise .*argued Noise.* 2\. Trees .*Taken off the list: Air .*argued Air", shown)
     assert "Taken off the list: Cost" not in shown, "nothing was argued on it"
     assert shown.count("after the opening: edit topics") == 2
+
+
+def test_the_rise_that_ended_the_rounds_is_on_the_scale_of_their_table() -> None:
+    stop = StopView(reason="plateau", round=2, gammas=[0.5, 0.5, 0.5], patience=2, min_delta=0.01, max_rounds=5)
+    expected = "the quality of the arguments rose by less than 0.1 in 2 rounds, on the scale from 0 to 10"
+    assert ended_words(stop, "plateau") == expected
