@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from made_pdfs import made_pdf
 from PIL import Image
-
-Command = Callable[..., tuple[int, str, str]]
+from planted_records import Command
 
 RUN = ("run", "--engine", "inline", "--quiet")
 CHECK = ("check", "The bridge opened in 1932.", "-q")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from judged_claim import Debate, judged_claim, ruling
+from planted_records import Printed
 from summary_debate import card, put
 from test_pictures import picture
 
@@ -112,7 +113,7 @@ def test_a_check_that_fails_says_why_and_raises_nothing(debate: Debate) -> None:
     assert len(found.messages) == 2
 
 
-def test_a_classifier_has_the_last_word(printed: Callable[..., str]) -> None:
+def test_a_classifier_has_the_last_word(printed: Printed) -> None:
     put(Path("clf"), card())
     found = checked(docs="notes.txt", classifier="clf")
     assert found.source == "classifier"

@@ -13,6 +13,7 @@ import pytest
 from judged_claim import Debate, judged_claim, ruling
 from made_pdfs import made_pdf
 from PIL import Image as Pillow
+from planted_records import Command, Printed
 
 from moot.deploy.checking.checked import Checked, read_checked
 from moot.deploy.checking.show import show_checked
@@ -23,7 +24,6 @@ from moot.deploy.reading.show import show
 CLAIM = "The bridge opened in 1932."
 EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def test_a_preset_is_taken_as_a_run_takes_it(command: Command, debate: Debate) -
 
 @pytest.mark.parametrize("width", [80, 40])
 def test_it_fits_a_terminal_and_names_every_place(
-    command: Command, debate: Debate, printed: Callable[..., str], width: int
+    command: Command, debate: Debate, printed: Printed, width: int
 ) -> None:
     Path("picture.png").write_bytes(png())
     Path("plan.pdf").write_bytes(made_pdf(["Of the river.", "The bridge opened in 1934."]))
@@ -118,7 +118,7 @@ def test_every_form_says_the_same(command: Command, debate: Debate) -> None:
 
 
 def test_whatever_is_hostile_stays_text(
-    command: Command, debate: Debate, printed: Callable[..., str], outside_fences: Callable[[str], list[str]]
+    command: Command, debate: Debate, printed: Printed, outside_fences: Callable[[str], list[str]]
 ) -> None:
     Path("a[bold]|`#.txt").write_text(f"The bridge opened. {EVIL}")
     debate.debater = lambda step, user: f"DENY. {EVIL}"

@@ -131,3 +131,17 @@ async def test_judges_who_are_shown_what_speakers_were_sent_must_take_pictures(
     with pytest.raises(CapabilityMissing, match="takes no pictures"):
         await held(tmp_path / "run", task=task, protocol="constructor-auditor", roles=judge)
     assert await held(tmp_path / "none", task=[QUESTION], protocol="constructor-auditor", roles=judge)
+
+
+async def test_a_server_without_log_probabilities_is_refused_with_both_ways_out(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no(*_: object) -> tuple[ModelProfile, bool]:
+        return ModelProfile(schemas="free"), False
+
+    monkeypatch.setattr("moot.deploy.running.checks.probe", no)
+    options: dict[str, Any] = {"task": [QUESTION], "protocol": "selene", "model": server.model}
+    with pytest.raises(CapabilityMissing, match=r"intrinsic=none.*intrinsic=resampled"):
+        await held(tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+    assert await held(tmp_path / "run", **options, set={"gate.intrinsic": "none"})

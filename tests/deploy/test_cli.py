@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import structlog
 from openai_server import simulated_server
+from planted_records import Command
 from waiting import until
 
 from moot.actors.log import configure_json, configure_terminal, safe_to_show
@@ -29,7 +30,6 @@ from moot.deploy.running.progress import BarListener, LineListener, Pace, figure
 from moot.protocols.errors import ConfigError
 
 INLINE = ["run", "--engine", "inline", "--quiet"]
-Command = Callable[..., tuple[int, str, str]]
 
 
 def test_the_main_job_and_what_is_shown_of_it(command: Command) -> None:

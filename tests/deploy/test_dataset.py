@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +15,7 @@ import ray
 import ray.data
 import yaml
 from ray.exceptions import RayTaskError
-from waiting import until
+from waiting import titled, until
 
 import moot
 from moot.actors.record.tables import read_table
@@ -47,22 +46,14 @@ def _quiet(local_ray: None) -> Iterator[None]:
     logger.setLevel(level)
 
 
-def actors() -> dict[int, str]:
-    """Our actor processes under this one, the idle ones of other kinds aside: titles by process."""
-    found = {}
-    for process in psutil.Process().children(recursive=True):
-        try:
-            title = (process.cmdline() or [""])[0]
-        except psutil.Error:
-            continue
-        if title.startswith("ray::") and title.partition("ray::")[2].partition(".")[0].endswith("Actor"):
-            found[process.pid] = title
-    return {pid: found[pid] for pid in found if any(kind in found[pid] for kind in ("Stage", "Moderator", "Writer"))}
+def actors() -> set[int]:
+    """Our actor processes under this one, the idle ones of other kinds aside."""
+    return {process.pid for process in titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor")}
 
 
 def gone_within(seconds: float, before: Collection[int]) -> bool:
     """Whether no actor is left but those that were there before: of a stage that a test before has not closed."""
-    return until(lambda: not actors().keys() - set(before), seconds)
+    return until(lambda: not actors() - set(before), seconds)
 
 
 def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
@@ -78,7 +69,7 @@ def test_verdicts_are_those_of_a_run_over_the_same_cases_and_nothing_is_left(tmp
         small = ds.repartition(len(CASES))
         mapped = moot.debate_dataset(small, stage, batch_size=8).materialize()
         again = mapped.take_all()
-        assert actors().keys() - before
+        assert actors() - before
     assert mapped.num_blocks() == 3  # small blocks travel together
     assert gone_within(30, before), actors()
     assert [row["n"] for row in rows] == list(range(len(CASES)))

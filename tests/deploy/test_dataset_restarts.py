@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow as pa
 import pytest
 import ray
 import ray.data
 from openai_server import simulated_server, stats_of
-from waiting import until
+from waiting import titled, until
 
 import moot
 from moot.actors.models.answer_key import AnswerKey
@@ -61,18 +60,6 @@ def server(local_ray: None) -> Iterator[int]:
 
 def paid(port: int) -> int:
     return sum(stats["calls"] for stats in stats_of(port)["by_step"].values())
-
-
-def processes(title: str) -> list[psutil.Process]:
-    """Of this session's Ray, by what they do."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        try:
-            if (process.cmdline() or [""])[0].startswith(f"ray::{title}"):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
 
 
 def script(port: int, run: Path) -> subprocess.Popen[str]:
@@ -120,7 +107,7 @@ def test_a_driver_that_was_killed_pays_nothing_twice(server: int, tmp_path: Path
     assert sorted(row[:2] for row in again) == sorted(row[:2] for row in rows)
     assert {row[2] for row in again} == {True}
     assert "status: finished" in (tmp_path / "run" / "run.yaml").read_text()
-    until(lambda: not any(map(processes, ("StageActor", "ModeratorActor", "WriterActor"))))
+    until(lambda: not titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor"))
 
 
 @pytest.mark.parametrize("victim", ["MapBatches", "StageActor"])
@@ -142,7 +129,7 @@ def test_a_batch_whose_worker_was_killed_is_called_again_under_the_same_ids(
         pipeline = threading.Thread(target=debate)
         pipeline.start()
         until(lambda: paid(server) >= 2 * QUESTIONS)
-        victims = processes(victim)
+        victims = titled(f"ray::{victim}")
         assert victims
         for process in victims:
             os.kill(process.pid, signal.SIGKILL)
@@ -160,4 +147,4 @@ def test_a_batch_whose_worker_was_killed_is_called_again_under_the_same_ids(
     }
     assert all(answers[row[0]] == row[1] for row in rows)
     assert paid(server) <= len(ROWS) + LOST + 2 * PROBES
-    until(lambda: not any(map(processes, ("StageActor", "ModeratorActor", "WriterActor"))))
+    until(lambda: not titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor"))

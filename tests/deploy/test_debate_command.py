@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
+from planted_records import Command
 
 from moot.actors.record.tables import read_table
 from moot.deploy.running.decide import waiting
 from moot.deploy.running.single import Subject, debate_out
 
 SUBJECT = "Should cities ban cars?"
-
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 def _runs() -> list[str]:

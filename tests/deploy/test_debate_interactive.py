@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +17,21 @@ import moderated_debate
 import pytest
 import ray
 from openai_server import ScriptedServer
+from planted_records import Command
 from terminal_here import converse
 from terminals import Terminal
 from waiting import until
 
 from moot.actors.record.tables import read_table
 
-Command = Callable[..., tuple[int, str, str]]
 SUBJECT = "Should cities ban cars?"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u202eback\x9b1m\rover\x08"
 
 
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    """Answers the moderated debate."""
-    server = ScriptedServer(dict(moderated_debate.SCRIPTS))
-    yield server
-    server.gate.set()
-    server.close()
+@pytest.fixture(autouse=True)
+def _scripts(server: ScriptedServer) -> None:
+    """The server answers the moderated debate."""
+    server.scripts.update(moderated_debate.SCRIPTS)
 
 
 @pytest.fixture(params=["inline", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.slow])])
@@ -198,9 +195,7 @@ def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedSe
     assert _paid(server) == _once(1)
 
 
-def test_without_a_terminal_nothing_begins(
-    server: ScriptedServer, command: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_without_a_terminal_nothing_begins(server: ScriptedServer, command: Command) -> None:
     code, _, err = command(*_command(server), given="go on\n")
     assert (code, "--interactive needs a terminal" in err) == (2, True)
     assert list(Path.cwd().iterdir()) == []

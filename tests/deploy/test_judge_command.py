@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from openai_server import ScriptedServer
+from planted_records import Command, Printed
 
 import moot
 from moot.actors.record.files import encode_file
@@ -26,7 +27,6 @@ instructions: Judge the tone.
 dimensions:
   tone: {question: 'Is it civil?', levels: {0: rude, 1: curt, 2: civil, 3: kind}}
 """
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -107,23 +107,16 @@ def test_a_task_without_replies_is_refused_by_the_protocol(command: Command) -> 
     assert "take --task replies:PATH" in err
 
 
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    """A server whose judge refuses the second reply always, and each reply's second pass."""
-
+def test_a_judge_that_abstains_is_missing_and_never_0(
+    command: Command, server: ScriptedServer, printed: Printed
+) -> None:
     def judge(step: str, user: str) -> Any:
+        """It refuses the second reply always, and each reply's second pass."""
         if "second" in user or "/pass/1" in step:
             return "I would rather not judge this."
         return {"tone": 2, "reasoning": "Civil."}
 
-    served = ScriptedServer({"judge": judge})
-    yield served
-    served.close()
-
-
-def test_a_judge_that_abstains_is_missing_and_never_0(
-    command: Command, server: ScriptedServer, printed: Callable[..., str]
-) -> None:
+    server.scripts["judge"] = judge
     Path("tone.yaml").write_text(MINE.replace("Judge the tone.", "'[[judge]] Judge the tone.'"))
     Path("two.jsonl").write_text('{"id": "a", "reply": "the first"}\n{"id": "b", "reply": "the second"}\n')
     model = server.model

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from openai_server import simulated_server
@@ -31,8 +32,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def rows(folder: Path, table: str, *names: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = read_table(folder, table, list(names)).to_pylist()
+def rows(folder: Path, table: str, *names: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = read_table(folder, table, list(names)).to_pylist()
     return found
 
 
@@ -40,7 +41,7 @@ def test_every_call_of_the_record_is_planned_once(record: Path) -> None:
     pilot = read_pilot(record)
     turns = rows(record, "turns", "prompt_tokens", "completion_tokens")
     assert pilot.calls.sum() == len(turns)
-    assert pilot.prompt_tokens.sum() == sum(int(str(row["prompt_tokens"])) for row in turns)
+    assert pilot.prompt_tokens.sum() == sum(row["prompt_tokens"] for row in turns)
     how = [row["how"] for row in rows(record, "verdicts", "how")]
     assert pilot.skipped.sum() == how.count("skipped") > 0
     assert pilot.simulated
@@ -55,11 +56,9 @@ def test_waits_for_leave_are_no_latency(tmp_path: Path) -> None:
         run(task=f"boolq:{task}", engine="inline", out=tmp_path / "run", model=model, concurrency=2)
     pilot = read_pilot(tmp_path / "run")
     turns = rows(tmp_path / "run", "turns", "latency_s", "waited_s")
-    assert max(float(str(row["waited_s"])) for row in turns) > 0.15
-    assert pilot.busy_s.sum() == pytest.approx(
-        sum(float(str(row["latency_s"])) - float(str(row["waited_s"])) for row in turns), rel=1e-6
-    )
-    walls = [float(str(row["wall_s"])) for row in rows(tmp_path / "run", "verdicts", "wall_s")]
+    assert max(row["waited_s"] for row in turns) > 0.15
+    assert pilot.busy_s.sum() == pytest.approx(sum(row["latency_s"] - row["waited_s"] for row in turns), rel=1e-6)
+    walls = [row["wall_s"] for row in rows(tmp_path / "run", "verdicts", "wall_s")]
     assert 0.03 <= pilot.alone_s.min() <= pilot.alone_s.max() < max(walls)
     assert pilot.under_way in (2, 3), "a reply that is read late overlaps with the next call"
     (warning,) = plan(tmp_path / "run", cases=10_000).warnings
@@ -79,7 +78,7 @@ def test_unreadable_replies_and_retries_are_calls_one_after_another(
     pilot = read_pilot(tmp_path / "run")
     assert any(row["outcome"] == "invalid" for row in turns)
     assert pilot.calls.sum() == len(turns)
-    assert pilot.requests.sum() == sum(int(str(row["http_attempts"] or 1)) for row in turns) > len(turns)
+    assert pilot.requests.sum() == sum((row["http_attempts"] or 1) for row in turns) > len(turns)
     assert (pilot.busy_s[:, 0] >= 0.025 * pilot.calls).all()
     found = plan(tmp_path / "run", cases=800)
     assert found.totals.requests.value > found.totals.calls.value

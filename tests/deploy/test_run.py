@@ -16,7 +16,7 @@ import moot
 from moot.actors.inline import InlineArchive
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.trial import STEP_KEY
-from moot.actors.record.folder import RunFolder
+from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.tables import read_table
 from moot.deploy.running import session
@@ -29,7 +29,7 @@ from moot.deploy.running.run import arun, run, stream
 from moot.deploy.running.session import Session
 from moot.deploy.running.single import debate
 from moot.protocols.case import Case, case_slots
-from moot.protocols.errors import ConfigError, ModelUnavailable, RunMismatch
+from moot.protocols.errors import ConfigError, ModelUnavailable, RunFolderBusy, RunMismatch
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Form, Verdict
 from moot.protocols.replies import Position
@@ -90,13 +90,17 @@ def test_a_larger_limit_goes_on_and_leaves_what_is_there(tmp_path: Path) -> None
     first = run(**small(tmp_path / "run"))
     before = {row["reply_id"] for row in rows(first, "turns")}
     early = {row["case_id"] for row in rows(first, "cases")}
+    ownership = Ownership.take(RunFolder(first.path))
+    with pytest.raises(RunFolderBusy):
+        run(**{**small(tmp_path / "run"), "limit": 2 * FEW})
+    ownership.release()
     second = run(**{**small(tmp_path / "run"), "limit": 2 * FEW})
     turns = rows(second, "turns")
     assert second.done == second.table("verdicts").num_rows == 2 * FEW
     assert {row["reply_id"] for row in turns if row["case_id"] in early} == before
     assert not {row["path"] for row in rows(second, "events", kind="superseded")}
     sessions = yaml.safe_load((second.path / "run.yaml").read_text())["sessions"]
-    assert [session["epoch"] for session in sessions] == [1, 2]
+    assert [session["epoch"] for session in sessions] == [1, 3]
 
 
 def test_a_finished_run_is_not_started_again(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
-import psutil
 import pytest
 import yaml
 from served import CASE, Client, until
+from waiting import titled
 
 from moot.actors.record.tables import read_table
 from moot.deploy.serving.settings import CONFIG_ENV
@@ -26,14 +26,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.filterwarnings("ign
 TOKEN = "a-long-token-of-the-test"
 MANIFEST = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
 SECRET = {"question": "is this passage logged", "passage": "a-passage-for-no-log"}
-
-
-def _replica() -> psutil.Process:
-    for each in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            if any("ServeReplica:moot" in part for part in each.cmdline()):
-                return each
-    raise AssertionError("there is no replica")
 
 
 def _engine_actors() -> list[str]:
@@ -74,7 +66,8 @@ async def test_a_replica_that_is_killed_comes_back_and_goes_on(
         for number in range(8):
             accepted = await asked.post("/v1/debates", {"question": f"is {number} a prime", "id": f"q{number}"})
             assert accepted.status == 202
-        os.kill(_replica().pid, signal.SIGKILL)
+        (replica,) = titled("ray::ServeReplica:moot")
+        os.kill(replica.pid, signal.SIGKILL)
 
         async def answers() -> bool:
             with suppress(aiohttp.ClientError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
+from planted_records import Printed, Session
 
 from moot.deploy.reading.document.blocks import blocks_of
 from moot.deploy.reading.document.read import document_of
@@ -62,7 +63,7 @@ def closing(*topics: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def planted_debate(planted: Callable[..., Path], session: Any) -> Path:
+def planted_debate(planted: Callable[..., Path], session: Session) -> Path:
     """A debate in which much went wrong, and in which models and a person wrote what they should not."""
     session.case("c1", question=EVIL, passage=EVIL, gold=None)
     session.event("c1", "topics", "topics", TOPICS)
@@ -106,7 +107,7 @@ def planted_debate(planted: Callable[..., Path], session: Any) -> Path:
     return planted(session, simulated=True)
 
 
-def test_a_real_debate_has_every_part_in_order(held: Path, printed: Callable[..., str]) -> None:
+def test_a_real_debate_has_every_part_in_order(held: Path, printed: Printed) -> None:
     shown = printed(show, held, "sample-001", width=200)
     places = [re.search(rf"^{part} ─", shown, re.MULTILINE) for part in PARTS]
     assert all(places), PARTS
@@ -136,7 +137,7 @@ def test_it_says_what_the_record_says(held: Path) -> None:
     assert document.verdict.payload["topics"] == [topic.title for topic in document.topics]
 
 
-def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., str]) -> None:
+def test_what_went_wrong_is_said(planted_debate: Path, printed: Printed) -> None:
     shown = " ".join(printed(show, planted_debate, "c1", width=400).split())
     for expected in (
         "For: A closed better, 6.5 to 6 marks on average (2 topics, 1 judge; both orders known for 1 of 2 pairs "
@@ -168,7 +169,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., st
 
 
 def test_what_was_passed_over_is_counted_and_is_no_argument(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+    planted: Callable[..., Path], session: Session, printed: Printed
 ) -> None:
     session.case("c1", question="Should we?", gold=None)
     session.event("c1", "topics", "topics", TOPICS)
@@ -203,7 +204,7 @@ def test_markdown_cannot_be_broken_out_of(planted_debate: Path) -> None:
     "changed", [{"topics": "none"}, {"merged": [{"into": "x"}]}, {"proposed": None}, {"wanted": "many"}]
 )
 def test_other_protocols_keep_their_transcript(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str], changed: dict[str, Any]
+    planted: Callable[..., Path], session: Session, printed: Printed, changed: dict[str, Any]
 ) -> None:
     session.case("c1")
     session.event("c1", "topics", "topics", TOPICS | changed)
@@ -213,7 +214,7 @@ def test_other_protocols_keep_their_transcript(
 
 
 def test_a_debate_without_a_verdict_or_that_failed_says_so(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+    planted: Callable[..., Path], session: Session, printed: Printed
 ) -> None:
     for case_id in ("open", "waits", "failed"):
         session.case(case_id, question="Should we?")
@@ -263,7 +264,7 @@ def test_a_verdict_is_too_close_to_call_where_the_order_weighs_as_much(
     ],
 )
 def test_what_each_side_stands_for_is_said(
-    asked: dict[str, Any], said: str, planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+    asked: dict[str, Any], said: str, planted: Callable[..., Path], session: Session, printed: Printed
 ) -> None:
     session.case("c1", gold=None, question="Should we?", **asked)
     session.event("c1", "topics", "topics", TOPICS)
@@ -275,7 +276,7 @@ def test_what_each_side_stands_for_is_said(
 
 
 @pytest.fixture
-def edited_debate(planted: Callable[..., Path], session: Any) -> Callable[..., Path]:
+def edited_debate(planted: Callable[..., Path], session: Session) -> Callable[..., Path]:
     """A debate whose topics a person has edited twice; the sides have closed on them, or have not yet."""
     session.case("c1", gold=None, question="Should we?")
     listed = [{"title": title, "description": f"on {title}"} for title in ("Air", "Noise", "Cost")]
@@ -305,7 +306,7 @@ def edited_debate(planted: Callable[..., Path], session: Any) -> Callable[..., P
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_the_topics_are_those_of_the_end_whatever_a_person_edited(
-    closed: bool, edited_debate: Callable[..., Path], printed: Callable[..., str]
+    closed: bool, edited_debate: Callable[..., Path], printed: Printed
 ) -> None:
     folder = edited_debate(closed=closed)
     document = document_of(transcript(folder, "c1"))

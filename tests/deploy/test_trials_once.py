@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from openai_server import ScriptedServer
+from planted_records import Command
 
 from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import RunFolder
@@ -26,7 +26,7 @@ from moot.deploy.serving.settings import ServeConfig
     ],
 )
 def test_the_cells_of_a_grid_share_the_trials_of_what_they_ask_alike(
-    tmp_path: Path, server: ScriptedServer, command: Callable[..., tuple[int, str, str]], over: str, trials: int
+    tmp_path: Path, server: ScriptedServer, command: Command, over: str, trials: int
 ) -> None:
     once = ["--limit", "1", "--engine", "inline", "--quiet", "--temperature", "0.5"]  # a vote has another of its own
     model, protocol = ["--model", server.model], ["--protocol", "majority-vote"]

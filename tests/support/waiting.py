@@ -1,4 +1,4 @@
-"""Waits of tests for what another process or thread does."""
+"""Waits of tests for what another process or thread does, and the processes below this one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
+
+import psutil
 
 T = TypeVar("T")
 
@@ -23,3 +25,13 @@ def until(what: Callable[[], T], seconds: float = 90.0, said: Callable[[], str] 
                 return found
         time.sleep(0.02)
     raise AssertionError(f"not within {seconds:g} s {said()[-2000:]}")
+
+
+def titled(*titles: str) -> list[psutil.Process]:
+    """The processes below this one whose title begins with one of these, such as `ray::StageActor`."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if (process.cmdline() or [""])[0].startswith(titles):
+                found.append(process)
+    return found
