@@ -216,34 +216,57 @@ async def test_a_failure_inside_says_nothing_of_itself_and_adds_no_second_answer
         assert b"secret" not in asked.sent[1]["body"]
 
 
-async def test_a_request_can_name_neither_a_file_nor_an_address(tmp_path: Path) -> None:
-    secret = tmp_path / "secret.png"
-    secret.write_bytes(b"not for clients")
-    async with served(tmp_path / "out", checks={"engine": "inline"}) as client:
-        encoded = base64.b64encode(str(secret).encode()).decode()
-        for named in (str(secret), f"file://{secret}", "http://127.0.0.1:9/x.png", encoded, "~/x.png"):
-            for path, body in (("/v1/debates", CASE), ("/v1/checks", {"claim": "yes"})):
-                answer = await client.post(path, {**body, "images": [named]})
-                assert (answer.status, answer.code) == (422, "invalid"), answer.text
-                assert "not for clients" not in answer.text
-        for extra in ("docs", "model", "out", "gold", "task"):
-            assert (await client.post("/v1/debates", {**CASE, extra: "x"})).status == 422
-        kept = await client.post("/v1/checks", {"claim": "yes", "documents": ["/etc/passwd"]})
-        assert kept.status == 202
+MARK = "MARK" * 500
+HALF = "x " * (MOST_CHARACTERS // 4)
+NAMED = [
+    "/etc/passwd",
+    "file:///etc/passwd",
+    "http://127.0.0.1:9/x.png",
+    base64.b64encode(b"/etc/passwd").decode(),
+    "~/x.png",
+]
+IDS = ["..", "../x", "/etc/passwd", "a b", "a\nb", "a\r\nSet-Cookie: x", "", "é", "x" * 129, "-x", "<b>", "%2e", MARK]
+IDS.append(f"shared-{'0a' * 16}")  # as a reply is called that cases share
+REFUSED: list[tuple[Any, int]] = [
+    ("{", 400), ("", 422), ("[]", 422), ("null", 422), ('"x"', 422), ("[" * 100_000, 400), ("{}", 422),
+    ('{"question": "\\ud800"}', 400), ('{"question": 5}', 422), ('{"question": ""}', 422),
+    ('{"question": "x", "labels": ["one"]}', 422), ('{"question": "x", "labels": ["a", "A"]}', 422),
+    ({"question": "x", MARK: MARK}, 422), ({"question": [MARK]}, 422), ({"question": "x", "labels": [MARK, MARK]}, 422),
+    ({**CASE, "documents": [HALF, HALF]}, 422),
+    *(({**CASE, "id": bad}, 422) for bad in IDS),
+    *(({**CASE, "images": [named]}, 422) for named in NAMED),
+    *(({**CASE, extra: "x"}, 422) for extra in ("docs", "model", "out", "gold", "task")),
+]  # fmt: skip
+"""Bodies and the status of their answer: what is no case, or would name a file, an address or an id that is a path."""
 
 
-async def test_an_id_is_no_path(tmp_path: Path) -> None:
-    ids = [*("..", "../x", "/etc/passwd", "a b", "a\nb", "a\r\nSet-Cookie: x", "", "é", "x" * 129, "-x", "<b>", "%2e")]
-    ids.append(f"shared-{'0a' * 16}")  # as a reply is called that cases share
-    async with served(tmp_path) as client:
-        for bad in ids:
-            answer = await client.post("/v1/debates", {**CASE, "id": bad})
-            assert (answer.status, answer.code) == (422, "invalid"), bad
-        for path in ("..%2f..%2fetc%2fpasswd", "%2e%2e", "a%2fb", "a%0d%0ab", "%00", "x" * 129):
-            for answer in (await client.get(f"/v1/debates/{path}"), await client.ask("DELETE", f"/v1/debates/{path}")):
-                assert answer.status in (404, 422)
-                assert set(answer.json) == {"error"}
-    assert {each.name for each in tmp_path.iterdir()} == {"debates", "inbox.sqlite"}
+async def test_what_is_no_request_is_refused_in_a_short_line_without_an_echo(tmp_path: Path) -> None:
+    async with served(tmp_path, checks={"engine": "inline"}) as client:
+        for body, status in REFUSED:
+            sent = body if isinstance(body, str) else json.dumps(body)
+            answer = await client.ask("POST", "/v1/debates", data=sent, headers=JSON)
+            assert answer.status == status, sent[:80]
+            assert set(answer.json) == {"error"}
+            assert set(answer.json["error"]) == {"code", "message"}
+            assert len(answer.text) < 400
+            assert not [said for said in ("Traceback", MARK, "root:") if said in answer.text]
+            if body == REFUSED[7][0]:
+                assert "the body is no JSON: unexpected end of hex escape at line 1 column 21" in answer.text
+            if HALF in sent:
+                assert answer.json["error"]["message"].startswith("documents: ")
+                assert f"{MOST_CHARACTERS:,}" in answer.text
+        for named in NAMED:
+            assert (await client.post("/v1/checks", {"claim": "yes", "images": [named]})).status == 422
+        form = await client.ask("POST", "/v1/debates", data=json.dumps(CASE), headers={"Content-Type": "text/plain"})
+        assert (form.status, form.code) == (415, "unsupported_media_type")
+        paths = ["..%2f..%2fetc%2fpasswd", "%2e%2e", "a%2fb", "a%0d%0ab", "%00", "x" * 129]
+        asked = [(method, f"/v1/debates/{path}") for method in ("GET", "DELETE") for path in paths]
+        for method, path in (*asked, ("PUT", "/v1/debates"), ("POST", "/v1/debates/x"), ("GET", "/"), ("GET", "/docs")):
+            answer = await client.ask(method, path)
+            assert answer.status in (404, 405, 422)
+            assert set(answer.json) == {"error"}
+        assert (await client.post("/v1/checks", {"claim": "yes", "documents": ["/etc/passwd"]})).status == 202
+    assert {each.name for each in tmp_path.iterdir()} == {"debates", "checks", "inbox.sqlite"}
 
 
 async def test_long_bodies_are_refused_before_they_are_read(tmp_path: Path) -> None:
@@ -257,43 +280,6 @@ async def test_long_bodies_are_refused_before_they_are_read(tmp_path: Path) -> N
         dripped = await client.ask("POST", "/v1/debates", data=drip(), headers=JSON)
         assert (dripped.status, dripped.code) == (413, "too_large")
         assert (await client.post("/v1/debates", {**CASE, "passage": "x" * 3000})).status == 202
-
-
-async def test_texts_that_are_too_long_together_are_refused(tmp_path: Path) -> None:
-    half = "x " * (MOST_CHARACTERS // 4)
-    async with served(tmp_path) as client:
-        answer = await client.post("/v1/debates", {**CASE, "documents": [half, half]})
-    assert (answer.status, answer.code) == (422, "invalid"), answer.text
-    assert f"{MOST_CHARACTERS:,}" in answer.json["error"]["message"]
-    assert answer.json["error"]["message"].startswith("documents: ")
-
-
-async def test_what_is_no_request_is_refused_in_a_short_line_without_an_echo(tmp_path: Path) -> None:
-    mark = "MARK" * 500
-    bodies: list[tuple[str, int]] = [
-        ("{", 400), ("", 422), ("[]", 422), ("null", 422), ('"x"', 422), ("[" * 100_000, 400), ("{}", 422),
-        ('{"question": "\\ud800"}', 400), ('{"question": 5}', 422), ('{"question": ""}', 422),
-        ('{"question": "x", "labels": ["one"]}', 422), ('{"question": "x", "labels": ["a", "A"]}', 422),
-        (json.dumps({"question": "x", mark: mark}), 422), (json.dumps({"question": [mark]}), 422),
-        (json.dumps({"question": "x", "labels": [mark, mark]}), 422), (json.dumps({**CASE, "id": mark}), 422),
-    ]  # fmt: skip
-    async with served(tmp_path) as client:
-        for body, status in bodies:
-            answer = await client.ask("POST", "/v1/debates", data=body, headers=JSON)
-            assert answer.status == status, body[:80]
-            assert set(answer.json) == {"error"}
-            assert set(answer.json["error"]) == {"code", "message"}
-            assert len(answer.text) < 400
-            assert "Traceback" not in answer.text
-            assert mark not in answer.text
-        form = await client.ask("POST", "/v1/debates", data=json.dumps(CASE), headers={"Content-Type": "text/plain"})
-        assert (form.status, form.code) == (415, "unsupported_media_type")
-        surrogate = await client.ask("POST", "/v1/debates", data='{"question": "\\ud800"}', headers=JSON)
-        assert "the body is no JSON: unexpected end of hex escape at line 1 column 21" in surrogate.text
-        for method, path in (("PUT", "/v1/debates"), ("POST", "/v1/debates/x"), ("GET", "/"), ("GET", "/docs")):
-            answer = await client.ask(method, path)
-            assert answer.status in (404, 405)
-            assert set(answer.json) == {"error"}
 
 
 def test_a_token_is_needed_to_be_open_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
