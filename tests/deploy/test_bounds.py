@@ -183,6 +183,12 @@ def test_a_bound_on_money_with_an_unknown_price_is_refused(tmp_path: Path) -> No
     assert prepare(RunConfig(max_cost_usd=0)).config.max_cost_usd == 0, "for models that cost nothing"
 
 
+def test_a_price_that_is_not_known_is_unknown_and_not_zero(tmp_path: Path) -> None:
+    with simulated_server(None) as port:
+        done = run(model=f"http://127.0.0.1:{port}/v1#m", limit=1, engine="inline", out=tmp_path / "run")
+    assert done.summary.cost_usd is None
+
+
 def test_what_several_models_cost_is_unknown_where_one_price_or_usage_is() -> None:
     prices = {"a": Price(input=1.0, output=2.0)}
     known = Usage(1_000_000, 500_000)

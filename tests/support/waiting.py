@@ -23,7 +23,7 @@ def until(what: Callable[[], T], seconds: float = 90.0, said: Callable[[], str] 
         with suppress(OSError):
             if found := what():
                 return found
-        time.sleep(0.02)
+        time.sleep(0.05)
     raise AssertionError(f"not within {seconds:g} s {said()[-2000:]}")
 
 
