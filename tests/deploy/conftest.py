@@ -19,6 +19,7 @@ import moot
 
 sys.path.insert(0, str(Path(__file__).parent))  # test folders are no packages
 
+from judged_claim import Debate, judged_claim
 from planted_records import Command, Grid, GridOf, InlineRun, Printed, Session, plant
 
 _commands = cache(typer.main.get_command)
@@ -63,6 +64,13 @@ def server() -> Iterator[ScriptedServer]:
     yield started
     started.gate.set()
     started.close()
+
+
+@pytest.fixture
+def debate() -> Iterator[Debate]:
+    """A server that a claim is debated and judged by."""
+    with judged_claim() as served:
+        yield served
 
 
 @pytest.fixture

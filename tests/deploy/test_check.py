@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_claim import Debate, judged_claim, ruling
+from judged_claim import Debate, ruling
 from planted_records import Printed
 from summary_debate import card, put
 from test_pictures import picture
@@ -25,12 +24,6 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     Path("notes.txt").write_text(TEXT)
-
-
-@pytest.fixture
-def debate() -> Iterator[Debate]:
-    with judged_claim() as served:
-        yield served
 
 
 def checked(claim: str = CLAIM, **given: Any) -> moot.Checked:

@@ -6,11 +6,11 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from judged_claim import Debate, judged_claim, ruling
+from judged_claim import Debate, ruling
 from made_pdfs import made_pdf
 from PIL import Image as Pillow
 from planted_records import Command, Printed
@@ -30,12 +30,6 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("notes.txt").write_text("The bridge opened in 1932. It is made of steel.")
-
-
-@pytest.fixture
-def debate() -> Iterator[Debate]:
-    with judged_claim() as served:
-        yield served
 
 
 def packed(text: str) -> str:

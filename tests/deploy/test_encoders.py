@@ -24,7 +24,6 @@ from moot.protocols.errors import ConfigError, MissingKey, ModelUnavailable, Run
 from moot.protocols.registry import make_protocol
 
 HASHED = "hashed-ngrams-512-v1"
-NO_D = "the gate does not test D"
 
 
 def small(out: Path, **options: Any) -> dict[str, Any]:
