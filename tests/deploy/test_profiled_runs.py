@@ -1,8 +1,10 @@
-"""What was found of a model stays with its run: whoever resumes, replays or reuses it is asked as before."""
+"""What was found of a model, and how its replies are held to schemas, stays with its run: whoever resumes, replays or
+reuses it is asked as before."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -12,12 +14,14 @@ import httpx2
 import pytest
 import yaml
 from aiohttp import web
-from openai_server import completion, serving
+from openai_server import ScriptedServer, completion, serving
 
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.tables import read_table
+from moot.actors.sent_request import fingerprint_of_role
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.doctor import examine
@@ -110,7 +114,7 @@ def _fields(body: Body) -> Any:
 
 
 @pytest.fixture
-async def server(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+async def odd(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
     """The one that a test names as its parameter."""
     served: Server = request.param()
     async with serving(served.answer, "POST") as url:
@@ -119,23 +123,22 @@ async def server(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
 
 
 def with_server(kind: type[Server]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("server", [kind], indirect=True, ids=[kind.__name__])
+    return pytest.mark.parametrize("odd", [kind], indirect=True, ids=[kind.__name__])
 
 
 async def hold(out: Path, model: str, limit: int, **options: Any) -> Any:
-    member = {"model": model, **options.pop("member", {})}
-    return await arun(
-        task=CASES, limit=limit, protocol="single-agent", roles={"agent": member}, engine="inline", out=out, **options
-    )
+    fields: dict[str, Any] = {"task": CASES, "protocol": "single-agent", "model": model, **options}
+    return await arun(limit=limit, engine="inline", out=out, **fields)
 
 
 def profile(out: Path) -> Any:
+    """What run.yaml says was found of the agent's model."""
     return yaml.safe_load((out / "run.yaml").read_text())["bindings"]["agent"][0]["profile"]
 
 
 @with_server(Particular)
-async def test_a_replay_is_asked_as_the_recorded_model_was(tmp_path: Path, server: Particular) -> None:
-    model = f"{server.url}#m"
+async def test_a_replay_is_asked_as_the_recorded_model_was(tmp_path: Path, odd: Particular) -> None:
+    model = f"{odd.url}#m"
     await hold(tmp_path / "run", model, 2)
     done = await hold(tmp_path / "again", f"replay/{tmp_path / 'run'}", 2)
     assert (done.done, done.failed) == (2, 0)
@@ -143,26 +146,25 @@ async def test_a_replay_is_asked_as_the_recorded_model_was(tmp_path: Path, serve
 
 @with_server(Particular)
 async def test_whoever_resumes_with_the_key_elsewhere_asks_as_before(
-    tmp_path: Path, server: Particular, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, odd: Particular, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = f"{server.url}#m"
+    model = f"{odd.url}#m"
     monkeypatch.setenv("KEY_ONE", "x" * 20)
     monkeypatch.setenv("KEY_TWO", "x" * 20)
-    await hold(tmp_path / "run", model, 1, member={"api_key_env": "KEY_ONE"})
-    found, trials = profile(tmp_path / "run"), server.trials
+    one, two = ({"agent": {"model": model, "api_key_env": name}} for name in ("KEY_ONE", "KEY_TWO"))
+    await hold(tmp_path / "run", model, 1, roles=one)
+    found, trials = profile(tmp_path / "run"), odd.trials
     assert found["folds_system"]
-    done = await hold(tmp_path / "run", model, 2, member={"api_key_env": "KEY_TWO"})
+    done = await hold(tmp_path / "run", model, 2, roles=two)
     assert (done.done, done.failed) == (2, 0)
     assert profile(tmp_path / "run") == found
-    assert server.trials == trials
+    assert odd.trials == trials
 
 
 @with_server(Particular)
-async def test_what_one_role_sends_is_tried_though_another_one_asks_for_more(
-    tmp_path: Path, server: Particular
-) -> None:
-    agent = {"model": f"{server.url}#m", "temperature": None, "top_p": None, "top_logprobs": 5}
-    roles = {"agent": agent, "judge": f"{server.url}#m"}
+async def test_what_one_role_sends_is_tried_though_another_one_asks_for_more(tmp_path: Path, odd: Particular) -> None:
+    agent = {"model": f"{odd.url}#m", "temperature": None, "top_p": None, "top_logprobs": 5}
+    roles = {"agent": agent, "judge": f"{odd.url}#m"}
     fields = {"protocol": "selene", "set": {"gate.intrinsic": "none"}, "roles": roles, "engine": "inline"}
     found = await check_models(prepare(RunConfig.build({**fields, "out": str(tmp_path / "run")})))
     (judge,) = found.bindings["judge"]
@@ -170,31 +172,27 @@ async def test_what_one_role_sends_is_tried_though_another_one_asks_for_more(
     assert judge.profile.omitted == ("temperature",)
 
 
-async def gated(out: Path, model: str, limit: int, **settings: Any) -> Any:
-    return await arun(task=CASES, limit=limit, protocol="selene", model=model, engine="inline", out=out, set=settings)
-
-
 @with_server(Choosy)
-async def test_a_gate_goes_on_without_log_probabilities_that_a_schema_costs(tmp_path: Path, server: Choosy) -> None:
-    model = f"{server.url}#m"
-    done = await gated(tmp_path / "run", model, 1)
+async def test_a_gate_goes_on_without_log_probabilities_that_a_schema_costs(tmp_path: Path, odd: Choosy) -> None:
+    model = f"{odd.url}#m"
+    done = await hold(tmp_path / "run", model, 1, protocol="selene")
     assert (done.done, done.failed) == (1, 0)
-    assert [("response_format" in body, "logprobs" in body) for body in server.asked[:3]] == [(True, False)] * 3
+    assert [("response_format" in body, "logprobs" in body) for body in odd.asked[:3]] == [(True, False)] * 3
     (gate,) = (row for row in read_table(tmp_path / "run", "events").to_pylist() if row["kind"] == "gate")
     assert json.loads(gate["data"])["untested"] == ["misalignment", "low_intrinsic"]
-    trials, asked = server.trials, len(server.asked)
-    done = await gated(tmp_path / "run", model, 2)
-    assert (done.done, server.trials) == (2, trials)
-    assert ["response_format" in body for body in server.asked[asked:]] == [
-        "response_format" in body for body in server.asked[:asked]
+    trials, asked = odd.trials, len(odd.asked)
+    done = await hold(tmp_path / "run", model, 2, protocol="selene")
+    assert (done.done, odd.trials) == (2, trials)
+    assert ["response_format" in body for body in odd.asked[asked:]] == [
+        "response_format" in body for body in odd.asked[:asked]
     ]
     with pytest.raises(CapabilityMissing, match="--structured off"):
-        await gated(tmp_path / "demanded", model, 1, **{"gate.intrinsic": "normalised"})
+        await hold(tmp_path / "demanded", model, 1, protocol="selene", set={"gate.intrinsic": "normalised"})
 
 
 @with_server(Choosy)
-async def test_the_doctor_says_which_replies_are_free(server: Choosy) -> None:
-    tried = await try_protocol(ModelBinding(model=f"{server.url}#m"), RunConfig.build({"protocol": "selene"}), 1)
+async def test_the_doctor_says_which_replies_are_free(odd: Choosy) -> None:
+    tried = await try_protocol(ModelBinding(model=f"{odd.url}#m"), RunConfig.build({"protocol": "selene"}), 1)
     assert tried.held == (("agent", "Position", "held (portable)"), ("judge", "Score", "free"))
     assert "judge Score: free" in list(tried.lines())
 
@@ -209,16 +207,101 @@ def _openai(monkeypatch: pytest.MonkeyPatch) -> None:
 @with_server(OnlyResponses)
 @pytest.mark.usefixtures("_openai")
 async def test_a_model_behind_another_api_is_found_recorded_and_asked_so_when_resumed(
-    tmp_path: Path, server: OnlyResponses
+    tmp_path: Path, odd: OnlyResponses
 ) -> None:
-    member = {"base_url": server.url}
-    await hold(tmp_path / "run", "openai/new-model", 1, member=member)
+    roles = {"agent": {"model": "openai/new-model", "base_url": odd.url}}
+    await hold(tmp_path / "run", "openai/new-model", 1, roles=roles)
     assert profile(tmp_path / "run")["api"] == "responses"
-    assert (server.trials, len(server.asked)) == (2, 1)
-    done = await hold(tmp_path / "run", "openai/new-model", 2, member=member)
+    assert (odd.trials, len(odd.asked)) == (2, 1)
+    done = await hold(tmp_path / "run", "openai/new-model", 2, roles=roles)
     assert [turn["answer"] for turn in done.table("turns").to_pylist()] == ["Yes", "Yes"]
-    assert (server.trials, len(server.asked)) == (2, 2)
-    binding = ModelBinding(model="openai/new-model", base_url=server.url)
+    assert (odd.trials, len(odd.asked)) == (2, 2)
+    binding = ModelBinding(model="openai/new-model", base_url=odd.url)
     found = {each.what: each for each in await examine(binding)}
     assert found["a call"].state == found["an opening, held to a schema"].state == "ok"
     assert "streaming: no" in found["declares"].said
+
+
+def asked(server: ScriptedServer) -> dict[str, Any]:
+    """What replies were to be held to, by step; the trial aside."""
+    bodies = {step: json.loads(body) for step, body in server.bodies.items() if step != STEP_KEY}
+    return {step: body.get("response_format") for step, body in bodies.items()}
+
+
+def with_profile(out: Path, older: dict[str, Any] | None) -> None:
+    """Write the record as an older version did: with another profile, or with none."""
+    recorded = yaml.safe_load((out / "run.yaml").read_text())
+    (member,) = recorded["bindings"]["agent"]
+    del member["profile"]
+    member |= {} if older is None else {"profile": older}
+    (out / "run.yaml").write_text(yaml.safe_dump(recorded))
+
+
+async def no_profile(*given: object) -> None:
+    """As in records from before there were any: replies are left free."""
+
+
+async def test_what_is_found_is_recorded_and_used_again(tmp_path: Path, server: ScriptedServer) -> None:
+    await hold(tmp_path / "run", server.model, 1)
+    assert ModelProfile.model_validate(profile(tmp_path / "run")) == ModelProfile(schemas="portable")
+    (wanted,) = asked(server).values()
+    assert wanted["json_schema"]["schema"]["properties"]["answer"]["enum"] == ["Yes", "No"]
+    trials = server.calls[STEP_KEY]
+    done = await hold(tmp_path / "run", server.model, 3)
+    assert (done.status, server.calls[STEP_KEY]) == ("finished", trials)
+    assert list(asked(server).values()) == [wanted] * 3
+
+
+@pytest.mark.parametrize("masked", [True, False, None])
+async def test_a_record_that_is_older_is_resumed_as_it_was_without_another_trial(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, masked: bool | None
+) -> None:
+    """One without any profile, and one that knew two stages of log-probabilities."""
+    with monkeypatch.context() as patched:
+        if masked is None:
+            patched.setattr("moot.deploy.running.checks._probe", no_profile)
+        await hold(tmp_path / "run", server.model, 2)
+    older = ("schemas", "listed_labels", "server", "reasons", "folds_system", "bounds_completion", "api", "omitted")
+    found = profile(tmp_path / "run")
+    known = None if masked is None else {name: found[name] for name in older} | {"masked_logprobs": masked}
+    with_profile(tmp_path / "run", known)
+    trials = server.calls[STEP_KEY]
+    done = await hold(tmp_path / "run", server.model, 3)
+    assert (done.status, server.calls[STEP_KEY]) == ("finished", trials)
+    assert [wanted is None for wanted in asked(server).values()] == [masked is None] * 3
+    assert all(calls == 1 for step, calls in server.calls.items() if step != STEP_KEY)
+
+
+@pytest.mark.parametrize("structured", ["on", "off", "auto"])
+async def test_all_roles_are_held_or_free_as_the_flag_says(
+    tmp_path: Path, server: ScriptedServer, structured: str
+) -> None:
+    done = await hold(tmp_path / "run", server.model, 1, structured=structured, temperature=0.7, max_reply_tokens=77)
+    (wanted,) = asked(server).values()
+    assert (wanted is None) == (structured == "off")
+    assert done.table("turns")["held"].to_pylist() == [structured != "off"]
+    (body,) = [json.loads(body) for step, body in server.bodies.items() if step != STEP_KEY]
+    assert (body["temperature"], body["max_tokens"]) == (0.7, 77)
+
+
+@pytest.mark.parametrize("structured", ["on", "off"])
+async def test_a_record_in_which_the_flag_itself_counted_is_resumed_and_reused(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, structured: str
+) -> None:
+    def replies() -> Counter[str]:
+        return Counter({step: calls for step, calls in server.calls.items() if step != STEP_KEY})
+
+    options: dict[str, Any] = {"structured": structured, "protocol": "majority-vote"}
+    with monkeypatch.context() as patched:
+        patched.setattr("moot.actors.house.fingerprint", fingerprint_of_role)
+        stopped = await hold(tmp_path / "run", server.model, 2, **options, max_tokens=2000)
+    assert stopped.status == "stopped"
+    assert replies().total() % 9, "a debate was under way"
+    await hold(tmp_path / "run", server.model, 2, **options)
+    assert (replies().total(), set(replies().values())) == (18, {1})
+    with monkeypatch.context() as patched:
+        patched.setattr("moot.actors.house.fingerprint", fingerprint_of_role)
+        await hold(tmp_path / "whole", server.model, 1, **options, seed=1)
+    paid = replies().total()
+    await hold(tmp_path / "reused", server.model, 1, **options, reuse=tmp_path / "whole")
+    assert replies().total() == paid
