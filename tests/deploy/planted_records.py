@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import yaml
-from scipy.special import rel_entr
 
 from moot.actors.record.closing import Closing
 from moot.actors.record.folder import Ownership, RunFolder
@@ -20,6 +19,7 @@ from moot.actors.record.rows import Rows
 from moot.deploy.ablation.effects import Ablation, measure
 from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
 from moot.protocols.case import Case, LabelledCase, Reference
+from moot.protocols.evince import round_numbers
 from moot.protocols.messages import Event
 
 Command = Callable[..., tuple[int, str, str]]
@@ -120,28 +120,22 @@ def evince_round(
     second: Mapping[str, float],
     crit: tuple[float | None, float | None] = (None, None),
 ) -> dict[str, Any]:
-    """The data of one `round` event; zero probabilities are floored at 1e-6 for KL."""
-    labels = sorted({*first, *second})
-    p, q = (np.array([each.get(label, 0.0) for label in labels]) for each in (first, second))
-    mixture, floored = (p + q) / 2, [np.maximum(each, 1e-6) for each in (p, q)]
-    entropies = [float(-(each[each > 0] * np.log(each[each > 0])).sum()) for each in (p, q, mixture)]
-    kl = {
-        "agent/0>agent/1": float(rel_entr(p, floored[1]).sum()),
-        "agent/1>agent/0": float(rel_entr(q, floored[0]).sum()),
-    }
-    sides = ("agent/0", "agent/1")
-    tv = float(np.abs(p - q).sum() / 2)
-    zeros = sum(bool(((one > 0) & (other == 0)).any()) for one, other in ((p, q), (q, p)))
+    """The data of one `round` event."""
+    sides, labels = ("agent/0", "agent/1"), [*sorted({*first, *second} - {"(other)"}), "(other)"]
+    rows = np.array([[each.get(label, 0.0) for label in labels] for each in (first, second)])
+    numbers = round_numbers.measure(sides, rows, None, 1e-6)
     return {
-        "round": number, "kappa": kappa, "distributions": {"agent/0": dict(first), "agent/1": dict(second)},
-        "wd": tv, "tv": tv, "jsd": float(rel_entr(p, mixture).sum() + rel_entr(q, mixture).sum()) / 2,
-        "mi": 0.4, "nmi": 0.3, "kl": kl, "kl_floored": zeros,
-        "ce": {pair: value + h for (pair, value), h in zip(kl.items(), entropies, strict=False)},
-        "entropy": dict(zip(sides, entropies, strict=False)), "mixture_entropy": entropies[2],
-        "information_gain": None if number == 0 else 0.1, "crit": dict(zip(sides, crit, strict=True)),
-        "round_score": None, "moves": None if number == 0 else {"agent/0": 0.1, "agent/1": 0.2}, "swapped": False,
-        "agreement_words": None,
-    }  # fmt: skip
+        "round": number,
+        "kappa": kappa,
+        "distributions": {"agent/0": dict(first), "agent/1": dict(second)},
+        **numbers.record(),
+        "entropy": dict(zip(sides, numbers.entropies, strict=True)),
+        "information_gain": None if number == 0 else 0.1,
+        "crit": dict(zip(sides, crit, strict=True)),
+        "round_score": None,
+        "moves": None if number == 0 else {"agent/0": 0.1, "agent/1": 0.2},
+        "swapped": False,
+    }
 
 
 def plant(path: Path, sessions: Sequence[Session], run_yaml: dict[str, Any] | None = None) -> Path:

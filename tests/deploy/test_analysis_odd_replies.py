@@ -92,16 +92,6 @@ def test_a_target_that_does_not_vary_has_no_association(table: pa.Table, tmp_pat
     assert not rows_of(found, "correctness")
 
 
-def test_a_feature_that_does_not_vary_has_no_association(table: pa.Table, tmp_path: Path) -> None:
-    found = analysed(changed(table, logprob=[[-0.5] * 16] * N), tmp_path)
-    for target in ("quality", "correct"):
-        rows = rows_of(found, "associations", target=target)
-        assert {row["value"] for row in rows} == {row["p"] for row in rows} == {row["q"] for row in rows} == {None}
-        assert {row["n"] for row in rows if row["window"] in ("full", "first-3")} == {N}
-    assert not rows_of(found, "top_features")
-    assert [row["divergence"] for row in rows_of(found, "divergences")] == ["good reasoning, wrong answer"]
-
-
 def test_a_stratum_with_few_replies_is_named_and_left_alone(table: pa.Table, tmp_path: Path) -> None:
     found = analysed(changed(table, role=["auditor"] * 9 + ["constructor"] * (N - 9)), tmp_path)
     for name in ("associations", "signal_pairs", "score_distributions"):
