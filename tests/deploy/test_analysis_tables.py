@@ -115,19 +115,17 @@ def _taken(table: pa.Table, folder: Path) -> str:
         return repr(plain | {"logprobs": [tokens.row(number).tolist() for number in range(len(tokens))]})
 
 
-@pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.large_list(pa.float32()), pa.list_(pa.float16())])
-def test_lists_of_any_float(kind: pa.DataType, table: pa.Table, tmp_path: Path) -> None:
-    halves = [[float(np.float16(value)) for value in row] for row in table["logprob"].to_pylist()]
-    same = changed(table, logprob=pa.array(halves, LOGPROB))
-    column = pa.array([np.array(row, np.float16) for row in halves], kind) if kind.value_type == pa.float16() else None
-    other = changed(table, logprob=pa.array(halves, kind) if column is None else column)
-    assert _taken(other, tmp_path) == _taken(same, tmp_path)
-
-
-def test_replies_of_one_length_in_a_list_of_fixed_size(table: pa.Table, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_(pa.float64()), pa.large_list(pa.float32()), pa.list_(pa.float16()), pa.list_(pa.float32(), 8)],
+    ids=str,
+)
+def test_lists_of_any_float_and_of_fixed_size(kind: pa.DataType, table: pa.Table, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
-    rows = [None if row == 3 else (-random.exponential(size=8)).tolist() for row in range(N)]
-    one, other = (changed(table, logprob=pa.array(rows, kind)) for kind in (LOGPROB, pa.list_(pa.float32(), 8)))
+    rows = [None if row == 3 else (-random.exponential(size=8)).astype(np.float16) for row in range(N)]
+    same = [None if row is None else row.astype(np.float32) for row in rows]
+    given = rows if kind.value_type == pa.float16() else same
+    one, other = (changed(table, logprob=pa.array(*each)) for each in ((same, LOGPROB), (given, kind)))
     assert _taken(one, tmp_path) == _taken(other, tmp_path)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,26 +26,6 @@ CLAIMS = 12
 pytestmark = [pytest.mark.slow, pytest.mark.needs("data/vlm_blind", "data/hallusionbench", "data/fever")]
 
 
-@dataclass(frozen=True)
-class Slice:
-    """A slice, and whether its claims come with a text to check them by."""
-
-    task: str
-    has_text: bool
-    claims: int = CLAIMS
-
-
-SLICES = {
-    "FEVER with evidence": Slice("fever:fever/fever_symmetric_dev.jsonl", has_text=True),
-    "FEVER without": Slice("fever:fever/paper_dev.jsonl", has_text=False),
-    "HaluEval questions": Slice("halueval:halueval/qa_one-turn_data.json", has_text=True),
-    "HaluEval summaries": Slice("halueval:halueval/summarization_data.json", has_text=True, claims=2),
-    "TruthfulQA": Slice("truthfulqa:truthfulqa/TruthfulQA.csv", has_text=False),
-    "QAGS": Slice("qags:qags/mturk_cnndm.jsonl", has_text=True),
-    "NQ": Slice("nq:nq_open/NQ-open.dev.jsonl", has_text=False),
-}
-
-
 @pytest.fixture(autouse=True)
 def any_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_ENV, "unused-but-long-enough")
@@ -67,18 +46,29 @@ def events(done: Run, kind: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("name", SLICES)
-def test_a_slice_is_checked_whole(name: str, tmp_path: Path) -> None:
-    part = SLICES[name]
-    kind, _, file = part.task.partition(":")
+@pytest.mark.parametrize(
+    ("task", "has_text", "claims"),
+    [
+        ("fever:fever/fever_symmetric_dev.jsonl", True, CLAIMS),
+        ("fever:fever/paper_dev.jsonl", False, CLAIMS),
+        ("halueval:halueval/qa_one-turn_data.json", True, CLAIMS),
+        ("halueval:halueval/summarization_data.json", True, 2),
+        ("truthfulqa:truthfulqa/TruthfulQA.csv", False, CLAIMS),
+        ("qags:qags/mturk_cnndm.jsonl", True, CLAIMS),
+        ("nq:nq_open/NQ-open.dev.jsonl", False, CLAIMS),
+    ],
+)
+def test_a_slice_is_checked_whole(task: str, has_text: bool, claims: int, tmp_path: Path) -> None:
+    """Some slices come with a text to check claims by."""
+    kind, _, file = task.partition(":")
     with simulated_server(None, seed=3) as port:
-        done = check(f"{kind}:{DATA / file}", port, tmp_path / "run", limit=part.claims)
+        done = check(f"{kind}:{DATA / file}", port, tmp_path / "run", limit=claims)
         stats = stats_of(port)
     verdicts = done.table("verdicts").to_pylist()
-    assert (done.done, len(verdicts)) == (part.claims, part.claims)
-    assert all(("no-evidence" in row["flags"]) != part.has_text for row in verdicts)
+    assert (done.done, len(verdicts)) == (claims, claims)
+    assert all(("no-evidence" in row["flags"]) != has_text for row in verdicts)
     gathered = events(done, "evidence")
-    assert all(bool(gathered[row["case_id"]]["items"]) == part.has_text for row in verdicts)
+    assert all(bool(gathered[row["case_id"]]["items"]) == has_text for row in verdicts)
     passages = {row["case_id"]: " ".join((row["passage"] or "").split()) for row in done.table("cases").to_pylist()}
     quoted = [(" ".join(item["text"].split()), passages[case]) for case in gathered for item in gathered[case]["items"]]
     assert all(text in passage for text, passage in quoted), "the file's own text, word for word"

@@ -50,9 +50,8 @@ def test_both_classes_have_the_figures_of_scikit_learn() -> None:
     for label, found in ((SUPPORTED, verdict.supported), (HALLUCINATED, verdict.hallucinated)):
         for figure, score in ((found.f1, f1_score), (found.recall, recall_score), (found.precision, precision_score)):
             assert figure.value == pytest.approx(score(gold, answers, pos_label=label))
-            assert figure.value is not None
-            assert figure.interval is not None
-            assert figure.interval[0] < figure.value < figure.interval[1]
+            low, high = known(figure.interval)
+            assert low < known(figure.value) < high
         assert found.n == 60
     assert verdict.macro_f1.value == pytest.approx(f1_score(gold, answers, average="macro"))
     assert verdict.accuracy.value == pytest.approx(np.mean([g == a for g, a in zip(gold, answers, strict=True)]))
@@ -60,14 +59,11 @@ def test_both_classes_have_the_figures_of_scikit_learn() -> None:
 
 def test_trivial_answers_stand_beside_the_verdict_on_the_same_claims() -> None:
     found = claim_set(pairs(50, 0.8))
-    always = [found.by(ALWAYS[label]) for label in CLAIM_LABELS]
+    always, never = (known(found.by(ALWAYS[label])) for label in CLAIM_LABELS)
     assert [each.by for each in found.detectors] == [VERDICT, *ALWAYS.values()]
-    assert always[0] is not None
-    assert always[0].supported.f1.value == pytest.approx(2 / 3)
-    assert always[0].hallucinated.f1.value == 0.0
-    assert known(always[1]).hallucinated.f1.value == pytest.approx(2 / 3)
-    assert always[0].macro_f1.value == pytest.approx(1 / 3)
-    assert always[0].accuracy.value == 0.5
+    assert always.supported.f1.value == never.hallucinated.f1.value == pytest.approx(2 / 3)
+    assert (always.hallucinated.f1.value, always.accuracy.value) == (0.0, 0.5)
+    assert always.macro_f1.value == pytest.approx(1 / 3)
     assert found.gain is None
 
 
@@ -75,22 +71,19 @@ def test_a_claim_left_open_is_a_miss_and_no_false_alarm() -> None:
     claims = [replace(claim, answer=None if claim.gold == HALLUCINATED else claim.gold) for claim in pairs(20, 1.0)]
     (verdict, *_) = claim_set(claims).detectors
     assert verdict.abstained == 20
-    assert verdict.supported.f1.value == 1.0
-    assert verdict.supported.precision.value == 1.0
+    assert (verdict.supported.f1.value, verdict.supported.precision.value) == (1.0, 1.0)
     assert (verdict.hallucinated.recall.value, verdict.hallucinated.precision.value) == (0.0, None)
-    assert verdict.macro_f1.value == 0.5
-    assert verdict.accuracy.value == 0.5
+    assert (verdict.macro_f1.value, verdict.accuracy.value) == (0.5, 0.5)
 
 
 def test_the_gain_over_the_judges_is_drawn_from_the_same_groups() -> None:
     better, null = claim_set(pairs(200, 0.9, bare=0.65)), claim_set(pairs(200, 0.75, bare=0.75))
     bare = known(better.by(BARE))
     assert bare.macro_f1.value == pytest.approx(0.65, abs=0.06)
-    assert better.gain is not None
-    assert better.gain.value == pytest.approx((better.detectors[0].macro_f1.value or 0) - (bare.macro_f1.value or 0))
-    assert known(better.gain.interval)[0] > 0.1
-    assert null.gain is not None
-    assert known(null.gain.interval)[0] < 0.0 < known(null.gain.interval)[1]
+    gain, none = known(better.gain), known(known(null.gain).interval)
+    assert gain.value == pytest.approx((better.detectors[0].macro_f1.value or 0) - (bare.macro_f1.value or 0))
+    assert known(gain.interval)[0] > 0.1
+    assert none[0] < 0.0 < none[1]
     same = claim_set([replace(claim, judged=True, bare=claim.answer) for claim in pairs(30, 0.8)])
     assert (known(same.gain).value, known(same.gain).interval) == (0.0, None)
 
@@ -246,15 +239,7 @@ def test_no_value_that_cannot_occur_is_in_an_interval_of_the_macro_f1() -> None:
     """With the only hallucinated claim missed, none of the resamples that have it reaches one half, where those that
     lack it have 1."""
     claims = [
-        Claim(
-            case_id=str(i),
-            gold=CLAIM_LABELS[i == 0],
-            group=str(i),
-            answer=SUPPORTED,
-            judged=True,
-            bare=OTHER[SUPPORTED],
-        )
-        for i in range(12)
+        Claim(case_id=str(i), gold=CLAIM_LABELS[i == 0], group=str(i), answer=SUPPORTED, judged=True) for i in range(12)
     ]
     verdict = claim_set(claims).detectors[0]
     assert verdict.macro_f1.value == pytest.approx(11 / 23)
@@ -270,14 +255,11 @@ def test_where_all_are_right_so_many_groups_still_leave_room_for_doubt() -> None
     assert judges.accuracy.value == 0.0
     assert judges.accuracy.interval == pytest.approx((0.0, 1.0 - ends.low))
     assert verdict.supported.f1.interval is None  # no share
-    one_class = claim_set([claim for claim in claims if claim.gold == SUPPORTED]).detectors[0].supported
-    assert (one_class.recall.interval, one_class.precision.interval) == ((ends.low, ends.high), None)
+    one_class = claim_set([claim for claim in claims if claim.gold == SUPPORTED])
+    figures = one_class.detectors[0].supported
+    assert (one_class.only, one_class.detectors[0].macro_f1.value) == (SUPPORTED, None)
+    assert (figures.recall.interval, figures.precision.interval) == ((ends.low, ends.high), None)
     assert (always.supported.recall.value, always.supported.recall.interval) == (1.0, None)
-    held = HeldOutCases(
-        np.array([float(c.is_hallucinated or 0.0) for c in claims]),
-        np.array([c.group for c in claims]),
-        np.arange(40) // 2,
-        0,
-    )
-    trained = held.of_answers("x", np.array([float(c.gold == HALLUCINATED) for c in claims]))
+    outcome, groups = np.array([float(c.gold == HALLUCINATED) for c in claims]), np.array([c.group for c in claims])
+    trained = HeldOutCases(outcome, groups, np.arange(40) // 2, 0).of_answers("x", outcome)
     assert (trained.accuracy.low, trained.accuracy.high) == verdict.accuracy.interval
