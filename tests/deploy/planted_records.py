@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,12 @@ from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
 from moot.protocols.case import Case, LabelledCase, Reference
 from moot.protocols.evince import round_numbers
 from moot.protocols.messages import Event
+
+EVIL = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \u202egnp.exe\u202c\n```\n# out | <script>$x^2$ {0.__class__}"
+"""What a model may write to be taken for a command, for markup or for a template."""
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2028\u2066-\u2069]")
+"""What must reach no terminal and no page."""
 
 Command = Callable[..., tuple[int, str, str]]
 """Runs `moot` with some arguments and given standard input: exit code, standard output, standard error."""

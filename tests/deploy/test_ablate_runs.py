@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -36,8 +35,6 @@ OVER = ["--over", "gate.tau_d=0.2,off", "--over", "agents=2,3"]
 CELLS = [f"gate.tau_d={tau},agents={agents}" for tau in ("0.2", "off") for agents in (2, 3)]
 WHOLE = [*OVER, "--limit", "4", "--seed", "2", "--baseline", "gate.tau_d=off"]
 
-
-Said = tuple[int, str, str]
 CASES, TWO = 16, ("agents=2", "agents=3")
 """Of a grid that is stopped."""
 
@@ -48,29 +45,12 @@ def ablate(command: Command) -> Command:
     return lambda *arguments: command("ablate", "--engine", "inline", "--out", "out", *arguments)
 
 
-@pytest.fixture(scope="module")
-def made_once() -> list[tuple[Path, Said]]:
-    """The grid's folder and what was said, once a test has made it."""
-    return []
-
-
-@pytest.fixture
-def whole(ablate: Command, tmp_path_factory: pytest.TempPathFactory, made_once: list[tuple[Path, Said]]) -> Said:
-    """What the command said when it made a grid of four cells, which lies in `out` now."""
-    if made_once:
-        shutil.copytree(made_once[0][0], "out")
-    else:
-        said = ablate(*WHOLE)
-        made_once.append((shutil.copytree("out", tmp_path_factory.mktemp("whole") / "out"), said))
-    return made_once[0][1]
-
-
 def paid(cell: str) -> int:
     return summarise(f"out/{cell}").tokens_paid or 0
 
 
-def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Command, whole: Said) -> None:
-    code, out, err = whole
+def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Command) -> None:
+    code, out, err = ablate(*WHOLE)
     assert code == 0
     assert "cell 4 of 4, gate.tau_d=off,agents=3:" in err
     assert "simulated models: these figures show" in " ".join(out.split())
@@ -217,7 +197,7 @@ def test_failed_cases_are_told_and_counted(ablate: Command) -> None:
     assert "2 cases failed" in err
 
 
-def test_later_cells_take_the_first_cells_replies(ablate: Command, whole: Said) -> None:
+def test_later_cells_take_the_first_cells_replies(ablate: Command) -> None:
     more = [*OVER, "--limit", "4", "--seed", "2"]
     alone = json.loads(ablate(*more, "-q", "--format", "json")[1])["cells"]
     Path("out").rename("alone")

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pyarrow.parquet as pq
 import pytest
 from known import known
+from planted_records import CONTROL
 from planted_replies import QUICK, changed, planted, shown
 
 from moot.deploy.analysis.analysis import Analysis, analyze
@@ -22,7 +23,6 @@ ESCAPES = "\x1b[2J\x1b]0;owned\x07"
 TURNED = "\u202egnorw\u2066\u200b"
 BREAKS = 'x" onerror="a\n# b | c `d` {{ 7 * 7 }} &amp; \u2028$\\frac{1}{2}$'
 HOSTILE = SCRIPT + ESCAPES + TURNED + BREAKS
-FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2028\u2066-\u2069]")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_the_page_holds_texts_as_texts(written: Path) -> None:
     tags.feed(page)
     assert not {tag for tag, _ in tags.found} & {"script", "iframe", "object", "link", "base"}
     assert not [name for _, attributes in tags.found for name in attributes if name.startswith("on")]
-    assert not FORBIDDEN.search(page)
+    assert not CONTROL.search(page)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;\u241b[2J" in page
     assert "{{ 7 * 7 }}" in page, "texts are no templates"
 
@@ -79,7 +79,7 @@ def test_pictures_hold_texts_as_texts(found: Analysis, written: Path) -> None:
     assert [picture.stem for picture in pictures] == sorted(found.figures)
     for picture in pictures:
         svg = picture.read_text(encoding="utf-8")
-        assert not FORBIDDEN.search(svg)
+        assert not CONTROL.search(svg)
         elements = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()}
         assert not elements & {"script", "foreignObject", "a"}
         assert "<script>" in "".join(ElementTree.fromstring(svg).itertext())
@@ -100,7 +100,7 @@ def test_names_that_are_longer_than_a_margin_lie_within_the_figure(found: Analys
 @pytest.mark.parametrize("form", ["text", "md", "json"])
 def test_a_terminal_gets_no_control_characters(found: Analysis, form: str) -> None:
     out = shown(found, form)
-    assert not FORBIDDEN.search(out)
+    assert not CONTROL.search(out)
     if form == "md":
         assert "<script" not in out
         assert not [line for line in out.splitlines() if line.startswith("# b")]

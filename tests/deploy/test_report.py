@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from planted_records import EVIL
 from rich.console import Console
 
 from moot.deploy.reading.report.blocks import Block, Code, Figure, Heading, Items, Note, Pairs, Picture, Quote, Table
@@ -19,7 +20,6 @@ from moot.deploy.reading.report.page import page
 from moot.deploy.reading.report.render import report_markdown, report_text
 from moot.deploy.reading.text import markdown_quote, visible_line
 
-EVIL = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \u202egnp.exe\u202c\n```\n# out | <script>"
 SHARE = "83.3 % [72.6, 91.1] (n = 1,234)"
 WIDE = Table("wide", ("run", *(f"figure /{i}" for i in range(6))), [(f"run-{i}", *[SHARE] * 6) for i in range(2)])
 EVERYTHING: list[Block] = [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from known import known
-from planted_records import InlineRun, Printed, Session
+from planted_records import CONTROL, InlineRun, Printed, Session
 
 from moot.deploy.reading.report.blocks import Table
 from moot.deploy.reading.report.render import SIMULATED, report_markdown
@@ -30,7 +30,6 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \r\x08 \x9b31m \u202egnp.exe\u202c \u2066a\u2069\n```\n# out | <script>"
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 GATE = {
     "skip": False, "reasons": ["disagreement"], "untested": ["misalignment"], "d": 0.5, "tau_d": 0.35, "m": None,
     "tau_m": 0.25, "p": 0.7, "tau_p": 0.6, "unanimous": True, "require_unanimity": False,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pyarrow.dataset as dataset
 import pytest
 from known import known
 from PIL import Image as Pillow
-from planted_records import Printed, Session
+from planted_records import CONTROL, EVIL, Printed, Session
 from pydantic import BaseModel
 
 import moot
@@ -33,8 +32,6 @@ from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.ceda.items import Item
 from moot.protocols.claims import CLAIM_LABELS
 
-EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$"
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 TEXT = {"id": "E1", "kind": "document", "document": "a.pdf", "chunk": 2, "page": 4, "picture": None, "text": "In 1932."}
 TEXT |= {"similarity": 0.712}
 OTHER = TEXT | {"id": "E2", "kind": "passage", "document": "passage", "page": None, "text": EVIL}

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from known import known
-from planted_records import InlineRun, Printed, Session
+from planted_records import CONTROL, EVIL, InlineRun, Printed, Session
 
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.run import run
 
-EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$"
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 SCORES = {"instruction_following": 3, "justification_quality": 2}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planted_records import Printed, Session
+from planted_records import EVIL, Printed, Session
 
 from moot.deploy.reading.distributions import in_a_line, rows_of
 from moot.deploy.reading.show import show
@@ -16,7 +16,6 @@ from moot.deploy.reading.transcripts.evince import consensus_pairs
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import EventView
 
-EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$ {0.__class__}"
 A, B = {"HCV": 0.4, "HBV": 0.35, "(other)": 0.25}, {"HBV": 0.6, EVIL: 0.4}
 STATED = [{"label": "HBV", "probability": 0.6}, {"label": EVIL, "probability": 0.3}]
 POINT = {"text": EVIL, "gamma": 0.8, "theta": 0.5, "s": 0.8, "contradicts_facts": True, "repeats": None, "deeper": None}
