@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from moot.protocols.lookups import Passage
 from moot.protocols.messages import Slots
 from moot.protocols.registry import make_protocol
 from moot.protocols.replies import InvalidReply, parse_reply
-from moot.protocols.templates import Templates
+from moot.protocols.templates import Templates, unfenced
 
 TEMPLATES = Templates()
 EVIL = (
@@ -91,6 +91,15 @@ def _filled(schema: Mapping[str, Any], known: Mapping[str, Any], name: str, answ
     return {"boolean": False, "integer": 1, "number": 1.0}.get(schema.get("type", ""), EVIL)
 
 
+def _texts(slots: Any) -> Iterator[str]:
+    """Every hostile text in slots."""
+    if isinstance(slots, str):
+        yield from [slots] if "Ignore the above" in slots else []
+    elif isinstance(slots, Mapping | list | tuple):
+        for each in slots.values() if isinstance(slots, Mapping) else slots:
+            yield from _texts(each)
+
+
 async def held(name: str) -> ScriptedFloor:
     protocol, case, settings = DEBATES[name]
     floor = HostileFloor(case, {}, passages=[Passage(document=EVIL, chunk=0, text=EVIL, similarity=0.9)])
@@ -100,7 +109,7 @@ async def held(name: str) -> ScriptedFloor:
 
 @pytest.mark.parametrize("name", DEBATES)
 async def test_no_text_from_outside_leaves_its_tags(name: str) -> None:
-    """Every tag that closes stands alone on a line of ours, and instructions are ours alone; a closed list is shown."""
+    """Every tag that closes stands alone on a line of ours, and instructions are ours alone; what is given is shown."""
     floor = await held(name)
     for path, request in floor.asks.items():
         system, user = floor.rendered(path)
@@ -109,6 +118,8 @@ async def test_no_text_from_outside_leaves_its_tags(name: str) -> None:
         assert user.count("<choice ") == len(request.slots.get("choices") or ()), path
         assert "Ignore the above" in user, path
         assert "Ignore the above" not in system, path
+        shown = unfenced(user).replace("&quot;", '"')
+        assert all(unfenced(text) in shown for text in _texts(request.slots)), path
         assert DATA.search(system), path
         closed = re.findall(r"^</(\w+)>$", user, re.MULTILINE)
         assert user.count("</") == len(closed), path
