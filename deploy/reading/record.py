@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,30 +157,34 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
     if not run.exists():
         raise RecordError(run.missing())
     raw = read_run_yaml(run)
-    models = _models(raw.get("models")) or _models_used(replies)
+    said = raw.get("models") or {}
+    models = {role: list(map(str, names if isinstance(names, list) else [names])) for role, names in said.items()}
+    models = models or _models_used(replies)
     simulated = raw.get("simulated")
     if not isinstance(simulated, bool):
         simulated = any(name.partition("?")[0] == "simulated" for names in models.values() for name in names)
-    version, seed, planned = raw.get("schema_version", SCHEMA_VERSION), raw.get("seed"), raw.get("cases")
+    sessions = [session for session in raw.get("sessions") or () if isinstance(session, Mapping)]
+    timeless = [session for session in sessions if not isinstance(session.get("wall_s"), int | float)]
+    unsettled = Counter[str]()
+    for session in sessions:
+        unsettled.update(session.get("unsettled") or {})
     epochs = run.epochs()
+    texts: dict[str, Any] = {name: _text(raw.get(name)) for name in ("task", "protocol", "preset", "encoder")}
+    counts: dict[str, Any] = {name: raw[name] if isinstance(raw.get(name), int) else None for name in ("seed", "cases")}
     return RunFacts(
         path=run.path,
-        schema_version=version,
-        task=_text(raw.get("task")),
-        protocol=_text(raw.get("protocol")),
-        preset=_text(raw.get("preset")),
+        schema_version=raw.get("schema_version", SCHEMA_VERSION),
         models=models,
         simulated=simulated and _asked_a_model(run.path),
-        encoder=_text(raw.get("encoder")),
-        seed=seed if isinstance(seed, int) else None,
-        cases=planned if isinstance(planned, int) else None,
-        wall_s=_wall(raw.get("sessions")),
-        wall_unknown_since=_wall_unknown_since(raw.get("sessions")),
+        wall_s=float(sum(each["wall_s"] for each in sessions)) if sessions and not timeless else None,
+        wall_unknown_since=_text(timeless[0].get("started_at")) if timeless else None,
         last_started_at=epochs[-1].started_at if epochs else None,
         owners=len(epochs),
-        stopped_by=_stopped_by(raw.get("sessions")),
-        prices=_prices(raw.get("price_table")),
-        unsettled=_unsettled(raw.get("sessions")),
+        stopped_by=str(sessions[-1].get("stopped_by") or "") if sessions else "",
+        prices={name: Price.model_validate(price) for name, price in (raw.get("price_table") or {}).items()},
+        unsettled=dict(unsettled),
+        **texts,
+        **counts,
     )
 
 
@@ -193,52 +198,12 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _models(raw: Any) -> dict[str, list[str]]:
-    if not isinstance(raw, Mapping):
-        return {}
-    return {str(role): list(map(str, names if isinstance(names, list) else [names])) for role, names in raw.items()}
-
-
 def _models_used(replies: Iterable[Reply]) -> dict[str, list[str]]:
     used: dict[str, dict[str, None]] = {}
     for reply in replies:
         if reply.role != "person":
             used.setdefault(family_of(reply.role), {})[reply.model] = None
     return {family: sorted(names) for family, names in sorted(used.items())}
-
-
-def _stopped_by(sessions: Any) -> str:
-    last = sessions[-1] if isinstance(sessions, list) and sessions else {}
-    return str(last.get("stopped_by") or "") if isinstance(last, Mapping) else ""
-
-
-def _unsettled(sessions: Any) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for session in sessions if isinstance(sessions, list) else ():
-        lost = session.get("unsettled") if isinstance(session, Mapping) else None
-        for budget, amount in lost.items() if isinstance(lost, Mapping) else ():
-            found[str(budget)] = found.get(str(budget), 0.0) + float(amount)
-    return found
-
-
-def _prices(raw: Any) -> dict[str, Price]:
-    return {str(name): Price.model_validate(price) for name, price in raw.items()} if isinstance(raw, Mapping) else {}
-
-
-def _wall(sessions: Any) -> float | None:
-    if not isinstance(sessions, list) or not sessions:
-        return None
-    walls = [session.get("wall_s") if isinstance(session, Mapping) else None for session in sessions]
-    if not all(isinstance(wall, int | float) for wall in walls):
-        return None
-    return float(sum(wall for wall in walls if wall is not None))
-
-
-def _wall_unknown_since(sessions: Any) -> str | None:
-    for session in sessions if isinstance(sessions, list) else ():
-        if isinstance(session, Mapping) and not isinstance(session.get("wall_s"), int | float):
-            return _text(session.get("started_at"))
-    return None
 
 
 def read_replies(folder: str | Path) -> list[Reply]:
@@ -289,22 +254,21 @@ def decoded(data: str | None) -> dict[str, Any]:
 def latest_verdicts(folder: str | Path) -> list[VerdictRow]:
     """The verdict of each case's latest attempt that has one, in order of case id."""
     names = ["answer", "how", "rounds", "failed", "failure", "gold", "correct", "at"]
-    latest: dict[str, VerdictRow] = {}
     rows = read_table(folder, "verdicts", names).to_pylist()
     score_as_now(folder, rows)
-    for row in rows:
-        known = latest.get(row["case_id"])
-        if known is None or row["attempt"] > known.attempt:
-            latest[row["case_id"]] = VerdictRow(
-                row["case_id"],
-                row["attempt"],
-                row["answer"],
-                row["how"] or "",
-                row["rounds"] or 0,
-                bool(row["failed"]),
-                row["failure"] or "",
-                row["gold"],
-                row["correct"],
-                row["at"] or 0.0,
-            )
-    return [latest[case_id] for case_id in sorted(latest)]
+    latest = {row["case_id"]: row for row in sorted(rows, key=lambda row: row["attempt"])}
+    return [
+        VerdictRow(
+            case_id=case_id,
+            attempt=row["attempt"],
+            answer=row["answer"],
+            how=row["how"] or "",
+            rounds=row["rounds"] or 0,
+            failed=bool(row["failed"]),
+            failure=row["failure"] or "",
+            gold=row["gold"],
+            correct=row["correct"],
+            at=row["at"] or 0.0,
+        )
+        for case_id, row in sorted(latest.items())
+    ]

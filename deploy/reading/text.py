@@ -10,7 +10,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Literal, get_args
 
@@ -82,17 +82,12 @@ def markdown_inline(text: str) -> str:
     >>> print(markdown_inline("- a: | <b> `c`"))
     \- a: \| &lt;b> \`c\`
     """
-    return _AT_START.sub(lambda found: _escaped_start(found.group()), _cell(text))
+    return _AT_START.sub(lambda found: found[0] + "\\" if found[0].isdigit() else "\\" + found[0], _cell(text))
 
 
 def _cell(text: str) -> str:
     """The text on one line of a table, where nothing begins a list or a quote; `<` is no HTML in any dialect."""
     return _MARKDOWN.sub(lambda found: "\\" + found.group(), visible_line(text)).replace("<", "&lt;")
-
-
-def _escaped_start(start: str) -> str:
-    """The start of a line, or the number of a list's item before its dot, with the mark escaped."""
-    return start + "\\" if start.isdigit() else "\\" + start
 
 
 def markdown_quote(text: str) -> str:
@@ -158,9 +153,27 @@ def number(value: float | None, digits: int = 3) -> str:
     return "0" if written == "-0" else written
 
 
+def signed(value: float | None, digits: int = 3) -> str:
+    """A difference with its sign, or `unknown`.
+
+    >>> signed(2.5), signed(0.0), signed(None)
+    ('+2.5', '0', 'unknown')
+    """
+    return f"+{number(value, digits)}" if value is not None and value > 0 else number(value, digits)
+
+
 def count(value: float | None) -> str:
     """A whole number with thousands apart, or `unknown`."""
     return "unknown" if value is None else f"{value:,.0f}"
+
+
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    """Names with their counts; `-` for none.
+
+    >>> counts_in_words({"converged": 3, "max rounds": 1200})
+    'converged 3, max rounds 1,200'
+    """
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items()) or "-"
 
 
 def cases(n: int) -> str:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from moot.actors.classifiers.card import CARD, read_card
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.frozen import Frozen, read_as
 from moot.deploy.reading.record import VerdictRow, decoded
 from moot.deploy.reading.references import References
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
@@ -104,7 +104,8 @@ def read_claims(
         RecordError: the record cannot be read.
         ConfigError: the copy of the classifier's card was changed.
     """
-    rows = [r for r in read_table(folder, "cases", ["index", "labels", "gold"]).to_pylist() if _is_claim(r)]
+    rows = read_table(folder, "cases", ["index", "labels", "gold"]).to_pylist()
+    rows = [row for row in rows if tuple(row["labels"] or ()) == CLAIM_LABELS]
     if not rows:
         return []
     latest = {verdict.case_id: verdict for verdict in verdicts}
@@ -145,15 +146,8 @@ def _trained_groups(folder: str | Path) -> frozenset[str]:
     return frozenset(read_card(run).trained_on_groups) if (run / CARD).is_file() else frozenset()
 
 
-def _is_claim(row: Mapping[str, Any]) -> bool:
-    return tuple(row["labels"] or ()) == CLAIM_LABELS
-
-
 def _outcome(verdict: VerdictRow, payload: str | None, wall_s: float | None, *, of_group: bool) -> dict[str, Any]:
-    try:
-        said = _Payload.model_validate(decoded(payload))
-    except ValidationError:  # of a protocol that uses the names for something else
-        said = _Payload()
+    said = read_as(_Payload, decoded(payload)) or _Payload()
     return {
         "answer": verdict.answer if verdict.answer in CLAIM_LABELS else None,
         "judged": "verdict" in said.model_fields_set,

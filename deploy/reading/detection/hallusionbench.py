@@ -105,7 +105,7 @@ def _accuracies(
         by=name,
         part=part,
         question=_accuracy(claims, lambda claim: (claim.case_id,), right),
-        figure=_accuracy(shown, _figure, right, (FIGURE_QUESTIONS,)),
+        figure=_accuracy(shown, lambda claim: _unit(claim, "figure"), right, (FIGURE_QUESTIONS,)),
         pair=_accuracy(claims, _pair, right, (EASY_QUESTIONS, HARD_QUESTIONS)),
         easy=_accuracy(easy, _pair, right, (EASY_QUESTIONS,)),
         hard=_accuracy(hard, _pair, right, (HARD_QUESTIONS,)),
@@ -127,16 +127,12 @@ def _right(claim: Claim, answer: str | None) -> bool | None:
     return _without_figure(claim) if answer is None else answer == claim.gold
 
 
-def _set(claim: Claim) -> Unit:
-    return (claim.tags["category"], claim.tags["subcategory"], claim.tags["set"])
-
-
-def _figure(claim: Claim) -> Unit:
-    return (*_set(claim), claim.tags["figure"])
+def _unit(claim: Claim, part: str) -> Unit:
+    return tuple(claim.tags[name] for name in ("category", "subcategory", "set", part))
 
 
 def _pair(claim: Claim) -> Unit:
-    return (*_set(claim), claim.tags["question"])
+    return _unit(claim, "question")
 
 
 def _accuracy(
@@ -148,7 +144,7 @@ def _accuracy(
     """The share of complete units all of whose claims are right; drawn anew are the groups, in which whole units lie.
 
     Args:
-        sizes: the tags that add up to how many questions a unit has.
+        sizes: the tags that add up to how many questions a unit has in the file, where the record says it.
     """
     units: dict[Unit, list[Claim]] = defaultdict(list)
     for claim in claims:
@@ -157,7 +153,7 @@ def _accuracy(
     whole = {
         each: all(outcomes[each])
         for each, found in units.items()
-        if None not in outcomes[each] and len(found) >= _questions(found[0], sizes)
+        if None not in outcomes[each] and len(found) >= sum(int(found[0].tags.get(size, "0")) for size in sizes)
     }
     if not whole:
         return Accuracy(share=Estimate(), n=0, incomplete=len(units))
@@ -166,8 +162,3 @@ def _accuracy(
     drawn = resampled_sums(rows, groups, RESAMPLES)
     share = estimate(rows[:, 0].mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups)), is_share=True)
     return Accuracy(share=share, n=len(whole), incomplete=len(units) - len(whole))
-
-
-def _questions(claim: Claim, sizes: tuple[str, ...]) -> int:
-    """How many questions the file has of the claim's unit; 0 where the record does not say."""
-    return sum(int(claim.tags.get(name, "0")) for name in sizes)

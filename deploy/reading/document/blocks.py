@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from moot.deploy.reading.document.views import ArgumentView, Document, Letter, RoundView, SheetView, TopicView
+from moot.deploy.reading.document.views import ArgumentView, Document, Letter, RoundView, SheetView
 from moot.deploy.reading.document.words import (
     ROUNDS_HEADER,
     SIDE,
@@ -18,18 +18,18 @@ from moot.deploy.reading.document.words import (
     round_cells,
     sheet_cells,
     sides_line,
-    signed,
     verdict_line,
     versus_words,
 )
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Quote, Table
 from moot.deploy.reading.rounds.trace import trace_blocks
-from moot.deploy.reading.text import number
+from moot.deploy.reading.text import number, signed
 from moot.deploy.reading.transcripts.blocks import cost_words
 
 
 def blocks_of(document: Document) -> list[Block]:
     """Subject and verdict, topics, joint proposal, panel, arguments, rounds and their numbers, moderation, cost."""
+    numbers = () if document.trace is None else (Heading("Round by round"), *trace_blocks(document.trace))
     return [
         *_front(document),
         *_topics(document),
@@ -37,7 +37,7 @@ def blocks_of(document: Document) -> list[Block]:
         *_panel(document),
         *_arguments(document),
         *_rounds(document),
-        *_numbers(document),
+        *numbers,
         *_moderation(document),
         *_end(document),
     ]
@@ -67,7 +67,8 @@ def _front(document: Document) -> Iterable[Block]:
 def _topics(document: Document) -> Iterable[Block]:
     agenda = document.agenda
     yield Heading("Topics")
-    yield Items([_titled(topic) for topic in document.topics], numbered=True)
+    titled = [f"{topic.title}: {topic.description}" if topic.description else topic.title for topic in document.topics]
+    yield Items(titled, numbered=True)
     proposed = sum(len(themes) for themes in agenda.proposed.values())
     whose = {"moderator": "the moderator's, a model", "person": "a person's"}.get(document.topics_by)
     if whose is not None:
@@ -81,12 +82,13 @@ def _topics(document: Document) -> Iterable[Block]:
     notes += [f"{topic.title}: taken off the list by a person" for topic in document.dropped_topics]
     if len(agenda.topics) < agenda.wanted and agenda.by == "moderator":
         notes.append(f"only {len(agenda.topics)} of {agenda.wanted} topics were found")
-    if notes:
-        yield Items(notes)
+    yield from _listed(notes)
 
 
-def _titled(topic: TopicView) -> str:
-    return f"{topic.title}: {topic.description}" if topic.description else topic.title
+def _listed(items: Sequence[str]) -> Iterable[Block]:
+    """A list, where there is anything in it."""
+    if items:
+        yield Items(items)
 
 
 def _joint(document: Document) -> Iterable[Block]:
@@ -119,24 +121,21 @@ def _panel(document: Document) -> Iterable[Block]:
     totals = f"Mean totals over complete pairs of orders: A {number(panel.totals.A)}, B {number(panel.totals.B)}."
     bias = ", ".join(f"{judge} {signed(value)}" for judge, value in panel.position_bias.items()) or "unknown"
     yield Note(f"{totals} What coming first is worth, in marks: {bias}.")
-    if panel.missing:
-        yield Items(
-            [
-                f"{sheet.judge}, order {sheet.order}, topic {one.topic}: missing ({one.why})"
-                for sheet in panel.orders
-                for one in sheet.missing
-            ]
-        )
-    overall = [_by_judge(sheet, sheet.overall) for sheet in panel.orders if sheet.overall]
-    if overall:
-        yield Items(overall)
-    repaired = [
-        f"{sheet.judge}, order {sheet.order}, topic {one.topic}: not written as numbers: {', '.join(one.marks)}"
-        for sheet in panel.orders
-        for one in sheet.repairs
-    ]
-    if repaired:
-        yield Items(repaired)
+    yield from _listed(
+        [
+            f"{sheet.judge}, order {sheet.order}, topic {one.topic}: missing ({one.why})"
+            for sheet in panel.orders
+            for one in sheet.missing
+        ]
+    )
+    yield from _listed([_by_judge(sheet, sheet.overall) for sheet in panel.orders if sheet.overall])
+    yield from _listed(
+        [
+            f"{sheet.judge}, order {sheet.order}, topic {one.topic}: not written as numbers: {', '.join(one.marks)}"
+            for sheet in panel.orders
+            for one in sheet.repairs
+        ]
+    )
     if panel.not_independent:
         yield Note(f"On a model that also debated: {', '.join(panel.not_independent)}.")
     if document.versus is not None:
@@ -196,13 +195,8 @@ def _reasons(document: Document, title: str) -> Iterable[Block]:
     if panel is None or title not in panel.topics:
         return
     place = panel.topics.index(title)
-    reasons = [
-        _by_judge(sheet, sheet.rationales[place])
-        for sheet in panel.orders
-        if place < len(sheet.rationales) and sheet.rationales[place]
-    ]
-    if reasons:
-        yield Items(reasons)
+    said = [(sheet, sheet.rationales[place]) for sheet in panel.orders if place < len(sheet.rationales)]
+    yield from _listed([_by_judge(sheet, reason) for sheet, reason in said if reason])
 
 
 def _rounds(document: Document) -> Iterable[Block]:
@@ -211,9 +205,7 @@ def _rounds(document: Document) -> Iterable[Block]:
     yield Heading("Rounds")
     yield Note("Contentiousness from 0 to 1; quality of the arguments by CRIT, from 0 to 10; Gamma is their mean.")
     yield Table("", ROUNDS_HEADER, [*map(round_cells, document.rounds), *_closing_row(document)])
-    notes = [note for each in document.rounds for note in _round_notes(each)]
-    if notes:
-        yield Items(notes)
+    yield from _listed([note for each in document.rounds for note in _round_notes(each)])
     if document.confirmed is not None:
         yield Note(f"Asked whether that was all, {confirm_words(document.confirmed)}.")
     closing = document.closing
@@ -221,12 +213,6 @@ def _rounds(document: Document) -> Iterable[Block]:
         by_topic = zip(closing.topics, *closing.crit_by_topic.values(), strict=False)
         rows = [(title, *(number(_ten(score), 1) for score in scores)) for title, *scores in by_topic]
         yield Table("", ("closing statements on", *(SIDE[role] for role in closing.crit_by_topic)), rows)
-
-
-def _numbers(document: Document) -> Iterable[Block]:
-    if document.trace is not None:
-        yield Heading("Round by round")
-        yield from trace_blocks(document.trace)
 
 
 def _closing_row(document: Document) -> list[tuple[str, ...]]:

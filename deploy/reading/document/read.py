@@ -25,7 +25,7 @@ from moot.deploy.reading.document.views import (
     VersusView,
 )
 from moot.deploy.reading.document.words import SIDE
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.frozen import Frozen, read_as
 from moot.deploy.reading.text import natural
 from moot.deploy.reading.transcripts.views import EventView, Transcript, TurnView
 from moot.protocols.case import Case
@@ -136,19 +136,15 @@ def _arguments(
 def _argued(
     turn: TurnView | None, side: Letter, what: str, topics: list[str], held_in: int | None
 ) -> Iterable[ArgumentView]:
-    mended = turn is not None and turn.outcome == "repaired"
-    last = what == "addition"
-    for title, text in _told(turn, what, topics):
-        yield ArgumentView(round=held_in, last_word=last, side=side, topic=title, text=text, mended=mended)
-
-
-def _told(turn: TurnView | None, what: str, topics: list[str]) -> Iterable[tuple[str, str]]:
-    """Title and text of what a reply says on each topic."""
-    told = (turn.data or {}).get(f"{what}s") if turn is not None else None
+    """What a reply says on each topic."""
+    if turn is None:
+        return
+    told = (turn.data or {}).get(f"{what}s")
+    said = {"round": held_in, "last_word": what == "addition", "side": side, "mended": turn.outcome == "repaired"}
     for one in told if isinstance(told, list) else ():
         number, text = (one.get("topic"), one.get(what)) if isinstance(one, dict) else (None, None)
         if isinstance(number, int) and 1 <= number <= len(topics) and isinstance(text, str):
-            yield topics[number - 1], text
+            yield ArgumentView.model_validate({**said, "topic": topics[number - 1], "text": text})
 
 
 def final_topics(
@@ -182,11 +178,8 @@ def final_topics(
 
 def _fixed(moderator: TurnView | None, wanted: int) -> list[TopicView]:
     """The moderator's list before a person saw it; empty where its reply cannot be read."""
-    try:
-        reply = Agenda.model_validate(moderator.data if moderator is not None else None)
-    except ValidationError:
-        return []
-    return _views(without_repeats(reply.topics, wanted)[0])
+    reply = read_as(Agenda, moderator.data if moderator is not None else None)
+    return [] if reply is None else _views(without_repeats(reply.topics, wanted)[0])
 
 
 def _edited(text: str, before: Iterable[TopicView]) -> list[TopicView]:

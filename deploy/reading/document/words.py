@@ -181,15 +181,6 @@ def sheet_cells(sheet: SheetView) -> tuple[str, ...]:
     return (sheet.judge, "A" if sheet.order == 1 else "B", *marks, *totals, sheet.winner or "unknown")
 
 
-def signed(value: float | None) -> str:
-    """A difference with its sign, or `unknown`.
-
-    >>> signed(2.5), signed(0.0), signed(None)
-    ('+2.5', '0', 'unknown')
-    """
-    return f"+{number(value)}" if value is not None and value > 0 else number(value)
-
-
 def versus_words(versus: VersusView) -> str:
     """Which of the two the judges prefer."""
     if versus.winner is None:

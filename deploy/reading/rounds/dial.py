@@ -21,11 +21,12 @@ from moot.deploy.reading.rounds.over_cases import (
     LEAST_CASES,
     LEVEL,
     Measured,
+    ends,
     latest_attempts,
     mean_over_cases,
     ratio_interval,
 )
-from moot.deploy.reading.text import known_number, number
+from moot.deploy.reading.text import known_number, number, signed
 from moot.protocols.errors import ConfigError
 
 MEASURES = {
@@ -213,13 +214,11 @@ def conclusion(found: DialEffect) -> str:
         return f"Whether the models react to the dial is unknown: fewer than {LEAST_CASES} cases can be compared."
     if found.moves:
         moved = {MEASURES[key].partition(",")[0]: slope for key, slope in found.slopes.items() if slope.moves}
-        by = "; ".join(f"{name} {_slope_words(slope)}" for name, slope in moved.items())
+        by = "; ".join(
+            f"{name} {signed(slope.per_kappa)} ({ends(slope.low, slope.high)})" for name, slope in moved.items()
+        )
         return f"The debates react to kappa, which was drawn at random: {by} from kappa 0 to 1."
     return "No reaction to the dial can be seen: the interval of every slope over kappa includes 0."
-
-
-def _header(found: DialEffect) -> list[str]:
-    return ["", "kappa, to 0.1" if found.binned else "kappa", "mean", "95 % interval", "cases"]
 
 
 def _table_rows(found: DialEffect) -> list[list[str]]:
@@ -227,33 +226,18 @@ def _table_rows(found: DialEffect) -> list[list[str]]:
     for key in found.levels[0].measured:
         for i, level in enumerate(found.levels):
             at = level.measured[key]
-            kappa = number(level.kappa, 2)
-            rows.append(
-                [MEASURES[key] if i == 0 else "", kappa, number(at.mean), _ends(at.low, at.high), f"{at.cases:,}"]
-            )
+            name, kappa = MEASURES[key] if i == 0 else "", number(level.kappa, 2)
+            rows.append([name, kappa, number(at.mean), ends(at.low, at.high), f"{at.cases:,}"])
         if (slope := found.slopes.get(key)) is not None:
-            rows.append(["", "slope", number(slope.per_kappa), _ends(slope.low, slope.high), f"{slope.cases:,}"])
+            rows.append(["", "slope", number(slope.per_kappa), ends(slope.low, slope.high), f"{slope.cases:,}"])
     return rows
-
-
-def _slope_words(found: Slope) -> str:
-    if found.per_kappa is None:
-        return number(None)
-    sign = "+" if found.per_kappa > 0.0 else ""
-    return f"{sign}{number(found.per_kappa)} ({_ends(found.low, found.high)})"
-
-
-def _ends(low: float | None, high: float | None) -> str:
-    return number(None) if low is None or high is None else f"{number(low)} to {number(high)}"
-
-
-def _head(found: DialEffect) -> str:
-    schedule = f", schedule {', '.join(found.schedules)}" if found.schedules else ""
-    slopes = " and slopes among equal rounds" if found.slopes else ""
-    return f"means by kappa{slopes}, with bootstrap intervals over cases{schedule}"
 
 
 def dial_blocks(found: DialEffect) -> list[Block]:
     """What kappa did: the means, the slopes, and what may be concluded."""
-    head = [*banner(found.simulated), Heading(f"What kappa did: {found.run}", 1), Note(_head(found))]
-    return [*head, Table("", _header(found), _table_rows(found)), Note(conclusion(found))]
+    schedule = f", schedule {', '.join(found.schedules)}" if found.schedules else ""
+    slopes = " and slopes among equal rounds" if found.slopes else ""
+    said = Note(f"means by kappa{slopes}, with bootstrap intervals over cases{schedule}")
+    head = [*banner(found.simulated), Heading(f"What kappa did: {found.run}", 1), said]
+    header = ("", "kappa, to 0.1" if found.binned else "kappa", "mean", "95 % interval", "cases")
+    return [*head, Table("", header, _table_rows(found)), Note(conclusion(found))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -14,11 +14,11 @@ from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import read_events, read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import banner
-from moot.deploy.reading.rounds.over_cases import LEAST_CASES, Measured, latest_attempts, mean_over_cases
+from moot.deploy.reading.rounds.over_cases import LEAST_CASES, Measured, ends, latest_attempts, mean_over_cases
 from moot.deploy.reading.rounds.trace import BY_KEY, MEASURES, Measure, Trace, trace_of
 from moot.deploy.reading.rounds.truth import CONSENSUS, MIXTURE, Truth, truths
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
-from moot.deploy.reading.text import natural, number
+from moot.deploy.reading.text import natural, number, signed
 from moot.protocols.errors import ConfigError
 
 _LEFT_OUT = {"kl", "ce", "information_gain"}
@@ -166,18 +166,14 @@ def _table_rows(found: Dynamics) -> list[list[str]]:
             name = measure.heading if place == 0 else ""
             rows.append([name, str(each.round), *_measured(measure, each.measured[key]), ""])
         if (change := found.changes.get(key)) is not None:
-            rows.append(["", "first to last", *_measured(measure, change.by_case, signed=True), _percent(change)])
+            percent = "" if change.percent is None else f"{change.percent:+.0f} %"
+            rows.append(["", "first to last", *_measured(measure, change.by_case, signed), percent])
     return rows
 
 
-def _measured(measure: Measure, found: Measured, *, signed: bool = False) -> list[str]:
-    mean = None if found.mean is None else measure.times * found.mean
-    shown = _signed(mean, measure.digits) if signed else number(mean, measure.digits)
-    return [shown, _ends(found, measure.times, measure.digits), f"{found.cases:,}"]
-
-
-def _percent(change: Change) -> str:
-    return "" if change.percent is None else f"{change.percent:+.0f} %"
+def _measured(measure: Measure, found: Measured, written: Callable[[float | None, int], str] = number) -> list[str]:
+    mean = written(None if found.mean is None else measure.times * found.mean, measure.digits)
+    return [mean, ends(found.low, found.high, measure.times, measure.digits), f"{found.cases:,}"]
 
 
 _TRUTH_HEADER = ["round", "of", "accuracy, %", "Brier (0 to 2)", "95 % interval", "KL to truth, nat", "cases"]
@@ -200,37 +196,22 @@ def _truth_rows(found: Dynamics) -> list[list[str]]:
         for place, each in enumerate(truth.held):
             when = truth.when if place == 0 else ""
             kl = number(each.kl) + (f" +{each.kl_infinite}" if each.kl_infinite else "")
-            brier = [number(each.brier.mean), _ends(each.brier)]
+            brier = [number(each.brier.mean), ends(each.brier.low, each.brier.high)]
             rows.append([when, each.of, number(100.0 * each.accuracy, 1), *brier, kl, f"{truth.cases:,}"])
     return rows
 
 
 def _truth_words(found: Dynamics) -> list[str]:
     """What the sides say together, beside the better of them, or the best of several."""
-    return [
-        f"{truth.when} round, {of}: Brier {_signed(over.mean)} ({_interval(over)}) against the {_better(truth)} side, "
-        f"{truth.better}; below every side's in {number(100.0 * truth.beats_all[of], 1)} % of the cases"
-        for truth in found.truth
-        for of, over in truth.over_better.items()
-    ]
-
-
-def _ends(found: Measured, times: float = 1.0, digits: int = 3) -> str:
-    if found.low is None or found.high is None:
-        return number(None)
-    return f"{number(times * found.low, digits)} to {number(times * found.high, digits)}"
-
-
-def _better(truth: Truth) -> str:
-    return "better" if len(truth.held) - len(truth.over_better) == 2 else "best"
-
-
-def _interval(found: Measured) -> str:
-    return "interval unknown" if found.low is None else _ends(found)
-
-
-def _signed(value: float | None, digits: int = 3) -> str:
-    return f"{'+' if value is not None and value > 0.0 else ''}{number(value, digits)}"
+    lines = []
+    for truth in found.truth:
+        better = "better" if len(truth.held) - len(truth.over_better) == 2 else "best"
+        for of, over in truth.over_better.items():
+            interval = "interval unknown" if over.low is None else ends(over.low, over.high)
+            beats = f"below every side's in {number(100.0 * truth.beats_all[of], 1)} % of the cases"
+            brier = f"{truth.when} round, {of}: Brier {signed(over.mean)} ({interval})"
+            lines.append(f"{brier} against the {better} side, {truth.better}; {beats}")
+    return lines
 
 
 def dynamics_blocks(found: Dynamics) -> list[Block]:

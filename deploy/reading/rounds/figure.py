@@ -89,13 +89,9 @@ def _panels(trace: Trace | None) -> dict[Panel, list[Series]]:
 
 
 def _title(debate: Transcript) -> str:
-    named = f"{_short(Path(debate.run).name)}, case {_short(debate.case_id)}"
-    return f"{named}\nSIMULATED models" if debate.simulated else named
-
-
-def _short(name: str) -> str:
-    text = plot_text(name)
-    return text if len(text) <= _NAME_LENGTH else f"{text[: _NAME_LENGTH - 3]}..."
+    texts = [plot_text(name) for name in (Path(debate.run).name, debate.case_id)]
+    run, case = (text if len(text) <= _NAME_LENGTH else f"{text[: _NAME_LENGTH - 3]}..." for text in texts)
+    return f"{run}, case {case}" + ("\nSIMULATED models" if debate.simulated else "")
 
 
 def _draw(axes: Axes, panel: Panel, every: Sequence[Series], rounds: Sequence[int]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import Noted
+from moot.deploy.reading.text import number
 from moot.metrics.bootstrap import cluster_bootstrap
 from moot.metrics.distribution import Floats
 
@@ -33,6 +34,12 @@ class Measured(Frozen):
     low: float | None
     high: float | None
     cases: int
+
+
+def ends(low: float | None, high: float | None, times: float = 1.0, digits: int = 3) -> str:
+    """An interval in words, so many times it; `unknown` without one."""
+    known = None if low is None or high is None else [number(times * end, digits) for end in (low, high)]
+    return " to ".join(known) if known else number(None)
 
 
 def latest_attempts(events: Iterable[Noted]) -> list[Noted]:

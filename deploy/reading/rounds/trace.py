@@ -186,13 +186,11 @@ def trace_blocks(trace: Trace) -> list[Block]:
     """A table with a row per round, and under it, of several rounds, a small plot."""
     columns = [aligned(series.shown, series.measure.digits) for series in trace.series]
     rows = [[str(n), *(cells[i] for cells in columns)] for i, n in enumerate(trace.rounds)]
-    table = Table("", ["round", *map(_heading, trace.series)], rows)
+    table = Table(
+        "", ["round", *(f"{one.measure.heading} {visible_line(one.of)}".rstrip() for one in trace.series)], rows
+    )
     plot = Figure(lambda width, plain: _plot(trace, width, PLAIN if plain else BLOCKS))
     return [table, plot] if len(rows) > 1 else [table]
-
-
-def _heading(series: Series) -> str:
-    return f"{series.measure.heading} {visible_line(series.of)}".rstrip()
 
 
 def _plot(trace: Trace, width: int, levels: str) -> Iterable[str]:

@@ -51,18 +51,13 @@ def audit_difference(finished: Iterable[VerdictRow], events: Iterable[Noted], re
     Of a run of both branches, the cases that the gate skipped count.
     """
     gold = {verdict.key: verdict.gold for verdict in finished}
-    audits = [
-        event
-        for event in events
-        if event.key in gold
-        and (event.kind == "audit" or (event.kind == "branches" and event.data.get("verdict_from") == "skip"))
-    ]
-    if not audits:
-        return None
-    return paired(
-        [references.correct(event.case_id, event.data.get("skipped_answer"), gold[event.key]) for event in audits],
-        [references.correct(event.case_id, event.data.get("debated_answer"), gold[event.key]) for event in audits],
+    both = [event for event in events if event.key in gold and event.kind in ("audit", "branches")]
+    audits = [event for event in both if event.kind == "audit" or event.data.get("verdict_from") == "skip"]
+    skipped, debated = (
+        [references.correct(event.case_id, event.data.get(name), gold[event.key]) for event in audits]
+        for name in ("skipped_answer", "debated_answer")
     )
+    return paired(skipped, debated) if audits else None
 
 
 class PartAccuracy(Frozen):
@@ -172,13 +167,14 @@ class VoteFigures(Frozen):
 
 def vote_figures(finished: Sequence[VerdictRow], events: Iterable[Noted], references: References) -> VoteFigures | None:
     """Count the verdicts that a vote decided; None when none did, and for records from before votes were noted."""
-    ties = {(event.key, event.path): bool(event.data["tied"]) for event in events if _is_vote(event)}
+    votes = [each for each in events if each.kind == "vote" and isinstance(each.data.get("tied"), list)]
+    ties = {(vote.key, vote.path): bool(vote.data["tied"]) for vote in votes}
     voted = [verdict for verdict in finished if _place(verdict) in ties]
     if not voted:
         return None
     tied = {verdict.key for verdict in voted if ties[_place(verdict)]}
     untied, ends_untied, scored_untied = accuracy_of([each for each in voted if each.key not in tied], references)
-    strict, ends, scored = share(_strictly(verdict, tied) for verdict in voted)
+    strict, ends, scored = share(None if v.correct is None else v.correct and v.key not in tied for v in voted)
     independent = references.independent(verdict.case_id for verdict in voted)
     return VoteFigures(
         n=len(voted),
@@ -192,17 +188,9 @@ def vote_figures(finished: Sequence[VerdictRow], events: Iterable[Noted], refere
     )
 
 
-def _is_vote(event: Noted) -> bool:
-    return event.kind == "vote" and isinstance(event.data.get("tied"), list)
-
-
 def _place(verdict: VerdictRow) -> tuple[CaseKey, str]:
     """Where the vote is noted that decided a verdict, if one did."""
     return verdict.key, "vote/consensus" if verdict.how == "skipped" else "vote"
-
-
-def _strictly(verdict: VerdictRow, tied: set[CaseKey]) -> bool | None:
-    return verdict.correct if verdict.correct is None else verdict.correct and verdict.key not in tied
 
 
 def vote_rows(found: VoteFigures) -> list[tuple[str, str]]:

@@ -137,8 +137,9 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
         shared = [case_id for case_id in same_id if first.content[case_id] == each.content[case_id]]
         if first.content and each.content and not same_id:
             raise ConfigError(f"{summary.run} and {summaries[0].run} have no case in common: nothing can be compared")
-        if len(shared) < len(same_id):
-            warnings.append(f"{summary.run}: {_other_texts(len(same_id) - len(shared))}; not paired")
+        if other := len(same_id) - len(shared):
+            said = "1 case id stands for another text" if other == 1 else f"{other:,} case ids stand for other texts"
+            warnings.append(f"{summary.run}: {said}; not paired")
         if len(shared) < max(len(first.content), len(each.content)):
             are = "is" if len(shared) == 1 else "are"
             only = f"only {number_of_cases(len(shared))} {are} shared with {summaries[0].run}"
@@ -163,10 +164,6 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
     if len({str(row.models["agent"]) for row in rows if "agent" in row.models}) > 1:
         warnings.append("the runs' agents are not the same models")
     return Comparison(schema_version=summaries[0].schema_version, rows=rows, warnings=warnings)
-
-
-def _other_texts(n: int) -> str:
-    return "1 case id stands for another text" if n == 1 else f"{n:,} case ids stand for other texts"
 
 
 def run_names(runs: Sequence[str]) -> list[str]:
@@ -249,7 +246,7 @@ def _figures(rows: Sequence[Row], names: Sequence[str]) -> Table:
     columns = {
         "run": list(names),
         "protocol": [row.protocol or "unknown" for row in rows],
-        "accuracy, %": [_accuracy(row) for row in rows],
+        "accuracy, %": [percent(row.accuracy, row.accuracy_interval).replace(" %", "") for row in rows],
         "n": [f"{row.scored:,}" for row in rows],
         "failed": [f"{row.failed:,}" for row in rows],
         "open": [f"{row.open:,}" for row in rows],
@@ -268,10 +265,6 @@ def _figures(rows: Sequence[Row], names: Sequence[str]) -> Table:
 def _says_protocol(name: str, row: Row) -> bool:
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", row.protocol or "unknown")
     return f"{Path(name).name}-".startswith(f"{slug}-")
-
-
-def _accuracy(row: Row) -> str:
-    return percent(row.accuracy, row.accuracy_interval).replace(" %", "")
 
 
 def _against(found: Paired | None) -> tuple[str, str, str, str]:

@@ -16,8 +16,9 @@ from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import read_events, read_facts
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Table
 from moot.deploy.reading.report.render import banner, show_report
+from moot.deploy.reading.rounds.over_cases import latest_attempts
 from moot.deploy.reading.summaries.consistency import Agreement, Consistency, judge_consistency
-from moot.deploy.reading.text import count, mean_of, natural, number, percent
+from moot.deploy.reading.text import count, counts_in_words, mean_of, natural, number, percent
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData, abstentions, read_assessment
 from moot.protocols.rubrics.mark_sheet import FLAG
 
@@ -41,17 +42,13 @@ def read_assessments(folder: str | Path) -> list[Assessed]:
     Raises:
         RecordError: the record cannot be read.
     """
-    events = read_events(folder, [ASSESSMENT])
+    events = latest_attempts(read_events(folder, [ASSESSMENT]))
     if not events:
         return []
     cases = {row["case_id"]: row for row in read_table(folder, "cases", ["index", "group"]).to_pylist()}
-    latest: dict[str, int] = {}
-    for event in events:
-        latest[event.case_id] = max(event.attempt, latest.get(event.case_id, 0))
     found = []
     for event in events:
-        data = read_assessment(event.data)
-        if data is not None and event.attempt == latest[event.case_id]:
+        if (data := read_assessment(event.data)) is not None:
             group = cases.get(event.case_id, {}).get("group")
             found.append(Assessed(event.case_id, event.attempt, group or event.case_id, data))
     return sorted(found, key=lambda each: (cases.get(each.case_id, {}).get("index", 0), each.case_id, each.data.reply))
@@ -237,7 +234,7 @@ def _scores(found: Judging) -> Table:
         (
             row.judge,
             *((str(row.pass_index),) if several else ()),
-            *_means(row, found),
+            *_means(row, row.scores, row.flagged, found),
         )
         for row in found.passes
     ]
@@ -249,12 +246,15 @@ def _score_heads(found: Judging) -> tuple[str, ...]:
     return (*map(_plain, found.dimensions), "Q", *flag, "marks")
 
 
-def _means(row: PassScores, found: Judging) -> Iterable[str]:
-    yield from (number(row.scores[name], 2) for name in found.dimensions)
+def _means(
+    row: PassScores | PanelVerdict, means: Mapping[str, float | None], flagged: float | None, found: Judging
+) -> Iterable[str]:
+    """By dimension, Q, the share that flags where there is a flag, and how many marks are there (of how many)."""
+    yield from (number(means.get(name), 2) for name in found.dimensions)
     yield number(row.quality, 2)
     if FLAG in found.scales:
-        yield percent(row.flagged)
-    yield _marks(row)
+        yield percent(flagged)
+    yield f"{row.marks:,} of {row.marks + sum(row.missing.values()):,}" if row.missing else count(row.marks)
 
 
 def _verdicts(found: Judging) -> Table:
@@ -262,21 +262,14 @@ def _verdicts(found: Judging) -> Table:
     rows = sorted(found.verdicts, key=lambda row: -1.0 if row.quality is None else row.quality)
     what = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,}"
     title = f"the panel's verdicts: means over the marks, lowest Q first{what}"
-    return Table(title, ("case", *_score_heads(found)), [tuple(_verdict_cells(row, found)) for row in rows[:_SHOWN]])
-
-
-def _verdict_cells(row: PanelVerdict, found: Judging) -> Iterable[str]:
-    yield row.case_id if row.reply == "reply" else f"{row.case_id} {row.reply}"
-    yield from (number(row.means.get(name), 2) for name in found.dimensions)
-    yield number(row.quality, 2)
-    if FLAG in found.scales:
-        yield percent(row.flag)
-    yield _marks(row)
-
-
-def _marks(row: PassScores | PanelVerdict) -> str:
-    """How many marks are there, and of how many where some are missing."""
-    return f"{row.marks:,} of {row.marks + sum(row.missing.values()):,}" if row.missing else count(row.marks)
+    cells = [
+        (
+            row.case_id if row.reply == "reply" else f"{row.case_id} {row.reply}",
+            *_means(row, row.means, row.flag, found),
+        )
+        for row in rows[:_SHOWN]
+    ]
+    return Table(title, ("case", *_score_heads(found)), cells)
 
 
 def _figures(row: Agreement) -> tuple[str, ...]:
@@ -290,7 +283,7 @@ def _remarks(found: Judging) -> list[str]:
     gone: dict[str, Counter[str]] = {}
     for row in found.passes:
         gone.setdefault(row.judge, Counter()).update(row.missing)
-    remarks += [f"missing marks of {judge}: {_counted(kinds)}" for judge, kinds in gone.items() if kinds]
+    remarks += [f"missing marks of {judge}: {counts_in_words(kinds)}" for judge, kinds in gone.items() if kinds]
     agreements = [*found.consistency.between, *(row for each in found.consistency.within for row in each.rows)]
     if agreements:
         remarks.append(_LEGEND)
@@ -310,10 +303,6 @@ def _same_model(passes: Sequence[PassScores]) -> str:
             judges.setdefault(row.model, {})[row.judge] = None
     most = max(judges.values(), key=len, default={})
     return " and ".join(most) if len(most) > 1 else ""
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{kind} {n:,}" for kind, n in counts.items())
 
 
 def _plain(name: str) -> str:

@@ -251,7 +251,8 @@ def reply_blocks(found: Sequence[ModelReplies]) -> list[Block]:
     """A row for each role of which something is noteworthy, without columns in which nothing is counted."""
     shown = [each for each in found if each.noteworthy]
     names = [name for name in _HEADER if name in _ALWAYS or any(getattr(each, name) for each in shown)]
-    rows = [(each.role, each.template, *(_cell(getattr(each, name)) for name in names)) for each in shown]
+    counts = [["-" if (n := getattr(each, name)) is None else count(n) for name in names] for each in shown]
+    rows = [(each.role, each.template, *cells) for each, cells in zip(shown, counts, strict=True)]
     table = Table(REPLIES_NOTE, ("role", "template", *(_HEADER[name] for name in names)), rows)
     return [table] if rows else []
 
@@ -266,13 +267,6 @@ def replies_words(found: Sequence[ModelReplies]) -> str:
 
 
 def _words(each: ModelReplies) -> str:
-    more = [f", {word} {count(getattr(each, name))}" for name, word in _HEADER.items() if _is_said(each, name)]
+    said = {word: getattr(each, name) for name, word in _HEADER.items() if name not in _ALWAYS}
+    more = [f", {word} {count(n)}" for word, n in said.items() if n]
     return f"{each.role} {count(each.usable)} of {count(each.asks)} asks usable{''.join(more)}"
-
-
-def _is_said(each: ModelReplies, name: str) -> bool:
-    return name not in _ALWAYS and bool(getattr(each, name))
-
-
-def _cell(value: int | None) -> str:
-    return "-" if value is None else count(value)

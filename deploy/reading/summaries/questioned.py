@@ -129,21 +129,14 @@ def _head(found: Questioned) -> str:
 
 
 def _rows(labels: Sequence[QuestionedLabel]) -> list[tuple[str, ...]]:
-    return [
-        (
-            each.case_id,
-            each.gold,
-            each.consensus,
-            number(each.confidence),
-            out_of_ten(each.crit_mean),
-            _short(visible_line(each.question)),
-        )
-        for each in labels
-    ]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _QUESTION_LENGTH else f"{text[: _QUESTION_LENGTH - 3]}..."
+    rows = list[tuple[str, ...]]()
+    for each in labels:
+        question = visible_line(each.question)
+        if len(question) > _QUESTION_LENGTH:
+            question = f"{question[: _QUESTION_LENGTH - 3]}..."
+        figures = (number(each.confidence), out_of_ten(each.crit_mean))
+        rows.append((each.case_id, each.gold, each.consensus, *figures, question))
+    return rows
 
 
 def questioned_blocks(found: Questioned) -> list[Block]:

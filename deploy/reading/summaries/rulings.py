@@ -7,13 +7,11 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
-
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.frozen import Frozen, read_as
 from moot.deploy.reading.record import Noted, VerdictRow, decoded
-from moot.deploy.reading.text import mean_of, number, percent
+from moot.deploy.reading.text import counts_in_words, mean_of, number, percent, signed
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 
@@ -58,7 +56,7 @@ def rulings(folder: str | Path, finished: Sequence[VerdictRow]) -> Rulings | Non
     """
     keys = {verdict.key for verdict in finished}
     rows = read_table(folder, "verdicts", ["payload"]).to_pylist()
-    found = [_read(row["payload"]) for row in rows if (row["case_id"], row["attempt"]) in keys]
+    found = [read_as(_Payload, decoded(row["payload"])) for row in rows if (row["case_id"], row["attempt"]) in keys]
     known = [payload for payload in found if payload is not None]
     if not known:
         return None
@@ -75,13 +73,6 @@ def rulings(folder: str | Path, finished: Sequence[VerdictRow]) -> Rulings | Non
     )
 
 
-def _read(payload: str | None) -> _Payload | None:
-    try:
-        return _Payload.model_validate(decoded(payload))
-    except ValidationError:
-        return None
-
-
 def _stands(joint: _Joint | None) -> str:
     if joint is None:
         return "no proposal"
@@ -92,17 +83,15 @@ def _stands(joint: _Joint | None) -> str:
 def ruling_rows(found: Rulings) -> Iterable[tuple[str, str]]:
     """The rulings as pairs of a name and a value in words."""
     worth = found.first_mover_advantage
-    signed = f"{'+' if worth is not None and worth > 0 else ''}{number(worth, 2)}"
     if any(found.winners.values()):
-        yield "verdicts", _counted(found.winners)
+        yield "verdicts", counts_in_words(found.winners)
     if any(found.consensus.values()):
-        yield "consensus", _counted(found.consensus)
-    yield "worth of coming first", f"{signed} marks (n = {found.judgings:,})" if worth is not None else "unknown"
-    yield "joint proposals", _counted(found.joint)
-
-
-def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {n:,}" for name, n in counts.items())
+        yield "consensus", counts_in_words(found.consensus)
+    yield (
+        "worth of coming first",
+        f"{signed(worth, 2)} marks (n = {found.judgings:,})" if worth is not None else "unknown",
+    )
+    yield "joint proposals", counts_in_words(found.joint)
 
 
 class RoleReasoning(Frozen):

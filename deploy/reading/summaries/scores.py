@@ -21,7 +21,7 @@ from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import VerdictRow
 from moot.deploy.reading.references import References
 from moot.deploy.reading.report.blocks import Block, Note, Table
-from moot.deploy.reading.text import Interval, count
+from moot.deploy.reading.text import Interval, count, known_number
 from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.distribution import Floats
 from moot.metrics.weighted_kappa import quadratic_weighted_kappa, resampled_weighted_kappa
@@ -163,16 +163,12 @@ def _pair(
         first=pair[0],
         second=pair[1],
         n=int(both.sum()),
-        qwk=_known(quadratic_weighted_kappa(one, other, *ends)),
+        qwk=known_number(quadratic_weighted_kappa(one, other, *ends)),
         qwk_interval=_interval(resampled_weighted_kappa(one, other, weights, *ends)),
         exact=float(exact.mean()) if whole else None,
         exact_interval=_interval(shares) if whole else None,
         adjacent=float((np.abs(one - other)[both] <= 1.0).mean()) if whole else None,
     )
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
 
 
 def _interval(resampled: Floats) -> tuple[float, float] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from moot.deploy.reading.detection.show import detection_rows
 from moot.deploy.reading.summaries.accuracy import Paired, short_answer_rows, vote_rows
@@ -11,7 +11,7 @@ from moot.deploy.reading.summaries.evaluation import evaluation_rows
 from moot.deploy.reading.summaries.model_replies import replies_words
 from moot.deploy.reading.summaries.rulings import reasoning_rows, ruling_rows
 from moot.deploy.reading.summaries.summary import Summary
-from moot.deploy.reading.text import count, number, p_value, percent, times
+from moot.deploy.reading.text import count, counts_in_words, number, p_value, percent, times
 
 
 def summary_rows(summary: Summary) -> list[tuple[str, str]]:
@@ -45,7 +45,8 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.evaluation is not None:
         rows += evaluation_rows(summary.evaluation)
     if summary.labels_questioned is not None:
-        rows.append(("labels to look at", _questioned(summary.labels_questioned)))
+        where = ", see moot show --questioned" if summary.labels_questioned else ""
+        rows.append(("labels to look at", f"{summary.labels_questioned:,}{where}"))
     rows.append(("rounds per case", number(summary.debate_rounds_mean, 2)))
     if summary.debate_rounds_mean_debated is not None:
         rows.append(("rounds per debated case", number(summary.debate_rounds_mean_debated, 2)))
@@ -101,16 +102,13 @@ def _gate_rows(summary: Summary, skip_rate: float) -> Iterator[tuple[str, str]]:
         yield "accuracy, debated", debated
 
 
-def _questioned(n: int) -> str:
-    return f"{n:,}, see moot show --questioned" if n else "0"
-
-
 def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     unsaid = summary.calls_without_usage
     at_least = "at least " if unsaid and summary.tokens_paid is not None else ""
+    reused = f"{count(summary.tokens_reused)} in {count(summary.replies_reused)} replies"
     rows = [
         ("tokens paid", f"{at_least}{count(summary.tokens_paid)} in {count(summary.calls)} calls"),
-        ("tokens reused", _reused(summary)),
+        ("tokens reused", reused if summary.replies_reused else "0"),
         ("tokens repaid", f"at most {count(summary.tokens_repaid)}" if summary.tokens_repaid else "0"),
     ]
     rows += _uncertain_rows(summary)
@@ -128,11 +126,11 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.stopped_by is not None:
         rows.append(("stopped by", summary.stopped_by))
     rows.append(("wall time", _wall_time(summary)))
-    rows.append(("how", _counts(summary.how)))
+    rows.append(("how", counts_in_words(summary.how)))
     if summary.failures:
-        rows.append(("failed cases", _counts(summary.failures)))
+        rows.append(("failed cases", counts_in_words(summary.failures)))
     if summary.asks_failed:
-        rows.append(("failed asks", _counts(summary.asks_failed)))
+        rows.append(("failed asks", counts_in_words(summary.asks_failed)))
     if (stopped := summary.stopped_early) is not None:
         used, saved = count(stopped.tokens_used_estimate), count(stopped.tokens_saved_estimate)
         words = f"{count(stopped.replies)} replies, estimated: {used} tokens used, {saved} saved"
@@ -140,7 +138,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     rows.append(("replies", replies_words(summary.model_replies)))
     mended = {name: n for name, n in summary.replies.items() if name in ("repaired", "reasked")}
     if mended:
-        rows.append(("mended replies", _counts(mended)))
+        rows.append(("mended replies", counts_in_words(mended)))
     return rows
 
 
@@ -160,24 +158,9 @@ def _uncertain_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if summary.usage_estimated:
         yield "usage estimated", f"for {count(summary.usage_estimated)} replies, as too few tokens were stated"
     if summary.unsettled:
-        yield "counted as spent", _unsettled(summary.unsettled)
-
-
-def _unsettled(amounts: Mapping[str, float]) -> str:
-    """What killed sessions may have used.
-
-    >>> _unsettled({"usd": 0.0123, "tokens": 8512.0})
-    'at most 8,512 tokens and 0.0123 USD of killed sessions, not on record'
-    """
-    written = {"tokens": "{:,.0f} tokens", "usd": "{:.4f} USD"}
-    said = " and ".join(form.format(amounts[budget]) for budget, form in written.items() if budget in amounts)
-    return f"at most {said} of killed sessions, not on record"
-
-
-def _reused(summary: Summary) -> str:
-    if not summary.replies_reused:
-        return "0"
-    return f"{count(summary.tokens_reused)} in {count(summary.replies_reused)} replies"
+        written = {"tokens": "{:,.0f} tokens", "usd": "{:.4f} USD"}
+        amounts = [form.format(summary.unsettled[key]) for key, form in written.items() if key in summary.unsettled]
+        yield "counted as spent", f"at most {' and '.join(amounts)} of killed sessions, not on record"
 
 
 def _cases(summary: Summary) -> str:
@@ -188,10 +171,6 @@ def _cases(summary: Summary) -> str:
     if summary.reused:
         parts.append(f"{summary.reused:,} were there before the last session")
     return f"{summary.cases:,}: {', '.join(parts)}"
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {n:,}" for name, n in counts.items()) or "-"
 
 
 def paired_words(found: Paired) -> str:

@@ -250,13 +250,10 @@ def _points(judge: str, read: ReadByJudge, depth: int = 0) -> Iterable[tuple[str
     for kind, points in (("reason", read.reasons), ("rival", read.rivals)):
         for point in points:
             counts = number(point.s) if point.repeats is None else "repeated"
-            yield judge, f"{'> ' * depth}{kind}", _words(point), number(point.gamma), number(point.theta), counts
+            text = f"{point.text} (contradicts the given facts)" if point.contradicts_facts else point.text
+            yield judge, f"{'> ' * depth}{kind}", text, number(point.gamma), number(point.theta), counts
             if point.deeper is not None:
                 yield from _points(judge, point.deeper, depth + 1)
-
-
-def _words(point: Point) -> str:
-    return f"{point.text} (contradicts the given facts)" if point.contradicts_facts else point.text
 
 
 KINDS: Kinds = {

@@ -53,7 +53,8 @@ def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: M
     events = list(events)
     last_opens = any(_is_reversed(each.data.get("order")) for each in events if each.kind == "round")
     turns = sorted(turns, key=lambda each: (natural(_by_speaker(step_of(each.path), last_opens)), not each.superseded))
-    events = sorted(events, key=lambda each: (_parts_first(each.path), each.kind != "round", each.kind))
+    # What is of a whole stage comes after what is of its parts.
+    events = sorted(events, key=lambda each: ((*natural(each.path), (2, 0, "")), each.kind != "round", each.kind))
     if any(_stage(turn.path)[0][0] == len(_STAGES) for turn in turns):
         return _by_time(turns, events, began)
     sections: dict[_Stage, _Found] = {}
@@ -126,11 +127,6 @@ def _stage_of_reply(path: str) -> tuple[int, int, str]:
     if path == step:
         return (2, 0, path)
     return (0 if call in (None, step) else 1, 1 if call is None else 0, path)
-
-
-def _parts_first(path: str) -> tuple[tuple[int, int, str], ...]:
-    """The natural order of paths, but what is of a whole stage after what is of its parts."""
-    return (*natural(path), (2, 0, ""))
 
 
 def _stage(path: str) -> _Stage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path
@@ -34,24 +34,11 @@ from moot.deploy.reading.transcripts.views import (
 )
 from moot.protocols.errors import ConfigError
 
-_TURN_COLUMNS = [
-    "role",
-    "model",
-    "text",
-    "data",
-    "answer",
-    "p_normalised",
-    "p_reason",
-    "outcome",
-    "failure",
-    "error",
-    "prompt_tokens",
-    "completion_tokens",
-    "reused_from",
-    "finish_reason",
-    "reading",
-    "at",
-]
+_TEXTS = ("role", "model", "text", "p_reason", "outcome", "failure", "error", "reading")
+"""Columns of `turns` that a reply is shown with, empty where they are null."""
+
+_TURN_COLUMNS = [*_TEXTS, "data", "answer", "p_normalised", "prompt_tokens", "completion_tokens"]
+_TURN_COLUMNS += ["reused_from", "finish_reason", "at"]
 
 
 def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> Transcript:
@@ -96,17 +83,10 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         attempt=attempt,
         attempts=attempts,
         state=_state(verdict, noted, views),
-        question=case["question"] or "",
-        labels=case["labels"] or [],
-        choices=case["choices"] or [],
-        aliases=case["aliases"] or [],
-        title=case["title"] or "",
-        passage=case["passage"] or "",
+        **_filled(case, ("question", "title", "passage", "invalid"), ""),
+        **_filled(case, ("labels", "choices", "aliases", "accepted", "ratings"), []),
         judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
         gold=case["gold"],
-        accepted=case["accepted"] or [],
-        ratings=case["ratings"] or [],
-        invalid=case["invalid"] or "",
         sections=sections_of(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
         trace=trace_of((event.path, event.data) for event in noted if event.kind == "round"),
         verdict=verdict,
@@ -135,44 +115,34 @@ def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) ->
     return first
 
 
+def _filled(row: Mapping[str, Any], names: Iterable[str], empty: Any) -> dict[str, Any]:
+    """Columns of a row; what is empty for null."""
+    return {name: row[name] or empty for name in names}
+
+
 def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
     data = decoded(row["data"]) if row["data"] is not None else None
     return TurnView(
-        path=row["path"],
-        role=row["role"] or "",
-        model=row["model"] or "",
-        answer=row["answer"],
+        **{name: row[name] for name in ("path", "answer", "prompt_tokens", "completion_tokens", "superseded")},
+        **_filled(row, _TEXTS, ""),
         confidence=known_number((data or {}).get("confidence")),
         p=row["p_normalised"],
-        p_reason=row["p_reason"] or "",
         data=data,
-        text=row["text"] or "",
-        outcome=row["outcome"] or "",
-        failure=row["failure"] or "",
-        error=row["error"] or "",
-        prompt_tokens=row["prompt_tokens"],
-        completion_tokens=row["completion_tokens"],
         asked=asked[row["path"]],
-        superseded=row["superseded"],
         reused=row["reused_from"] is not None,
         truncated=row["finish_reason"] == LENGTH,
-        reading=row["reading"] or "",
     )
 
 
 def _verdict(row: dict[str, Any]) -> VerdictView:
     return VerdictView(
-        answer=row["answer"],
-        how=row["how"] or "",
-        confidence=row["confidence"],
+        **{name: row[name] for name in ("answer", "confidence", "correct")},
+        **_filled(row, ("how", "failure", "error"), ""),
         distribution=msgspec.json.decode(row["distribution"]) if row["distribution"] else None,
         rounds=row["rounds"] or 0,
         flags=row["flags"] or [],
         payload=decoded(row["payload"]),
         failed=bool(row["failed"]),
-        failure=row["failure"] or "",
-        error=row["error"] or "",
-        correct=row["correct"],
     )
 
 
