@@ -10,8 +10,7 @@ from typing import Literal
 
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
-from moot.deploy.reading.record import VerdictRow, latest_verdicts
-from moot.deploy.reading.references import References
+from moot.deploy.reading.record import References, VerdictRow, latest_verdicts
 
 Unscored = Literal["failed", "no gold label", "trained on", "no verdict", "other text"]
 """Why a case cannot be paired: in the order in which they are looked for, but for the last two, which come first."""

@@ -74,7 +74,9 @@ def main_effects(
     shared = scored_by_all(read.values())
     found = []
     for axis in axes:
-        having = {value.name: _runs_with(axis.key, value.name, grid, runs) for value in axis.values}
+        having = {value.name: dict[str, None]() for value in axis.values}
+        for cell in grid:
+            having[cell.values[axis.key].name][runs[cell.name]] = None
         base = _right([read[run] for run in having[baseline.values[axis.key].name]], shared)
         for value in axis.values:
             right = _right([read[run] for run in having[value.name]], shared)
@@ -94,11 +96,6 @@ def main_effects(
                 )
             )
     return found
-
-
-def _runs_with(key: str, value: str, grid: Sequence[Cell], runs: Mapping[str, str]) -> list[str]:
-    """The runs of the cells with this value, each once."""
-    return list(dict.fromkeys(runs[cell.name] for cell in grid if cell.values[key].name == value))
 
 
 def _right(cells: Sequence[CellCases], shared: Sequence[str]) -> list[float]:

@@ -1,20 +1,56 @@
-"""Holding a grid's cells one after the other, within one budget."""
+"""What a grid would cost, and holding its cells one after the other, within one budget."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from moot.deploy.ablation.prepare import ReadyCell, cells_to_hold
+from moot.deploy.ablation.prepare import ReadyCell, cells_to_hold, on_its_own
+from moot.deploy.reading.text import count
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.dry_run import Plan, plan
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.resume import used
 from moot.deploy.running.session import finished
 from moot.deploy.running.stopped import SAYS
+
+_HEADER = ("cell", "cases", "calls", "tokens, at least", "at most about")
+
+
+def plan_lines(grid: Sequence[ReadyCell]) -> list[str]:
+    """Cases, calls and tokens of each cell and in total, as lines of text; reads the cases, asks nobody."""
+    plans = {each.cell.name: plan(on_its_own(each.prepared, grid)) for each in cells_to_hold(grid)}
+    rows = [
+        (each.cell.name, *((f"as {each.same_as}", "", "", "") if each.same_as else _figures([plans[each.cell.name]])))
+        for each in grid
+    ]
+    table = [_HEADER, *rows, (f"all {len(grid)} cells", *_figures(list(plans.values())))]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        *("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in table),
+        *(f"documents {said}" for said in dict.fromkeys(each.documents for each in plans.values()) if said),
+        "prompts at 4 characters a token (not Latin: 1), replies at full length; at least: if every debate is short;",
+        "without retries and re-asks; a cell that has begun, and replies that are reused, cost less",
+        "dry run: nothing was asked, paid or written",
+    ]
+
+
+def _figures(plans: Sequence[Plan]) -> tuple[str, str, str, str]:
+    least, most = _sum(each.least for each in plans), _sum(each.most for each in plans)
+    calls = "unknown" if least is None or most is None else f"{least:,} to {most:,}"
+    tokens = (_sum(each.least_tokens for each in plans), _sum(each.most_tokens for each in plans))
+    return count(_sum(each.cases for each in plans)), calls, count(tokens[0]), count(tokens[1])
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """The sum; None when a part is unknown."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
 
 
 class Held(NamedTuple):

@@ -146,13 +146,13 @@ def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> list[Ready
             asyncio.run(check_models(on_its_own(each.prepared, grid), network=False))
             if finished(each.prepared) is None:
                 unfinished.add(each.cell.name)
-    trials = Trials()
-    return [_tried(each, trials) if network and each.cell.name in unfinished else each for each in grid]
-
-
-def _tried(cell: ReadyCell, trials: Trials) -> ReadyCell:
-    with _naming(cell.cell):
-        return dataclasses.replace(cell, prepared=asyncio.run(check_models(cell.prepared, trials=trials)))
+    trials, checked = Trials(), list[ReadyCell]()
+    for each in grid:
+        with _naming(each.cell):
+            asked = network and each.cell.name in unfinished
+            prepared = asyncio.run(check_models(each.prepared, trials=trials)) if asked else each.prepared
+            checked.append(dataclasses.replace(each, prepared=prepared))
+    return checked
 
 
 def has_gold(grid: Sequence[ReadyCell]) -> bool:

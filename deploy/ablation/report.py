@@ -100,7 +100,7 @@ def _cells(found: Ablation) -> Table:
     )
     figures = {each.cell: row for each, row in zip(cells, zip(*columns.values(), strict=True), strict=True)}
     rows = [
-        (*each.values.values(), *(figures[each.cell] if each.same_as is None else _as(each.same_as, len(columns))))
+        (*each.values.values(), *(figures.get(each.cell) or (f"as {each.same_as}", *[""] * (len(columns) - 1))))
         for each in found.cells
     ]
     return Table(title, (*_keys(found), *columns), rows)
@@ -112,11 +112,6 @@ def _answers(counts: Mapping[str, int]) -> str:
     others = sum(counts.values()) - sum(n for _, n in named)
     said = [f"{answer} {n:,}" for answer, n in named]
     return ", ".join([*said, f"others {others:,}"] if others else said) or "-"
-
-
-def _as(cell: str, columns: int) -> tuple[str, ...]:
-    """In place of figures, whose run serves."""
-    return (f"as {cell}", *[""] * (columns - 1))
 
 
 def _share(value: float | None, interval: Interval | None = None) -> str:

@@ -21,10 +21,9 @@ from moot.deploy.analysis.features import ablation_table, associations_table, to
 from moot.deploy.analysis.judges import consistency_table, score_distributions_table
 from moot.deploy.analysis.recorded import replies_of_runs
 from moot.deploy.analysis.replies import Measured, Replies, measure, strata
-from moot.deploy.analysis.role_comparison import role_comparison_tables
+from moot.deploy.analysis.role_comparison import role_comparison_tables, strata_table
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.signal_pairs import signal_pairs_table
-from moot.deploy.analysis.strata_table import strata_table
 from moot.deploy.analysis.sweep import sweep
 from moot.deploy.analysis.table import Table
 from moot.deploy.analysis.trajectories import entropies_table, openings_table, trajectories, trajectory_tables

@@ -55,6 +55,8 @@ _INDEX = re.compile(r"__index_level_\d+__")
 """What pandas calls a column that holds the numbers of its rows."""
 
 _LISTS = {"logprob": pa.list_(pa.float32()), "alt_logprob": pa.list_(pa.float32()), "token": pa.list_(pa.string())}
+_NUMBERS = ("alternatives", "temperature", "top_p", "correct", "confidence", "flag", "quality")
+"""One number, or truth value, for each reply; so are scores. All else is text."""
 
 
 def read_columns(path: Path) -> pa.Table:
@@ -66,7 +68,7 @@ def read_columns(path: Path) -> pa.Table:
         ConfigError: one line: the file cannot be read or has no rows, a column is unknown or of another type, the lists
             of a row do not fit each other, or a log-probability is above 0.
     """
-    table = _read(path)
+    table = read_given(f"--table {path}", "Parquet", lambda: pq.read_table(path, partitioning=None)).combine_chunks()
     table = table.drop_columns([name for name in table.column_names if _INDEX.fullmatch(name)])
     _check_names(path, table)
     for place, name in enumerate(table.column_names):
@@ -75,29 +77,25 @@ def read_columns(path: Path) -> pa.Table:
     return table
 
 
-def numeric(name: str) -> bool:
-    """Whether a column of this name holds one number, or truth value, for each reply."""
-    return name in (
-        "alternatives",
-        "temperature",
-        "top_p",
-        "correct",
-        "confidence",
-        "flag",
-        "quality",
-    ) or name.startswith(SCORE)
+def read_given(where: str, form: str, read: Callable[[], pa.Table]) -> pa.Table:
+    """The table in a file of the user's.
 
+    Args:
+        where: the flag and the file, for errors.
+        form: what the file is to be, likewise.
 
-def _read(path: Path) -> pa.Table:
+    Raises:
+        ConfigError: the file cannot be read, or has no rows.
+    """
     try:
-        table = pq.read_table(path, partitioning=None)
+        table = read()
     except FileNotFoundError:
-        raise ConfigError(f"--table {path}: no such file") from None
+        raise ConfigError(f"{where}: no such file") from None
     except (pa.ArrowException, OSError) as error:
-        raise ConfigError(f"--table {path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None
+        raise ConfigError(f"{where}: cannot be read as {form} ({str(error).splitlines()[0]})") from None
     if not table.num_rows:
-        raise ConfigError(f"--table {path}: has no rows")
-    return table.combine_chunks()
+        raise ConfigError(f"{where}: has no rows")
+    return table
 
 
 def _check_names(path: Path, table: pa.Table) -> None:
@@ -119,13 +117,12 @@ def _typed(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = column.cast(column.type.value_type)
     kind = column.type
     if name in _LISTS:
-        fits, untyped = _is_list_like(kind, _LISTS[name]), pa.types.is_null(getattr(kind, "value_type", kind))
-        wanted = _LISTS[name]
-    elif numeric(name):
-        fits, untyped, wanted = _is_number(kind) or pa.types.is_boolean(kind), pa.types.is_null(kind), pa.float64()
+        fits, wanted = _is_list_like(kind, _LISTS[name]), _LISTS[name]
+    elif name in _NUMBERS or name.startswith(SCORE):
+        fits, wanted = _is_number(kind) or pa.types.is_boolean(kind), pa.float64()
     else:
-        fits, untyped, wanted = _is_text(kind) or pa.types.is_integer(kind), pa.types.is_null(kind), pa.string()
-    if untyped:
+        fits, wanted = _is_text(kind) or pa.types.is_integer(kind), pa.string()
+    if pa.types.is_null(getattr(kind, "value_type", kind) if name in _LISTS else kind):
         return column.cast(wanted)
     if not fits:
         expected = re.split("[:;]", COLUMNS.get(name, "number"))[0]

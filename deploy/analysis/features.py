@@ -44,12 +44,14 @@ def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: An
     the same tokens as another) is left out; so are features that fewer than `settings.least_n` replies have.
     """
     rows = [row for each in sweeps for row in _rows(measured, each, settings)]
+    # Without the interval: it knows nothing of the choice, and a terminal has room for one reservation only.
+    terse = [{name: value for name, value in row.items() if name not in ("value_low", "value_high")} for row in rows]
     return Table(
         name="top_features",
         title="Top features for each target",
         rows=rows,
         shown=TOP_FEATURES,
-        terse=[_terse(row) for row in rows if (row["rank"], row["signal"], row["origin"]) == (1, "logprob", "token 0")],
+        terse=[row for row in terse if (row["rank"], row["signal"], row["origin"]) == (1, "logprob", "token 0")],
         notes=(
             "Spearman's rho; for the flag and for correct the AUROC, above .5 when a high value goes with yes.",
             "The best of many features is an optimistic figure. `held out` is what the feature chosen without some of "
@@ -75,11 +77,6 @@ def _rows(measured: Measured, sweep: Sweep, settings: AnalysisSettings) -> Itera
                     "signal": signal,
                     "origin": origin,
                 }
-
-
-def _terse(row: dict[str, Value]) -> dict[str, Value]:
-    """Without the interval: it knows nothing of the choice, and a terminal has room for one reservation only."""
-    return {name: value for name, value in row.items() if name not in ("value_low", "value_high")}
 
 
 def _top(
@@ -214,7 +211,12 @@ def associations_table(sweeps: Sequence[Sweep]) -> Table:
     return Table(
         name="associations",
         title="Every feature against every target",
-        rows=[row for each in sweeps for row in _association_rows(each)],
+        rows=[
+            association(each, f, t)
+            for each in sweeps
+            for t in range(len(each.targets))
+            for f in range(len(each.features) + 1)
+        ],
         shown=ASSOCIATIONS,
         notes=(
             "Spearman's rho for scores, with Kendall's tau-b beside it; for yes/no targets the directed AUROC (above "
@@ -226,36 +228,24 @@ def associations_table(sweeps: Sequence[Sweep]) -> Table:
     )
 
 
-def _association_rows(sweep: Sweep) -> Iterator[dict[str, Value]]:
-    for t in range(len(sweep.targets)):
-        for f in range(len(sweep.features) + 1):
-            yield association(sweep, f, t)
-
-
 def association(sweep: Sweep, f: int, t: int) -> dict[str, Value]:
     """One feature (the number after the last is the length) and one target as a row."""
     feature = sweep.features[f] if f < len(sweep.features) else None
     value = float(sweep.value[f, t])
+    further = ("second", "given_length", "within_openings", "p", "q", "max_p")
     return {
         **sweep.stratum.named,
         "target": sweep.targets[t],
         "statistic": "Spearman's rho" if sweep.kind == "spearman" else "AUROC",
         "feature": feature.name if feature else LENGTH,
         "feature_words": feature.words if feature else "Length in tokens (baseline)",
-        "signal": feature.signal if feature else None,
-        "origin": feature.origin if feature else None,
-        "window": feature.window if feature else None,
+        **{name: getattr(feature, name, None) for name in ("signal", "origin", "window")},
         "window_statistic": feature.statistic if feature else None,
         "n": int(sweep.n[f, t]),
         "rarer": int(sweep.rarer[f, t]),
         **with_ends("value", value, (float(sweep.low[f, t]), float(sweep.high[f, t]))),
         "folded": float(folded_auroc(value)) if sweep.kind == "auroc" else abs(value),
-        "second": float(sweep.second[f, t]),
-        "given_length": float(sweep.given_length[f, t]),
-        "within_openings": float(sweep.within_openings[f, t]),
-        "p": float(sweep.p[f, t]),
-        "q": float(sweep.q[f, t]),
-        "max_p": float(sweep.max_p[f, t]),
+        **{name: float(getattr(sweep, name)[f, t]) for name in further},
         "exchangeable": float(sweep.movable[t]),
         "direction": direction(sweep, f, t),
     }

@@ -26,6 +26,13 @@ _MAP_INCHES, _MAP_COLUMNS = 4.4, 2
 _SHADES = ("#D55E00", "#E69F00", "#F0E442", "#56B4E9", "#0072B2")
 
 
+def _blank(height: float) -> Figure:
+    """A figure of so many inches; Matplotlib is loaded for those that are drawn only."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
+
+
 def by_position(found: Sequence[Trajectory]) -> Figure | None:
     """Mean token probability at each position, one line for each role; None when every curve was cut at once."""
     several = [
@@ -35,9 +42,7 @@ def by_position(found: Sequence[Trajectory]) -> Figure | None:
     several = [(words, curves) for words, curves in several if curves]
     if not several:
         return None
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(_WIDTH_INCHES, _CURVE_HEAD_INCHES + _CURVE_INCHES * len(several)), layout="constrained")
+    drawn = _blank(_CURVE_HEAD_INCHES + _CURVE_INCHES * len(several))
     places = drawn.subplots(len(several), sharex=True, squeeze=False).flatten()
     for axes, (words, curves) in zip(places, several, strict=True):
         for look, each in zip(OF_SIDES * len(curves), curves, strict=False):
@@ -62,10 +67,8 @@ def by_percent(found: Sequence[Trajectory]) -> Figure | None:
     ]
     if not rows:
         return None
-    from matplotlib.figure import Figure
-
     width = max(len(curves) for _, curves in rows)
-    drawn = Figure(figsize=(_WIDTH_INCHES, _CURVE_HEAD_INCHES + _CURVE_INCHES * len(rows)), layout="constrained")
+    drawn = _blank(_CURVE_HEAD_INCHES + _CURVE_INCHES * len(rows))
     grid = drawn.subplots(len(rows), width, sharex=True, sharey=True, squeeze=False)
     for places, (words, curves) in zip(grid, rows, strict=True):
         for axes in places[len(curves) :]:
@@ -102,10 +105,8 @@ def score_distributions(replies: Replies, strata: Sequence[Stratum]) -> Figure |
                 bars.append((f"{stratum.words}: {name.replace('_', ' ')}", shares, len(known)))
     if not bars:
         return None
-    from matplotlib.figure import Figure
-
     highest = max(level for _, shares, _ in bars for level in shares)
-    drawn = Figure(figsize=(_WIDTH_INCHES, _BAR_HEAD_INCHES + _BAR_INCHES * len(bars)), layout="constrained")
+    drawn = _blank(_BAR_HEAD_INCHES + _BAR_INCHES * len(bars))
     axes = drawn.subplots()
     for row, (_, shares, n) in enumerate(bars):
         left = 0.0
@@ -130,9 +131,7 @@ def divergences(rows: Sequence[Mapping[str, Value]]) -> Figure | None:
     """Prevalence of each divergence with its interval, and a cross where independence would put it."""
     if not rows:
         return None
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(_WIDTH_INCHES, _BAR_HEAD_INCHES + _BAR_INCHES * len(rows)), layout="constrained")
+    drawn = _blank(_BAR_HEAD_INCHES + _BAR_INCHES * len(rows))
     axes = drawn.subplots()
     for place, row in enumerate(rows):
         if row["prevalence_low"] is not None:
@@ -165,13 +164,12 @@ def strengths(sweeps: Sequence[Sweep]) -> Figure | None:
     if not there:
         return None
     from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.figure import Figure
 
     maps = [_map(each) for each in there]
     most = max(float(np.nanmax(np.abs(each), initial=0.0)) for each in maps) or 1.0
     colors = LinearSegmentedColormap.from_list("moot", ["#D55E00", "#ffffff", "#0072B2"])
     rows = -(-len(there) // _MAP_COLUMNS)
-    drawn = Figure(figsize=(_WIDTH_INCHES, _MAP_INCHES * rows), layout="constrained")
+    drawn = _blank(_MAP_INCHES * rows)
     places = drawn.subplots(rows, _MAP_COLUMNS, squeeze=False).flatten()
     for axes in places[len(there) :]:
         axes.set_visible(False)

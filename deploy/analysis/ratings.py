@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from rich.console import Console
 
+from moot.deploy.analysis.brought import read_given
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Table
 from moot.deploy.reading.report.render import show_report
@@ -186,7 +186,9 @@ def _statistics(
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    table = _table(path)
+    as_csv = path.suffix.lower() == ".csv"
+    read = partial(pc.read_csv, path) if as_csv else partial(pq.read_table, path, partitioning=None)
+    table = read_given(f"--ratings {path}", "CSV (.csv) or else Parquet", read)
     for name in table.column_names:
         if name not in NEEDED + OPTIONAL:
             raise ConfigError(f"--ratings {path}: {unknown_name('column', name, NEEDED + OPTIONAL)}")
@@ -195,19 +197,6 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             raise ConfigError(f"--ratings {path}: expected the columns {', '.join(NEEDED)}; found no `{name}`")
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
-
-
-def _table(path: Path) -> pa.Table:
-    try:
-        table = pc.read_csv(path) if path.suffix.lower() == ".csv" else pq.read_table(path, partitioning=None)
-    except FileNotFoundError:
-        raise ConfigError(f"--ratings {path}: no such file") from None
-    except (pa.ArrowException, OSError) as error:
-        said = str(error).splitlines()[0]
-        raise ConfigError(f"--ratings {path}: cannot be read as CSV (.csv) or else Parquet ({said})") from None
-    if not table.num_rows:
-        raise ConfigError(f"--ratings {path}: has no rows")
-    return table
 
 
 def _scores(given: Any) -> tuple[dict[Any, float], bool]:

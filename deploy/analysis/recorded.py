@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -188,10 +188,12 @@ def _replies(
     clusters = {key: n for n, key in enumerate(sorted({(each.dataset, each.cluster) for each in judged}))}
     asked = [(each.dataset, each.data.role, row.get("model")) for each, row in zip(judged, rows, strict=True)]
     starts, openings = content_of(tokens.heads, asked)
-    sampling = [_sampling(row) for row in rows]
+    sampled = ("temperature", "top_p", "logprob_stage", "held")
+    sampling = [Sampling.recorded(*(row.get(name) for name in sampled)) for row in rows]
     tokens = tokens.own(sampling)
     dimensions = list(dict.fromkeys(name for each in judged for name in each.data.dimensions))
     flags = [each.data.flag for each in judged]
+    there = {each.data.role for each in judged}
     return Replies(
         run=texts(each.run for each in judged),
         case=texts(each.key[0] for each in judged),
@@ -216,18 +218,10 @@ def _replies(
         confidence=np.full(len(judged), np.nan),
         assessments=[each.data for each in judged],
         left_out=dict(left_out),
-    ).in_order(_role_order(roles, {each.data.role for each in judged}))
+    ).in_order([*(role for role in dict.fromkeys(roles) if role in there), *sorted(there - set(roles))])
 
 
 def _roles(facts: RunFacts) -> tuple[str, ...]:
     """The roles of a run's protocol in its order, as far as it is one of ours."""
     entry = PROTOCOLS.get(facts.protocol or "")
     return entry.make({}).roles if entry is not None else ()
-
-
-def _role_order(known: Sequence[str], there: Collection[str]) -> list[str]:
-    return [*(role for role in dict.fromkeys(known) if role in there), *sorted(set(there) - set(known))]
-
-
-def _sampling(row: Mapping[str, Any]) -> Sampling:
-    return Sampling.recorded(row.get("temperature"), row.get("top_p"), row.get("logprob_stage"), row.get("held"))

@@ -155,7 +155,7 @@ def texts(values: Iterable[str]) -> Texts:
 
 def numbers(values: Iterable[float | bool | None]) -> Floats:
     """Numbers as an array; None is NaN."""
-    return np.array([np.nan if value is None else float(value) for value in values], np.float64)
+    return np.array(list(values), np.float64)
 
 
 def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> list[Stratum]:

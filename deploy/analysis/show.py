@@ -1,20 +1,29 @@
-"""Shows an analysis: on a terminal, as JSON, as Markdown, or as a page; long tables are left to page and files."""
+"""An analysis on a terminal, as JSON, as Markdown, and as files: tables, figures, and a page that holds it all."""
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import msgspec
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 from pydantic import BaseModel
 from rich.console import Console
 
+from moot.actors.record.folder import write_whole
 from moot.deploy.analysis.analysis import Analysis, Facts
 from moot.deploy.analysis.table import Table
-from moot.deploy.reading.plotting import has_matplotlib
+from moot.deploy.reading.plotting import has_matplotlib, our_style, rendered
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Picture
-from moot.deploy.reading.report.page import page
-from moot.deploy.reading.report.render import banner, show_report
+from moot.deploy.reading.report.render import banner, page, show_report
 from moot.deploy.reading.summaries.model_replies import replies_words, warnings_of
+from moot.deploy.reading.text import cases as number_of_cases
+from moot.deploy.reading.text import visible
+from moot.protocols.errors import ConfigError, RecordError
 
 MOST_ROWS = 200
 """Rows of a table that the page shows; the files hold all."""
@@ -91,7 +100,7 @@ def _tables(found: Analysis, *, folded: bool) -> list[Table]:
 
 
 def _front(found: Analysis) -> list[Block]:
-    return [Heading(TITLE, 1), *banner(found.facts.simulated), Items(facts_in_words(found.facts))]
+    return [Heading(TITLE, 1), *banner(found.facts.simulated), Items(list(facts_in_words(found.facts)))]
 
 
 def _pictures(pictures: Mapping[str, bytes]) -> Iterable[Block]:
@@ -116,14 +125,11 @@ def _blocks(table: Table, title: str, most: int | None = MOST_ROWS) -> Iterator[
         yield Note(f"{left:,} more rows stand in {table.name}.csv and {table.name}.parquet.", "dim")
 
 
-def facts_in_words(facts: Facts) -> list[str]:
+def facts_in_words(facts: Facts) -> Iterator[str]:
     """One line for each thing that a reader must know; nothing is said of what there is none of."""
-    return list(_lines(facts))
-
-
-def _lines(facts: Facts) -> Iterator[str]:
     groups = f" in {facts.groups:,} groups" if facts.groups != facts.cases else ""
-    yield f"{', '.join(facts.sources)}: {_count(facts.replies, 'reply', 'replies')} on {_cases(facts.cases)}{groups}"
+    replies = _count(facts.replies, "reply", "replies")
+    yield f"{', '.join(facts.sources)}: {replies} on {number_of_cases(facts.cases)}{groups}"
     with_logprobs = f"{facts.with_logprobs:,} with token log-probabilities"
     yield f"{facts.judged:,} judged, {facts.scored:,} on cases that can be scored, {with_logprobs}"
     if facts.groups < FEW_GROUPS:
@@ -155,5 +161,98 @@ def _count(count: int, one: str, several: str) -> str:
     return f"{count:,} {one if count == 1 else several}"
 
 
-def _cases(count: int) -> str:
-    return _count(count, "case", "cases")
+MANIFEST = "analysis.json"
+"""Names the files of an analysis, what it is over and how it was counted."""
+
+PAGE = "index.html"
+
+_FORMULA = re.compile(r"^[=+\-@\t]")
+
+
+def write_analysis(found: Analysis, folder: Path) -> Path:
+    """Write everything; files of an earlier analysis in that folder go, other files stay.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        ConfigError: the folder is a file.
+        RecordError: something cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}: is a file, not a folder")
+    files = dict(_table_files(found))
+    pictures = _figure_files(found)
+    files |= pictures
+    files[PAGE] = analysis_page(
+        found, {name: picture for name, picture in pictures.items() if name.endswith(".svg")}
+    ).encode()
+    manifest = {
+        "facts": found.facts.model_dump(),
+        "settings": found.settings.model_dump(),
+        "files": sorted([*files, MANIFEST]),
+    }
+    for name in _earlier(folder) - files.keys() - {MANIFEST}:
+        _remove(folder / name)
+    for name, content in files.items():
+        write_whole(folder / name, content)
+    write_whole(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+    return folder / PAGE
+
+
+def _table_files(found: Analysis) -> Iterable[tuple[str, bytes]]:
+    for name, table in found.tables.items():
+        rows = table.arrow()
+        buffer = io.BytesIO()
+        pq.write_table(rows, buffer, compression="zstd")
+        yield f"{name}.parquet", buffer.getvalue()
+        text = io.BytesIO()
+        pyarrow.csv.write_csv(_plain(rows), text)
+        yield f"{name}.csv", text.getvalue()
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """Fit for CSV, which wants a type for every column, and for the programs that open it.
+
+    Control characters become visible, and a text that a spreadsheet would take for a formula begins with an apostrophe.
+    """
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_null(field.type):
+            rows = rows.set_column(place, field.name, rows[field.name].cast(pa.string()))
+        elif pa.types.is_string(field.type):
+            texts = [text and _FORMULA.sub(r"'\g<0>", visible(text)) for text in rows[field.name].to_pylist()]
+            rows = rows.set_column(place, field.name, pa.array(texts, pa.string()))
+    return rows
+
+
+def _figure_files(found: Analysis) -> dict[str, bytes]:
+    """Every figure that has something to show; none without matplotlib."""
+    if not has_matplotlib():
+        return {}
+    files = dict[str, bytes]()
+    with our_style():
+        for name, draw in found.figures.items():
+            drawn = draw()
+            if drawn is not None:
+                files |= {f"{name}.{form}": rendered(drawn, form) for form in ("svg", "png")}
+    return files
+
+
+def _earlier(folder: Path) -> set[str]:
+    """The files of the analysis that lies in the folder, by what its manifest says."""
+    try:
+        named = msgspec.json.decode((folder / MANIFEST).read_bytes())["files"]
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
+        raise RecordError(
+            f"{folder / MANIFEST} cannot be read: {error}; take it away or choose another --out"
+        ) from None
+    return {name for name in named if isinstance(name, str) and Path(name).name == name and (folder / name).is_file()}
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise RecordError(f"cannot remove {file}: {error.strerror}") from error

@@ -72,14 +72,10 @@ def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> I
 def _with_q(rows: list[dict[str, Value]]) -> list[dict[str, Value]]:
     """Each p-value with what Benjamini and Hochberg's method makes of it."""
     for name in ("p", "pearson_p"):
-        found = benjamini_hochberg([_number(row[name]) for row in rows])
+        found = benjamini_hochberg([p if isinstance(p := row[name], float) else None for row in rows])
         for row, q in zip(rows, found.tolist(), strict=True):
             row[f"{name[:-1]}q"] = q
     return rows
-
-
-def _number(value: Value) -> float | None:
-    return value if isinstance(value, float) else None
 
 
 def _pair(

@@ -52,10 +52,11 @@ class Tokens:
         whole = np.zeros(len(known), np.bool_)
         whole[there] = True
         spread = iter(heads)
-        alternatives = ragged_of(table["alt_logprob"]) if "alt_logprob" in table.column_names else None
+        listed = "alt_logprob" if "alt_logprob" in table.column_names else None
+        none = Ragged(np.empty(0, np.float32), np.zeros(len(known) + 1, np.int64))
         return Tokens(
             logprobs=_spread(logprobs, known),
-            alternatives=_spread(alternatives, known) if alternatives is not None else _empty(len(known)),
+            alternatives=_spread(ragged_of(table[listed]), known) if listed else none,
             known=whole,
             heads=[next(spread) if there else [] for there in known.tolist()],
         )
@@ -154,7 +155,3 @@ def _spread(rows: Ragged, known: npt.NDArray[np.bool_]) -> Ragged:
 
 def _unforced(rows: Ragged, masked: npt.NDArray[np.bool_]) -> Ragged:
     return Ragged(np.where(np.repeat(masked, rows.lengths), without_forced(rows.values), rows.values), rows.offsets)
-
-
-def _empty(count: int) -> Ragged:
-    return Ragged(np.empty(0, np.float32), np.zeros(count + 1, np.int64))

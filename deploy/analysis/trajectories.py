@@ -56,7 +56,7 @@ def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
     """The phases, and the two curves for files."""
     by_phase: list[dict[str, Value]] = [
         {
-            **_named(each),
+            **each.stratum.named,
             "phase": phase.name,
             "start": phase.start if phase.n else None,
             "stop": phase.stop if phase.n else None,
@@ -67,13 +67,13 @@ def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
         for phase in each.phases
     ]
     by_position: list[dict[str, Value]] = [
-        {**_named(each), "position": t, "mean": float(mean), "n": int(n)}
+        {**each.stratum.named, "position": t, "mean": float(mean), "n": int(n)}
         for each in found
         for t, (mean, n) in enumerate(zip(each.by_position.mean, each.by_position.n, strict=True))
     ]
     by_percent: list[dict[str, Value]] = [
         {
-            **_named(each),
+            **each.stratum.named,
             "percent": point,
             **{name: float(getattr(each.bands, name)[point]) for name in BAND_NAMES},
             "n": int(each.bands.n[point]),
@@ -110,10 +110,6 @@ def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
 
 
 BAND_NAMES = ("mean", "low_10", "low_25", "high_75", "high_90")
-
-
-def _named(each: Trajectory) -> dict[str, Value]:
-    return {**each.stratum.named}
 
 
 def _curve(place: str) -> tuple[Column, ...]:

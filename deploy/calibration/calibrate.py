@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,8 @@ from moot.deploy.calibration.grid import GridPoint, Threshold, axes_of, cheapest
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.record import RunFacts, read_facts, read_replies
 from moot.deploy.reading.summaries.accuracy import Paired, paired, share
-from moot.deploy.reading.text import Interval
+from moot.deploy.reading.text import Interval, known_number
 from moot.metrics.detection import auroc
-from moot.metrics.distribution import Floats
 from moot.metrics.significance import wilson_interval
 from moot.protocols.errors import ConfigError
 
@@ -179,7 +177,7 @@ def calibrate(
         chosen=chosen,
         held_out=_held_out(cases, held, (chosen.tau_d, chosen.tau_m, chosen.tau_p)),
         as_run=None if cases.taus is None else _held_out(cases, held, cases.taus),
-        predictors=_predictors(cases),
+        predictors=list(_predictors(cases)),
         stopping=stopping,
         warnings=_warnings(cases, facts, int(held.sum()), chosen),
         set_line=set_line(chosen, encoder),
@@ -219,26 +217,15 @@ def _held_out(cases: BothBranches, held: Bools, taus: Sequence[Threshold]) -> He
     )
 
 
-def _predictors(cases: BothBranches) -> list[Predictor]:
-    return [
-        _predictor("d", "higher D, more errors", cases.d, cases, 1.0),
-        _predictor("m", "higher M, more errors", cases.m, cases, 1.0),
-        _predictor("p", "lower mean p, more errors", cases.p, cases, -1.0),
-        _predictor("c", "lower mean c, more errors", cases.c, cases, -1.0),
-    ]
-
-
-def _predictor(name: str, direction: str, values: Floats, cases: BothBranches, sign: float) -> Predictor:
-    known = ~np.isnan(values)
-    wrong = ~cases.skip_right[known]
-    found = auroc(sign * values[known], wrong)
-    return Predictor(
-        name=name,
-        direction=direction,
-        auroc=None if math.isnan(found) else found,
-        n=int(known.sum()),
-        errors=int(wrong.sum()),
-    )
+def _predictors(cases: BothBranches) -> Iterator[Predictor]:
+    signals = {"d": "higher D", "m": "higher M", "p": "lower mean p", "c": "lower mean c"}
+    for name, which in signals.items():
+        values = getattr(cases, name) * (1.0 if which.startswith("higher") else -1.0)
+        known = ~np.isnan(values)
+        wrong = ~cases.skip_right[known]
+        area = known_number(auroc(values[known], wrong))
+        direction = f"{which}, more errors"
+        yield Predictor(name=name, direction=direction, auroc=area, n=int(known.sum()), errors=int(wrong.sum()))
 
 
 def _warnings(cases: BothBranches, facts: RunFacts, n_held_out: int, chosen: GridPoint) -> list[str]:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import Noted, Reply, latest_verdicts, read_events, read_replies
-from moot.deploy.reading.references import References
+from moot.deploy.reading.record import Noted, References, Reply, latest_verdicts, read_events, read_replies
 from moot.deploy.reading.summaries.costs import measurement_only, total_tokens
 from moot.deploy.reading.summaries.model_replies import USABLE
 from moot.metrics.distribution import Floats
@@ -131,8 +131,12 @@ def _arrays(
     reading = gates[0].data.get("intrinsic_reading")
     stages = _stages(folder, set(keys)) if reading in ("normalised", "printed") else set()
     pooled = len(stages) < 2
-    notes = () if pooled else (_mixed(stages),)
+    mixed = (
+        f"log-probabilities of {len(stages)} kinds ({', '.join(sorted(stages))} temperature) are not pooled: M and p "
+        "are taken as unknown and their tests are off"
+    )
     first = gates[0].data
+    single = [total_tokens([r for r in by_case[key] if step_of(r.path) == "opening/agent/0"]) for key in keys]
     taus = (first.get("tau_d"), first.get("tau_m") if pooled else None, first.get("tau_p") if pooled else None)
     return BothBranches(
         case_ids=tuple(gate.case_id for gate in gates),
@@ -145,10 +149,10 @@ def _arrays(
         debate_right=np.array([right for _, _, _, right in usable], np.bool_),
         skip_tokens=_tokens(keys, by_case, "skip"),
         debate_tokens=_tokens(keys, by_case, "debate"),
-        single_tokens=np.array([_single(by_case[key]) for key in keys], np.float64),
+        single_tokens=np.array(single, np.float64),
         taus=taus if first.get("when") == "selective" else None,
         left_out=left_out,
-        notes=notes,
+        notes=() if pooled else (mixed,),
     )
 
 
@@ -160,7 +164,7 @@ def _may_skip(gate: Mapping[str, Any]) -> bool:
 
 
 def _column(gates: Sequence[Noted], name: str) -> Floats:
-    return np.array([np.nan if gate.data.get(name) is None else gate.data[name] for gate in gates], np.float64)
+    return np.array([gate.data.get(name) for gate in gates], np.float64)
 
 
 def _standing(folder: str | Path, keys: set[CaseKey]) -> dict[CaseKey, list[Reply]]:
@@ -173,12 +177,7 @@ def _standing(folder: str | Path, keys: set[CaseKey]) -> dict[CaseKey, list[Repl
 
 def _tokens(keys: Sequence[CaseKey], replies: Mapping[CaseKey, list[Reply]], branch: str) -> Floats:
     totals = [total_tokens([r for r in replies[key] if not measurement_only(r.path, branch)]) for key in keys]
-    return np.array([np.nan if total is None else total for total in totals], np.float64)
-
-
-def _single(replies: Sequence[Reply]) -> float:
-    total = total_tokens([reply for reply in replies if reply.path.partition("~")[0] == "opening/agent/0"])
-    return np.nan if total is None else total
+    return np.array(totals, np.float64)
 
 
 def _stages(folder: str | Path, keys: set[CaseKey]) -> set[str]:
@@ -188,10 +187,3 @@ def _stages(folder: str | Path, keys: set[CaseKey]) -> set[str]:
         for row in read_table(folder, "turns", ["logprob_stage"]).to_pylist()
         if row["logprob_stage"] and row["path"].startswith("opening/") and (row["case_id"], row["attempt"]) in keys
     }
-
-
-def _mixed(stages: set[str]) -> str:
-    return (
-        f"log-probabilities of {len(stages)} kinds ({', '.join(sorted(stages))} temperature) are not pooled: M and p "
-        "are taken as unknown and their tests are off"
-    )

@@ -15,8 +15,7 @@ from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.deploy.calibration.cases import Bools, BothBranches
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import Reply, latest_verdicts, read_events, read_replies
-from moot.deploy.reading.references import References
+from moot.deploy.reading.record import References, Reply, latest_verdicts, read_events, read_replies
 from moot.deploy.reading.summaries.accuracy import Paired, paired, share
 from moot.deploy.reading.summaries.costs import total_tokens
 from moot.deploy.reading.text import Interval
@@ -117,7 +116,7 @@ def read_debates(folder: str | Path, case_ids: Sequence[str]) -> Debates:
         held[i] = len(told)
         moved[i, : len(told)] = [_moved(data) for data in told]
         right[i, : len(told)] = [bool(each) for each in scored]
-        tokens[i, : len(told)] = [_known(paid.get((verdict.key, data["round"]))) for data in told]
+        tokens[i, : len(told)] = [paid.get((verdict.key, data["round"])) for data in told]
     return Debates(moved, right, tokens, held, min(bounds, default=0.0))
 
 
@@ -148,10 +147,6 @@ def _paid(replies: Sequence[Reply]) -> dict[tuple[CaseKey, int], float | None]:
         if parts[0] == "round" and not reply.superseded:
             said.setdefault((reply.key, int(parts[1])), []).append(reply)
     return {at: total_tokens(several) for at, several in said.items()}
-
-
-def _known(tokens: float | None) -> float:
-    return np.nan if tokens is None else tokens
 
 
 def choose_epsilon(debates: Debates, cases: BothBranches, held: Bools, tolerance: float) -> EpsilonChoice | None:

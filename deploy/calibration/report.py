@@ -70,13 +70,6 @@ def _held_rows(found: Calibration) -> list[tuple[str, ...]]:
     ]
 
 
-def _predictor_rows(found: Calibration) -> list[tuple[str, ...]]:
-    return [
-        (_SIGNALS[each.name], each.direction, number(each.auroc), str(each.n), str(each.errors))
-        for each in found.predictors
-    ]
-
-
 def _stopping_rows(found: EpsilonChoice) -> list[tuple[str, ...]]:
     def cells(point: EpsilonPoint, side: str, interval: Interval | None, against: str) -> tuple[str, ...]:
         rounds, accuracy = number(point.rounds, 2), percent(point.accuracy, interval)
@@ -120,29 +113,22 @@ def left_out_words(left_out: Mapping[str, int]) -> str:
     return f"; left out: {', '.join(f'{n} {why}' for why, n in left_out.items())}" if left_out else ""
 
 
-def _head(found: Calibration) -> str:
-    return (
-        f"{found.n_validation} validation and {found.n_held_out} held-out cases of {found.run} (seed {found.seed}"
-        f"{left_out_words(found.left_out)}), encoder {found.encoder}"
-    )
-
-
-def _rule(found: Calibration) -> str:
-    return (
-        f"Chosen: the cheapest of {count(len(found.grid))} settings whose accuracy on the validation cases is at most "
-        f"{100 * found.tolerance:g} points below always debating ({percent(found.debate_accuracy_validation)})."
-    )
-
-
 def _blocks(found: Calibration) -> Iterator[Block]:
     yield Heading("Calibration of the gate", 1)
     yield from (Note(warning, "warning") for warning in found.warnings)
-    yield Note(_head(found))
+    yield Note(
+        f"{found.n_validation} validation and {found.n_held_out} held-out cases of {found.run} (seed {found.seed}"
+        f"{left_out_words(found.left_out)}), encoder {found.encoder}"
+    )
     yield Table(_SWEEP, _GRID_HEADER, [_grid_cells(each) for each in _shown_points(found)])
-    yield Note(_rule(found))
+    yield Note(
+        f"Chosen: the cheapest of {count(len(found.grid))} settings whose accuracy on the validation cases is at most "
+        f"{100 * found.tolerance:g} points below always debating ({percent(found.debate_accuracy_validation)})."
+    )
     yield Table("", _GRID_HEADER, [_grid_cells(found.chosen)])
     yield Table("held-out cases", _HELD_HEADER, _held_rows(found))
-    yield Table("what tells that the skipped answer is wrong", _PREDICTOR_HEADER, _predictor_rows(found))
+    rows = [(_SIGNALS[e.name], e.direction, number(e.auroc), str(e.n), str(e.errors)) for e in found.predictors]
+    yield Table("what tells that the skipped answer is wrong", _PREDICTOR_HEADER, rows)
     if found.stopping is not None:
         yield Table(_STOPPING, _STOPPING_HEADER, _stopping_rows(found.stopping))
         yield Note(_stopping_rule(found.stopping))
@@ -158,19 +144,15 @@ def show_early_stop(found: EarlyStopCalibration, form: str = "text", console: Co
 def _signal_blocks(found: EarlyStopCalibration) -> Iterator[Block]:
     yield Heading("Early signals of wrong answers", 1)
     yield from (Note(warning, "warning") for warning in found.warnings)
-    yield Note(_signals_head(found))
+    yield Note(
+        f"replies of `{found.role}` in {found.run} (seed {found.seed}, {100 * found.share:g} % to be stopped"
+        f"{left_out_words(found.left_out)})"
+    )
     for signal in found.signals:
         yield Table(_signal_title(signal), ("", "learned from", "held-out cases"), _signal_rows(signal))
         if signal.role_yaml:
             yield Note(f"to use it, under the role `{found.role}` in YAML:")
             yield Code(signal.role_yaml)
-
-
-def _signals_head(found: EarlyStopCalibration) -> str:
-    return (
-        f"replies of `{found.role}` in {found.run} (seed {found.seed}, {100 * found.share:g} % to be stopped"
-        f"{left_out_words(found.left_out)})"
-    )
 
 
 def _signal_title(signal: EarlySignal) -> str:
@@ -184,6 +166,8 @@ def _signal_rows(signal: EarlySignal) -> list[tuple[str, str, str]]:
     stop = signal.early_stop
     if stop is None:
         return [*rows, ("signal", "none: too few replies, or all right or all wrong", "-")]
+    errors = (signal.error_stopped, signal.error_kept)
+    difference = None if errors[0] is None or errors[1] is None else errors[0] - errors[1]
     confident = "higher, more errors" if stop.keep == "below" else "lower, more errors"
     return [
         *rows,
@@ -192,14 +176,8 @@ def _signal_rows(signal: EarlySignal) -> list[tuple[str, str, str]]:
         ("stopped", f"not {stop.keep} {stop.bound:g}", percent(signal.share_stopped)),
         ("wrong among those stopped", "", percent(signal.error_stopped)),
         ("wrong among the others", "", percent(signal.error_kept)),
-        ("their difference", "", _with(_difference(signal), signal.difference_interval)),
+        ("their difference", "", _with(difference, signal.difference_interval)),
     ]
-
-
-def _difference(signal: EarlySignal) -> float | None:
-    if signal.error_stopped is None or signal.error_kept is None:
-        return None
-    return signal.error_stopped - signal.error_kept
 
 
 def _with(value: float | None, interval: Interval | None) -> str:

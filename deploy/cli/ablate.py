@@ -46,7 +46,7 @@ def ablate(
     """
     from moot.deploy.ablation.effects import measure
     from moot.deploy.ablation.grid import baseline_of, check_keys, parse_axes
-    from moot.deploy.ablation.plan import plan_lines
+    from moot.deploy.ablation.hold import plan_lines
     from moot.deploy.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid, write_down
     from moot.deploy.ablation.report import next_cells, show_ablation
     from moot.deploy.cli.run import configured, tell_next

@@ -44,8 +44,7 @@ def analyze(
     from moot.actors.record.store.mirror import store_of
     from moot.deploy.analysis.analysis import analyze as analyzed
     from moot.deploy.analysis.settings import AnalysisSettings
-    from moot.deploy.analysis.show import show_analysis
-    from moot.deploy.analysis.write import write_analysis
+    from moot.deploy.analysis.show import show_analysis, write_analysis
     from moot.deploy.running.validated import validated
 
     if ratings is not None:

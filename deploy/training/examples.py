@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_events, read_facts
-from moot.deploy.reading.references import References
+from moot.deploy.reading.record import References, RunFacts, VerdictRow, latest_verdicts, read_events, read_facts
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, text_hash
 from moot.protocols.errors import ConfigError
 

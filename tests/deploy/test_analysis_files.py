@@ -19,7 +19,7 @@ from PIL import Image
 from planted_replies import analysed, planted, shown
 
 from moot.deploy.analysis.analysis import Analysis
-from moot.deploy.analysis.write import MANIFEST, PAGE, write_analysis
+from moot.deploy.analysis.show import MANIFEST, PAGE, write_analysis
 from moot.protocols.errors import ConfigError, RecordError
 
 

@@ -15,7 +15,7 @@ from planted_records import CONTROL
 from planted_replies import QUICK, changed, planted, shown
 
 from moot.deploy.analysis.analysis import Analysis, analyze
-from moot.deploy.analysis.write import PAGE, write_analysis
+from moot.deploy.analysis.show import PAGE, write_analysis
 from moot.deploy.reading.plotting import our_style, rendered
 
 SCRIPT = "<script>alert(1)</script>"
@@ -47,7 +47,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 def written(found: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its files; of pictures only those that hold texts are drawn."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moot.deploy.analysis.write.rendered", lambda drawn, form: rendered(drawn, "svg")
+        patch.setattr("moot.deploy.analysis.show.rendered", lambda drawn, form: rendered(drawn, "svg")
                       if form == "svg" else b"")  # fmt: skip
         return write_analysis(found, tmp_path_factory.mktemp("hostile")).parent
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from planted_records import Printed, Session
 
-from moot.deploy.reading.references import score_as_now
+from moot.deploy.reading.record import score_as_now
 from moot.deploy.reading.report.render import show_report
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.accuracy import Paired

@@ -16,8 +16,7 @@ from planted_records import EVIL
 from rich.console import Console
 
 from moot.deploy.reading.report.blocks import Block, Code, Figure, Heading, Items, Note, Pairs, Picture, Quote, Table
-from moot.deploy.reading.report.page import page
-from moot.deploy.reading.report.render import report_markdown, report_text
+from moot.deploy.reading.report.render import page, report_markdown, report_text
 from moot.deploy.reading.text import markdown_quote, visible_line
 
 SHARE = "83.3 % [72.6, 91.1] (n = 1,234)"

@@ -13,8 +13,8 @@ from planted_records import Printed, Session
 
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.accuracy import Paired
-from moot.deploy.reading.summaries.confidence import confidence_rows
 from moot.deploy.reading.summaries.costs import measurement_only
+from moot.deploy.reading.summaries.evaluation import confidence_rows
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.metrics.significance import wilson_interval

@@ -13,8 +13,7 @@ from moot.actors.classifiers.card import CARD, read_card
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.frozen import Frozen, read_as
-from moot.deploy.reading.record import VerdictRow, decoded
-from moot.deploy.reading.references import References
+from moot.deploy.reading.record import References, VerdictRow, decoded
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
 
 Stance = Literal["supports", "denies"]

@@ -1,12 +1,17 @@
-"""A report on a terminal, as Markdown, and as JSON; whatever models and files say in it stays text."""
+"""A report on a terminal, as Markdown, as JSON, and as a page; whatever models and files say in it stays text."""
 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
+from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
 from pydantic import BaseModel
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -217,3 +222,28 @@ class _Drawn:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from (Text(line, overflow="fold") for line in self.figure.draw(options.max_width, options.ascii_only))
+
+
+def page(title: str, blocks: Sequence[Block]) -> str:
+    """The page; its headings of level 2 are linked under that of level 1."""
+    parts = [block.text for block in blocks if isinstance(block, Heading) and block.level == 2]
+    return _template().render(title=title, parts=parts, blocks=[(type(block).__name__, block) for block in blocks])
+
+
+def _uri(svg: bytes) -> str:
+    """A picture as an address that holds it: the page needs no other file, and no script in a picture would run."""
+    return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda text: visible(text) if isinstance(text, str) and not isinstance(text, Markup) else text,
+    )
+    environment.filters["uri"] = _uri
+    return environment.get_template("page.html.j2")

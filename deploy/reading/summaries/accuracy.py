@@ -8,8 +8,7 @@ import numpy as np
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import Noted, VerdictRow
-from moot.deploy.reading.references import References
+from moot.deploy.reading.record import Noted, References, VerdictRow
 from moot.deploy.reading.text import Interval, number, percent
 from moot.metrics.bootstrap import bca_interval
 from moot.metrics.significance import paired_difference, wilson_interval

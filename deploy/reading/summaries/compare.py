@@ -14,8 +14,7 @@ from moot.deploy.reading.detection.estimates import Estimate, in_percent, signed
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet, macro_f1_difference
 from moot.deploy.reading.detection.show import claims_notes, mean_seconds
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import latest_verdicts
-from moot.deploy.reading.references import References
+from moot.deploy.reading.record import References, latest_verdicts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import SIMULATED
 from moot.deploy.reading.summaries.accuracy import Paired, VoteFigures, paired

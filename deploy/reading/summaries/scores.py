@@ -18,8 +18,7 @@ import numpy.typing as npt
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.estimates import Estimate, in_units
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import VerdictRow
-from moot.deploy.reading.references import References
+from moot.deploy.reading.record import References, VerdictRow
 from moot.deploy.reading.report.blocks import Block, Note, Table
 from moot.deploy.reading.text import Interval, count, known_number
 from moot.metrics.cluster_bootstrap import cluster_weights

@@ -13,8 +13,15 @@ from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
 from moot.deploy.reading.detection.detection import Detection, measured
 from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_events, read_facts, read_replies
-from moot.deploy.reading.references import References
+from moot.deploy.reading.record import (
+    References,
+    RunFacts,
+    VerdictRow,
+    latest_verdicts,
+    read_events,
+    read_facts,
+    read_replies,
+)
 from moot.deploy.reading.summaries.accuracy import (
     Paired,
     PartAccuracy,
@@ -29,10 +36,9 @@ from moot.deploy.reading.summaries.accuracy import (
     short_answers,
     vote_figures,
 )
-from moot.deploy.reading.summaries.confidence import ConfidenceFigures, confidence_figures
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.summaries.costs import StoppedEarly, case_costs, relative_cost, stopped_early, totals
-from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
+from moot.deploy.reading.summaries.evaluation import ConfidenceFigures, Evaluation, confidence_figures, evaluate
 from moot.deploy.reading.summaries.judged import Judging, judging
 from moot.deploy.reading.summaries.judges import judge_figures, verdict_sources
 from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies, warnings_of

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from moot.deploy.reading.detection.show import detection_rows
 from moot.deploy.reading.summaries.accuracy import Paired, short_answer_rows, vote_rows
-from moot.deploy.reading.summaries.confidence import confidence_rows
-from moot.deploy.reading.summaries.evaluation import evaluation_rows
+from moot.deploy.reading.summaries.evaluation import confidence_rows, evaluation_rows
 from moot.deploy.reading.summaries.model_replies import replies_words
 from moot.deploy.reading.summaries.rulings import reasoning_rows, ruling_rows
 from moot.deploy.reading.summaries.summary import Summary

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from moot.actors.attempt import LENGTH
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import decoded, read_facts
-from moot.deploy.reading.references import score_as_now
+from moot.deploy.reading.record import decoded, read_facts, score_as_now
 from moot.deploy.reading.rounds.trace import trace_of
 from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import known_number, visible_line
