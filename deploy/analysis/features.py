@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from moot.deploy.analysis.replies import FLAG, Measured
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.sweep import Sweep, alike
+from moot.deploy.analysis.sweep import Sweep, alike, blocks
 from moot.deploy.analysis.table import Column, Table, Value, with_ends
 from moot.metrics.class_separation import folded_auroc
 from moot.metrics.confidence_features import STATISTICS, WINDOWS, Feature
@@ -64,9 +64,11 @@ def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: An
 
 
 def _rows(measured: Measured, sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
-    held_out = {(signal, origin): _held_out(measured, sweep, part, settings) for signal, origin, part in sweep.blocks()}
+    held_out = {
+        (signal, origin): _held_out(measured, sweep, part, settings) for signal, origin, part in blocks(sweep.features)
+    }
     for t in range(len(sweep.targets)):
-        for signal, origin, numbers in sweep.blocks():
+        for signal, origin, numbers in blocks(sweep.features):
             for place, f in enumerate(_top(measured, sweep, numbers, t, settings), start=1):
                 row = association(sweep, f, t)
                 yield {
@@ -161,7 +163,7 @@ def ablation_table(sweeps: Sequence[Sweep], settings: AnalysisSettings) -> Table
 def _ablation_rows(sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
     enough = sweep.enough(settings)
     for t, target in enumerate(sweep.targets):
-        for signal, origin, numbers in sweep.blocks():
+        for signal, origin, numbers in blocks(sweep.features):
             for kind, names in (("window", WINDOWS), ("statistic", STATISTICS)):
                 for name in names:
                     chosen = [f for f in numbers.tolist() if getattr(sweep.features[f], kind) == name]

@@ -147,6 +147,10 @@ def _distributions(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Val
         if not len(known):
             continue
         levels, counts = np.unique(known, return_counts=True)
+        tops = _tops(replies, stratum, target)
+        # The lowest score that passes under the rubric that each reply was judged by.
+        judged = [replies.assessments[row] for row in stratum.rows]
+        bar = numbers(None if each is None else each.passes_at.get(target) for each in judged)
         yield {
             **stratum.named,
             "target": target,
@@ -154,8 +158,8 @@ def _distributions(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Val
             "missing": len(scores) - len(known),
             "mean": float(known.mean()),
             "distribution": _in_words(levels, counts),
-            "at_top": _at_top(scores, _tops(replies, stratum, target)),
-            "passed": None if target in (FLAG, QUALITY) else _passed(scores, flag, _bar(replies, stratum, target)),
+            "at_top": _share(scores == tops, scores, tops),
+            "passed": None if target in (FLAG, QUALITY) else _share((scores >= bar) & (flag != 1.0), scores, bar),
             "ceiling": None if target == FLAG else float(spearman_ceiling(known)),
         }
 
@@ -168,21 +172,10 @@ def _tops(replies: Replies, stratum: Stratum, target: str) -> Floats:
     return numbers(sum(high for name, (_, high) in ends.items() if name != FLAG_KEY) or None for ends in scales)
 
 
-def _at_top(scores: Floats, tops: Floats) -> float | None:
-    """The share of the known scores that are the highest that could be given; unknown without a scale."""
-    known = np.isfinite(scores) & np.isfinite(tops)
-    return float((scores == tops)[known].mean()) if known.any() else None
-
-
-def _bar(replies: Replies, stratum: Stratum, dimension: str) -> Floats:
-    """By reply the lowest score that passes a dimension under the rubric that it was judged by; NaN where unknown."""
-    found = [replies.assessments[row] for row in stratum.rows]
-    return numbers(None if each is None else each.passes_at.get(dimension) for each in found)
-
-
-def _passed(scores: Floats, flag: Floats, bar: Floats) -> float | None:
-    known = np.isfinite(scores) & np.isfinite(bar)
-    return float(((scores >= bar) & (flag != 1.0))[known].mean()) if known.any() else None
+def _share(holds: npt.NDArray[np.bool_], scores: Floats, bounds: Floats) -> float | None:
+    """The share for which something holds, of the scores that are known as their bounds are; None without any."""
+    known = np.isfinite(scores) & np.isfinite(bounds)
+    return float(holds[known].mean()) if known.any() else None
 
 
 def _in_words(levels: Floats, counts: npt.NDArray[np.int64]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -76,13 +75,9 @@ class Sweep:
         """How far from no association, in [0, 1] or [0, .5]."""
         return np.abs(self.value - (0.5 if self.kind == "auroc" else 0.0))
 
-    def blocks(self) -> Iterator[tuple[str, str, npt.NDArray[np.int64]]]:
-        """The features of each signal and origin: the sweep of the papers is one of these."""
-        yield from blocks(self.features)
-
 
 def blocks(features: Sequence[Feature]) -> Iterator[tuple[str, str, npt.NDArray[np.int64]]]:
-    """(signal, origin, numbers of the features) for each signal and origin."""
+    """(signal, origin, numbers of the features) for each signal and origin: the papers' sweep is one of these."""
     keys = [(feature.signal, feature.origin) for feature in features]
     for key in dict.fromkeys(keys):
         yield *key, np.array([number for number, other in enumerate(keys) if other == key], np.int64)
@@ -96,29 +91,20 @@ def sweep(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSetti
     ]
     found = []
     for _, members in settings_of(strata):
-        draws = _Draws(measured.replies.group, members, settings)
+        # The clusters that the roles of one setting have: a case is drawn for all its roles at once.
+        group = measured.replies.group
+        clusters = np.unique(np.concatenate([group[stratum.rows] for stratum in members]))
+        weights = cluster_weights(clusters, settings.resamples, settings.seed)
         for stratum in members:
             if int(np.isfinite(measured.x[stratum.rows]).any(axis=1).sum()) < settings.too_few:
                 continue
+            drawn = weights[:, np.searchsorted(clusters, group[stratum.rows])]
             for kind, targets in kinds:
                 there = {name: values[stratum.rows] for name, values in targets.items()}
                 there = {name: values for name, values in there.items() if np.isfinite(values).any()}
                 if there:
-                    found.append(_one(measured, stratum, kind, there, draws.of(stratum), settings))
+                    found.append(_one(measured, stratum, kind, there, drawn, settings))
     return _with_q(found)
-
-
-class _Draws:
-    """Resamples of the clusters that the roles of one setting have: a case is drawn for all its roles at once."""
-
-    def __init__(self, group: npt.NDArray[np.int64], members: Sequence[Stratum], settings: AnalysisSettings) -> None:
-        self._group = group
-        self._clusters = np.unique(np.concatenate([group[stratum.rows] for stratum in members]))
-        self._weights = cluster_weights(self._clusters, settings.resamples, settings.seed)
-
-    def of(self, stratum: Stratum) -> Weights:
-        """`(B, n)`, how often each reply of the stratum is in each resample."""
-        return self._weights[:, np.searchsorted(self._clusters, self._group[stratum.rows])]
 
 
 def _one(
@@ -142,7 +128,7 @@ def _one(
     rarer = n if ranked else np.minimum(pairwise_n(x, _only(y, 1.0)), pairwise_n(x, _only(y, 0.0)))
     if not ranked:  # an interval around what one or two replies say would be no more than their luck
         low, high = (np.where(rarer >= settings.least_class, end, np.nan) for end in (low, high))
-    tests = _tests(measured, stratum, x, y, n, kind, settings)
+    p, max_p, movable = _tests(measured, stratum, x, y, n, kind, settings)
     return Sweep(
         stratum=stratum,
         kind=kind,
@@ -156,20 +142,12 @@ def _one(
         second=kendall_matrix(x, y) if ranked else point_biserial_matrix(x, y),
         given_length=partial_spearman(x, y, length),
         within_openings=(within_groups_spearman if ranked else within_groups_auroc)(x, y, openings),
-        p=tests.p,
-        max_p=tests.max_p,
-        movable=tests.movable,
+        p=p,
+        max_p=max_p,
+        movable=movable,
         q=np.full(value.shape, np.nan),
         resampled=resampled,
     )
-
-
-class _Tests(NamedTuple):
-    """Of each feature and target; see `Sweep`."""
-
-    p: Floats
-    max_p: Floats
-    movable: Floats
 
 
 def _tests(
@@ -180,8 +158,11 @@ def _tests(
     n: npt.NDArray[np.int64],
     kind: Statistic,
     settings: AnalysisSettings,
-) -> _Tests:
-    """By chance the features of few replies have the largest associations: they must not stand for the maximum."""
+) -> tuple[Floats, Floats, Floats]:
+    """`p`, `max_p` and `movable` of a sweep.
+
+    By chance the features of few replies have the largest associations: they must not stand for the maximum.
+    """
     clusters, slots = measured.replies.group[stratum.rows], measured.replies.slot[stratum.rows].astype(str)
     p, max_p = np.full(n.shape, np.nan), np.full(n.shape, np.nan)
     movable = np.zeros(y.shape[1])
@@ -197,7 +178,7 @@ def _tests(
             p[where] = tested.p_value
             max_p[where] = np.where(enough[numbers][:, np.newaxis], tested.max_p_value, np.nan)
             movable[targets] = tested.movable
-    return _Tests(p, max_p, movable)
+    return p, max_p, movable
 
 
 def alike(enough: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:

@@ -18,7 +18,6 @@ from moot.deploy.reading.record import RunFacts, read_facts, read_replies
 from moot.deploy.reading.summaries.accuracy import Paired, paired, share
 from moot.deploy.reading.text import Interval, known_number
 from moot.metrics.detection import auroc
-from moot.metrics.significance import wilson_interval
 from moot.protocols.errors import ConfigError
 
 SMALL = 100
@@ -185,8 +184,8 @@ def calibrate(
 
 
 def _share(right: Bools) -> Accuracy:
-    ends = wilson_interval(int(right.sum()), len(right))
-    return Accuracy(value=float(right.mean()), interval=(ends.low, ends.high))
+    value, interval, _ = share(right.tolist())
+    return Accuracy.model_validate({"value": value, "interval": interval})
 
 
 def _how(facts: RunFacts) -> str:

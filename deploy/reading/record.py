@@ -61,11 +61,6 @@ class References:
         return is_correct(answer, gold, self[case_id])
 
 
-def is_unscored(row: Mapping[str, Any]) -> bool:
-    """Whether a row of `verdicts` was not scored though a gold answer is known: it has no answer, and did not fail."""
-    return not row["failed"] and row["correct"] is None and row["answer"] is None and row["gold"] is not None
-
-
 def score_as_now(folder: str | Path, rows: Iterable[dict[str, Any]]) -> None:
     """Score rows of `verdicts` in place as they would be written now: no answer is wrong.
 
@@ -74,7 +69,8 @@ def score_as_now(folder: str | Path, rows: Iterable[dict[str, Any]]) -> None:
     Raises:
         RecordError: when the record cannot be read.
     """
-    unscored = [row for row in rows if is_unscored(row)]
+    without_answer = [row for row in rows if not row["failed"] and row["answer"] is None]
+    unscored = [row for row in without_answer if row["correct"] is None and row["gold"] is not None]
     if not unscored:
         return
     cases = read_table(folder, "cases", ["judged"])

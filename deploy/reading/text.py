@@ -6,17 +6,14 @@ Markdown block: control characters and marks that change how the rest is read ar
 
 from __future__ import annotations
 
-import io
 import math
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Literal, get_args
 
 import msgspec
 from pydantic import BaseModel
-from rich.console import Console, RenderableType
 
 from moot.protocols.errors import unknown_name
 
@@ -35,9 +32,6 @@ Format = Literal["text", "json", "md"]
 
 Interval = tuple[float, float]
 """Ends of a confidence interval of a share, both in [0, 1]."""
-
-_WIDTH_OF_A_PIPE = 1000
-"""A pipe has no width: nothing is wrapped there."""
 
 _ACTIVE = (
     "\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"
@@ -214,37 +208,8 @@ def p_value(value: float | None) -> str:
     return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
-def emit(
-    form: str,
-    *,
-    text: Callable[[], RenderableType],
-    json: Callable[[], str],
-    md: Callable[[], str],
-    console: Console | None = None,
-) -> None:
-    """Write one of three renderings to the console; JSON and Markdown go out as they are, without wrapping.
-
-    What the encoding of standard output does not have is written as its code, except in JSON.
-
-    Raises:
-        ConfigError: for an unknown format.
-    """
-    check_format(form)
-    if console is None:
-        console = Console()
-        if not console.is_terminal and "COLUMNS" not in os.environ:
-            console.width = _WIDTH_OF_A_PIPE
-        if isinstance(console.file, io.TextIOWrapper) and form != "json":
-            console.file.reconfigure(errors="backslashreplace")
-    if form == "text":
-        console.print(text(), crop=False)
-        return
-    console.file.write((json() if form == "json" else md()).rstrip("\n") + "\n")
-    console.file.flush()
-
-
 def check_format(form: str) -> None:
-    """Refuse a form that `emit` does not know, before anything is paid for what it is to show.
+    """Refuse a form that nothing is shown in, before anything is paid for what it is to show.
 
     Raises:
         ConfigError: for an unknown format.

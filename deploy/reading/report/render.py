@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +25,7 @@ from rich.text import Text
 
 from moot.deploy.reading.report.blocks import Block, Code, Figure, Heading, Items, Note, Pairs, Quote, Table
 from moot.deploy.reading.text import (
-    emit,
+    check_format,
     markdown_block,
     markdown_inline,
     markdown_quote,
@@ -36,6 +38,9 @@ from moot.deploy.reading.text import (
 SIMULATED = "simulated models: these figures show that the machinery works; they say nothing about any real model"
 """What is said wherever results of the simulated model are shown."""
 
+
+_WIDTH_OF_A_PIPE = 1000
+"""A pipe has no width: nothing is wrapped there."""
 
 _GAP, _LONGEST_RULE = 2, 120
 _STYLES = {"strong": "bold", "warning": "bold yellow", "dim": "dim"}
@@ -62,7 +67,9 @@ def report_markdown(blocks: Iterable[Block]) -> str:
 def show_report(
     found: BaseModel, blocks: Callable[[], Iterable[Block]], form: str = "text", console: Console | None = None
 ) -> None:
-    """Write a report to the console.
+    """Write a report to the console; JSON and Markdown go out as they are, without wrapping.
+
+    What the encoding of standard output does not have is written as its code, except in JSON.
 
     Args:
         found: what JSON holds.
@@ -71,13 +78,19 @@ def show_report(
     Raises:
         ConfigError: for an unknown format.
     """
-    emit(
-        form,
-        text=lambda: report_text(blocks()),
-        json=lambda: safe_json(found),
-        md=lambda: report_markdown(blocks()),
-        console=console,
-    )
+    check_format(form)
+    if console is None:
+        console = Console()
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            console.width = _WIDTH_OF_A_PIPE
+        if isinstance(console.file, io.TextIOWrapper) and form != "json":
+            console.file.reconfigure(errors="backslashreplace")
+    if form == "text":
+        console.print(report_text(blocks()), crop=False)
+        return
+    written = safe_json(found) if form == "json" else report_markdown(blocks())
+    console.file.write(written.rstrip("\n") + "\n")
+    console.file.flush()
 
 
 def _terminal(block: Block) -> Iterator[RenderableType]:
@@ -119,12 +132,12 @@ def _titled(table: Table) -> Iterator[RenderableType]:
         yield from (Text(), Text(visible_line(table.title), style="bold"))
     shown = table.terse or table
     if not shown.grouped:
-        yield table_text(shown)
+        yield _Fitted(shown)
         return
     for head, members in groupby(shown.rows, key=lambda row: row[0]):
         yield Text(visible_line(head), style="italic")
         part = Table("", shown.header[1:], [row[1:] for row in members])
-        yield Padding(table_text(part), (0, 0, 0, 2), expand=False)
+        yield Padding(_Fitted(part), (0, 0, 0, 2), expand=False)
 
 
 def _markdown(block: Block) -> Iterator[str]:
@@ -138,7 +151,7 @@ def _markdown(block: Block) -> Iterator[str]:
     elif isinstance(block, Table) and not block.folded:
         if block.title:
             yield f"**{markdown_inline(block.title)}**"
-        yield table_markdown(block)
+        yield markdown_table([markdown_inline(head.replace(" /", " ")) for head in block.header], block.rows)
     elif isinstance(block, Pairs):
         short = [(name, value) for name, value in block.rows if "\n" not in value]
         yield markdown_table(("", "value"), short)
@@ -156,16 +169,6 @@ def _markdown(block: Block) -> Iterator[str]:
 def _marked(block: Items) -> Iterator[tuple[str, str]]:
     for place, item in enumerate(block.items, start=1):
         yield f"{place}." if block.numbered else "-", item
-
-
-def table_markdown(table: Table) -> str:
-    """A table as Markdown, without its title."""
-    return markdown_table([markdown_inline(head.replace(" /", " ")) for head in table.header], table.rows)
-
-
-def table_text(table: Table) -> RenderableType:
-    """A table for a terminal, without its title."""
-    return _Fitted(table)
 
 
 @dataclass(frozen=True, slots=True)
