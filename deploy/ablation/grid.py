@@ -113,9 +113,13 @@ def _values(key: str, texts: Sequence[str]) -> tuple[Value, ...]:
     for number, value in enumerate(read):
         same = next((text for text, before in zip(texts, read[:number], strict=False) if _same(value, before)), None)
         if same is not None:
-            raise ConfigError(f"--over {key}: {_twice(redact(same), redact(texts[number]), value)}")
+            first, second = redact(same), redact(texts[number])
+            both = f"{first!r} and {second!r} both mean {json.dumps(value, ensure_ascii=False, default=str)}"
+            twice = f"the value {first!r} is given twice" if first == second else f"{both}: leave one out"
+            raise ConfigError(f"--over {key}: {twice}")
     if len(read) == 1:
-        raise ConfigError(f"--over {key}: one value is no comparison: name another, or use {_fixed_by(key)}")
+        flag = "--role" if key.startswith(ROLE) else flag_of(key) if key in RUN_FIELDS else "--set"
+        raise ConfigError(f"--over {key}: one value is no comparison: name another, or use {flag}")
     shown = [redact(text) for text in texts]
     names = [_UNSAFE.sub("-", _several(key, text)) for text in shown]
     marked = [f"{name}-{_digest(text)}" for name, text in zip(names, texts, strict=True)]
@@ -126,21 +130,6 @@ def _values(key: str, texts: Sequence[str]) -> tuple[Value, ...]:
 def _several(key: str, text: str) -> str:
     """A list of a role's models with a sign between them that a folder's name keeps; anything else as it is."""
     return "+".join(_apart(text[1:-1])) if key.startswith(ROLE) and _in_brackets(text) else text
-
-
-def _twice(first: str, second: str, value: Any) -> str:
-    if first == second:
-        return f"the value {first!r} is given twice"
-    return f"{first!r} and {second!r} both mean {_in_yaml(value)}: leave one out"
-
-
-def _in_yaml(value: Any) -> str:
-    """A value as it is written in a configuration.
-
-    >>> _in_yaml(True), _in_yaml(0.2)
-    ('true', '0.2')
-    """
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _read(key: str, text: str) -> Any:
@@ -167,12 +156,6 @@ def _in_brackets(text: str) -> bool:
 def _same(one: Any, other: Any) -> bool:
     """Whether two values are equal, where YAML's `true` is no 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-
-
-def _fixed_by(key: str) -> str:
-    if key.startswith(ROLE):
-        return "--role"
-    return flag_of(key) if key in RUN_FIELDS else "--set"
 
 
 def _digest(text: str) -> str:

@@ -57,8 +57,10 @@ def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool =
         raise ConfigError(f"--out {base.out}: a grid lies in a folder; with `moot run` single runs go to a bucket")
     if not open_task(base.task).replayable:
         raise ConfigError(f"task {base.task!r}: every cell reads it anew; put it into a file")
-    if share_replies:
-        _check_sharing(base, axes)
+    if share_replies and base.reuse is not None:
+        raise ConfigError("--share-replies and --reuse contradict each other: a run reuses the replies of one other")
+    if share_replies and any(axis.key == "seed" for axis in axes):
+        raise ConfigError("--share-replies: with --over seed the cells are to have replies of their own; leave one out")
     out = folder_of(base, axes, share_replies=share_replies)
     grid, shelf = [], Shelf(out)
     for cell in cells_of(axes):
@@ -67,13 +69,6 @@ def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool =
     _check_different(grid)
     grid = _served(grid)
     return _sharing(grid) if share_replies else grid
-
-
-def _check_sharing(base: RunConfig, axes: Sequence[Axis]) -> None:
-    if base.reuse is not None:
-        raise ConfigError("--share-replies and --reuse contradict each other: a run reuses the replies of one other")
-    if any(axis.key == "seed" for axis in axes):
-        raise ConfigError("--share-replies: with --over seed the cells are to have replies of their own; leave one out")
 
 
 def _check_different(grid: Sequence[ReadyCell]) -> None:
@@ -119,13 +114,12 @@ def cells_to_hold(grid: Iterable[ReadyCell]) -> list[ReadyCell]:
 
 def _sharing(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
     """The cells, the replies of all but the first taken from that one's, which need not have begun yet."""
-    first = cells_to_hold(grid)[0].prepared
-    return [each if each.prepared is first else _reusing(each, first) for each in grid]
-
-
-def _reusing(cell: ReadyCell, first: Prepared) -> ReadyCell:
-    config = cell.prepared.config.model_copy(update={"reuse": first.config.out})
-    return dataclasses.replace(cell, prepared=dataclasses.replace(cell.prepared, config=config, reuse=first.folder))
+    first, sharing = cells_to_hold(grid)[0].prepared, list[ReadyCell]()
+    for each in grid:
+        config = each.prepared.config.model_copy(update={"reuse": first.config.out})
+        reusing = dataclasses.replace(each.prepared, config=config, reuse=first.folder)
+        sharing.append(each if each.prepared is first else dataclasses.replace(each, prepared=reusing))
+    return sharing
 
 
 def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> list[ReadyCell]:

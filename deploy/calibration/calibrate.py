@@ -155,12 +155,8 @@ def calibrate(
     chosen = cheapest_within(grid, debate_validation, tolerance)
     stopping = choose_epsilon(read_debates(folder, cases.case_ids), cases, held, tolerance)
     return Calibration(
-        schema_version=facts.schema_version,
+        **{name: getattr(facts, name) for name in ("schema_version", "task", "protocol", "models", "simulated")},
         run=facts.name,
-        task=facts.task,
-        protocol=facts.protocol,
-        models=facts.models,
-        simulated=facts.simulated,
         encoder=encoder,
         seed=seed,
         holdout=holdout,

@@ -8,7 +8,7 @@ from math import isnan
 import numpy as np
 
 from moot.deploy.reading.detection.claims import Claim
-from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, calibration_null, estimate
+from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, calibration_null, estimate, mean_estimate
 from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.text import Interval
 from moot.metrics.calibration_error import expected_calibration_error, reliability_bins
@@ -142,16 +142,13 @@ def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | 
     known = [(claim, p) for claim, p in zip(claims, stated, strict=True) if p is not None]
     p = np.array([each for _, each in known])
     truth = np.array([claim.is_hallucinated for claim, _ in known], np.float64)
-    errors = np.stack([(p - truth) ** 2, np.ones(len(p))], axis=1)
-    groups = [claim.group for claim, _ in known]
-    drawn = resampled_sums(errors, groups, RESAMPLES)
     share = float(truth.mean())
     return Calibration(
         source=source,
         n=len(p),
         unknown=len(claims) - len(p),
         hallucinated=share,
-        brier=estimate(errors[:, 0].mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups))),
+        brier=mean_estimate((p - truth) ** 2, [claim.group for claim, _ in known]),
         brier_of_share=share * (1.0 - share),
         calibration_error=expected_calibration_error(p, truth, bins=BINS),
         calibration_null=calibration_null(p, BINS),

@@ -12,7 +12,7 @@ from moot.deploy.reading.frozen import Frozen
 from moot.deploy.reading.rounds.over_cases import LEAST_CASES
 from moot.deploy.reading.text import Interval, number
 from moot.metrics.calibration_error import calibration_null_band
-from moot.metrics.cluster_bootstrap import interval_from
+from moot.metrics.cluster_bootstrap import interval_from, resampled_sums
 from moot.metrics.distribution import Floats
 from moot.metrics.significance import wilson_interval
 
@@ -92,6 +92,18 @@ def estimate(
         return Estimate(value=value)
     ends = wilson_interval(groups if value else 0, groups)
     return Estimate(value=value, interval=(ends.low, ends.high))
+
+
+def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = False) -> Estimate:
+    """The mean of one value for each case, and its interval when whole groups of cases are drawn anew.
+
+    Args:
+        values: `(n,)`.
+        groups: of each case.
+        is_share: see `estimate`.
+    """
+    drawn = resampled_sums(np.stack([values, np.ones(len(values))], axis=1), groups, RESAMPLES)
+    return estimate(values.mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups)), is_share=is_share)
 
 
 def in_units(found: Estimate, digits: int = 3, *, unknown: str = "unknown", times: float = 1.0, sign: str = "") -> str:

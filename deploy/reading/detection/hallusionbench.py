@@ -20,10 +20,9 @@ from typing import Literal
 import numpy as np
 
 from moot.deploy.reading.detection.claims import Claim
-from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
+from moot.deploy.reading.detection.estimates import Estimate, mean_estimate
 from moot.deploy.reading.detection.figures import BARE, VERDICT
 from moot.deploy.reading.frozen import Frozen
-from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.protocols.claims import HALLUCINATED
 from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
 
@@ -157,8 +156,6 @@ def _accuracy(
     }
     if not whole:
         return Accuracy(share=Estimate(), n=0, incomplete=len(units))
-    groups = [units[each][0].group for each in whole]
-    rows = np.array([[float(ok), 1.0] for ok in whole.values()])
-    drawn = resampled_sums(rows, groups, RESAMPLES)
-    share = estimate(rows[:, 0].mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups)), is_share=True)
+    right_ones = np.array(list(whole.values()), np.float64)
+    share = mean_estimate(right_ones, [units[each][0].group for each in whole], is_share=True)
     return Accuracy(share=share, n=len(whole), incomplete=len(units) - len(whole))

@@ -92,22 +92,17 @@ def _whole(found: ClaimSet) -> list[Table]:
         title = f"{base}, all {found.only}: precision is 1 by construction and F1 says no more than recall R, 2R/(1+R)"
         return [Table(title, ("", "recall"), [(each.by, in_percent(each.accuracy)) for each in rows])]
     of = f"{rows[0].supported.n:,} {SUPPORTED}, {rows[0].hallucinated.n:,} {HALLUCINATED}"
-    f1 = ("", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro")
-    more = ("", f"recall /{SUPPORTED}", f"recall /{HALLUCINATED}", "accuracy")
+    f1s = [(each.supported.f1, each.hallucinated.f1, each.macro_f1) for each in rows]
+    recalls = [(each.supported.recall, each.hallucinated.recall, each.accuracy) for each in rows]
+    f1_cells, recall_cells = (
+        [(each.by, *map(in_percent, figures)) for each, figures in zip(rows, several, strict=True)]
+        for several in (f1s, recalls)
+    )
+    f1_header = ("", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro")
+    recall_header = ("", f"recall /{SUPPORTED}", f"recall /{HALLUCINATED}", "accuracy")
     return [
-        Table(
-            f"{base}: {of}",
-            f1,
-            [(each.by, *map(in_percent, (each.supported.f1, each.hallucinated.f1, each.macro_f1))) for each in rows],
-        ),
-        Table(
-            "recall of each class, and accuracy",
-            more,
-            [
-                (each.by, *map(in_percent, (each.supported.recall, each.hallucinated.recall, each.accuracy)))
-                for each in rows
-            ],
-        ),
+        Table(f"{base}: {of}", f1_header, f1_cells),
+        Table("recall of each class, and accuracy", recall_header, recall_cells),
     ]
 
 

@@ -48,7 +48,11 @@ def consensus_verdicts(folder: str | Path) -> list[ConsensusVerdict]:
     Raises:
         RecordError: when the record cannot be read.
     """
-    more = _more(folder)
+    more = {}
+    for row in read_table(folder, "verdicts", ["confidence", "distribution", "payload"]).to_pylist():
+        payload = decoded(row["payload"])
+        if payload.get("distribution_from") == "consensus":
+            more[row["case_id"], row["attempt"]] = (row, payload)
     latest = [verdict for verdict in latest_verdicts(folder) if not verdict.failed and verdict.key in more]
     if not latest:
         return []
@@ -71,16 +75,6 @@ def consensus_verdicts(folder: str | Path) -> list[ConsensusVerdict]:
                 distribution=decoded(row["distribution"]) if row["distribution"] else None,
             )
         )
-    return found
-
-
-def _more(folder: str | Path) -> dict[tuple[str, int], tuple[dict[str, Any], dict[str, Any]]]:
-    """By debate, the row and the payload of each verdict that is a consensus."""
-    found = {}
-    for row in read_table(folder, "verdicts", ["confidence", "distribution", "payload"]).to_pylist():
-        payload = decoded(row["payload"])
-        if payload.get("distribution_from") == "consensus":
-            found[row["case_id"], row["attempt"]] = (row, payload)
     return found
 
 

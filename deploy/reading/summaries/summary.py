@@ -50,6 +50,8 @@ from moot.protocols.case import is_shared_id
 
 _KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "vote", "audit", "branches", "parked", "assessment")
 _JUDGES_ONLY = "judge-panel"
+_OF_THE_RUN = ["schema_version", "task", "protocol", "preset", "models", "simulated", "unsettled"]
+_OF_THE_RUN += ["wall_s", "wall_unknown_since"]
 
 
 class Summary(Frozen):
@@ -220,13 +222,8 @@ def summarise(folder: str | Path) -> Summary:
     gated = {event.key for event in events if event.kind == "gate"}
     total = max(len(cases), facts.cases or 0)
     return Summary(
-        schema_version=facts.schema_version,
+        **{name: getattr(facts, name) for name in _OF_THE_RUN},
         run=facts.name,
-        task=facts.task,
-        protocol=facts.protocol,
-        preset=facts.preset,
-        models=facts.models,
-        simulated=facts.simulated,
         cases=total,
         finished=len(finished),
         failed=len(verdicts) - len(finished),
@@ -239,8 +236,6 @@ def summarise(folder: str | Path) -> Summary:
         replies=_counted(reply.outcome or "unknown" for reply in latest),
         model_replies=(behaviour := model_replies(folder)),
         warnings=warnings_of(behaviour),
-        wall_s=facts.wall_s,
-        wall_unknown_since=facts.wall_unknown_since,
         audit=audit_difference(counted, events, references),
         judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
         confidence=confidence_figures(folder, counted),
@@ -258,7 +253,6 @@ def summarise(folder: str | Path) -> Summary:
         votes=vote_figures(counted, events, references),
         short_answers=short_answers(finished, references),
         detection=measured(claims) if claims else None,
-        unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )
 
