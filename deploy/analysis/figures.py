@@ -33,13 +33,15 @@ def _blank(height: float) -> Figure:
     return Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
 
 
+def _by_setting(found: Sequence[Trajectory]) -> list[tuple[str, list[Trajectory]]]:
+    """The trajectories of the roles of each setting, with its words."""
+    settings = settings_of([each.stratum for each in found])
+    return [(words, [each for each in found if each.stratum in members]) for words, members in settings]
+
+
 def by_position(found: Sequence[Trajectory]) -> Figure | None:
     """Mean token probability at each position, one line for each role; None when every curve was cut at once."""
-    several = [
-        (words, [each for each in found if each.stratum in members and len(each.by_position.mean)])
-        for words, members in settings_of([each.stratum for each in found])
-    ]
-    several = [(words, curves) for words, curves in several if curves]
+    several = _by_setting([each for each in found if len(each.by_position.mean)])
     if not several:
         return None
     drawn = _blank(_CURVE_HEAD_INCHES + _CURVE_INCHES * len(several))
@@ -61,10 +63,7 @@ def by_position(found: Sequence[Trajectory]) -> Figure | None:
 
 def by_percent(found: Sequence[Trajectory]) -> Figure | None:
     """Log-probability from 0 to 100 % of a reply: mean line, 25-75 and 10-90 bands, a column for each role."""
-    rows = [
-        (words, [each for each in found if each.stratum in members])
-        for words, members in settings_of([each.stratum for each in found])
-    ]
+    rows = _by_setting(found)
     if not rows:
         return None
     width = max(len(curves) for _, curves in rows)

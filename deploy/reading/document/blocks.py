@@ -6,15 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from moot.deploy.reading.document.views import ArgumentView, Document, Letter, RoundView, SheetView
 from moot.deploy.reading.document.words import (
+    FLAGS,
     ROUNDS_HEADER,
     SIDE,
     confirm_words,
     ended_words,
-    flag_words,
     joint_words,
     merged_words,
     moderation_words,
-    panel_header,
     round_cells,
     sheet_cells,
     sides_line,
@@ -55,7 +54,7 @@ def _front(document: Document) -> Iterable[Block]:
         last = f"round {verdict.rounds}" if verdict.rounds else "the opening"
         yield Note(f"The rounds ended after {last}: {ended_words(document.stop, verdict.how)}.")
         if verdict.flags:
-            yield Items([flag_words(flag) for flag in verdict.flags])
+            yield Items([FLAGS.get(flag, flag) for flag in verdict.flags])
     if document.facts:
         yield Quote("Given facts", document.facts)
     if document.labels:
@@ -117,7 +116,8 @@ def _panel(document: Document) -> Iterable[Block]:
     yield Heading("The panel")
     yield Note("Marks of A and B from 0 to 10 on the closing statements, by number of the topic.")
     yield Items(panel.topics, numbered=True)
-    yield Table("", panel_header(len(panel.topics)), [sheet_cells(sheet) for sheet in panel.orders])
+    header = ("judge", "first", *(str(place) for place, _ in enumerate(panel.topics, start=1)), "A", "B", "winner")
+    yield Table("", header, [sheet_cells(sheet) for sheet in panel.orders])
     totals = f"Mean totals over complete pairs of orders: A {number(panel.totals.A)}, B {number(panel.totals.B)}."
     bias = ", ".join(f"{judge} {signed(value)}" for judge, value in panel.position_bias.items()) or "unknown"
     yield Note(f"{totals} What coming first is worth, in marks: {bias}.")

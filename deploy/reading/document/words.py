@@ -28,7 +28,7 @@ SIDE: dict[str, Letter] = {side.name: side.letter for side in SIDES}
 ROUNDS_HEADER = ("round", "contentiousness", "A", "B", "Gamma", "what happened")
 """Columns of `round_cells`."""
 
-_FLAGS = {
+FLAGS = {
     "agreed-at-once": "both sides named the same answer at once: there was nothing to debate",
     "subject-unbalanced": "a side finds the subject unbalanced",
     "no-consensus": "the sides came to no common answer",
@@ -42,7 +42,7 @@ _FLAGS = {
     "fewer-topics": "there are fewer topics than were wanted",
     "proposal-failed": "a side proposed no topics",
 }
-
+"""What a reader should know of a verdict, by its flag."""
 
 _REACHED = {
     "at once": "both sides named it before they had heard each other",
@@ -50,11 +50,6 @@ _REACHED = {
     "proposal": "both sides propose it together",
 }
 """How both sides came to one answer."""
-
-
-def flag_words(flag: str) -> str:
-    """What a reader should know, in words; an unknown flag as it is."""
-    return _FLAGS.get(flag, flag)
 
 
 def merged_words(merge: MergeView, agenda: AgendaView) -> str:
@@ -169,13 +164,8 @@ def joint_words(joint: JointView) -> str:
     return f"{drafted}Drafted by A{', amended by B' if joint.amended_by else ', not amended'}; {said}"
 
 
-def panel_header(topics: int) -> tuple[str, ...]:
-    """Columns of `sheet_cells`."""
-    return ("judge", "first", *map(str, range(1, topics + 1)), "A", "B", "winner")
-
-
 def sheet_cells(sheet: SheetView) -> tuple[str, ...]:
-    """One judge's marks in one order."""
+    """One judge's marks in one order, by topic and in total, and who won."""
     marks = ["missing" if pair is None else f"{number(pair[0])}-{number(pair[1])}" for pair in sheet.scores]
     totals = (number(sheet.totals.A), number(sheet.totals.B))
     return (sheet.judge, "A" if sheet.order == 1 else "B", *marks, *totals, sheet.winner or "unknown")

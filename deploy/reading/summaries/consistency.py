@@ -6,6 +6,7 @@ Gwet's AC2 stand beside it, always.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import isnan
@@ -120,20 +121,16 @@ def judge_consistency(read: Sequence[AssessmentData], clusters: Sequence[str | i
 
 def _scales(read: Sequence[AssessmentData]) -> dict[str, tuple[int, int]]:
     """By dimension, and for the flag, the lowest and the highest score that could have been given, as far as known."""
-    scales: dict[str, tuple[int, int]] = {}
-
-    def widen(name: str, low: int, high: int) -> None:
-        known = scales.get(name, (low, high))
-        scales[name] = (min(low, known[0]), max(high, known[1]))
-
+    seen: dict[str, list[int]] = defaultdict(list)
     for each in read:
-        for name, (low, high) in each.ends.items():
-            widen(name, low, high)
+        for name, ends in each.ends.items():
+            seen[name] += ends
         for mark in each.judges:
             for name, score in (mark.scores or {}).items():
-                widen(name, score, score)
+                seen[name].append(score)
             if mark.flag is not None and not each.scales:
-                widen(FLAG, 0, 1)
+                seen[FLAG] += (0, 1)
+    scales = {name: (min(scores), max(scores)) for name, scores in seen.items()}
     flag = {FLAG: scales.pop(FLAG)} if FLAG in scales else {}
     return scales | flag
 

@@ -60,19 +60,16 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _judge_rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    if summary.judge_stability is not None or summary.flip_rate is not None:
-        yield "judge stability", number(summary.judge_stability)
-        yield "judge flip rate", _flips(summary.flip_rate, summary.flip_rate_split)
-    if summary.judge_stability_audit is not None or summary.flip_rate_audit is not None:
-        yield "judge stability, audit", number(summary.judge_stability_audit)
-        yield "judge flip rate, audit", _flips(summary.flip_rate_audit, summary.flip_rate_audit_split)
+    own = (summary.judge_stability, summary.flip_rate, summary.flip_rate_split)
+    audit = (summary.judge_stability_audit, summary.flip_rate_audit, summary.flip_rate_audit_split)
+    for of, (stability, flips, split) in (("", own), (", audit", audit)):
+        if stability is not None or flips is not None:
+            yield f"judge stability{of}", number(stability)
+            apart = "" if split == flips else f"; {percent(split)} where answers differ"
+            yield f"judge flip rate{of}", percent(flips) + apart
     if summary.judgments_at_odds:
         of = f"{summary.judgments_at_odds:,} of {summary.judgments_read or 0:,}"
         yield "judgments at odds", f"{of}: what they say of support contradicts their score"
-
-
-def _flips(whole: float | None, split: float | None) -> str:
-    return percent(whole) + ("" if split == whole else f"; {percent(split)} where answers differ")
 
 
 def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
