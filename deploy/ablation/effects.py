@@ -19,10 +19,11 @@ from moot.deploy.ablation.means import (
     adjusted,
     bca,
     brier_change,
+    brier_scores,
     case_means,
+    debate_scores,
     mean_change,
 )
-from moot.deploy.ablation.scores import brier_scores, debate_scores
 from moot.deploy.reading.detection.detection import Seconds, claims_of
 from moot.deploy.reading.detection.figures import ClaimSet
 from moot.deploy.reading.frozen import Frozen
@@ -142,7 +143,7 @@ class CellFigures(Frozen):
         brier: of the verdicts' distributions; None when no verdict has one with a known truth.
         brier_left_out: verdicts that it is not over, by reason.
         claims: how well claims are told apart, over all that count; None for a run over anything else, or without one.
-        debates: by key of `moot.deploy.ablation.scores.MEASURES` what its debates were like; empty where their rounds
+        debates: by key of `moot.deploy.ablation.means.MEASURES` what its debates were like; empty where their rounds
             hold none of it.
         seconds: of a finished claim, from the debate's beginning to its verdict; None likewise.
         trained_on, group_trained_on: claims left out of all but these seconds because the run's classifier was trained

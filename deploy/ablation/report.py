@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from moot.deploy.ablation.effects import Ablation, Against, CellFigures
-from moot.deploy.ablation.means import BrierAgainst, CaseMean, MeanAgainst
-from moot.deploy.ablation.scores import MEASURES, VOTES
+from moot.deploy.ablation.means import MEASURES, VOTES, BrierAgainst, CaseMean, MeanAgainst
 from moot.deploy.reading.detection.estimates import Estimate, in_percent, without_interval
 from moot.deploy.reading.detection.figures import ALWAYS, VERDICT, ClaimSet, Detector
 from moot.deploy.reading.detection.show import claims_notes, mean_seconds

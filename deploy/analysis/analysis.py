@@ -15,7 +15,7 @@ import pyarrow as pa
 from moot.actors.record.store.mirror import name_of, record_path
 from moot.deploy.analysis import figures as drawn
 from moot.deploy.analysis.brought import replies_of_table
-from moot.deploy.analysis.correctness import correctness_table, stated_confidence_table
+from moot.deploy.analysis.correctness import correctness_table, signal_pairs_table, stated_confidence_table
 from moot.deploy.analysis.divergences import divergence_tables
 from moot.deploy.analysis.features import ablation_table, associations_table, top_features_table
 from moot.deploy.analysis.judges import consistency_table, score_distributions_table
@@ -23,7 +23,6 @@ from moot.deploy.analysis.recorded import replies_of_runs
 from moot.deploy.analysis.replies import Measured, Replies, measure, strata
 from moot.deploy.analysis.role_comparison import role_comparison_tables, strata_table
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.signal_pairs import signal_pairs_table
 from moot.deploy.analysis.sweep import sweep
 from moot.deploy.analysis.table import Table
 from moot.deploy.analysis.trajectories import entropies_table, openings_table, trajectories, trajectory_tables

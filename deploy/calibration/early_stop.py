@@ -89,7 +89,8 @@ def read_labelled_replies(
         ConfigError: no reply can be used.
         RecordError: the record cannot be read.
     """
-    gold, references = _gold(folder), References.of(folder)
+    gold = {row["case_id"]: row["gold"] for row in read_table(folder, "cases", ["gold"]).to_pylist()}
+    references = References.of(folder)
     logprobs = _logprobs(folder)
     columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason"]
     columns += ["logprob_stage", "held"]
@@ -132,11 +133,6 @@ def _labelled(model: str, temperature: float | None, stage: str, found: Sequence
         logprobs=tuple(tokens for _, _, tokens, _ in found),
         first_forced=np.array([first for *_, first in found]),
     )
-
-
-def _gold(folder: str | Path) -> dict[str, str | None]:
-    table = read_table(folder, "cases", ["gold"])
-    return dict(zip(table["case_id"].to_pylist(), table["gold"].to_pylist(), strict=True))
 
 
 def _logprobs(folder: str | Path) -> dict[str, Floats]:
