@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -13,8 +13,6 @@ from moot.deploy.reading.transcripts.shown import Kinds, noted
 from moot.deploy.reading.transcripts.views import EventView
 
 Outcome = Literal["pass", "fail", "not tested", "off"]
-_Signal = tuple[str, str, str, Outcome]
-"""A test of the gate: what is looked at, its value, what lets the case skip its debate, whether it did."""
 
 
 class _Gate(Frozen):
@@ -82,12 +80,28 @@ class _Vote(Frozen):
     answer: str
 
 
+class Signal(NamedTuple):
+    """One test of the gate.
+
+    Attributes:
+        name: what is looked at.
+        value: in words; `unknown` when unknown.
+        wanted: what lets the case skip its debate; `off` when the test is off.
+        outcome: whether this test let it.
+    """
+
+    name: str
+    value: str
+    wanted: str
+    outcome: Outcome
+
+
 def _gate(event: EventView, data: _Gate) -> list[Block]:
     title = f"decision: {'skip the debate' if data.skip else 'debate'} ({', '.join(map(str, data.reasons))})"
     return noted(title, ("signal", "value", "skips if", "test"), _signals(data))
 
 
-def _signals(data: _Gate) -> list[_Signal]:
+def _signals(data: _Gate) -> list[Signal]:
     """The tests of the gate, in its order; of whole openings and of their stages only where something is amiss."""
     halved = data.intrinsic_reading == "printed"  # as printed it is half of what the replies show, for a sure answer
     p_name = "mean p as printed, p/(1+p)" if halved else "mean p (own probability)"
@@ -104,25 +118,25 @@ def _signals(data: _Gate) -> list[_Signal]:
     return found
 
 
-def _amiss(name: str, is_tested: bool) -> _Signal:
-    return (name, "no", "yes", "fail") if is_tested else (name, "no", "off", "off")
+def _amiss(name: str, is_tested: bool) -> Signal:
+    return Signal(name, "no", "yes", "fail") if is_tested else Signal(name, "no", "off", "off")
 
 
-def _test(name: str, value: float | None, tau: float | None, *, below: bool, unknown: Outcome) -> _Signal:
+def _test(name: str, value: float | None, tau: float | None, *, below: bool, unknown: Outcome) -> Signal:
     if tau is None:
-        return (name, number(value), "off", "off")
+        return Signal(name, number(value), "off", "off")
     outcome: Outcome = unknown if value is None else "pass" if (value < tau if below else value >= tau) else "fail"
-    return (name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
+    return Signal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
 
 
-def _unanimity(data: _Gate) -> _Signal:
+def _unanimity(data: _Gate) -> Signal:
     """Of the valid answers, and so not told as unanimity where one is missing; older records do not know."""
     equal = data.unanimous if data.equal is None else data.equal
     said = "no" if not equal else "yes" if data.complete else "incomplete"
     if not data.require_unanimity:
-        return ("unanimous", said, "off", "off")
+        return Signal("unanimous", said, "off", "off")
     untested = said == "incomplete" and data.require_complete
-    return ("unanimous", said, "yes", "not tested" if untested else "pass" if equal else "fail")
+    return Signal("unanimous", said, "yes", "not tested" if untested else "pass" if equal else "fail")
 
 
 def _judging(event: EventView, data: _Judging) -> list[Block]:
