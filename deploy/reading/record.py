@@ -223,17 +223,18 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
     if not run.exists():
         raise RecordError(run.missing())
     raw = read_run_yaml(run)
-    said = raw.get("models") or {}
-    models = {role: list(map(str, names if isinstance(names, list) else [names])) for role, names in said.items()}
+    said = _mapping(raw.get("models"))
+    models = {str(role): list(map(str, names if isinstance(names, list) else [names])) for role, names in said.items()}
     models = models or _models_used(replies)
     simulated = raw.get("simulated")
     if not isinstance(simulated, bool):
         simulated = any(name.partition("?")[0] == "simulated" for names in models.values() for name in names)
-    sessions = [session for session in raw.get("sessions") or () if isinstance(session, Mapping)]
+    listed = raw.get("sessions")
+    sessions = [each for each in (listed if isinstance(listed, list) else ()) if isinstance(each, Mapping)]
     timeless = [session for session in sessions if not isinstance(session.get("wall_s"), int | float)]
     unsettled = Counter[str]()
     for session in sessions:
-        unsettled.update(session.get("unsettled") or {})
+        unsettled.update(_mapping(session.get("unsettled")))
     epochs = run.epochs()
     texts: dict[str, Any] = {name: _text(raw.get(name)) for name in ("task", "protocol", "preset", "encoder")}
     counts: dict[str, Any] = {name: raw[name] if isinstance(raw.get(name), int) else None for name in ("seed", "cases")}
@@ -247,7 +248,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         last_started_at=epochs[-1].started_at if epochs else None,
         owners=len(epochs),
         stopped_by=str(sessions[-1].get("stopped_by") or "") if sessions else "",
-        prices={name: Price.model_validate(price) for name, price in (raw.get("price_table") or {}).items()},
+        prices={str(name): Price.model_validate(price) for name, price in _mapping(raw.get("price_table")).items()},
         unsettled=dict(unsettled),
         **texts,
         **counts,
@@ -258,6 +259,10 @@ def _asked_a_model(folder: Path) -> bool:
     """Whether a model was asked anything: a protocol may ask none, whoever is bound to its roles."""
     roles = read_table(folder, "turns", ["role"])["role"]
     return bool(pc.any(pc.fill_null(pc.not_equal(roles, "person"), True)).as_py())
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _text(value: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""How a run's debates went, round by round: means over cases of what their rounds hold, and first against last."""
+"""How a run's debates went, round by round: means over cases, first against last, and held against the truth."""
 
 from __future__ import annotations
 
