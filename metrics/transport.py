@@ -5,28 +5,13 @@ with that the distance is the total variation. The solver is loaded when the fir
 of a second, and most processes need none.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.distribution import Floats, Values, known_pairs, values
 from moot.metrics.divergence import total_variation
 
-_VARIABLES = 2000  # of one linear programme: beyond, more pairs together cost more than starting the solver again
-
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}  # the least it takes
-
-
-@dataclass(frozen=True, slots=True)
-class _Shipment:
-    """What one pair has to move: `supply` (a,) and `demand` (b,), each summing to 1, at `cost` (a, b) a unit."""
-
-    row: int
-    mass: float
-    supply: Floats
-    demand: Floats
-    cost: Floats
 
 
 def wasserstein(p: npt.ArrayLike, q: npt.ArrayLike, ground: npt.ArrayLike | None = None) -> Values:
@@ -46,7 +31,7 @@ def wasserstein(p: npt.ArrayLike, q: npt.ArrayLike, ground: npt.ArrayLike | None
         ValueError: for shapes that do not fit, or a `ground` that is not square, finite, symmetric and at least 0 with
             a diagonal of 0.
 
-    With a matrix it costs a linear programme: many pairs in one call are much cheaper than one at a time.
+    With a matrix each pair costs a linear programme.
 
     Source: Kantorovich, "On the translocation of masses", 1942; EVINCE, appendix 7.A (whose O(k log k) holds on a line
     only).
@@ -66,7 +51,8 @@ def wasserstein(p: npt.ArrayLike, q: npt.ArrayLike, ground: npt.ArrayLike | None
     if unit > 0.0:
         # What both have may stay where it is, provided that no detour is cheaper than the direct way.
         common = np.minimum(first, second) if _obeys_triangle(distance) else np.zeros_like(first)
-        _solve(found, first - common, second - common, distance / unit)
+        for row in np.flatnonzero(~np.isnan(found)):
+            found[row] = _transport(first[row] - common[row], second[row] - common[row], distance / unit)
     return values(found.reshape(shape) * unit)
 
 
@@ -121,52 +107,25 @@ def _obeys_triangle(distance: Floats) -> bool:
     return all((distance <= distance[:, [z]] + distance[[z], :] + slack).all() for z in range(len(distance)))
 
 
-def _solve(found: Floats, supply: Floats, demand: Floats, distance: Floats) -> None:
-    """Put each pair's cheapest transport into `found`, which is NaN for pairs to pass over; `(n,)`, `(n, k)` twice."""
-    waiting: list[_Shipment] = []
-    variables = 0
-    for row in np.flatnonzero(~np.isnan(found)):
-        from_, to = np.flatnonzero(supply[row]), np.flatnonzero(demand[row])
-        mass = float(supply[row].sum())
-        if not from_.size or not to.size:
-            continue
-        share, wish = supply[row, from_] / mass, demand[row, to] / demand[row].sum()
-        cost = distance[np.ix_(from_, to)]
-        if min(cost.shape) == 1:  # there is only one way to do it
-            found[row] = mass * float(share @ cost @ wish)
-            continue
-        waiting.append(_Shipment(int(row), mass, share, wish, cost))
-        variables += cost.size
-        if variables >= _VARIABLES:
-            _solve_together(found, waiting)
-            waiting, variables = [], 0
-    if waiting:
-        _solve_together(found, waiting)
+def _transport(supply: Floats, demand: Floats, distance: Floats) -> float:
+    """The cheapest way to move `supply` to `demand`, both `(k,)` and of one mass."""
+    from_, to = np.flatnonzero(supply), np.flatnonzero(demand)
+    mass = float(supply.sum())
+    if not from_.size or not to.size:
+        return 0.0
+    share, wish = supply[from_] / mass, demand[to] / demand.sum()
+    cost = distance[np.ix_(from_, to)]
+    if min(cost.shape) == 1:  # there is only one way to do it
+        return mass * float(share @ cost @ wish)
 
-
-def _solve_together(found: Floats, shipments: list[_Shipment]) -> None:
-    """One linear programme for several independent pairs; starting the solver costs more than a small pair."""
     from scipy.optimize import linprog
-    from scipy.sparse import csc_array
+    from scipy.sparse import eye_array, kron, vstack
 
-    rows, columns, right, cost, starts = [], [], [], [], [0]
-    above = 0
-    for shipment in shipments:
-        a, b = shipment.cost.shape
-        variable = np.arange(a * b)
-        # The last demand follows from the others: to ask for it again is to ask for equal sums to the last digit.
-        asked = variable % b < b - 1
-        rows += [above + variable // b, above + a + (variable % b)[asked]]
-        columns += [starts[-1] + variable, starts[-1] + variable[asked]]
-        right += [shipment.supply, shipment.demand[:-1]]
-        cost.append(shipment.cost.ravel())
-        above += a + b - 1
-        starts.append(starts[-1] + a * b)
-    row, column, price = np.concatenate(rows), np.concatenate(columns), np.concatenate(cost)
-    sums = csc_array((np.ones(len(row)), (row, column)), shape=(above, starts[-1]))
-    solved = linprog(price, A_eq=sums, b_eq=np.concatenate(right), method="highs-ds", options=_TOLERANCES)
+    a, b = cost.shape
+    sums = [kron(eye_array(a), np.ones((1, b))), kron(np.ones((1, a)), eye_array(b - 1, b))]
+    # The last demand follows from the others: to ask for it again is to ask for equal sums to the last digit.
+    wanted = np.concatenate([share, wish[:-1]])
+    solved = linprog(cost.ravel(), A_eq=vstack(sums), b_eq=wanted, method="highs-ds", options=_TOLERANCES)
     if solved.x is None:
         raise ArithmeticError(f"optimal transport was not solved: {solved.message}")
-    totals = np.add.reduceat(solved.x * price, starts[:-1])
-    for shipment, total in zip(shipments, totals, strict=True):
-        found[shipment.row] = shipment.mass * max(0.0, float(total))
+    return mass * max(0.0, float(solved.x @ cost.ravel()))
