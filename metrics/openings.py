@@ -10,22 +10,12 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
-_NAMES: Final = "|".join(
-    (
-        *("claim", "evidence", "reasoning", "conclusion", "challenge", r"counter[- ]?evidence", "counter[- ]?argument"),
-        *("argument", "thesis", "position", "rebuttal", "critique", "assessment", "justification", "explanation"),
-        *(
-            "analysis",
-            "summary",
-            "introduction",
-            r"(?:(?:final|candidate)\ )?answer",
-            "response",
-            "solution",
-            "derivation",
-        ),
-        *("verification", "step", "strengths?", "weakness(?:es)?"),
-    )
-)
+_NAMES: Final = r"""
+    claim|evidence|reasoning|conclusion|challenge|counter[- ]?evidence|counter[- ]?argument
+  | argument|thesis|position|rebuttal|critique|assessment|justification|explanation
+  | analysis|summary|introduction|(?:(?:final|candidate)\ )?answer|response|solution|derivation
+  | verification|step|strengths?|weakness(?:es)?
+"""
 
 _LABEL: Final = rf"""
     [\s\#>*_\[]*+                                    # markdown before the label

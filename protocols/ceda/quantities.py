@@ -42,20 +42,9 @@ _ISO_DATE = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(\d\d)\b")
 _DASH = re.compile(r"(?<=\d)\s?[-\u2013\u2014]\s?(?=[$\u20ac\u00a3]?\d)")
 _MINUS = re.compile(r"\bminus\s+(?=\d)")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
-_BEFORE_YEAR = MONTHS | {
-    "in",
-    "since",
-    "by",
-    "from",
-    "until",
-    "till",
-    "after",
-    "before",
-    "during",
-    "of",
-    "early",
-    "late",
-}
+_BEFORE_YEAR = MONTHS.union(
+    ("in", "since", "by", "from", "until", "till", "after", "before", "during", "of", "early", "late")
+)
 _ABOUT = 0.1
 
 

@@ -136,33 +136,18 @@ class EvinceSettings(Settings):
         """The settings that have no effect beside the others."""
         if self.agents == 1:
             return frozenset(type(self).model_fields) - {"agents", "top_k", "answer_first"}
-        ignored = set[str]()
-        if not self.debates:
-            ignored |= {
-                "order",
-                "history",
-                "max_rounds",
-                "kappa",
-                "gate",
-                "quality",
-                "stop",
-                "epsilon",
-                "tau",
-                "printed_epsilon",
-            }
-            ignored |= {"retrieve", "retrieve_from"}
-        if self.schedule == "none":
-            ignored |= {"kappa"}
-        if not self.gate:
-            ignored |= {"quality"}
-        if not self.judged:
-            ignored |= {"crit"}
-        ignored |= {"printed_epsilon"} if self.stop == "converged" else {"epsilon", "tau"}
-        if not self.retrieve:
-            ignored |= {"retrieve_from"}
-        if self.follow_ups != "unsure":
-            ignored |= {"unsure_below"}
-        return frozenset(ignored)
+        idle = (
+            (not self.debates, "order history max_rounds kappa gate quality stop epsilon tau printed_epsilon"),
+            (not self.debates, "retrieve retrieve_from"),
+            (self.schedule == "none", "kappa"),
+            (not self.gate, "quality"),
+            (not self.judged, "crit"),
+            (self.stop == "converged", "printed_epsilon"),
+            (self.stop != "converged", "epsilon tau"),
+            (not self.retrieve, "retrieve_from"),
+            (self.follow_ups != "unsure", "unsure_below"),
+        )
+        return frozenset(name for holds, names in idle if holds for name in names.split())
 
     def effective(self) -> EvinceSettings:
         """These settings with what has no effect beside the others at its default: equal ones debate alike."""
