@@ -8,7 +8,7 @@ from typing import Any
 
 from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case, label_in_words
-from moot.protocols.floor import Floor, Request
+from moot.protocols.floor import Request
 from moot.protocols.messages import Event, Failure, Turn
 from moot.protocols.socrasynth.debater_slots import debater_slots
 from moot.protocols.socrasynth.quality import appraise, appraise_topics
@@ -22,9 +22,8 @@ from moot.protocols.socrasynth.replies import (
     LastWord,
     TopicAddition,
 )
-from moot.protocols.socrasynth.rounds import Rounds, decoding_at, note_concession
+from moot.protocols.socrasynth.rounds import Rounds
 from moot.protocols.socrasynth.schedule import CONCILIATION, closing_level
-from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import AGAINST, FOR, SIDES, Said, Side, by_title, last_words
 
 CONFIRM = "socrasynth/confirm"
@@ -33,7 +32,7 @@ UNCONFIRMED = frozenset({"plateau", "max_rounds", "schedule-ended"})
 """Ends of the rounds that nobody has agreed to: both sides saying all, a refusal and a person need no confirmation."""
 
 
-async def confirm(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings) -> None:
+async def confirm(rounds: Rounds) -> None:
     """Ask both sides at once whether that was all, where the rounds ended without their saying so.
 
     Paths `confirm/agent/I`. What a side adds stands in the transcript as a last argument; no round follows, and CRIT
@@ -44,13 +43,13 @@ async def confirm(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynth
     """
     if rounds.stop not in UNCONFIRMED:
         return
-    turns = await floor.ask_all([_request(case, rounds, side, settings) for side in SIDES])
+    turns = await rounds.floor.ask_all([rounds.request(side, CONFIRM, LastWord, "confirm") for side in SIDES])
     failed = {turn.role: turn.kind for turn in turns if isinstance(turn, Failure)}
     heard = [(side, turn) for side, turn in zip(SIDES, turns, strict=True) if not isinstance(turn, Failure)]
     added = [_last_word(rounds, side, turn) for side, turn in heard]
     for side, turn in heard:
         if turn.reply.conceded:
-            note_concession(floor, rounds, side, turn.path)
+            rounds.note_concession(side, turn.path)
     rounds.positions.concede([side for side, turn in heard if turn.reply.conceded])
     rounds.said += [word for word in added if word.by_topic or word.conceded]
     presented: dict[str, bool | None] = {side.name: None for side in SIDES}
@@ -63,13 +62,7 @@ async def confirm(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynth
         "conceded": [word.side.name for word in added if word.conceded],
         "failed": failed,
     }
-    floor.note(Event("confirm", "confirm", data))
-
-
-def _request(case: Case, rounds: Rounds, side: Side, settings: SocraSynthSettings) -> Request[LastWord]:
-    slots = debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said, rounds.positions)
-    decoding = decoding_at(rounds.kappa, settings)
-    return Request(side.name, CONFIRM, slots, LastWord, f"confirm/{side.name}", decoding=decoding)
+    rounds.floor.note(Event("confirm", "confirm", data))
 
 
 def _passed_over(turn: Turn[LastWord]) -> list[TopicAddition]:
@@ -89,14 +82,15 @@ Statements = Mapping[Side, Mapping[str, str]]
 """Closing statements by side and title of their topic."""
 
 
-async def close(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings) -> tuple[Statements, list[str]]:
+async def close(rounds: Rounds) -> tuple[Statements, list[str]]:
     """The closing statements of both sides, and the roles whose last arguments stand in for them.
 
     Paths `closing/agent/I`; a side that fails or declines is judged by its last argument on each topic. Notes the event
     `closing`: contentiousness, CRIT of each side, of each topic where configured, and who failed why.
     """
+    case, floor, settings = rounds.case, rounds.floor, rounds.settings
     kappa = closing_level(settings.schedule, rounds.kappa)
-    turns = await floor.ask_all([_closing_request(case, rounds, side, kappa, settings) for side in SIDES])
+    turns = await floor.ask_all([rounds.request(side, CLOSING, Closing, "closing", kappa=kappa) for side in SIDES])
     statements: dict[Side, dict[str, str]] = {}
     failed: dict[str, str] = {}
     for side, turn in zip(SIDES, turns, strict=True):
@@ -126,14 +120,6 @@ async def close(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSe
     }
     floor.note(Event("closing", "closing", data))
     return statements, list(failed)
-
-
-def _closing_request(
-    case: Case, rounds: Rounds, side: Side, kappa: float, settings: SocraSynthSettings
-) -> Request[Closing]:
-    slots = debater_slots(case, rounds.topics, side, kappa, rounds.said, rounds.positions)
-    decoding = decoding_at(kappa, settings)
-    return Request(side.name, CLOSING, slots, Closing, f"closing/{side.name}", decoding=decoding)
 
 
 PROPOSAL, CONSENT = "socrasynth/proposal", "socrasynth/consent"
@@ -177,25 +163,21 @@ class Joint:
         }
 
 
-async def propose_jointly(
-    case: Case, floor: Floor, rounds: Rounds, statements: Statements, settings: SocraSynthSettings
-) -> Joint | None:
+async def propose_jointly(rounds: Rounds, statements: Statements) -> Joint | None:
     """A's draft, as B amends it, and whether each consents; None when A gave no draft.
 
     On a closed list it names an answer, which is not asked for where both sides hold the same one. Paths
     `joint/draft/agent/0`, `joint/amend/agent/1`, `joint/consent/agent/0`. Notes the event `joint`.
     """
-    joint, failed = await _negotiate(case, floor, rounds, statements, settings)
+    joint, failed = await _negotiate(rounds, statements)
     data: dict[str, Any] = {"kappa": CONCILIATION, "failed": failed}
-    floor.note(Event("joint", "joint", data | (joint.record() if joint is not None else {"proposal": None})))
+    rounds.floor.note(Event("joint", "joint", data | (joint.record() if joint is not None else {"proposal": None})))
     return joint
 
 
-async def _negotiate(
-    case: Case, floor: Floor, rounds: Rounds, statements: Statements, settings: SocraSynthSettings
-) -> tuple[Joint | None, dict[str, str]]:
-    decoding = decoding_at(CONCILIATION, settings)
-    slots = {side: _slots(case, rounds, side, statements) for side in SIDES}
+async def _negotiate(rounds: Rounds, statements: Statements) -> tuple[Joint | None, dict[str, str]]:
+    case, floor, decoding = rounds.case, rounds.floor, rounds.decoding_at(CONCILIATION)
+    slots = {side: _slots(rounds, side, statements) for side in SIDES}
     names = bool(slots[FOR]["labels"])  # whether the answer is still to be found
     draft_type, amendment_type = (LabelledDraft, LabelledAmendment) if names else (Draft, Amendment)
     (draft,) = await floor.ask_all(
@@ -232,9 +214,9 @@ async def _negotiate(
     ), {} if heard else {FOR.name: "consent missing"}
 
 
-def _slots(case: Case, rounds: Rounds, side: Side, statements: Statements) -> dict[str, Any]:
+def _slots(rounds: Rounds, side: Side, statements: Statements) -> dict[str, Any]:
     """What the negotiation reads: the subject and both closing statements, not the whole debate again."""
-    words = rounds.positions.in_words(case)
+    case, words = rounds.case, rounds.positions.in_words(rounds.case)
     closings = [
         {"side": each.letter, "stance": words[each], "topic": title, "text": text}
         for each in SIDES

@@ -88,15 +88,15 @@ class SocraSynth:
         """
         topics = await fix_topics(case, floor, self.settings.topics)
         rounds = await hold_rounds(case, floor, topics.topics, self.settings)
-        await confirm(case, floor, rounds, self.settings)
+        await confirm(rounds)
         settled = rounds.positions.agreed is not None or rounds.positions.swapped
         unclosed = False
         if settled:  # no side has an answer of its own left to close for, and the panel nothing to compare
             statements: Statements = {side: last_words(rounds.said, side, rounds.topics) for side in SIDES}
         else:
-            statements, failed = await close(case, floor, rounds, self.settings)
+            statements, failed = await close(rounds)
             unclosed = bool(failed)
-        joint = await propose_jointly(case, floor, rounds, statements, self.settings)
+        joint = await propose_jointly(rounds, statements)
         ruling = None
         if not settled:
             whole = self.settings.panel == "whole"

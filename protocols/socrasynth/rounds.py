@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel
 
 from moot.protocols.agreement_language import agreement_share
-from moot.protocols.case import Case
+from moot.protocols.case import Case, Image
 from moot.protocols.convergence import plateaued
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Decoding, Event, Failure, Turn
+from moot.protocols.messages import Decoding, Event, Failure, Slots, Turn
 from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
 from moot.protocols.socrasynth.moderation import Guidance, moderate
 from moot.protocols.socrasynth.quality import Quality, appraise
@@ -68,11 +71,15 @@ Stop = Literal[
 `turn-failed`: no usable reply came from it."""
 
 
+R = TypeVar("R", bound=BaseModel)
+
+
 @dataclass(slots=True)
 class Rounds:
-    """The rounds as far as they have been held.
+    """The rounds of a debate as far as they have been held.
 
     Attributes:
+        case, floor, settings: of the debate.
         topics: as they stand; a person may have edited them.
         kappa: contentiousness of the last round.
         said: everything, in order.
@@ -85,6 +92,9 @@ class Rounds:
         stop: why they ended; None while they have not.
     """
 
+    case: Case
+    floor: Floor
+    settings: SocraSynthSettings
     topics: tuple[Topic, ...]
     kappa: float
     said: list[Said] = field(default_factory=list)
@@ -106,12 +116,42 @@ class Rounds:
         """The roles that have conceded in any round."""
         return list(dict.fromkeys(one.side.name for one in self.said if one.conceded))
 
+    @property
+    def scheduled(self) -> float | None:
+        """The level of the next round; None when the schedule has ended."""
+        return next_level(self.settings.schedule, self.number + 1, self.kappa, self.settings.kappa.delta)
 
-def decoding_at(kappa: float, settings: SocraSynthSettings) -> Decoding | None:
-    """How a side is asked at a contentiousness; None leaves it to its role."""
-    if settings.temperature is None:
-        return None
-    return Decoding(temperature=settings.temperature * kappa, max_tokens=settings.max_tokens)
+    def decoding_at(self, kappa: float) -> Decoding | None:
+        """How a side is asked at a contentiousness; None leaves it to its role."""
+        if self.settings.temperature is None:
+            return None
+        return Decoding(temperature=self.settings.temperature * kappa, max_tokens=self.settings.max_tokens)
+
+    def request(
+        self,
+        side: Side,
+        template: str,
+        reply: type[R],
+        step: str,
+        *,
+        kappa: float | None = None,
+        images: Sequence[Image] = (),
+        more: Slots = MappingProxyType({}),
+    ) -> Request[R]:
+        """What a side is asked at a contentiousness, that of the last round unless another is given.
+
+        Args:
+            step: begins the path, `{step}/agent/I`.
+            more: slots beside those that every prompt of a side takes, or in their place.
+        """
+        level = self.kappa if kappa is None else kappa
+        slots = debater_slots(self.case, self.topics, side, level, self.said, self.positions) | dict(more)
+        decoding = self.decoding_at(level)
+        return Request(side.name, template, slots, reply, f"{step}/{side.name}", images=images, decoding=decoding)
+
+    def note_concession(self, side: Side, path: str) -> None:
+        """Note that a side takes the other to be right, whatever else it said or did not say."""
+        self.floor.note(Event("concession", path, {"side": side.letter, "round": self.number}))
 
 
 async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], settings: SocraSynthSettings) -> Rounds:
@@ -124,79 +164,59 @@ async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], setting
     Raises:
         QuorumFailed: a side gave no opening, or declined to argue its side from the start.
     """
-    rounds = Rounds(tuple(topics), settings.kappa.start)
-    _note_level(floor, rounds, None, settings, "opening")
-    await _open(case, floor, rounds, settings)
-    guidance = await _take_stock(case, floor, rounds, settings, ())
+    rounds = Rounds(case, floor, settings, tuple(topics), settings.kappa.start)
+    _note_level(rounds, None, "opening")
+    await _open(rounds)
+    guidance = await _take_stock(rounds, ())
     while rounds.stop is None:
-        scheduled = _scheduled(rounds, settings)
-        level = guidance.kappa if guidance.kappa is not None else scheduled
+        level = guidance.kappa if guidance.kappa is not None else rounds.scheduled
         before = rounds.kappa
         # A question that comes when the schedule has ended is answered at the last level.
         rounds.kappa = before if level is None else level
         rounds.number += 1
-        why = "set by a person" if guidance.kappa is not None else "schedule"
-        _note_level(floor, rounds, before, settings, why)
-        await _refute(case, floor, rounds, guidance.questions, settings)
-        guidance = await _take_stock(case, floor, rounds, settings, guidance.questions)
+        _note_level(rounds, before, "set by a person" if guidance.kappa is not None else "schedule")
+        await _refute(rounds, guidance.questions)
+        guidance = await _take_stock(rounds, guidance.questions)
     return rounds
 
 
-async def _open(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings) -> None:
+async def _open(rounds: Rounds) -> None:
     """Both sides at once, neither having seen the other; or B after A, whose opening it answers."""
-    together = settings.openings == "blind" or bool(open_answers(case))
-    for sides in [SIDES] if together else [(side,) for side in SIDES]:
-        turns = await floor.ask_all([_opening_request(case, rounds, side, settings) for side in sides])
+    listed, images = bool(open_answers(rounds.case)), rounds.case.images
+    reply = LabelledOpening if listed else Opening
+    for sides in [SIDES] if listed or rounds.settings.openings == "blind" else [(side,) for side in SIDES]:
+        turns = await rounds.floor.ask_all(
+            [rounds.request(side, OPENING, reply, "round/0", images=images) for side in sides]
+        )
         for side, turn in zip(sides, turns, strict=True):
-            _hear(floor, rounds, side, turn)
+            _hear(rounds, side, turn)
     if rounds.failed:
         why = ", ".join(f"{role}: {kind}" for role, kind in rounds.failed.items())
         raise QuorumFailed(f"a debate needs the openings of both sides ({why})")
     if rounds.positions.named:
         at_once = rounds.positions.agreed is not None
-        floor.note(Event("positions", "positions", {**rounds.positions.record(), "agreed_at_once": at_once}))
+        rounds.floor.note(Event("positions", "positions", {**rounds.positions.record(), "agreed_at_once": at_once}))
 
 
-def _opening_request(case: Case, rounds: Rounds, side: Side, settings: SocraSynthSettings) -> Request[Opening]:
-    return Request(
-        side.name,
-        OPENING,
-        debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said, rounds.positions),
-        LabelledOpening if open_answers(case) else Opening,
-        f"round/0/{side.name}",
-        images=case.images,
-        decoding=decoding_at(rounds.kappa, settings),
-    )
-
-
-async def _refute(
-    case: Case, floor: Floor, rounds: Rounds, questions: Sequence[str], settings: SocraSynthSettings
-) -> None:
+async def _refute(rounds: Rounds, questions: Sequence[str]) -> None:
     rounds.failed = {}
     weak = rounds.quality
     for side in SIDES:
-        slots = debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said, rounds.positions) | {
+        more = {
             "round": rounds.number,
             "deeper": list(weak.weak(side)),
             "contradicted": list(weak.contradicted(side)),
             "questions": list(questions),
         }
-        request = Request(
-            side.name,
-            REFUTATION,
-            slots,
-            Speech,
-            f"round/{rounds.number}/{side.name}",
-            images=case.images,
-            decoding=decoding_at(rounds.kappa, settings),
-        )
-        (turn,) = await floor.ask_all([request])
-        _hear(floor, rounds, side, turn)
+        step, images = f"round/{rounds.number}", rounds.case.images
+        request = rounds.request(side, REFUTATION, Speech, step, images=images, more=more)
+        (turn,) = await rounds.floor.ask_all([request])
+        _hear(rounds, side, turn)
         if side.name in rounds.failed or rounds.positions.agreed is not None:
             return  # the rounds are over: there is nothing that the other side could answer
 
 
-def _hear(floor: Floor, rounds: Rounds, side: Side, turn: Turn[Opening] | Turn[Speech] | Failure) -> None:
+def _hear(rounds: Rounds, side: Side, turn: Turn[Opening] | Turn[Speech] | Failure) -> None:
     if isinstance(turn, Failure):
         rounds.failed[side.name] = turn.kind
         return
@@ -204,7 +224,7 @@ def _hear(floor: Floor, rounds: Rounds, side: Side, turn: Turn[Opening] | Turn[S
     rounds.models.add(turn.model)
     finished, conceded = (speech.finished, speech.conceded) if isinstance(speech, Speech) else (False, False)
     if conceded:
-        note_concession(floor, rounds, side, turn.path)
+        rounds.note_concession(side, turn.path)
         rounds.positions.concede([side])
     said = {} if speech.declined else by_title([(one.topic, one.argument) for one in speech.arguments], rounds.topics)
     if speech.declined:
@@ -219,30 +239,22 @@ def _hear(floor: Floor, rounds: Rounds, side: Side, turn: Turn[Opening] | Turn[S
         rounds.said.append(Said(side, rounds.number, said, left_out, finished, conceded))
 
 
-def note_concession(floor: Floor, rounds: Rounds, side: Side, path: str) -> None:
-    """Note that a side takes the other to be right, whatever else it said or did not say."""
-    floor.note(Event("concession", path, {"side": side.letter, "round": rounds.number}))
-
-
-async def _take_stock(
-    case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings, asked: Sequence[str]
-) -> Guidance:
+async def _take_stock(rounds: Rounds, asked: Sequence[str]) -> Guidance:
     """Score the round, note it, let a person moderate, and decide whether to stop."""
-    latest = rounds.latest
-    texts = {one.side: one.text() for one in latest if one.by_topic}
+    floor, settings = rounds.floor, rounds.settings
+    texts = {one.side: one.text() for one in rounds.latest if one.by_topic}
     if settings.crit_scope == "whole":
         texts = {side: "\n\n".join(one.text() for one in rounds.said if one.side is side) for side in texts}
     path = f"crit/round/{rounds.number}"
-    rounds.quality = await appraise(case, floor, texts, settings.crit, path, rounds.positions)
+    rounds.quality = await appraise(rounds.case, floor, texts, settings.crit, path, rounds.positions)
     rounds.gammas.append(rounds.quality.gamma)
-    floor.note(Event("round", f"round/{rounds.number}", _round_record(rounds, settings, asked)))
-    due = stop_due(rounds, settings)
-    level = _scheduled(rounds, settings)
+    floor.note(Event("round", f"round/{rounds.number}", _round_record(rounds, asked)))
+    due = _stop_due(rounds)
     final = bool(rounds.failed) or rounds.positions.agreed is not None or rounds.number >= settings.max_rounds
     guidance = Guidance(rounds.topics, rounds.topics)
     if not final:  # after the last round there is nothing that a person could still change
         why = None if due is None else _in_words(due, settings)
-        report = round_report(rounds.quality, rounds.kappa, why, level)
+        report = round_report(rounds.quality, rounds.kappa, why, rounds.scheduled)
         guidance = await moderate(floor, rounds.topics, report, rounds.number)
     rounds.topics = guidance.topics
     if guidance.ended:
@@ -250,26 +262,21 @@ async def _take_stock(
     elif not guidance.wants_more:
         rounds.stop = due
     if rounds.stop is not None:
-        floor.note(Event("stop", "stop", _stop_record(rounds, rounds.stop, settings)))
+        floor.note(Event("stop", "stop", _stop_record(rounds, rounds.stop)))
     return guidance
-
-
-def _scheduled(rounds: Rounds, settings: SocraSynthSettings) -> float | None:
-    """The level of the next round; None when the schedule has ended."""
-    return next_level(settings.schedule, rounds.number + 1, rounds.kappa, settings.kappa.delta)
 
 
 def _in_words(stop: Stop, settings: SocraSynthSettings) -> str:
     return stop_words(stop, patience=settings.patience, min_delta=settings.min_delta, max_rounds=settings.max_rounds)
 
 
-def stop_due(rounds: Rounds, settings: SocraSynthSettings) -> Stop | None:
+def _stop_due(rounds: Rounds) -> Stop | None:
     """Why no further round follows unless a person wants one; None when one does.
 
     In this order: a side declined, or failed; both hold the same answer; both have said all that they have to say, or
     conceded; `max_rounds`; Gamma's plateau; the end of the schedule.
     """
-    latest = rounds.latest
+    latest, settings = rounds.latest, rounds.settings
     if rounds.failed:
         return "declined" if "declined" in rounds.failed.values() else "turn-failed"
     if rounds.positions.agreed is not None:
@@ -280,19 +287,19 @@ def stop_due(rounds: Rounds, settings: SocraSynthSettings) -> Stop | None:
         return "max_rounds"
     if plateaued(rounds.gammas, settings.patience, settings.min_delta):
         return "plateau"
-    if _scheduled(rounds, settings) is None:
+    if rounds.scheduled is None:
         return "schedule-ended"
     return None
 
 
-def _note_level(floor: Floor, rounds: Rounds, before: float | None, settings: SocraSynthSettings, why: str) -> None:
-    data = {"before": before, "after": rounds.kappa, "schedule": settings.schedule, "why": why}
-    floor.note(Event("contentiousness", f"round/{rounds.number}", data))
+def _note_level(rounds: Rounds, before: float | None, why: str) -> None:
+    data = {"before": before, "after": rounds.kappa, "schedule": rounds.settings.schedule, "why": why}
+    rounds.floor.note(Event("contentiousness", f"round/{rounds.number}", data))
 
 
-def _round_record(rounds: Rounds, settings: SocraSynthSettings, asked: Sequence[str]) -> dict[str, Any]:
+def _round_record(rounds: Rounds, asked: Sequence[str]) -> dict[str, Any]:
     latest = rounds.latest
-    decoding = decoding_at(rounds.kappa, settings)
+    decoding = rounds.decoding_at(rounds.kappa)
     return {
         "round": rounds.number,
         "kappa": rounds.kappa,
@@ -310,7 +317,8 @@ def _round_record(rounds: Rounds, settings: SocraSynthSettings, asked: Sequence[
     }
 
 
-def _stop_record(rounds: Rounds, reason: Stop, settings: SocraSynthSettings) -> dict[str, Any]:
+def _stop_record(rounds: Rounds, reason: Stop) -> dict[str, Any]:
+    settings = rounds.settings
     return {
         "reason": reason,
         "round": rounds.number,
