@@ -31,6 +31,9 @@ from moot.protocols.evince.schedule import RoundSignals
 Floats = npt.NDArray[np.float64]
 
 
+_RECORDED = ("wd", "jsd", "jsd_max", "tv", "mi", "nmi", "kl", "kl_floored", "ce", "mixture_entropy")
+
+
 @dataclass(frozen=True, slots=True)
 class RoundNumbers:
     """The numbers of one round; entropies and divergences in nats.
@@ -73,18 +76,8 @@ class RoundNumbers:
 
     def record(self) -> dict[str, Any]:
         """The numbers as the event `round` holds them."""
-        return {
-            "wd": self.wd,
-            "jsd": self.jsd,
-            "jsd_max": self.jsd_max,
-            "tv": self.tv,
-            "mi": self.mi,
-            "nmi": self.nmi,
-            "kl": self.kl,
-            "kl_floored": self.kl_floored,
-            "ce": self.ce,
-            "mixture_entropy": self.mixture_entropy,
-        } | ({} if self.generalised_jsd is None else {"generalised_jsd": self.generalised_jsd})
+        several = () if self.generalised_jsd is None else ("generalised_jsd",)
+        return {name: getattr(self, name) for name in (*_RECORDED, *several)}
 
 
 def measure(names: Sequence[str], rows: Floats, ground: Floats | None, kl_epsilon: float) -> RoundNumbers:

@@ -36,10 +36,6 @@ class GateDecision:
     passed: bool
     why: str
 
-    def record(self) -> dict[str, Any]:
-        """As the event `quality-gate` holds it."""
-        return asdict(self)
-
 
 NO_GATE = "the gate is off"
 
@@ -176,7 +172,7 @@ class Talk:
             earlier = self._comparable_scores(standing)
             decision = gate_of(result.score, earlier, self.settings.quality, on=self.settings.gate and gated)
             if gated:
-                data = decision.record() | {"opponents": list(standing.opponents)}
+                data = asdict(decision) | {"opponents": list(standing.opponents)}
                 self.floor.note(Event("quality-gate", _path(standing), data))
             read = replace(standing, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
             self.said[self.said.index(standing)] = read

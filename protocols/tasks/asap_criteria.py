@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from moot.protocols.case import Criterion
+from moot.protocols.tasks.essays import criteria_of
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,6 @@ class EssaySet:
 
     criteria: tuple[Criterion, ...]
     raters: int
-
-
-def _guide(*meanings: str, highest: int) -> str:
-    """The meanings, that of the highest score first, as `3: ...` lines."""
-    return "\n".join(f"{highest - place}: {meaning}" for place, meaning in enumerate(meanings))
 
 
 _PATIENCE = "Write about patience: a story about a time when you or somebody else was patient, or one of your own kind."
@@ -112,19 +108,10 @@ _SET_8 = {
 }
 
 
-def _criteria(traits: Mapping[str, tuple[str, ...]], lowest: int, highest: int, asked: str) -> tuple[Criterion, ...]:
-    return tuple(
-        Criterion(
-            trait=trait, lowest=lowest, highest=highest, guide=_guide(*meanings, highest=highest), assignment=asked
-        )
-        for trait, meanings in traits.items()
-    )
-
-
 ESSAY_SETS: Mapping[int, EssaySet] = MappingProxyType(
     {
-        7: EssaySet(_criteria(_SET_7, 0, 3, _PATIENCE), raters=2),
-        8: EssaySet(_criteria(_SET_8, 1, 6, _LAUGHTER), raters=3),
+        7: EssaySet(criteria_of(_SET_7, 3, _PATIENCE), raters=2),
+        8: EssaySet(criteria_of(_SET_8, 6, _LAUGHTER), raters=3),
     }
 )
 """The sets with trait scores, by their number in the file."""

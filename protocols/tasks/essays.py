@@ -73,6 +73,24 @@ def rubric_question(criterion: Criterion) -> str:
     )
 
 
+def criteria_of(traits: Mapping[str, tuple[str, ...]], highest: int, assignment: str) -> tuple[Criterion, ...]:
+    """The criteria of an assignment.
+
+    Args:
+        traits: by name, what each score means, the highest one first.
+    """
+    return tuple(
+        Criterion(
+            trait=trait,
+            lowest=highest + 1 - len(meanings),
+            highest=highest,
+            guide="\n".join(f"{highest - place}: {meaning}" for place, meaning in enumerate(meanings)),
+            assignment=assignment,
+        )
+        for trait, meanings in traits.items()
+    )
+
+
 def scores_of(criterion: Criterion) -> tuple[str, ...]:
     """The scores of a scale as labels, lowest first. Raises nothing.
 

@@ -8,8 +8,7 @@ from functools import partial
 from importlib.resources import files
 from typing import IO
 
-from moot.protocols.case import Criterion
-from moot.protocols.tasks.essays import trait_cases
+from moot.protocols.tasks.essays import criteria_of, trait_cases
 from moot.protocols.tasks.formats import jsonl_rows
 from moot.protocols.tasks.row import ParsedCase, Row
 from moot.protocols.tasks.source import Source
@@ -17,32 +16,22 @@ from moot.protocols.tasks.task import FileLayout
 
 _ASSIGNMENT = "Write a letter to your headteacher: should the school day begin one hour later?"
 
-_CRITERIA = (
-    Criterion(
-        trait="Ideas",
-        lowest=0,
-        highest=3,
-        guide=(
-            "3: a clear position, developed with several specific reasons or examples\n"
-            "2: a position with some reasons, partly general\n"
-            "1: a position with hardly a reason, or reasons that do not belong to it\n"
-            "0: no position, or off the topic"
-        ),
-        assignment=_ASSIGNMENT,
+_TRAITS = {
+    "Ideas": (
+        "a clear position, developed with several specific reasons or examples",
+        "a position with some reasons, partly general",
+        "a position with hardly a reason, or reasons that do not belong to it",
+        "no position, or off the topic",
     ),
-    Criterion(
-        trait="Organization",
-        lowest=0,
-        highest=3,
-        guide=(
-            "3: a beginning, a middle and a close, each step connected with the next\n"
-            "2: an order that can be followed, with few connections\n"
-            "1: hardly an order; sentences could change places\n"
-            "0: no order"
-        ),
-        assignment=_ASSIGNMENT,
+    "Organization": (
+        "a beginning, a middle and a close, each step connected with the next",
+        "an order that can be followed, with few connections",
+        "hardly an order; sentences could change places",
+        "no order",
     ),
-)
+}
+
+_CRITERIA = criteria_of(_TRAITS, 3, _ASSIGNMENT)
 
 
 def _essay(row: Row) -> Iterator[ParsedCase]:

@@ -49,10 +49,10 @@ class Choices:
         return set()
 
 
-def value_of(row: Row, column: str) -> object:
+def value_of(row: Row, column: str | None) -> object:
     """What stands in a column, or within its object, as in `answer.value`; None where nothing does. Raises nothing."""
-    if column in row.values:
-        return row.values[column]
+    if column is None or column in row.values:
+        return None if column is None else row.values[column]
     found: object = row.values
     for part in column.split("."):
         found = found.get(part) if isinstance(found, Mapping) else None

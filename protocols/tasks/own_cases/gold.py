@@ -34,8 +34,7 @@ def answers_of(row: Row, column: str | None, choices: Choices | None = None) -> 
     Raises:
         TaskFileError: it is something else.
     """
-    value = value_of(row, column) if column is not None else None
-    assert column is not None or value is None
+    value = value_of(row, column)
     if isinstance(value, Mapping):
         texts, first, more = value.get("text"), value.get("value"), value.get("aliases")
         if texts is None and first is None:
@@ -165,7 +164,7 @@ def free_gold(row: Row, column: str | None) -> tuple[tuple[str, ...], Scoring]:
     """
     answers = answers_of(row, column)
     texts = tuple(answer if isinstance(answer, str) else YES_NO[not answer] for answer in answers)
-    if isinstance(value_of(row, column or ""), str | int | float):
+    if isinstance(value_of(row, column), str | int | float):
         _, mark, last = "".join(texts).rpartition(MARK)
         if mark and stated_number(last) is not None:
             return (last.strip(),), "number"

@@ -197,7 +197,7 @@ class _OwnCases:
             TaskFileError: one is no picture's name, is not there or outside of the folder.
         """
         column = self._finder.of_row(row).of.get("images")
-        value = value_of(row, column) if column is not None else None
+        value = value_of(row, column)
         if column is None or is_blank(value):
             return ()
         if isinstance(value, str):
@@ -304,18 +304,18 @@ def _is_empty(row: Row) -> bool:
 
 def _text(row: Row, column: str | None) -> str:
     """The text of a column that may be missing or blank."""
-    value = value_of(row, column) if column is not None else None
+    value = value_of(row, column)
     return "" if column is None or value is None else row.checked(column, value, may_be_empty=True)
 
 
 def _name(row: Row, column: str | None) -> str:
     """A group's name: text, or a whole number as text; empty where there is none."""
-    value = value_of(row, column) if column is not None else None
+    value = value_of(row, column)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(row, column).strip()
 
 
 def _documents(row: Row, column: str | None) -> tuple[str, ...]:
-    value = value_of(row, column) if column is not None else None
+    value = value_of(row, column)
     if column is None or is_blank(value):
         return ()
     if not isinstance(value, (list, tuple)):
