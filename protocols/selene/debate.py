@@ -92,11 +92,9 @@ async def discuss(
     current, before, any_failed = list(stands), opening_disagreement, False
     rules: DebateSettings = settings.debate
     for number in range(1, rules.max_rounds + 1):
-        absent = _absent(current, settings)
-        requests = [_revision(case, floor, number, stand, current, settings) for stand in current]
-        joining = [_joining(case, floor, number, agent, current, settings) for agent in absent]
-        turns = await floor.ask_all([*requests, *joining])
-        revised = spelled_alike(case, _after(current, absent, turns, settings.gate.intrinsic), current)
+        asked = [*(stand.agent for stand in current), *_absent(current, settings)]
+        turns = await floor.ask_all([_request(case, floor, number, agent, current, settings) for agent in asked])
+        revised = spelled_alike(case, _after(current, asked, turns, settings.gate.intrinsic), current)
         failures = {t.role: t.kind for t in turns if isinstance(t, Failure)}
         any_failed = any_failed or any(stand.name in failures for stand in current)
         after = await disagreement_of(case, floor, revised, settings)
@@ -125,47 +123,31 @@ def _absent(current: Sequence[Stand], settings: SeleneSettings) -> list[int]:
 
 
 def _after(
-    current: Sequence[Stand], absent: Sequence[int], turns: Sequence[Turn[Position] | Failure], reading: str
+    current: Sequence[Stand], asked: Sequence[int], turns: Sequence[Turn[Position] | Failure], reading: str
 ) -> list[Stand]:
     """Everyone's last valid reply after a round, in the agents' order."""
     last = {stand.agent: stand for stand in current}
-    for agent, turn in zip([*last, *absent], turns, strict=True):
+    for agent, turn in zip(asked, turns, strict=True):
         if not isinstance(turn, Failure):
             last[agent] = stand_of(agent, turn, reading)
     return [last[agent] for agent in sorted(last)]
 
 
-def _revision(
-    case: Case, floor: Floor, number: int, own: Stand, everyone: Sequence[Stand], settings: SeleneSettings
-) -> Request[Position]:
-    others = [other for other in everyone if other.agent != own.agent]
-    slots = {"round": number, "own": own.shown(confidence=settings.debate.show_confidence)}
-    return _asked(case, floor, number, own.agent, TEMPLATE, others, slots, settings)
-
-
-def _joining(
+def _request(
     case: Case, floor: Floor, number: int, agent: int, everyone: Sequence[Stand], settings: SeleneSettings
 ) -> Request[Position]:
-    return _asked(case, floor, number, agent, JOINING, everyone, {}, settings)
+    """What an agent is asked in a round: to revise its answer, or, where it has none, to join.
 
-
-def _asked(
-    case: Case,
-    floor: Floor,
-    number: int,
-    agent: int,
-    template: str,
-    others: Sequence[Stand],
-    slots: dict[str, Any],
-    settings: SeleneSettings,
-) -> Request[Position]:
-    """What one agent is asked in a round; it sees the others' replies in an order of its own, drawn by the seed."""
-    path = f"round/{number}/agent/{agent}"
-    shown = [other.shown(confidence=settings.debate.show_confidence) for other in others]
+    It sees the others' replies in an order of its own, drawn by the seed.
+    """
+    path, confidence = f"round/{number}/agent/{agent}", settings.debate.show_confidence
+    own = next((stand for stand in everyone if stand.agent == agent), None)
+    shown = [other.shown(confidence=confidence) for other in everyone if other is not own]
     seeded(floor.seed, f"order/{path}").shuffle(shown)
-    slots = opening_slots(case, settings) | slots | {"others": shown}
+    revising = {} if own is None else {"round": number, "own": own.shown(confidence=confidence)}
+    slots = opening_slots(case, settings) | revising | {"others": shown}
     reply = position_type(answer_first=settings.answer_first)
-    return Request(f"agent/{agent}", template, slots, reply, path, images=case.images)
+    return Request(f"agent/{agent}", JOINING if own is None else TEMPLATE, slots, reply, path, images=case.images)
 
 
 def _delta(before: float | None, after: float | None) -> float | None:

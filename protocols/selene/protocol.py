@@ -134,8 +134,10 @@ class Selene:
         """The branch that the gate chose; the other one beside it for an audit or for calibration."""
         both = self.settings.both_branches
         audited = not both and decision.skip and seeded(floor.seed, "audit").random() < self.settings.audit_skipped
-        skipped = await self._skipped(case, floor, stands) if decision.skip or both else None
-        debated = None
+        skipped = debated = None
+        if decision.skip or both:
+            ruling = await rule_on_consensus(case, floor, stands, self.settings.judging)
+            skipped = Branch(ruling, "skipped", stands)
         if not decision.skip or both or audited:
             debated = await self._debated(case, floor, stands, signals.disagreement)
         if skipped is not None and debated is not None:
@@ -144,9 +146,6 @@ class Selene:
         chosen = skipped if decision.skip else debated
         assert chosen is not None, "the branch that the gate chose always runs"
         return chosen
-
-    async def _skipped(self, case: Case, floor: Floor, stands: Sequence[Stand]) -> Branch:
-        return Branch(await rule_on_consensus(case, floor, stands, self.settings.judging), "skipped", stands)
 
     async def _debated(self, case: Case, floor: Floor, stands: Sequence[Stand], disagreement: float | None) -> Branch:
         talk = await discuss(case, floor, stands, disagreement, self.settings)
