@@ -122,12 +122,7 @@ def _label(row: Row) -> str | None:
 
 
 def _aliases(row: Row) -> tuple[str, ...]:
-    """The row's aliases: a list of texts, or one text that semicolons separate."""
-    value = row.values.get("aliases")
-    if isinstance(value, str):
-        pieces = (piece.strip() for piece in row.text("aliases", default="").split(";"))
-        return tuple(piece for piece in pieces if piece)
-    return tuple(alias.strip() for alias in row.texts("aliases"))
+    return tuple(alias.strip() for alias in row.listed("aliases"))
 
 
 def _check_unlabelled(row: Row) -> None:

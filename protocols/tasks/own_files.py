@@ -20,7 +20,7 @@ _CLAIM, _SUBJECT = ("claim",), ("subject",)
 
 def _claim(row: Row) -> Iterator[ParsedCase]:
     row.require(_CLAIM)
-    _images(row)
+    row.listed("images")  # a wrong form is told whether or not pictures are read
     yield claim_case(
         row.text("claim"),
         claim_label(row),
@@ -33,16 +33,8 @@ def _claim(row: Row) -> Iterator[ParsedCase]:
     )
 
 
-def _images(row: Row) -> tuple[str, ...]:
-    """The names of the row's pictures: a list, or one text that semicolons separate."""
-    if isinstance(row.values.get("images"), str):
-        pieces = (piece.strip() for piece in row.text("images", default="").split(";"))
-        return tuple(piece for piece in pieces if piece)
-    return row.texts("images")
-
-
 def _pictures(row: Row) -> tuple[Path, ...]:
-    return pictures_beside(row, "images", _images(row))
+    return pictures_beside(row, "images", row.listed("images"))
 
 
 OWN_CLAIMS = FileLayout(partial(csv_or_jsonl_rows, columns=_CLAIM), _claim, CLAIM_LABELS, _pictures)

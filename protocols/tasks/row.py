@@ -140,6 +140,13 @@ class Row:
             raise self.error(field, f"expected a list of texts, found {shown(value)}")
         return tuple(self.checked(field, text) for text in value)
 
+    def listed(self, field: str) -> tuple[str, ...]:
+        """As `texts`; the field may also hold one text, which semicolons separate into several, outer space apart."""
+        if not isinstance(self.values.get(field), str):
+            return self.texts(field)
+        pieces = (piece.strip() for piece in self.text(field, default="").split(";"))
+        return tuple(piece for piece in pieces if piece)
+
     def identity(self, field: str = "id") -> str:
         """Gives the row's id: text, or a whole number as text; empty where it has none, so that one is generated.
 
