@@ -1,12 +1,11 @@
 """Brier scores and expected calibration error, and what a perfect forecaster is found to have.
 
 Functions raise ValueError for shapes that do not fit, a confidence or level outside its range, an outcome that is
-neither true, false nor unknown, a number that is no label's, fewer than one bin or replicate, and an unknown binning.
+neither true, false nor unknown, a number that is no label's, and fewer than one bin or replicate.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -90,9 +89,6 @@ def _outcomes(correct: npt.ArrayLike | Sequence[bool | None]) -> npt.NDArray[np.
     return outcome
 
 
-Binning = Literal["equal-frequency", "equal-width"]
-"""How confidences are put into bins."""
-
 _DRAWS = 2**22  # outcomes held at once
 
 
@@ -130,16 +126,14 @@ def expected_calibration_error(
     correct: npt.ArrayLike | Sequence[bool | None],
     *,
     bins: int = 15,
-    binning: Binning = "equal-frequency",
 ) -> float:
     """Mean distance of accuracy from confidence over bins, `sum n_b / n |accuracy_b - confidence_b|`.
 
     Args:
         confidence: `(n,)`, the probability given to the answer, in [0, 1]; NaN (or None) when unknown.
         correct: `(n,)`, whether the answer was right: True or False (1 or 0); NaN (or None) when unknown.
-        bins: at most how many.
-        binning: `equal-frequency`: a case's bin is its average rank's; equal confidences are never split, so bins may
-            be of unequal size or empty. `equal-width`: of width 1 / bins, the upper end in, 0 in the lowest.
+        bins: at most how many, of equal frequency: a case's bin is its average rank's; equal confidences are never
+            split, so bins may be of unequal size or empty.
 
     Returns:
         A difference of probabilities in [0, 1]. Cases with something unknown are left out; NaN when none is left. It is
@@ -151,7 +145,7 @@ def expected_calibration_error(
     0.125
     """
     confidences, outcomes = _both_known(confidence, correct)
-    order, starts = _bins(confidences, bins, binning)
+    order, starts = _bins(confidences, bins)
     if not len(order):
         return float("nan")
     return float(_errors(confidences[order], outcomes[order], starts))
@@ -162,7 +156,6 @@ def reliability_bins(
     correct: npt.ArrayLike | Sequence[bool | None],
     *,
     bins: int = 15,
-    binning: Binning = "equal-frequency",
 ) -> list[ReliabilityBin]:
     """The bins behind `expected_calibration_error`, those that have any case, by rising confidence.
 
@@ -170,7 +163,7 @@ def reliability_bins(
     [(2, 0.25, 0.5), (1, 1.0, 1.0)]
     """
     confidences, outcomes = _both_known(confidence, correct)
-    order, starts = _bins(confidences, bins, binning)
+    order, starts = _bins(confidences, bins)
     return [
         ReliabilityBin(len(some), float(confidences[some].mean()), float(outcomes[some].mean()))
         for some in np.split(order, starts[1:])
@@ -182,7 +175,6 @@ def calibration_null_band(
     confidence: npt.ArrayLike | Sequence[float | None],
     *,
     bins: int = 15,
-    binning: Binning = "equal-frequency",
     replicates: int = 2000,
     level: float = 0.95,
     seed: int = 0,
@@ -194,7 +186,7 @@ def calibration_null_band(
 
     Args:
         confidence: `(n,)`, in [0, 1]; NaN (or None) is left out.
-        bins, binning: as for the error it is put beside.
+        bins: as for the error it is put beside.
         replicates: how many draws, at least 1.
         level: share of the replicates inside the band, in (0, 1).
         seed: of the draws.
@@ -213,7 +205,7 @@ def calibration_null_band(
     if confidences.ndim != 1:
         raise ValueError(f"a vector of confidences expected, not {confidences.shape}")
     confidences = _known(confidences)
-    order, starts = _bins(confidences, bins, binning)
+    order, starts = _bins(confidences, bins)
     n = len(order)
     if not n:
         return NullBand(float("nan"), float("nan"), float("nan"))
@@ -250,22 +242,17 @@ def _known(confidences: Floats) -> Floats:
     return known
 
 
-def _bins(confidences: Floats, bins: int, binning: Binning) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _bins(confidences: Floats, bins: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The order in which the cases of a bin are neighbours, and where each bin that has any starts.
 
     Within a bin the confidences rise, so that what is drawn for them does not depend on the order of the input.
     """
     if bins < 1:
         raise ValueError(f"at least one bin, not {bins}")
-    if binning == "equal-width":
-        number = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], confidences, side="left")
-    elif binning == "equal-frequency":
-        from scipy.stats import rankdata
+    from scipy.stats import rankdata
 
-        rank = rankdata(confidences, method="average") - 0.5
-        number = np.minimum(np.floor(rank * bins / max(len(confidences), 1)).astype(np.intp), bins - 1)
-    else:
-        raise ValueError(f"unknown binning {binning!r}; one of {', '.join(get_args(Binning))}")
+    rank = rankdata(confidences, method="average") - 0.5
+    number = np.minimum(np.floor(rank * bins / max(len(confidences), 1)).astype(np.intp), bins - 1)
     order = np.lexsort((confidences, number))
     return order, np.flatnonzero(np.diff(number[order], prepend=-1))
 

@@ -1,10 +1,9 @@
 """What every measure of distributions asks of its input: rows of shape `(..., k)`, checked alike everywhere.
 
-Functions raise ValueError for shapes that do not fit, a single number, and an unknown unit.
+Functions raise ValueError for shapes that do not fit, and a single number.
 """
 
-import math
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +13,8 @@ Floats = npt.NDArray[np.float64]
 Values: TypeAlias = Any
 """A plain float for distributions of shape `(k,)`, an array for `(..., k)`; typed as numpy types its own reductions."""
 
-Unit = Literal["nat", "bit"]
-"""Of information: natural logarithms or base 2."""
-
 SUM_TOLERANCE = 1e-6
 """How far from 1 the sum of a row may be."""
-
-_NATS = {"nat": 1.0, "bit": math.log(2.0)}
 
 
 def known_rows(p: npt.ArrayLike) -> Floats:
@@ -89,13 +83,6 @@ def row_weights(rows: Floats, weights: npt.ArrayLike | None) -> Floats:
     fits = np.isfinite(total) & (total > 0.0) & (given >= 0.0).all(axis=-1, keepdims=True)
     share: Floats = np.divide(given, total, out=np.full(given.shape, np.nan), where=fits)
     return share
-
-
-def nats(unit: Unit) -> float:
-    """How many nats a unit is."""
-    if unit not in _NATS:
-        raise ValueError(f"unknown unit {unit!r}; one of {', '.join(get_args(Unit))}")
-    return _NATS[unit]
 
 
 def ratio(above: npt.ArrayLike, below: npt.ArrayLike) -> Floats:

@@ -41,33 +41,27 @@ class Contrast:
     high: Floats
 
 
-def association_difference(roles: RoleResamples, level: float = 0.95) -> Contrast:
+def association_difference(roles: RoleResamples) -> Contrast:
     """`|association|` in the first role less that in the second, for each feature and target.
 
     In the resamples each role keeps the sign that it has in the data: a fold at 0 would push both sizes up, most where
     there is least. The interval is normal with the resamples' standard deviation; where both associations are near 0
     the difference itself is a fold and its interval too sure of no difference.
 
-    Args:
-        level: nominal coverage, in (0, 1).
-
     Returns:
         `(F, T)`; NaN where either role has no association, or fewer than half of the resamples have both.
     """
     sign_a, sign_b = (np.where(observed < 0.0, -1.0, 1.0) for observed in (roles.observed_first, roles.observed_second))
     value = sign_a * roles.observed_first - sign_b * roles.observed_second
-    return _normal(sign_a * roles.first - sign_b * roles.second, value, level)
+    return _normal(sign_a * roles.first - sign_b * roles.second, value)
 
 
-def ratio_of_maxima(roles: RoleResamples, level: float = 0.95) -> Contrast:
+def ratio_of_maxima(roles: RoleResamples) -> Contrast:
     """The mean over the targets of the largest `|association|` of any feature, first role over second.
 
     The feature is chosen anew in each role and resample, so the interval holds the luck of the choice; it is normal for
     the logarithm. Both maxima are optimistic, the one from less data or a weaker association more so, which draws the
     ratio towards 1: `association_difference` of a fixed feature is the test.
-
-    Args:
-        level: nominal coverage, in (0, 1).
 
     Returns:
         Plain numbers; above 1 when the first role has the larger ones. Targets that are undefined in a role's data are
@@ -80,16 +74,16 @@ def ratio_of_maxima(roles: RoleResamples, level: float = 0.95) -> Contrast:
     ]
     with np.errstate(invalid="ignore", divide="ignore"):
         value, drawn = np.log(largest[0] / largest[1]), np.log(largest[2] / largest[3])
-    found = _normal(np.where(np.isfinite(drawn), drawn, np.nan), np.asarray(value), level)
+    found = _normal(np.where(np.isfinite(drawn), drawn, np.nan), np.asarray(value))
     return Contrast(np.exp(found.value), np.exp(found.low), np.exp(found.high))
 
 
-def _normal(resamples: Floats, value: Floats, level: float) -> Contrast:
-    """The interval of an unbounded value with the resamples' standard deviation."""
+def _normal(resamples: Floats, value: Floats) -> Contrast:
+    """The 95 % interval of an unbounded value with the resamples' standard deviation."""
     known = ~np.isnan(resamples)
     count = known.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(known, resamples, 0.0).sum(axis=0) / count
         spread = np.sqrt(np.where(known, (resamples - mean) ** 2, 0.0).sum(axis=0) / (count - 1))
-    reach = np.where(2 * count >= len(resamples), NormalDist().inv_cdf((1.0 + level) / 2) * spread, np.nan)
+    reach = np.where(2 * count >= len(resamples), NormalDist().inv_cdf(0.975) * spread, np.nan)
     return Contrast(np.asarray(value), np.asarray(value - reach), np.asarray(value + reach))

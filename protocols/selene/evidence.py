@@ -89,10 +89,8 @@ def subset_variants(sentences: Sequence[str], k: int, seed: int) -> tuple[tuple[
     return tuple(sets)
 
 
-async def paraphrase_variants(
-    floor: Floor, sentences: Sequence[str], k: int, *, root: str = "evidence"
-) -> tuple[tuple[str, ...], ...]:
-    """K rewritings by a judge model, paths `ROOT/paraphrase/K`; a failed one is left out.
+async def paraphrase_variants(floor: Floor, sentences: Sequence[str], k: int) -> tuple[tuple[str, ...], ...]:
+    """K rewritings by a judge model, paths `evidence/paraphrase/K`; a failed one is left out.
 
     A piece without a word is none. A rewriting with fewer than half of the pieces lost evidence and counts as failed.
     Its tokens count as any ask's.
@@ -103,7 +101,7 @@ async def paraphrase_variants(
             "selene/paraphrase",
             {"evidence": list(sentences)},
             Paraphrase,
-            f"{root}/paraphrase/{variant}",
+            f"evidence/paraphrase/{variant}",
             sample=variant,
         )
         for variant in range(k)

@@ -43,11 +43,11 @@ REPLIES = FileLayout(partial(csv_or_jsonl_rows, columns=COLUMNS), _parse)
 """A reply each, for judges only."""
 
 
-def replies_in_memory(rows: Iterable[Mapping[str, object]], name: str = "replies") -> Task:
+def replies_in_memory(rows: Iterable[Mapping[str, object]]) -> Task:
     """A task over replies that are brought as mappings with the columns of a file. Raises nothing."""
-    spec = f"memory:{name}"
+    spec = "memory:replies"
     read = partial(memory_rows, tuple(rows), spec)
-    return Task(spec=spec, name=name, path=spec, labels=None, replayable=True, read=read, parse=_parse)
+    return Task(spec=spec, name="replies", path=spec, labels=None, replayable=True, read=read, parse=_parse)
 
 
 def _sent(row: Row) -> tuple[tuple[_Speaker, str], ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,18 +19,6 @@ from moot.metrics.calibration_error import (
 )
 
 RANDOM = np.random.default_rng(21)
-
-
-def test_equal_width_is_the_sum_written_out() -> None:
-    confidence = np.round(RANDOM.random(500), 2)
-    correct = RANDOM.random(500) < 0.5
-    expected = 0.0
-    for i in range(10):
-        lower, upper = i / 10, (i + 1) / 10
-        inside = (confidence <= upper) & ((confidence > lower) | (i == 0))
-        if inside.any():
-            expected += inside.mean() * abs(correct[inside].mean() - confidence[inside].mean())
-    assert expected_calibration_error(confidence, correct, bins=10, binning="equal-width") == pytest.approx(expected)
 
 
 def test_equal_frequency_without_ties_is_an_even_split() -> None:
@@ -81,8 +68,6 @@ def test_unknown_cases_are_left_out() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    other: Any = "quantile"
-    refuses("unknown binning 'quantile'", expected_calibration_error, [0.5], [True], binning=other)
     refuses("at least one bin", expected_calibration_error, [0.5], [True], bins=0)
     refuses("one length", expected_calibration_error, [0.5], [True, False])
     refuses(r"outside \[0, 1\]", expected_calibration_error, [50.0], [True])
@@ -95,14 +80,12 @@ def test_bad_input_is_refused() -> None:
 def test_reliability_bins_are_those_behind_the_error() -> None:
     confidence = np.round(RANDOM.random(400), 2)
     correct = [None if RANDOM.random() < 0.1 else bool(RANDOM.random() < c) for c in confidence]
-    for binning in ("equal-frequency", "equal-width"):
-        kind: Any = binning
-        found = reliability_bins(confidence, correct, bins=10, binning=kind)
-        n = sum(each.n for each in found)
-        assert n == sum(each is not None for each in correct)
-        error = sum(each.n / n * abs(each.accuracy - each.confidence) for each in found)
-        assert error == pytest.approx(expected_calibration_error(confidence, correct, bins=10, binning=kind))
-        assert [each.confidence for each in found] == sorted(each.confidence for each in found)
+    found = reliability_bins(confidence, correct, bins=10)
+    n = sum(each.n for each in found)
+    assert n == sum(each is not None for each in correct)
+    error = sum(each.n / n * abs(each.accuracy - each.confidence) for each in found)
+    assert error == pytest.approx(expected_calibration_error(confidence, correct, bins=10))
+    assert [each.confidence for each in found] == sorted(each.confidence for each in found)
     assert reliability_bins([], []) == []
 
 
@@ -110,8 +93,7 @@ def test_the_band_does_not_depend_on_the_order_of_the_cases() -> None:
     """A resumed run records the same cases in another order."""
     confidence = np.random.default_rng(3).beta(5, 2, 72).round(3)
     shuffled = np.random.default_rng(4).permutation(confidence)
-    for binning in ("equal-frequency", "equal-width"):
-        assert calibration_null_band(confidence, binning=binning) == calibration_null_band(shuffled, binning=binning)
+    assert calibration_null_band(confidence) == calibration_null_band(shuffled)
 
 
 def test_brier_scores_are_scikit_learns() -> None:
