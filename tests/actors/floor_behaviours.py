@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 import sys
 import threading
@@ -212,31 +213,9 @@ async def poison(case: Case, floor: Floor) -> Any:
 
 
 BEHAVIOURS: Mapping[str, Callable[[Case, Floor], Awaitable[Any]]] = {
-    behaviour.__name__: behaviour
-    for behaviour in (
-        order,
-        failing_ask,
-        failure_kinds,
-        uncaught,
-        path_reused,
-        path_reused_at_once,
-        deadline,
-        repairs,
-        surrogate,
-        panel,
-        embeddings,
-        retrieval,
-        computing,
-        notes,
-        nobody_there,
-        details,
-        crash,
-        quorum,
-        unknown_role,
-        missing_slot,
-        poison,
-    )
+    name: promise for name, promise in globals().items() if inspect.iscoroutinefunction(promise)
 }
+"""The coroutines above, by name."""
 
 
 NO_VERDICTS: Mapping[str, Callable[[], Any]] = {

@@ -82,12 +82,18 @@ def new_run(path: Path) -> RunFolder:
 
 
 @asynccontextmanager
-async def recording(folder: RunFolder, *, compact: bool = True) -> AsyncIterator[Recorder]:
-    """A recorder of a new owner, loaded; then its journal becomes a part, or is left as a killed process leaves it."""
+async def recording(folder: RunFolder, *, compact: bool = True, leftovers: bool = False) -> AsyncIterator[Recorder]:
+    """A recorder of a new owner, loaded; then its journal becomes a part, or is left as a killed process leaves it.
+
+    Args:
+        leftovers: whether what earlier owners have left is compacted first.
+    """
     owner = Ownership.take(folder)
-    recorder = Recorder(folder.path, owner.epoch)
-    await recorder.load()
     try:
+        if leftovers:
+            compact_leftovers(folder, owner.epoch)
+        recorder = Recorder(folder.path, owner.epoch)
+        await recorder.load()
         yield recorder
         if compact:
             await recorder.close()
@@ -134,29 +140,28 @@ def assert_whole(folder: Path) -> None:
 
 async def session(folder: RunFolder, numbers: Iterable[int], *, compact: bool = True) -> None:
     """Debates, one after the other, by an owner of its own, who compacts first what is left."""
-    epoch = len(folder.epochs()) + 1
-    compact_leftovers(folder, epoch)
-    async with recording(folder, compact=compact) as recorder:
+    async with recording(folder, compact=compact, leftovers=True) as recorder:
         for number in numbers:
-            await debated(recorder, [number], f"e{epoch}")
+            await debated(recorder, [number], f"e{len(folder.epochs())}")
 
 
 async def write(folder: Path, debates: int) -> None:
     """Hold every debate that has no verdict yet."""
-    (folder / "run.yaml").touch()
-    owner = Ownership.take(RunFolder(folder))
-    compact_leftovers(owner.folder, owner.epoch)
-    recorder = Recorder(folder, owner.epoch)
-    await recorder.load()
-    done = set(read_table(folder, "verdicts", [])["case_id"].to_pylist())
-    for number in range(debates):
-        case = labelled(number)
-        if case.case.id in done:
-            continue
-        await recorder.register([case])
-        await _debate(recorder, case.case.id, f"e{owner.epoch}")
-    await recorder.close()
+    record = RunFolder(folder)
+    async with recording(record, leftovers=True) as recorder:
+        async for case_id in go_on(record, recorder, debates, f"e{len(record.epochs())}"):
+            print(case_id, flush=True)
     print("closed", flush=True)
+
+
+async def go_on(record: RunFolder, recorder: Recorder, debates: int, life: str) -> AsyncIterator[str]:
+    """Hold every debate that has no verdict yet; gives the id of each whose verdict is durable."""
+    done = set(read_table(record, "verdicts", [])["case_id"].to_pylist())
+    for case in map(labelled, range(debates)):
+        if case.case.id not in done:
+            await recorder.register([case])
+            await _debate(recorder, case.case.id, life)
+            yield case.case.id
 
 
 async def _debate(recorder: Recorder, case_id: str, life: str) -> None:
@@ -167,7 +172,6 @@ async def _debate(recorder: Recorder, case_id: str, life: str) -> None:
         recorder.add_replies(batch(rows))
     replies = known | {row["path"]: row["reply_id"] for row in rows}
     assert (await recorder.commit([closing(case_id, replies)])) == [True]
-    print(case_id, flush=True)
 
 
 def write_journal(folder: Path, debates: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from journal_writer import _debate, labelled
+from journal_writer import go_on
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from moot.actors.record import journal
@@ -19,7 +19,6 @@ from moot.actors.record.store import lease
 from moot.actors.record.store.lease import Owner
 from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.store import Store
-from moot.actors.record.tables import read_table
 from moot.protocols.errors import RecordError
 
 T = TypeVar("T")
@@ -68,20 +67,13 @@ async def write(store: Store, debates: int, *, ends: bool = True) -> list[str]:
         recorder = Recorder(record, epoch)
         await recorder.load()
         try:
-            await hold(recorder, epoch)
+            async for case_id in go_on(record, recorder, debates, f"e{epoch}"):
+                durable.append(case_id)
         finally:
             await recorder.close(compact=ends)
         mirror.pull()
         if ends:
             compact_leftovers(record, epoch)
-
-    async def hold(recorder: Recorder, epoch: int) -> None:
-        done = set(read_table(record, "verdicts", [])["case_id"].to_pylist())
-        for case in map(labelled, range(debates)):
-            if case.case.id not in done:
-                await recorder.register([case])
-                await _debate(recorder, case.case.id, f"e{epoch}")
-                durable.append(case.case.id)
 
     try:
         await (await Owner.take(record)).hold(work)

@@ -78,8 +78,8 @@ class Archive:
 class Runtime:
     """Seats without an engine."""
 
-    def __init__(self, seats: Sequence[Seat], max_open: int) -> None:
-        self.seats: Sequence[arena.Seat] = seats
+    def __init__(self, seats: Sequence[arena.Seat], max_open: int) -> None:
+        self.seats = seats
         self.kept = Archive()
         self.archive: arena.Archive = self.kept
         self.max_open = max_open

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from test_arena import Archive
+from test_arena import Runtime as SeatsAlone
 
-from moot.actors import arena
 from moot.actors.arena import Past, SeatLost
 from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.reception import Reception
@@ -95,19 +95,12 @@ class Mortal(Seat):
             raise SeatLost("seat")
 
 
-class Runtime:
-    """Seats without an engine."""
+class Runtime(SeatsAlone):
+    """So many seats of a kind."""
 
     def __init__(self, seats: int, kind: type[Seat] = Seat) -> None:
         self.places = [kind() for _ in range(seats)]
-        self.seats: Sequence[arena.Seat] = self.places
-        self.kept = Archive()
-        self.archive: arena.Archive = self.kept
-        self.max_open = 10
-
-    async def start(self) -> None: ...
-
-    async def stop(self, *, compact: bool = True) -> None: ...
+        super().__init__(self.places, max_open=10)
 
 
 def ended(case_id: str, attempt: int = 0) -> Ended:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -376,27 +375,6 @@ async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
     assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == [f"c{i:03d}" for i in range(30)]
 
 
-async def test_a_writer_begins_beside_one_whose_segments_become_a_part(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    owner = Ownership.take(folder)
-    begins, writes = (Recorder(folder.path, owner.epoch, number, 2) for number in range(2))
-    await writes.load()
-    await hand_in(writes, next(i for i in range(30) if writer_of(f"c{i:03d}", 2) == 1))
-    await writes.flush()
-
-    def rolled(path: Path, valid: int | None) -> Iterator[pa.RecordBatch]:
-        if not folder.committed_parts():
-            writes._journal._compact()
-        return read_segment(path, valid)
-
-    monkeypatch.setattr(tables, "read_segment", rolled)
-    await begins.load()
-    assert len(folder.committed_parts()) == 1
-    assert begins.progress.counts.replies == 0
-    owner.release()
-
-
 async def test_a_history_is_whole_however_fast_segments_become_parts(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -502,41 +480,6 @@ def test_a_crash_anywhere_leaves_a_whole_record(folder: RunFolder, failpoints: s
 
 
 # --- readers ---
-
-
-async def test_a_reader_beside_the_writer_sees_a_growing_prefix(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rolls are compacted under the reader's eyes; no row is ever missing or there twice."""
-    monkeypatch.setattr("moot.actors.record.journal.ROLL_BYTES", 10_000)
-    stop, counts, wrong = threading.Event(), [0], []
-
-    def read() -> None:
-        while not stop.is_set():
-            try:
-                ids = read_table(folder, "verdicts", [])["case_id"].to_pylist()
-                turns = read_table(folder, "turns", [])
-            except Exception as error:
-                wrong.append(repr(error))
-                return
-            if len(ids) != len(set(ids)) or len(ids) < counts[-1] or turns.num_rows < 2 * len(ids):
-                wrong.append(f"{len(ids)} verdicts, {turns.num_rows} turns after {counts[-1]}")
-            counts.append(len(ids))
-
-    async with recording(folder) as recorder:
-        reader = threading.Thread(target=read)
-        reader.start()
-        try:
-            for start in range(0, 96, 8):
-                await debated(recorder, range(start, start + 8))
-            assert len(folder.committed_parts()) >= 3
-            await recorder.close()
-        finally:
-            stop.set()
-            await asyncio.to_thread(reader.join)
-    assert wrong == []
-    assert len(counts) > 5
-    assert len(sorted_rows(folder.path, "verdicts")) == 96
 
 
 def test_reading_what_is_no_run_is_an_error(tmp_path: Path, folder: RunFolder) -> None:

@@ -24,6 +24,12 @@ from moot.actors.remote.runtime import RayRuntime, RaySeat
 from moot.actors.remote.silence import end_silence
 
 
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silence, "_ASK_EACH_S", 0.01)
+    monkeypatch.setattr(silence, "SILENT_S", 0.05)
+
+
 class Hung(Peer):
     """An actor that neither dies nor answers, until it is let to."""
 
@@ -95,9 +101,7 @@ async def test_a_writer_that_takes_no_rows_does_not_keep_a_moderator_from_draini
 
 
 @leaping
-async def test_who_does_not_answer_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "_ASK_EACH_S", 0.01)
-    monkeypatch.setattr(silence, "SILENT_S", 0.05)
+async def test_who_does_not_answer_is_told_of_once() -> None:
     hung = Hung()
     hung.going_on.set()
     with structlog.testing.capture_logs() as logs:
@@ -116,8 +120,6 @@ async def test_who_does_not_answer_is_told_of_once(monkeypatch: pytest.MonkeyPat
 
 @leaping
 async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "_ASK_EACH_S", 0.01)
-    monkeypatch.setattr(silence, "SILENT_S", 0.05)
     monkeypatch.setattr(silence, "HUNG_S", 0.1)
     hung = Hung()
     with structlog.testing.capture_logs() as logs:
