@@ -321,3 +321,28 @@ async def test_always_debate_judges_each_answer_once() -> None:
     assert (verdict.answer, len(floor.paths("judge/"))) == ("Yes", 2)
     weighted, floor = await debate(_angles(90), {"judging.method": "evidence-weighted"}, name="always-debate")
     assert (weighted.answer, len(floor.paths("judge/"))) == ("No", 6)
+
+
+async def test_those_who_answered_may_agree_without_the_others_where_that_is_set() -> None:
+    verdict, floor = await debate(TWO_OF_THREE, {"gate.require_complete": False})
+    assert (verdict.answer, verdict.how, verdict.flags) == ("No", "skipped", ("opening-failed",))
+    assert (floor.event("gate")["complete"], floor.event("gate")["skip"]) == (False, True)
+
+
+@pytest.mark.parametrize("name", ["selene", "single-agent"])
+async def test_final_answers_are_judged_once_more_beside_the_verdict(name: str) -> None:
+    plain, _ = await debate(AGREE, name=name)
+    verdict, floor = await debate({**AGREE, "audit/*": 0.2}, {"audit_judging": True, "judging.k": 4}, name=name)
+    assert verdict == plain
+    event = floor.event("judging", "audit/judge")
+    assert [each["answer"] for each in event["candidates"]] == ["No"]
+    assert floor.paths("audit/") == [f"audit/judge/candidate/0/judge/0/variant/{k}/pass/0" for k in range(4)]
+
+
+async def test_a_vote_stands_in_for_judges_who_are_missing() -> None:
+    script: Script = {**SPLIT, "round/*": Said("No", p=0.7), "round/*/agent/0": Said("Yes"), "judge/*": None}
+    verdict, floor = await debate(script, {"debate.max_rounds": 1})
+    assert (verdict.answer, verdict.confidence) == ("No", pytest.approx(0.7))
+    assert verdict.flags == ("judges-missing",)
+    assert verdict.payload["confidence_from"] == "intrinsic"
+    assert floor.event("vote")["answer"] == "No"
