@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from moot.actors.meter import SILENT, Meter
 from moot.actors.record import journal
 from moot.actors.record.closing import Closing
 from moot.actors.record.compaction import compact_leftovers
@@ -82,17 +83,20 @@ def new_run(path: Path) -> RunFolder:
 
 
 @asynccontextmanager
-async def recording(folder: RunFolder, *, compact: bool = True, leftovers: bool = False) -> AsyncIterator[Recorder]:
+async def recording(
+    folder: RunFolder, *, compact: bool = True, leftovers: bool = False, meter: Meter = SILENT
+) -> AsyncIterator[Recorder]:
     """A recorder of a new owner, loaded; then its journal becomes a part, or is left as a killed process leaves it.
 
     Args:
         leftovers: whether what earlier owners have left is compacted first.
+        meter: what it counts with.
     """
     owner = Ownership.take(folder)
     try:
         if leftovers:
             compact_leftovers(folder, owner.epoch)
-        recorder = Recorder(folder.path, owner.epoch)
+        recorder = Recorder(folder.path, owner.epoch, meter=meter)
         await recorder.load()
         yield recorder
         if compact:

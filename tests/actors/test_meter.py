@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
+from journal_writer import batch, closing, labelled, new_run, recording, reply
 
 from moot.actors.limits.admitted import CallWatch
 from moot.actors.meter import (
@@ -27,13 +26,10 @@ from moot.actors.meter import (
 )
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.prices import FREE, Price
-from moot.actors.record.closing import Closing
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorder import Recorder
-from moot.actors.record.rows import Rows
 from moot.actors.record.tally import FAILURES, judge_disagreements
 from moot.actors.tracing import NO_SPAN
-from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import MootError, UserError
 from moot.protocols.messages import Event, Usage
 
@@ -90,56 +86,35 @@ def test_every_failure_of_our_own_has_a_name() -> None:
     assert names - ends_the_run <= FAILURES
 
 
-@pytest_asyncio.fixture
-async def folder(tmp_path: Path) -> AsyncIterator[tuple[Path, int]]:
-    (tmp_path / "run.yaml").write_text("test: true\n")
-    owner = Ownership.take(RunFolder(tmp_path))
-    yield tmp_path, owner.epoch
-    owner.release()
-
-
 def _write(recorder: Recorder, *, reply_id: str = "r1") -> None:
     """What a debate puts into the record, and puts there again when it is replayed."""
-    rows = Rows("replies")
-    known = {"case_id": "c", "attempt": 0, "role": "agent/1", "prompt_tokens": 3, "completion_tokens": 2}
-    rows.append(**known, path="say~invalid", reply_id=f"{reply_id}~invalid", outcome="invalid")
-    rows.append(**known, path="say", reply_id=reply_id, outcome="reasked")
-    recorder.add_replies(rows.take())
-    recorder.add_events([("c", 0, Event("round", "round/0", {"jsd": 0.25, "round": 0}), 1.0)])
+    known = {"role": "agent/1", "prompt_tokens": 3, "completion_tokens": 2}
+    first = reply("c000", "say~invalid", f"{reply_id}~invalid", outcome="invalid", **known)
+    recorder.add_replies(batch([first, reply("c000", "say", reply_id, outcome="reasked", **known)]))
+    recorder.add_events([("c000", 0, Event("round", "round/0", {"jsd": 0.25, "round": 0}), 1.0)])
 
 
-async def _open(folder: tuple[Path, int], meter: Noted) -> Recorder:
-    recorder = Recorder(*folder, meter=meter)
-    await recorder.load()
-    cases = [LabelledCase(Case(id=name, question="Is it?", labels=("Yes", "No")), 0, None) for name in "cd"]
-    await recorder.register(cases)
-    return recorder
-
-
-async def test_what_is_replayed_is_counted_once_also_by_a_writer_that_was_started_again(
-    folder: tuple[Path, int],
-) -> None:
+async def test_what_is_replayed_is_counted_once_also_by_a_writer_that_was_started_again(tmp_path: Path) -> None:
     first, second = Noted(), Noted()
-    closing = Closing(case_id="c", attempt=0, replies={"say": "r1"}, answer="Yes", how="vote", wall_s=2.0)
-    failed = Closing(case_id="d", attempt=0, replies={}, failure="own_trouble", error="x")
-    recorder = await _open(folder, first)
-    _write(recorder)
-    _write(recorder)
-    _write(recorder, reply_id="r2")  # a moderator that was started again too early has paid once more
-    assert first.total(DEBATES_DONE) == 0.0
-    assert await recorder.commit([closing, failed]) == [True, True]
-    assert await recorder.commit([closing, failed]) == [True, True]
-    await recorder.close(compact=False)
-    again = await _open(folder, second)
-    _write(again)
-    assert await again.commit([closing, failed]) == [True, True]
+    ends = [closing("c000", {"say": "r1"}, wall_s=2.0), closing("c001", {}, failure="own_trouble", error="x")]
+    async with recording(new_run(tmp_path), compact=False, meter=first) as recorder:
+        await recorder.register([labelled(0), labelled(1)])
+        _write(recorder)
+        _write(recorder)
+        _write(recorder, reply_id="r2")  # a moderator that was started again too early has paid once more
+        assert first.total(DEBATES_DONE) == 0.0
+        assert await recorder.commit(ends) == [True, True]
+        assert await recorder.commit(ends) == [True, True]
+    async with recording(RunFolder(tmp_path), compact=False, meter=second) as again:
+        await again.register([labelled(0), labelled(1)])
+        _write(again)
+        assert await again.commit(ends) == [True, True]
     assert first.total(DEBATES_DONE) == first.total(TURNS, "agent", "reasked") == first.total(TURNS) == 1.0
     assert first.total(DEBATES_FAILED) == first.total(DEBATES_FAILED, "other") == 1.0
     assert first.values[ROUND_JSD.name,] == [0.25]
     assert first.values["moot_debate_seconds",] == [2.0, 0.0]
     assert sum(second.totals.values()) == 0.0
     assert not second.values
-    await again.close()
 
 
 def _call(price: Price | None, reply: ModelReply | None, *, bills: bool = True) -> Noted:
