@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from moot.actors.meter import SILENT, Meter
 from moot.actors.record import journal
 from moot.actors.record.closing import Closing
@@ -22,6 +24,7 @@ from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.rows import Rows
 from moot.actors.record.schema import KEYS, TABLES
+from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Event
@@ -182,3 +185,18 @@ def write_journal(folder: Path, debates: int) -> None:
     """What such a process does."""
     journal._COMMIT_S = 0.01
     asyncio.run(write(folder, debates))
+
+
+def assert_same_signals(one: Signals, other: Signals) -> None:
+    """Equal but for rounding."""
+    assert one.groups() == other.groups()
+    for group in one.groups():
+        mine, its = one.group(*group), other.group(*group)
+        assert (mine.replies, mine.without_logprobs) == (its.replies, its.without_logprobs)
+        np.testing.assert_array_equal(mine.bands.counts, its.bands.counts)
+        np.testing.assert_allclose(mine.curve.mean, its.curve.mean, rtol=1e-9)
+        assert mine.joint.cells.tolist() == its.joint.cells.tolist()
+        assert mine.joint.counts.tolist() == its.joint.counts.tolist()
+        found, expected = one.correlation(*group), other.correlation(*group)
+        np.testing.assert_array_equal(found.n, expected.n)
+        np.testing.assert_allclose(found.value, expected.value, atol=1e-9)

@@ -214,30 +214,32 @@ async def asked(
 
 
 TORN = replied('{"answer": "Yes", "reasoning": "It r', "length")
+MISFIT = replied('{"answer": "Yes", "reasoning": "r", "confidence": "sure"}')
 FREE = replied("I think so")
 
 
-async def test_a_truncated_reply_is_called_that() -> None:
-    answered, sink, model = await asked(TORN, TORN)
-    assert (answered.outcome, answered.failure) == ("failed", "unparsable")
-    assert answered.error == sink[-1]["error"]
-    assert "max_tokens=321" in answered.error
-    assert "Field required" not in answered.error
-    assert "Field required" in model.sent[1], "what the model is told stays what it was, for records to be replayed"
-
-
-async def test_a_misfit_is_said_in_plain_words_and_the_model_is_told_as_ever() -> None:
-    misfit = replied('{"answer": "Yes", "reasoning": "r", "confidence": "sure"}')
-    answered, sink, model = await asked(misfit, misfit)
-    assert "`confidence`: expected a number, not 'sure'" in answered.error
-    assert "Input should be a valid number" in model.sent[1]
-    assert model.sent[1] == sink[0]["error"], "what the first row keeps is told again after a crash"
-
-
-async def test_a_reply_that_was_all_reasoning_is_truncated() -> None:
-    answered, _, _ = await asked(*[replied("", "length", reasoning="It rained")] * 2)
-    assert "max_tokens=321" in answered.error
-    assert "reasoning" in answered.error
+@pytest.mark.parametrize(
+    ("reply", "said", "told"),
+    [
+        (TORN, ["max_tokens=321"], "Field required"),
+        (MISFIT, ["`confidence`: expected a number, not 'sure'"], "Input should be a valid number"),
+        (
+            replied("", "length", reasoning="It rained"),
+            ["max_tokens=321", "reasoning"],
+            "the reply holds no JSON object",
+        ),
+    ],
+)
+async def test_a_misfit_is_said_in_plain_words_and_the_model_is_told_as_ever(
+    reply: ModelReply, said: list[str], told: str
+) -> None:
+    """What the first row keeps is told again after a crash, and records are replayed."""
+    answered, sink, model = await asked(reply, reply)
+    assert (answered.outcome, answered.failure, answered.error) == ("failed", "unparsable", sink[-1]["error"])
+    assert all(words in answered.error for words in said)
+    assert told in model.sent[1]
+    assert told not in answered.error
+    assert model.sent[1] == sink[0]["error"]
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journal_writer import batch, closing, debate_rows, debated, labelled, new_run, recording, reply
-from signals_from_record import assert_same_signals
+from journal_writer import (
+    assert_same_signals,
+    batch,
+    closing,
+    debate_rows,
+    debated,
+    labelled,
+    new_run,
+    recording,
+    reply,
+)
 
 from moot.actors.record import arrivals, compaction, journal, memory, recorder, recovery, tables
 from moot.actors.record.closing import Ended, ModelUsage

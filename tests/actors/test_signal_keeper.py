@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from journal_writer import batch, closing, labelled, new_run, recording, reply
-from signals_from_record import assert_same_signals
+from journal_writer import assert_same_signals, batch, closing, labelled, new_run, recording, reply
 from structlog.testing import capture_logs
 
 from moot.actors.record.folder import RunFolder

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from assessed_debate import Assessed, roles
 from houses import hold
+from journal_writer import assert_same_signals
 from many_settings import key_of, made_cases
-from signals_from_record import assert_signals_of
 
 from moot.actors.arena import Arena
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
+from moot.actors.record.recovery import recover_signals
 from moot.actors.record.signals import Signals
 
 CASES = 60
@@ -44,7 +46,7 @@ async def held(kind: str, folder: Path, count: int, **changes: Any) -> Signals:
 async def test_the_running_signals_end_as_those_of_the_record(kind: str, writers: int, tmp_path: Path) -> None:
     signals = await held(kind, tmp_path / "run", CASES, writers=writers)
     assert signals.replies == 2 * (CASES - 5)
-    assert_signals_of(signals, tmp_path / "run")
+    assert_same_signals(signals, await recover_signals(RunFolder(tmp_path / "run"), lambda _: True).signals())
     correlations = signals.correlation("even", "constructor")
     assert (~np.isnan(correlations.value)).sum() > 100
     assert signals.group("even", "auditor").without_logprobs == signals.group("even", "auditor").replies > 0
@@ -58,4 +60,3 @@ async def test_without_saved_tokens_no_log_probability_reaches_the_writer(tmp_pa
     signals = await held("inline", tmp_path / "run", 20, save_tokens=save_tokens)
     group = signals.group("odd", "constructor")
     assert group.without_logprobs == (group.replies if save_tokens == "none" else 0)
-    assert_signals_of(signals, tmp_path / "run")
