@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
+from journal_writer import new_run
 from openai_server import BACKENDS, KEY, KEY_ENV, VENDORS, MakeModel, MakeVendor
+
+from moot.actors.record.folder import RunFolder
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -26,6 +30,12 @@ def certificates_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(httpx2, "create_ssl_context", cache(httpx2.create_ssl_context))
         yield
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """The folder of a run that nobody owns yet."""
+    return new_run(tmp_path / "run")
 
 
 @pytest.fixture

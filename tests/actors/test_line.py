@@ -26,8 +26,13 @@ from moot.protocols.errors import ActorGone, RecordError
 from moot.protocols.messages import Answered, Ask
 
 
-def _ask(number: int) -> Ask:
-    return Ask(case_id="c", attempt=0, path=str(number), role="agent/0", template="t", slots={}, reply="r")
+def _asking(number: int) -> AskEnvelope:
+    ask = Ask(case_id="c", attempt=0, path=str(number), role="agent/0", template="t", slots={}, reply="r")
+    return AskEnvelope(number, ask)
+
+
+def _parcel(number: int, *messages: AskEnvelope | CancelEnvelope, below: int = 0, got: Sequence[int] = ()) -> Parcel:
+    return Parcel("m:1", below, number, list(got), list(messages))
 
 
 class Thinker:
@@ -80,7 +85,7 @@ class Wire:
         self._ghosts: set[asyncio.Task[list[ReplyEnvelope]]] = set()
 
     def ask(self, number: int) -> None:
-        self.open[number] = AskEnvelope(number, _ask(number))
+        self.open[number] = _asking(number)
         self.line.post(self.open[number])
 
     async def all_answered(self) -> None:
@@ -196,7 +201,7 @@ async def test_a_cancelled_ask_is_not_answered() -> None:
 @leaping
 async def test_more_calls_than_are_kept_go_back_at_once() -> None:
     station = Station(Thinker().answer, spacing_s=0.0)
-    calls = [asyncio.create_task(station.exchange(Parcel("m:1", 0, n, [], []))) for n in range(1, MOST_KEPT + 2)]
+    calls = [asyncio.create_task(station.exchange(_parcel(n))) for n in range(1, MOST_KEPT + 2)]
     await asyncio.sleep(0.01)
     assert [call.done() for call in calls] == [True, *[False] * MOST_KEPT]
     await station.close()
@@ -224,10 +229,9 @@ async def test_a_restarted_moderator_gets_its_own_replies_only() -> None:
 async def test_a_cancellation_that_overtakes_its_ask_holds() -> None:
     thinker = Thinker()
     station = Station(thinker.answer, spacing_s=0.0)
-    asks: list[AskEnvelope | CancelEnvelope] = [AskEnvelope(1, _ask(1)), AskEnvelope(2, _ask(2))]
-    overtaking = asyncio.create_task(station.exchange(Parcel("m:1", 0, 2, [], [CancelEnvelope(1)])))
+    overtaking = asyncio.create_task(station.exchange(_parcel(2, CancelEnvelope(1))))
     await asyncio.sleep(0.01)
-    overtaken = asyncio.create_task(station.exchange(Parcel("m:1", 0, 1, [], asks)))
+    overtaken = asyncio.create_task(station.exchange(_parcel(1, _asking(1), _asking(2))))
     assert await _told(overtaking) == [2]
     assert thinker.paid == {2: 1}
     await station.close()
@@ -271,9 +275,8 @@ async def test_what_is_under_way_ends_when_the_record_takes_no_more_rows() -> No
         raise RecordError("the disk is full")
 
     station = Station(answer, spacing_s=0.0)
-    asks: list[AskEnvelope | CancelEnvelope] = [AskEnvelope(number, _ask(number)) for number in (2, 1, 3)]
     with pytest.raises(RecordError, match="the disk is full"):
-        await station.exchange(Parcel("m:1", 0, 1, [], asks))
+        await station.exchange(_parcel(1, _asking(2), _asking(1), _asking(3)))
     await _until(lambda: len(ended) == 2)
     assert sorted(ended) == ["2", "3"]
     await station.close()
@@ -291,8 +294,7 @@ async def test_a_mistake_in_the_agent_is_told_to_who_asked() -> None:
         raise KeyError("a slot")
 
     station = Station(answer, spacing_s=0.0)
-    asks: list[AskEnvelope | CancelEnvelope] = [AskEnvelope(1, _ask(1))]
-    [reply] = decode_replies(encode(await station.exchange(Parcel("m:1", 0, 1, [], asks))))
+    [reply] = decode_replies(encode(await station.exchange(_parcel(1, _asking(1)))))
     assert (reply.number, reply.answered, reply.raised) == (1, None, "KeyError: 'a slot'")
     await station.close()
 
@@ -306,18 +308,17 @@ async def test_a_parcel_that_is_overtaken_or_comes_twice_is_not_paid_again() -> 
     """Ask 1 is in two parcels; the reply to the one is confirmed before the other comes."""
     thinker = Thinker()
     station = Station(thinker.answer, spacing_s=0.0)
-    again: list[AskEnvelope | CancelEnvelope] = [AskEnvelope(1, _ask(1))]
-    first = asyncio.create_task(station.exchange(Parcel("m:1", 0, 1, [], again)))
+    first = asyncio.create_task(station.exchange(_parcel(1, _asking(1))))
     assert await _told(first) == [1]
-    confirming = asyncio.create_task(station.exchange(Parcel("m:1", 0, 3, [1], [])))
+    confirming = asyncio.create_task(station.exchange(_parcel(3, got=[1])))
     await asyncio.sleep(0.01)
-    assert await station.exchange(Parcel("m:1", 0, 1, [], again)) == []
-    overtaken = asyncio.create_task(station.exchange(Parcel("m:1", 0, 2, [], again)))
+    assert await station.exchange(_parcel(1, _asking(1))) == []
+    overtaken = asyncio.create_task(station.exchange(_parcel(2, _asking(1))))
     assert await _told(confirming) == [1]
-    late = asyncio.create_task(station.exchange(Parcel("m:1", 1, 1, [], [])))
+    late = asyncio.create_task(station.exchange(_parcel(1, below=1)))
     await asyncio.sleep(0.01)
     assert await overtaken == []
-    assert await station.exchange(Parcel("m:1", 0, 9, [], again)) == []
+    assert await station.exchange(_parcel(9, _asking(1))) == []
     assert thinker.paid == {1: 1}
     assert not station.holds("m:1", 1)
     await station.close()
@@ -329,9 +330,9 @@ async def test_an_overtaking_parcel_that_comes_twice_is_taken_once() -> None:
     """What it asks for was cancelled in between."""
     thinker = Thinker(think_s=10.0)
     station = Station(thinker.answer, spacing_s=0.0)
-    overtaking = Parcel("m:1", 0, 2, [], [AskEnvelope(1, _ask(1))])
+    overtaking = _parcel(2, _asking(1))
     calls = []
-    for parcel in (overtaking, Parcel("m:1", 0, 3, [], [CancelEnvelope(1)]), overtaking):
+    for parcel in (overtaking, _parcel(3, CancelEnvelope(1)), overtaking):
         calls.append(asyncio.create_task(station.exchange(parcel)))
         await asyncio.sleep(0.01)
     assert calls[-1].done()

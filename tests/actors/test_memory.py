@@ -53,12 +53,6 @@ def _quick() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    """The folder of a run that nobody owns yet."""
-    return new_run(tmp_path)
-
-
 async def begin(made: Recorder, number: int, count: int = 0) -> dict[str, str]:
     """Register a case and take its first reply, judged; gives what its verdict would rest on so far."""
     await made.register([labelled(number)], count)

@@ -27,7 +27,6 @@ from journal_writer import (
     debated,
     hand_in,
     labelled,
-    new_run,
     recording,
     reply,
     write_journal,
@@ -43,13 +42,6 @@ from moot.actors.record.segments import SegmentWriter, read_segment
 from moot.actors.record.tables import read_table
 from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy
 from moot.protocols.messages import Event
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    """The folder of a run that nobody owns yet."""
-    return new_run(tmp_path / "run")
-
 
 # --- segments and torn tails ---
 
@@ -323,22 +315,6 @@ async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> No
         assert (counts.failed, counts.finished, counts.scored) == (1, 0, 0)
     row = sorted_rows(folder.path, "verdicts")[0]
     assert (row["failed"], row["failure"], row["correct"], row["gold"]) == (True, "bug", None, "Yes")
-
-
-async def test_a_claim_is_held_by_one_and_passed_on_or_expires(folder: RunFolder) -> None:
-    async with recording(folder) as recorder:
-        assert await recorder.claims.claim("shared-x", 10.0)
-        others = [asyncio.create_task(recorder.claims.claim("shared-x", 10.0)) for _ in range(3)]
-        await asyncio.sleep(0.02)
-        assert not any(other.done() for other in others)
-        recorder.claims.settle("shared-x")
-        done, waiting = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED, timeout=5)
-        assert [task.result() for task in done] == [True]
-        recorder.add_replies(batch([reply("shared-x", "shared", "1")]))
-        recorder.claims.settle("shared-x")
-        assert [await task for task in waiting] == [False, False]
-        assert await recorder.claims.claim("shared-y", 0.05)
-        assert await recorder.claims.claim("shared-y", 0.05)  # whose holder is lost
 
 
 # --- restarts and several writers ---

@@ -57,21 +57,24 @@ async def test_a_caller_that_goes_away_takes_the_grant_of_nobody_else() -> None:
     assert await again == Grant([], {"usd": 1.0})
 
 
-async def test_a_claim_whose_answer_was_lost_is_still_the_claimants() -> None:
-    claims = Claims(lambda _: False)
+async def test_a_claim_is_held_by_one_and_passed_on_also_when_its_answer_was_lost() -> None:
+    known = set[str]()
+    claims = Claims(known.__contains__)
     assert await claims.claim("shared-1", 60.0, "mine")
-    async with asyncio.timeout(5):
-        assert await claims.claim("shared-1", 60.0, "mine")
-    other = asyncio.create_task(claims.claim("shared-1", 60.0, "another"))
+    assert await _within(5.0, claims.claim("shared-1", 60.0, "mine"))
+    others = [asyncio.create_task(claims.claim("shared-1", 60.0, who)) for who in ("another", "a third")]
     await asyncio.sleep(0.01)
-    assert not other.done()
+    assert not any(other.done() for other in others)
     claims.settle("shared-1", "mine")
-    assert await other
+    assert await others[0]
     claims.settle("shared-1", "mine")  # late: it is another's by now
     assert await claims.claim("shared-1", 60.0, "another")
-    assert not await _within(0.05, claims.claim("shared-1", 60.0, "a third"))
+    assert not await _within(0.05, claims.claim("shared-1", 60.0, "a fourth"))
+    known.add("shared-1")
     claims.settle("shared-1", "another")
-    assert await _within(5.0, claims.claim("shared-1", 60.0, "a third"))
+    assert not await others[1], "the reply is there"
+    assert await claims.claim("shared-2", 0.05)
+    assert await _within(5.0, claims.claim("shared-2", 0.05)), "its holder is lost"
 
 
 async def _within(seconds: float, answer: Awaitable[bool]) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from journal_writer import assert_same_signals, batch, closing, labelled, new_run, recording, reply
+from journal_writer import assert_same_signals, batch, closing, labelled, recording, reply
 from structlog.testing import capture_logs
 
 from moot.actors.record.folder import RunFolder
@@ -19,12 +18,6 @@ from moot.actors.record.sampling import Sampling
 from moot.actors.record.signals import Signals, decode_signals, encode_signals
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    """The folder of a run that nobody owns yet."""
-    return new_run(tmp_path / "run")
 
 
 def assessment(case: int, quality: float = 7.0, path: str = "a", at: float = 1.0) -> tuple[str, int, Event, float]:
