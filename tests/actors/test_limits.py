@@ -15,28 +15,6 @@ from moot.actors.limits.concurrency import TRIPS_AFTER, Breaker, Concurrency
 from moot.actors.limits.envelopes import EndpointReport, Report, Totals
 from moot.actors.limits.limiter import DEAD_AFTER_S, Limiter, Purse, shares
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
-from moot.actors.limits.window import SlidingWindow
-
-
-@given(
-    limit=st.integers(1, 50),
-    steps=st.lists(st.tuples(st.floats(0.0, 30.0), st.integers(1, 20), st.floats(0.0, 1.0)), max_size=80),
-)
-def test_no_window_of_uses_is_overfull(limit: int, steps: list[tuple[float, int, float]]) -> None:
-    """Each permit is used at any time of its life, which is the worst that holders can do."""
-    window = SlidingWindow(limit, WINDOW_S, PERMIT_TTL_S)
-    now, number = 0.0, 0
-    uses: list[float] = []
-    for pause, wanted, used_after in steps:
-        now += pause
-        granted = min(wanted, window.left(now))
-        if granted > 0:
-            number += 1
-            window.grant(now, number, granted)
-            uses += [now + used_after * PERMIT_TTL_S] * granted
-    uses.sort()
-    for start in uses:
-        assert sum(start <= use < start + WINDOW_S for use in uses) <= limit
 
 
 @given(

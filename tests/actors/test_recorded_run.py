@@ -17,7 +17,7 @@ from journal_writer import new_run, recording
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorded_replies import RecordedReplies
-from moot.actors.record.recorded_run import Lookup, RecordedRun
+from moot.actors.record.recorded_run import RecordedRun
 from moot.actors.record.rows import batch_of
 from moot.actors.record.schema import TOKEN_COLUMNS, TURNS
 from moot.actors.record.tables import read_table
@@ -103,23 +103,6 @@ def test_rows_are_those_that_count(asked: list[tuple[tuple[str, int, str], bool]
         compact_leftovers(RunFolder(folder), 9)
         assert repr(by_row(run)) == before, "what was opened stays readable while its run goes on"
         assert repr(by_row(RecordedRun(folder))) == before
-
-
-@given(st.lists(st.text(max_size=3)))
-def test_lookup_finds_every_row_of_a_text(texts: list[str]) -> None:
-    lookup = Lookup(texts)
-    for text in {*texts, "none of them"}:
-        assert lookup.find(text) == [number for number, each in enumerate(texts) if each == text]
-
-
-async def test_rows_wanted_together_are_read_together(tmp_path: Path) -> None:
-    rows = [row_of(number, (f"case-{number}", 0, "p"), None) for number in range(50)]
-    await write(tmp_path / "run", [rows], [True])
-    replies = RecordedReplies(tmp_path / "run", len)
-    (run, count), *_ = await asyncio.gather(*(replies.opened() for _ in range(3)))
-    assert count == 50
-    found = await asyncio.gather(*(replies.row(number) for number in range(50)))
-    assert [row["case_id"] for row in found] == [run.key(number)[0] for number in range(50)]
 
 
 async def test_a_folder_that_is_taken_away(tmp_path: Path) -> None:
