@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from forked import forked
 from houses import sorted_rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +24,7 @@ from journal_writer import (
     closing,
     debate_rows,
     debated,
+    forked,
     hand_in,
     labelled,
     recording,
