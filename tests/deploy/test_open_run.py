@@ -118,6 +118,20 @@ async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: s
     assert rows(tmp_path / "run", "verdicts") == []
 
 
+async def test_a_withdrawn_case_goes_on_from_the_record_when_it_is_brought_again(tmp_path: Path) -> None:
+    with simulated_server(AnswerKey(), port=0, latency_ms=150.0) as port:
+        async with opened(tmp_path / "run", model=f"http://127.0.0.1:{port}/v1#sim") as run:
+            holding = asyncio.create_task(run.hold(CASES[0]))
+            await three_replies(run)
+            await run.withdraw("q0")
+            with pytest.raises(NotHeld):
+                await holding
+            end, replies = await run.hold(CASES[0]), (await run.counts()).replies
+    assert (end.answer in ("Yes", "No"), replies) == (True, end.calls)
+    turns = rows(tmp_path / "run", "turns", "path")
+    assert len({row["path"] for row in turns}) == len(turns)
+
+
 async def test_who_follows_a_debate_that_was_taken_up_again_gets_what_happened_before_too(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with simulated_server(AnswerKey(), port=0, latency_ms=150.0) as port:
