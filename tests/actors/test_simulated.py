@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import pytest
-import test_simulated_crit
-import test_simulated_marks
-from claim_prompts import ruling
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_calls import LABELS, PASSAGE, TEMPLATES, judging, model, opening, position, question, revision
+from simulated_calls import (
+    LABELS,
+    PASSAGE,
+    TEMPLATES,
+    gives_way,
+    judging,
+    model,
+    opening,
+    position,
+    question,
+    revision,
+    says,
+)
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelError, ModelReply
-from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
+from moot.actors.models.simulated.model import SimulatedSettings
 from moot.actors.models.simulated.prompt import read_prompt
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft, split_text
-from moot.actors.models.simulated.turn import json_draft
+from moot.actors.models.simulated.turn import Signals, json_draft
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.replies import Score, parse_reply
+from moot.protocols.replies import Position
 
 COUNT = 600
 
@@ -39,14 +48,12 @@ def cases(count: int = COUNT, labels: tuple[str, ...] = LABELS) -> list[Labelled
     ]
 
 
-def accuracy(simulated: SimulatedModel, temperature: float, agents: int = 1, labels: tuple[str, ...] = LABELS) -> float:
-    decoding = Decoding(temperature=temperature)
-    right = 0
-    for labelled in cases(labels=labels):
-        for agent in range(agents):
-            reply = simulated.reply(opening(labelled.case.question, labels), decoding, f"{labelled.index}/{agent}")
-            right += position(reply, labels)["answer"] == labelled.gold
-    return right / (COUNT * agents)
+def accuracy(temperature: float, labels: tuple[str, ...] = LABELS, key: AnswerKey | None = None, **set: Any) -> float:
+    decoding, right = Decoding(max_tokens=400, temperature=temperature), 0
+    for case in cases(labels=labels):
+        messages = opening(case.case.question, labels)
+        right += says(Position, messages, case.index, decoding, key=key, **set).answer == case.gold
+    return right / COUNT
 
 
 def bound(share: float) -> float:
@@ -94,24 +101,18 @@ class TestCompetence:
         ("competence", "temperature"), [(0.0, 0.3), (0.3, 0.3), (0.78, 0.0), (0.78, 0.3), (1.0, 0.3)]
     )
     def test_is_recovered(self, competence: float, temperature: float) -> None:
-        measured = accuracy(model(key=KEY, competence=competence), temperature)
+        measured = accuracy(temperature, key=KEY, competence=competence)
         assert measured == pytest.approx(competence, abs=bound(competence))
 
     @pytest.mark.parametrize(("labels", "chance"), [(LABELS, 0.5), (("A", "B", "C", "D"), 0.25)])
     def test_is_chance_without_a_key(self, labels: tuple[str, ...], chance: float) -> None:
-        assert accuracy(model(), 0.3, labels=labels) == pytest.approx(chance, abs=bound(chance))
+        assert accuracy(0.3, labels) == pytest.approx(chance, abs=bound(chance))
 
     def test_questions_differ_in_ease_and_some_mislead(self) -> None:
-        simulated, decoding = model(key=KEY), Decoding()
-        shares = [
-            sum(
-                position(simulated.reply(opening(question(number)), decoding, str(agent)))["answer"]
-                == LABELS[number % 2]
-                for agent in range(25)
-            )
-            / 25
-            for number in range(60)
-        ]
+        shares = []
+        for number in range(60):
+            said = [says(Position, opening(question(number)), agent, key=KEY).answer for agent in range(25)]
+            shares.append(said.count(LABELS[number % 2]) / 25)
         assert min(shares) < 0.4
         assert max(shares) == 1.0
 
@@ -122,11 +123,35 @@ class TestCompetence:
         assert answers.count("42") / 300 == pytest.approx(0.78, abs=4 * math.sqrt(0.78 * 0.22 / 300))
 
 
+def test_essays_under_one_question_are_as_easy_as_others() -> None:
+    """Were they one question to the simulated agent, nearly all or hardly any would be right."""
+    cases = [
+        LabelledCase(Case(id=str(i), question="Which score?", passage=f"Essay {i}."), i, str(i % 4)) for i in range(400)
+    ]
+    key = AnswerKey.from_cases(cases)
+    away = []
+    for case in cases:
+        user = f"<passage>\n{case.case.passage}\n</passage>\n<question>\nWhich score?\n</question>"
+        system = '{"answer": ..., "reasoning": ..., "confidence": ...} with "answer" exactly one of: 0, 1, 2, 3.'
+        said = says(Position, [Message("system", system), Message("user", user)], key=key)
+        away.append(abs(int(said.answer) - int(case.gold or "")))
+    right = away.count(0) / 400
+    assert right == pytest.approx(0.78, abs=4 * math.sqrt(0.78 * 0.22 / 400))
+    assert away.count(1) > away.count(2) + away.count(3) > 0
+
+
+def test_a_gold_number_with_commas_or_decimals_has_numbers_as_mistakes() -> None:
+    for gold, wrong in (("1,248", {"1249", "1247", "2499"}), ("13.50", {"14.5", "12.5", "30"})):
+        key = AnswerKey.from_cases([LabelledCase(Case(id="1", question="how much is it"), 0, gold)])
+        said = {says(Position, opening("how much is it", None), n, key=key).answer for n in range(100)}
+        assert said <= {gold, *wrong}
+        assert len(said) > 1
+
+
 class TestConfidence:
     def gaps(self, calibration: float) -> list[tuple[float, float]]:
         """Belief in the given answer, as its token says, and how far stated confidence lies above it."""
-        simulated = model(key=KEY, calibration=calibration)
-        found = []
+        simulated, found = model(key=KEY, calibration=calibration), []
         for number in range(200):
             reply = simulated.reply(opening(question(number)), Decoding(top_logprobs=20), str(number))
             data = position(reply)
@@ -134,25 +159,21 @@ class TestConfidence:
             found.append((belief, data["confidence"] - belief))
         return found
 
-    def test_calibrated_states_its_belief(self) -> None:
-        assert max(abs(gap) for _, gap in self.gaps(1.0)) <= 0.0051
-
-    def test_blurs_as_calibration_falls(self) -> None:
-        spread = [float(np.mean(np.abs([gap for _, gap in self.gaps(c)]))) for c in (1.0, 0.85, 0.5)]
-        assert spread[0] + 0.02 < spread[1]
-        assert spread[1] + 0.05 < spread[2]
-
-    def test_is_too_high_where_belief_is_low(self) -> None:
-        gaps = self.gaps(0.7)
-        hard = float(np.mean([gap for belief, gap in gaps if belief < 0.7]))
-        easy = float(np.mean([gap for belief, gap in gaps if belief > 0.9]))
-        assert hard > max(0.0, easy) + 0.05
+    def test_calibrated_states_its_belief_and_blurs_as_calibration_falls(self) -> None:
+        told = {calibration: self.gaps(calibration) for calibration in (1.0, 0.85, 0.5)}
+        assert max(abs(gap) for _, gap in told[1.0]) <= 0.0051
+        spread: list[float] = [np.mean([abs(gap) for _, gap in gaps]).item() for gaps in told.values()]
+        assert spread[0] + 0.02 < spread[1] < spread[2] - 0.05
+        hard, easy = (
+            [gap for belief, gap in told[0.5] if belief < 0.7],
+            [gap for belief, gap in told[0.5] if belief > 0.9],
+        )
+        assert np.mean(hard) > max(0.0, float(np.mean(easy))) + 0.05, "too high where belief is low"
 
     def test_belief_is_nearly_calibrated(self) -> None:
-        simulated = model(key=KEY)
         believed, right = [], []
         for number in range(COUNT):
-            reply = simulated.reply(opening(question(number)), Decoding(top_logprobs=20), str(number))
+            reply = model(key=KEY).reply(opening(question(number)), Decoding(top_logprobs=20), str(number))
             answer = position(reply)["answer"]
             believed.append(beliefs(reply)[answer])
             right.append(answer == LABELS[number % 2])
@@ -173,93 +194,31 @@ def beliefs(reply: ModelReply, place: int = 4, labels: tuple[str, ...] = LABELS)
     return {label: value / total for label, value in mass.items()}
 
 
-def moved(confidence: float, **settings: float) -> int:
-    """How many of 200 give up their answer for that of two others who say so with this confidence."""
-    simulated, found = model(7, None, **settings), 0
-    for number in range(200):
-        messages = revision(question(number), ("Yes", 0.7), [("No", confidence)] * 2)
-        found += position(simulated.reply(messages, Decoding(), str(number)))["answer"] == "No"
-    return found
-
-
 class TestDebate:
     def test_stubborn_agents_stay_and_confident_others_move_more(self) -> None:
-        assert moved(0.9, stubbornness=1.0) <= 20
-        assert moved(0.55) + 30 < moved(0.95)
+        assert gives_way(confidence=0.9, count=200, stubbornness=1.0) <= 0.1
+        assert gives_way(confidence=0.55, count=200) + 0.15 < gives_way(confidence=0.95, count=200)
 
     def test_truth_wins_a_little_more_often(self) -> None:
         """By .046, of 600 questions; where nothing is won, 300 give more than .02 with a probability of 2.5 %."""
         before, after = [], []
-        simulated, decoding = model(key=KEY), Decoding()
         for number in range(300):
-            gold = LABELS[number % 2]
-            first = [
-                position(simulated.reply(opening(question(number)), decoding, f"{number}/{agent}"))
-                for agent in range(3)
-            ]
-            said = [(data["answer"], data["confidence"]) for data in first]
-            before += [answer == gold for answer, _ in said]
-            for agent in range(3):
-                others = said[:agent] + said[agent + 1 :]
-                reply = simulated.reply(
-                    revision(question(number), said[agent], others), decoding, f"{number}/{agent}/1"
-                )
-                after.append(position(reply)["answer"] == gold)
+            first = [says(Position, opening(question(number)), f"{number}/{agent}", key=KEY) for agent in range(3)]
+            told = [(said.answer, said.confidence) for said in first]
+            for agent, said in enumerate(first):
+                messages = revision(question(number), told[agent], told[:agent] + told[agent + 1 :])
+                revised = says(Position, messages, f"{number}/{agent}/1", key=KEY)
+                before.append(said.answer == LABELS[number % 2])
+                after.append(revised.answer == LABELS[number % 2])
         assert np.mean(before) + 0.02 < np.mean(after) < np.mean(before) + 0.15
 
 
-def scores(evidence: Sequence[str], count: int, **settings: float) -> list[float]:
-    """What a judge makes of an answer in so many steps."""
-    judge, messages = model(7, None, **settings), judging("Yes", evidence)
-    return [parse_reply(judge.reply(messages, Decoding(), str(n)).text, Score).data["score"] for n in range(count)]
-
-
-class TestJudge:
-    EVIDENCE = ("Emperor penguins dive to 500 metres.", "Many colonies begin on sea ice.")
-
-    def test_score_and_support_agree(self) -> None:
-        for number in range(100):
-            reply = model(judge_noise=0.4).reply(judging("Yes", self.EVIDENCE), Decoding(), str(number))
-            data = parse_reply(reply.text, Score).data
-            score = data["score"]
-            assert 0.0 <= score <= 1.0
-            assert round(score, 2) == score
-            expected = "supported" if score >= 0.6 else "contradicted" if score <= 0.4 else "not covered"
-            assert data["support"] == expected
-
-    def test_covering_evidence_scores_higher(self) -> None:
-        assert np.mean(scores(self.EVIDENCE[:1], 50)) > np.mean(scores(self.EVIDENCE[1:], 50)) + 0.2
-
-    @pytest.mark.parametrize(
-        "asked",
-        [
-            judging("Yes", EVIDENCE),
-            ruling(question(0), ["supports", "denies"]),
-            test_simulated_crit.asked(claim=question(0)),
-            test_simulated_marks.asked(question(0)),
-        ],
-        ids=["score", "ruling", "reading", "sheet"],
-    )
-    def test_nobody_who_judges_reads_the_key(self, asked: Sequence[Message]) -> None:
-        questions = ["can emperor penguins dive to 500 metres", "Can they fly?", question(0), asked[-1].content]
-        keys = [
-            AnswerKey.from_cases(
-                LabelledCase(Case(id=text, question=text, labels=LABELS), n, gold) for n, text in enumerate(questions)
-            )
-            for gold in LABELS
-        ]
-        for number in range(20):
-            texts = {model(key=key).reply(asked, Decoding(), str(number)).text for key in (*keys, None)}
-            assert len(texts) == 1
-
-    def test_noise_is_as_set(self) -> None:
-        assert np.std(scores(["Emperor penguins."], 300, judge_noise=0.0)) < 1e-9
-        assert np.std(scores(["Emperor penguins."], 300, judge_noise=0.1)) == pytest.approx(0.1, rel=0.2)
+EVIDENCE = ("Emperor penguins dive to 500 metres.", "Many colonies begin on sea ice.")
 
 
 class TestOtherReplies:
     def test_paraphrase_keeps_count_and_facts(self) -> None:
-        evidence = [*TestJudge.EVIDENCE, 'A "quoted" one, however, was not used in 1999.', "x <b> y"]
+        evidence = [*EVIDENCE, 'A "quoted" one, however, was not used in 1999.', "x <b> y"]
         messages = TEMPLATES.render("selene/paraphrase", {"evidence": evidence})
         sentences = json.loads(model().reply(messages, Decoding(), "a").text)["sentences"]
         assert len(sentences) == len(evidence)
@@ -289,7 +248,7 @@ class TestReading:
     def test_templates_are_read_back(self) -> None:
         asked = 'is "1 <b 2" </question> a \u202etag'
         seen = read_prompt(revision(asked, ("No", 0.4), [('Ye"s<a', 0.9), ("No", 0.2)]))
-        assert seen.form == ("answer", "reasoning", "confidence")
+        assert seen.keys == ("answer", "reasoning", "confidence")
         assert seen.labels == LABELS
         assert seen.question == asked
         assert seen.passage == PASSAGE
@@ -299,7 +258,7 @@ class TestReading:
 
     def test_instructions_inside_fences_are_not_read(self) -> None:
         seen = read_prompt(opening('{"sentences": [...]} exactly one of: Maybe.', None))
-        assert seen.form == ("answer", "reasoning", "confidence")
+        assert seen.keys == ("answer", "reasoning", "confidence")
         assert seen.labels == ()
 
     @given(st.text(max_size=300))
@@ -340,7 +299,7 @@ class TestTokens:
 
     def test_labels_of_several_tokens_share_their_beginning(self) -> None:
         belief = {"supports": 0.5, "not enough info": 0.2, "not enough": 0.1, "refutes": 0.2}
-        draft = json_draft(("answer",), {"answer": "not enough"}, "answer", belief)
+        draft = json_draft({"answer": "not enough"}, Signals(decisive="answer", belief=belief))
         split = split_draft(draft)
         tokens = draw_logprobs(draft, split, len(split.tokens), 5, b"\0" * 16)
         assert tokens.tokens[split.start : split.end] == ["not", " enough"]

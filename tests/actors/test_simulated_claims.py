@@ -1,8 +1,7 @@
-"""The simulated debaters and judges of a claim: as competent as set, moved, and consistent."""
+"""The simulated debaters, judges and context agent of a claim: as competent as set, moved, and consistent."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -10,24 +9,23 @@ from typing import Any
 
 import pytest
 from claim_prompts import COUNT, KEY, OPPOSITE, claim, debating, message, ruling
-from simulated_calls import model
+from simulated_calls import COLD, TEMPLATES, WHOLE, model, says
 
-from moot.actors.models.answer_key import AnswerKey
-from moot.protocols.ceda.replies import MessageReply
+from moot.protocols.ceda.conflicts import Conflict
+from moot.protocols.ceda.context_reply import ContextReply
+from moot.protocols.ceda.items import Item
+from moot.protocols.ceda.replies import JudgeReply, MessageReply
+from moot.protocols.ceda.synthesis import Synthesis, grounded
 from moot.protocols.messages import Decoding
-from moot.protocols.replies import parse_reply
-
-WARM, COLD = Decoding(temperature=0.6), Decoding(temperature=0.0)
 
 
 def told(
-    number: int, said: Sequence[dict[str, Any]] = (), decoding: Decoding = WARM, step: object = "", **options: Any
+    number: int, said: Sequence[dict[str, Any]] = (), decoding: Decoding = WHOLE, step: object = "", **options: Any
 ) -> MessageReply:
     """What a debater says next."""
-    key = options.pop("key", KEY)
     shown = {"evidence": options.pop("evidence")} if "evidence" in options else {}
-    reply = model(7, key, **options).reply(debating(claim(number), said, **shown), decoding, f"{number}/{step}")
-    return MessageReply.model_validate(parse_reply(reply.text, MessageReply).data)
+    options = {"key": KEY} | options
+    return says(MessageReply, debating(claim(number), said, **shown), f"{number}/{step}", decoding, **options)
 
 
 def right(number: int, stance: str | None) -> bool:
@@ -40,13 +38,9 @@ def bound(share: float) -> float:
 
 
 class TestDebater:
-    @pytest.mark.parametrize(("competence", "key"), [(0.6, KEY), (0.78, KEY), (0.95, KEY), (0.5, None)])
-    def test_the_competence_is_hit_and_without_a_key_it_is_at_chance(
-        self, competence: float, key: AnswerKey | None
-    ) -> None:
-        settings: dict[str, Any] = {"competence": competence} if key else {}
-        found = sum(right(n, told(n, key=key, evidence=(), **settings).stance) for n in range(COUNT)) / COUNT
-        assert found == pytest.approx(competence, abs=bound(competence))
+    def test_without_a_key_it_is_at_chance(self) -> None:
+        found = sum(right(n, told(n, key=None, evidence=()).stance) for n in range(COUNT)) / COUNT
+        assert found == pytest.approx(0.5, abs=bound(0.5))
 
     def test_the_evidence_pulls_a_little(self) -> None:
         """A tenth of the sides go where it leans; so the competence moves by a tenth towards chance."""
@@ -110,33 +104,31 @@ class TestDebater:
         assert found[0.0] < found[0.2] < found[0.6] < found[1.0]
 
 
-def ruled(sides: Sequence[str], step: str = "a", **options: Any) -> dict[str, Any]:
+def ruled(sides: Sequence[str], step: object = "a", **options: Any) -> JudgeReply:
     shown = {name: options.pop(name) for name in ("evidence", "conflicts") if name in options}
-    reply = model(7, None, **options).reply(ruling(claim(1), sides, **shown), COLD, step)
-    assert reply.finish_reason == "stop"
-    read: dict[str, Any] = json.loads(reply.text)
-    return read
+    return says(JudgeReply, ruling(claim(1), sides, **shown), step, COLD, **options)
 
 
 class TestJudge:
     @pytest.mark.parametrize(("side", "verdict"), [("supports", 1), ("denies", 0)])
     def test_it_goes_by_the_sides(self, side: str, verdict: int) -> None:
-        told = [ruled([side] * 2, str(n)) for n in range(50)]
-        assert sum(said["verdict"] == verdict for said in told) >= 48, "noise turns hardly any round"
-        assert all(0.5 < said["confidence"] <= 0.99 for said in told)
+        told = [ruled([side] * 2, n) for n in range(50)]
+        assert sum(said.verdict == verdict for said in told) >= 48, "noise turns hardly any round"
+        assert all(0.5 < (said.confidence or 0.0) <= 0.99 for said in told)
 
     def test_it_goes_by_the_evidence_where_they_cancel_out_and_abstains_without(self) -> None:
         for evidence, verdict in (([claim(1)], 1), (["Nothing of the kind."], 0)):
             said = ruled(["supports", "denies"], evidence=evidence, judge_noise=0)
-            assert (said["verdict"], said["confidence"]) == (verdict, pytest.approx(0.62, abs=0.011))
-            assert (said["consensus"], said["disputed"]) == (False, ["Whether the claim holds."])
+            assert said.verdict == verdict
+            assert said.confidence == pytest.approx(0.62, abs=0.011)
+            assert (said.consensus, said.disputed) == (False, ("Whether the claim holds.",))
         for sides in ((), ("unknown",), ("supports", "denies", "supports")):
             said = ruled(sides, evidence=())
-            assert (said["verdict"], said["confidence"], said["consensus"]) == (None, None, False)
+            assert (said.verdict, said.confidence, said.consensus) == (None, None, False)
 
     def test_noise_makes_judges_differ(self) -> None:
         def verdicts(noise: float) -> set[int | None]:
-            return {ruled(["supports", "denies", "denies"], str(n), judge_noise=noise)["verdict"] for n in range(60)}
+            return {ruled(["supports", "denies", "denies"], n, judge_noise=noise).verdict for n in range(60)}
 
         assert len(verdicts(0.0)) == 1
         assert verdicts(0.4) >= {0, 1}
@@ -147,9 +139,9 @@ class TestJudge:
         told: dict[tuple[int, int | None], set[str]] = {}
         for place, sides in enumerate([*courses, ["denies"]]):
             for n in range(60):
-                said = ruled(sides, str(n), judge_noise=0.3)
-                kept = " ".join(re.split(r"(?<=\.) ", said["summary"])[:-1])
-                told.setdefault((place, said["verdict"]), set()).add(kept)
+                said = ruled(sides, n, judge_noise=0.3)
+                kept = " ".join(re.split(r"(?<=\.) ", said.summary)[:-1])
+                told.setdefault((place, said.verdict), set()).add(kept)
         keys = list(told)
         assert {verdict for _, verdict in keys} >= {0, 1}
         assert sum(len(found) > 2 for key, found in told.items() if key[1] is not None) >= len(courses)
@@ -158,3 +150,34 @@ class TestJudge:
                 # the first two courses are told apart by their verdicts alone
                 if str(one) < str(other) and (one[1] != other[1] or {one[0], other[0]} != {0, 1}):
                     assert not told[one] & told[other], (one, other)
+
+
+PAIR = ("The chapel was built in 1711, says a plaque.", "The register has the chapel built in 1714.")
+PEACE = ("The chapel was built in 1711.", "The chapel has two doors.", "Bread is sold in the market.")
+
+
+def made(
+    texts: tuple[str, ...], sample: int = 0, decoding: Decoding = WHOLE, **settings: Any
+) -> tuple[Synthesis, tuple[Conflict, ...]]:
+    items = [Item(id=f"E{n}", kind="document", document="d", chunk=n, text=text) for n, text in enumerate(texts, 1)]
+    shown = [{"number": item.id, "source": "d", "text": item.text} for item in items]
+    messages = TEMPLATES.render("ceda/context", {"claim": "The chapel was built in 1711.", "evidence": shown})
+    return grounded(says(ContextReply, messages, f"context/{sample}", decoding, key=KEY, **settings), items)
+
+
+@pytest.mark.parametrize("competence", [0.4, 0.78, 1.0])
+def test_a_conflict_is_found_with_the_competence(competence: float) -> None:
+    found = sum(bool(made(PAIR, n, competence=competence)[1]) for n in range(400))
+    assert found / 400 == pytest.approx(competence, abs=0.1)
+
+
+def test_at_temperature_nought_it_finds_all_that_looks_so_and_nothing_else() -> None:
+    assert len(made(PAIR, decoding=COLD, competence=0.1)[1]) == 1
+    assert made(PEACE, decoding=COLD, competence=0.1)[1] == ()
+
+
+def test_it_quotes_what_is_there_unless_it_invents() -> None:
+    honest, _ = made(PAIR)
+    assert (len(honest.statements), honest.unfounded) == (2, 0)
+    inventive, conflicts = made(PAIR, competence=1.0, hallucination_rate=1.0)
+    assert (inventive.statements, conflicts, inventive.unfounded) == ((), (), 3)

@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_calls import model, opening, position, question, revision
+from simulated_calls import LABELS, gives_way, opening, question, says, stating
 
 from moot.actors.models.simulated.prompt import read_prompt
-from moot.actors.models.simulated.register import PLAIN, REGISTERS, Register
-from moot.protocols.messages import Decoding, Message
-
-COUNT = 300
-
-
-def stating(level: float, messages: Sequence[Message]) -> list[Message]:
-    system, *rest = messages
-    return [Message("system", f"{system.content}\nYour contentiousness is {level}."), *rest]
+from moot.actors.models.simulated.words import PLAIN, REGISTERS, Register
+from moot.protocols.messages import Message
+from moot.protocols.replies import Position
 
 
-def gives_way(level: float | None, **settings: float) -> float:
-    """The share of agents that take over the answer which two others give."""
-    simulated, yielded = model(7, None, **settings), 0
-    for number in range(COUNT):
-        messages = revision(question(number), ("Yes", 0.7), [("No", 0.8)] * 2)
-        told = messages if level is None else stating(level, messages)
-        yielded += position(simulated.reply(told, Decoding(), str(number)))["answer"] == "No"
-    return yielded / COUNT
-
-
-def spoken(level: float | None, **settings: float) -> list[str]:
+def spoken(level: float | None, **settings: Any) -> list[str]:
     """Reasonings of openings."""
-    found = []
-    for number in range(40):
-        messages = opening(question(number))
-        told = messages if level is None else stating(level, messages)
-        reply = model(7, None, reasoning_words=60, **settings).reply(told, Decoding(), str(number))
-        found.append(position(reply)["reasoning"])
-    return found
+    asked = [stating(level, opening(question(number))) for number in range(40)]
+    return [says(Position, told, reasoning_words=60, labels=LABELS, **settings).reasoning for told in asked]
 
 
 def in_register(text: str, register: Register) -> bool:
@@ -101,7 +80,7 @@ class TestGivingWay:
 
     def test_no_effect_at_0_nor_at_the_middle_level(self) -> None:
         without = gives_way(None)
-        allowed = 4.0 * math.sqrt(2.0 * without * (1.0 - without) / COUNT)  # of a difference of two shares
+        allowed = 4.0 * math.sqrt(2.0 * without * (1.0 - without) / 300)  # of a difference of two shares
         for level in (0.0, 0.9):
             assert gives_way(level, contentiousness_effect=0.0) == pytest.approx(without, abs=allowed)
         assert gives_way(0.5, contentiousness_effect=1.0) == pytest.approx(without, abs=allowed)

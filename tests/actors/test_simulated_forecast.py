@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from simulated_calls import TEMPLATES, model, question
+from simulated_calls import TEMPLATES, question, says
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.metrics.divergence import entropy, total_variation
@@ -17,8 +17,7 @@ from moot.protocols.case import Case, LabelledCase
 from moot.protocols.contentiousness import dial
 from moot.protocols.distribution import clean
 from moot.protocols.evince.standing import Prediction, Standing
-from moot.protocols.messages import Decoding, Message
-from moot.protocols.replies import parse_reply
+from moot.protocols.messages import Message
 
 LABELS = ("Flu", "Common cold", "Dengue", "Zika", "Measles", "Mumps", "Malaria")
 COUNT = 300
@@ -42,11 +41,8 @@ def response(number: int, own: Standing, other: Standing, level: float | None) -
     return TEMPLATES.render("evince/response", BASE | slots)
 
 
-def says(messages: Sequence[Message], step: str, key: AnswerKey | None = KEY, **settings: float) -> Standing:
-    reply = model(7, key, **settings).reply(messages, Decoding(max_tokens=2000), step)
-    parsed = parse_reply(reply.text, Prediction, LABELS)
-    assert not parsed.repaired
-    read = Prediction.model_validate(parsed.data)
+def predicted(messages: Sequence[Message], step: object, key: AnswerKey | None = KEY, **settings: Any) -> Standing:
+    read = says(Prediction, messages, step, key=key, labels=LABELS, **settings)
     cleaned = clean(read.distribution, LABELS)
     assert not cleaned.changes, "the simulated model writes clean distributions"
     assert len(read.distribution) <= 4
@@ -65,7 +61,7 @@ def apart(one: Standing, other: Standing) -> float:
 
 def test_alone_it_is_as_competent_as_set() -> None:
     for competence in (0.4, 0.78):
-        tops = [says(opening(n), str(n), competence=competence).cleaned.top[0] for n in range(COUNT)]
+        tops = [predicted(opening(n), n, competence=competence).cleaned.top[0] for n in range(COUNT)]
         right = fmean(top == LABELS[n % len(LABELS)] for n, top in enumerate(tops))
         assert abs(right - competence) < 4 * math.sqrt(competence * (1 - competence) / COUNT)
 
@@ -73,7 +69,7 @@ def test_alone_it_is_as_competent_as_set() -> None:
 def test_it_comes_towards_what_it_hears_and_the_less_the_more_contentious() -> None:
     own, other = believing(Flu=0.8, Zika=0.2), believing(Dengue=0.8, Zika=0.2)
     left = {
-        level: fmean(apart(says(response(n, own, other, level), str(n), key=None), other) for n in range(60))
+        level: fmean(apart(predicted(response(n, own, other, level), n, key=None), other) for n in range(60))
         for level in (0.9, 0.5, 0.1)
     }
     assert left[0.1] < left[0.5] < left[0.9] < apart(own, other)
@@ -81,20 +77,21 @@ def test_it_comes_towards_what_it_hears_and_the_less_the_more_contentious() -> N
 
 def test_the_dial_can_be_turned_off() -> None:
     own, other = believing(Flu=0.8, Zika=0.2), believing(Dengue=0.8, Zika=0.2)
-    spread, left = {}, {}
+    spread, left = [], []
     for level in (0.9, 0.1):
-        turns = [says(response(n, own, other, level), str(n), key=None, contentiousness_effect=0.0) for n in range(100)]
-        spread[level] = fmean(float(entropy(turn.cleaned.probabilities)) for turn in turns)
-        left[level] = fmean(apart(turn, other) for turn in turns)
-    assert spread[0.9] == pytest.approx(spread[0.1], abs=0.02)
-    assert left[0.9] == pytest.approx(left[0.1], abs=0.02)
+        asked = [response(n, own, other, level) for n in range(100)]
+        turns = [predicted(messages, n, None, contentiousness_effect=0.0) for n, messages in enumerate(asked)]
+        spread.append(fmean(float(entropy(turn.cleaned.probabilities)) for turn in turns))
+        left.append(fmean(apart(turn, other) for turn in turns))
+    assert spread[0] == pytest.approx(spread[1], abs=0.02)
+    assert left[0] == pytest.approx(left[1], abs=0.02)
 
 
 def test_contentiousness_flattens_and_sounds_like_it() -> None:
     own, other = believing(Flu=0.8, Zika=0.2), believing(Flu=0.7, Dengue=0.3)
     spread, words = {}, {}
     for level in (0.9, 0.5, 0.0):
-        turns = [says(response(n, own, other, level), str(n)) for n in range(60)]
+        turns = [predicted(response(n, own, other, level), n) for n in range(60)]
         spread[level] = fmean(float(entropy(turn.cleaned.probabilities)) for turn in turns)
         words[level] = agreement_share(text for turn in turns for text in (*turn.arguments, *turn.rebuttals))
     assert spread[0.9] > spread[0.5] > spread[0.0]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
-from simulated_calls import TEMPLATES, model
+from simulated_calls import COLD, TEMPLATES, M, says
 
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.simulated.register import REGISTERS
+from moot.actors.models.simulated.words import REGISTERS
 from moot.protocols.case import Case, LabelledCase
-from moot.protocols.messages import Decoding
-from moot.protocols.replies import parse_reply
 from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
 from moot.protocols.socrasynth.replies import (
     Amendment,
@@ -33,21 +30,10 @@ CASE = Case(
 )
 TOPICS = (Topic("Clean air", "Who breathes it."), Topic("Trade", "Who sells."))
 SAID = [Said(side, 0, {topic.title: f"{side.letter} speaks." for topic in TOPICS}) for side in (FOR, AGAINST)]
-WHOLE = Decoding(max_tokens=2000)
-
-M = TypeVar("M", bound=BaseModel)
 
 
-def reply(
-    kind: type[M], template: str, slots: Mapping[str, Any], step: str = "k", temperature: float = 0.3, **settings: float
-) -> M:
-    messages = TEMPLATES.render(f"socrasynth/{template}", slots)
-    decoding = Decoding(max_tokens=2000, temperature=temperature)
-    answered = model(7, None, **settings).reply(messages, decoding, step)
-    assert answered.finish_reason == "stop"
-    parsed = parse_reply(answered.text, kind)
-    assert not parsed.repaired
-    return kind.model_validate(parsed.data)
+def reply(kind: type[M], template: str, slots: Mapping[str, Any], step: object = "k", **options: Any) -> M:
+    return says(kind, TEMPLATES.render(f"socrasynth/{template}", slots), step, **options)
 
 
 def debater(side: Side = FOR, level: float = 0.9, said: list[Said] | None = None, **more: Any) -> dict[str, Any]:
@@ -82,14 +68,14 @@ class TestSpeeches:
 
     def test_less_contentious_debaters_finish_sooner(self) -> None:
         def finished(level: float) -> int:
-            return sum(reply(Speech, "refutation", debater(level=level), str(n)).finished for n in range(200))
+            return sum(reply(Speech, "refutation", debater(level=level), n).finished for n in range(200))
 
         assert finished(0.9) < 25 < 60 < finished(0.1)
 
     def test_only_the_conciliatory_concede_and_the_stubborn_never(self) -> None:
         def conceded(level: float, **settings: float) -> int:
             slots = debater(level=level)
-            return sum(reply(Speech, "refutation", slots, str(n), **settings).conceded for n in range(150))
+            return sum(reply(Speech, "refutation", slots, n, **settings).conceded for n in range(150))
 
         assert conceded(0.9) == 0
         assert conceded(0.1) > 0
@@ -110,25 +96,17 @@ def on_disease(side: Side = FOR, level: float = 0.9, **more: Any) -> dict[str, A
 
 
 class TestClosedLists:
-    def test_an_opening_names_what_its_competence_gives_with_a_belief(self) -> None:
+    @pytest.mark.parametrize(("competence", "count"), [(1.0, 40), (0.0, 0)])
+    def test_an_opening_names_what_its_competence_gives(self, competence: float, count: int) -> None:
         slots = debater_slots(DISEASE, TOPICS[:1], FOR, 0.9, (), Positions())
-        messages = TEMPLATES.render("socrasynth/opening", slots)
-        for competence, least, most in ((1.0, 40, 40), (0.0, 0, 0)):
-            named = [
-                parse_reply(
-                    model(7, KEY, competence=competence).reply(messages, WHOLE, str(n)).text,
-                    LabelledOpening,
-                    DISEASE.labels,
-                ).answer
-                for n in range(40)
-            ]
-            assert least <= named.count("Malaria") <= most
+        known: dict[str, Any] = {"key": KEY, "labels": DISEASE.labels, "competence": competence}
+        named = [reply(LabelledOpening, "opening", slots, n, **known).answer for n in range(40)]
+        assert named.count("Malaria") == count
 
     def test_who_is_wrong_concedes_more_often_and_the_stubborn_less(self) -> None:
         def conceded(side: Side, level: float, **settings: float) -> int:
-            messages = TEMPLATES.render("socrasynth/refutation", on_disease(side, level))
-            said = [model(7, KEY, **settings).reply(messages, WHOLE, str(n)).text for n in range(100)]
-            return sum(Speech.model_validate_json(text).conceded for text in said)
+            slots = on_disease(side, level)
+            return sum(reply(Speech, "refutation", slots, n, key=KEY, **settings).conceded for n in range(100))
 
         assert conceded(FOR, 0.5) > conceded(AGAINST, 0.5)
         assert conceded(FOR, 0.3) > conceded(FOR, 0.9)
@@ -140,13 +118,12 @@ class TestProposals:
         closings = {"closings": [{"side": "A", "stance": "for", "topic": "Trade", "text": "So."}]}
         slots = debater() | closings | {"agreed": "", "both_conceded": False, "draft": {}}
         draft = reply(Draft, "proposal", slots)
-        assert [point.partition(":")[0] for point in draft.points] == ["Clean air", "Trade"]
         amended = reply(Amendment, "proposal", slots | {"draft": shown(draft)})
         assert len(amended.points) == len(draft.points)
         assert amended.points != draft.points
         assert amended.questions == draft.questions
         both = {"draft": shown(draft), "amended": shown(amended)}
-        answers = [reply(Consent, "consent", slots | both, str(n)) for n in range(60)]
+        answers = [reply(Consent, "consent", slots | both, n) for n in range(60)]
         assert {answer.consents for answer in answers} == {True, False}
         assert all(bool(answer.reservations) != answer.consents for answer in answers)
 
@@ -158,6 +135,6 @@ class TestPanel:
 
     def test_who_uses_the_facts_is_marked_higher_in_either_place(self) -> None:
         good, bad = "900 cars, and the shops are in one street of a flat town.", "Nonsense."
-        one = reply(Comparison, "panel", self.slots(good, bad), temperature=0.0)
-        two = reply(Comparison, "panel", self.slots(bad, good), temperature=0.0)
+        one = reply(Comparison, "panel", self.slots(good, bad), decoding=COLD)
+        two = reply(Comparison, "panel", self.slots(bad, good), decoding=COLD)
         assert one.first == two.second > one.second == two.first

@@ -93,15 +93,17 @@ def write_argument(turn: Turn) -> Draft:
     prompt, random = turn.prompt, turn.random
     position = _position(turn)
     quality = random.random()
-    material = "\n".join(fence.body for fence in prompt.tagged("passage", "question"))[:_MATERIAL_CHARACTERS]
-    heard = "\n".join(fence.body for fence in prompt.tagged("argument"))
-    spans = _spans(material, heard, _drawn(quality, _QUOTES, random), random)
-    bodies = [position, _evidence(spans, quality, turn), _reasoning(quality, random), _end(position, prompt)]
+    evidence, links = _evidence(quality, turn), _drawn(quality, _LINKS, random)
+    bodies = [position, evidence, " ".join([*_LINKING[:links], *_ASSERTING[links:]]), _end(position, prompt)]
     frame = " ".join([position, bodies[3], *(f"{label}: " for label in prompt.sections)])
     unlabelled = _DERIVED if _DERIVES.search(prompt.instructions) else _PARTS
     sections = _in_order(prompt.sections, bodies, unlabelled)
     if quality < _GAP_BELOW and random.random() < _GAP_SHARE:
-        _leave_out(sections, labelled=bool(prompt.sections))
+        # One thing that was asked for: the label of the last section but one or, without labels, something unnamed.
+        if not prompt.sections:
+            next(each for each in reversed(sections) if each.may_grow).body += f" {LEFT_UNDONE}"
+        elif len(sections) > 2:
+            sections[-2].label = ""
     least = (len(split_text(frame)) + _MOST_SAID) / (1.0 - _SPREAD / 2)
     length = max(least, len(sections) * turn.settings.reasoning_words / _WORDS_PER_TOKEN)
     wanted = round(length * (1.0 + _SPREAD * (random.random() - 0.5)))
@@ -157,24 +159,18 @@ def _drawn(quality: float, steps: Sequence[float], random: Random) -> int:
     return sum(reached >= step for step in steps)
 
 
-def _spans(material: str, heard: str, count: int, random: Random) -> list[str]:
-    """So many different pieces of a line of the material, word for word; those already heard only where need be."""
+def _evidence(quality: float, turn: Turn) -> str:
+    """Pieces of lines of the material, the more, the better it is; unheard ones first, now and then a made-up one."""
+    material = "\n".join(fence.body for fence in turn.prompt.tagged("passage", "question"))[:_MATERIAL_CHARACTERS]
+    heard = "\n".join(fence.body for fence in turn.prompt.tagged("argument"))
+    count = _drawn(quality, _QUOTES, turn.random)
     found = [each for each in dict.fromkeys(_SPAN.findall(material)) if len(split_text(each)) <= _LONGEST_SPAN]
-    random.shuffle(found)
-    return sorted(found, key=lambda span: span in heard)[:count]
-
-
-def _evidence(spans: Sequence[str], quality: float, turn: Turn) -> str:
-    cited = list(spans)
+    turn.random.shuffle(found)
+    cited = sorted(found, key=lambda span: span in heard)[:count]
     if turn.random.random() < _INVENTS + _INVENTS_WORST * (1.0 - quality):
         cited[-1:] = [turn.pick(_INVENTED)]
     said = [form.format(span) for form, span in zip(_CITING, cited, strict=False)]
     return " ".join(said) or _VAGUE
-
-
-def _reasoning(quality: float, random: Random) -> str:
-    links = _drawn(quality, _LINKS, random)
-    return " ".join([*_LINKING[:links], *_ASSERTING[links:]])
 
 
 def _end(position: str, prompt: SeenPrompt) -> str:
@@ -199,35 +195,28 @@ def _in_order(labels: Sequence[str], bodies: Sequence[str], unlabelled: Sequence
     Without labels it is in the order of `unlabelled`.
     """
     names = [_ALSO_CALLED.get(label, label) for label in labels or unlabelled]
-    if sorted(names) == sorted(_PARTS):
-        places = [_PARTS.index(name) for name in names]
-    else:
-        places = list(range(min(len(names), len(bodies))))
-    shown = labels or [""] * len(places)
+    known = sorted(names) == sorted(_PARTS)
+    places = [_PARTS.index(name) for name in names] if known else list(range(min(len(names), len(bodies))))
     grows = {1, 2} if len(places) == len(_PARTS) else set(range(1, len(places) - 1)) or {0}
+    shown = labels or [""] * len(places)
     return [_Section(label, bodies[place], place in grows) for label, place in zip(shown, places, strict=False)]
-
-
-def _leave_out(sections: list[_Section], *, labelled: bool) -> None:
-    """One thing that was asked for: the label of the last section but one or, without labels, something unnamed."""
-    if not labelled:
-        next(each for each in reversed(sections) if each.may_grow).body += f" {LEFT_UNDONE}"
-    elif len(sections) > 2:
-        sections[-2].label = ""
 
 
 def _filled(sections: Sequence[_Section], wanted: int, random: Random) -> str:
     """The sections, those that may grow filled up to exactly `wanted` tokens in all, unless there are more already."""
-    parts = [f"{each.label}: {each.body}" if each.label else each.body for each in sections]
-    missing = max(0, wanted - len(split_text("\n".join(parts))))
+    missing = max(0, wanted - len(split_text(_written(sections))))
     sentences = random.sample(_FILLING, len(_FILLING))
-    growing = [place for place, each in enumerate(sections) if each.may_grow]
-    for place in growing:
+    growing = [each for each in sections if each.may_grow]
+    for each in growing:
         share = missing // len(growing)
-        if place == growing[-1]:
+        if each is growing[-1]:
             share = missing - (len(growing) - 1) * share
-        parts[place] += "".join(_filling(share, sentences))
-    return "\n".join(parts)
+        each.body += "".join(_filling(share, sentences))
+    return _written(sections)
+
+
+def _written(sections: Sequence[_Section]) -> str:
+    return "\n".join(f"{each.label}: {each.body}" if each.label else each.body for each in sections)
 
 
 def _filling(tokens: int, sentences: list[str]) -> Iterator[str]:

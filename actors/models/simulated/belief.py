@@ -1,4 +1,10 @@
-"""What a simulated agent believes on its own, and how the others' replies move it."""
+"""What a simulated agent believes on its own, and how the others' replies move it.
+
+Every question has an ease, drawn from its text and the seed: the share of independent answers that are right. Its mean
+over questions is the competence; on some questions it is below chance (a common misconception). A single reply believes
+in its answer about as much as the ease allows, so beliefs are nearly calibrated. An agent without a key, or asked what
+the key does not know, answers at random.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +14,8 @@ from dataclasses import dataclass
 from random import Random
 
 from moot.actors.models.simulated.draws import stable_digest, stable_uniform
-from moot.actors.models.simulated.invention import Invention, invent
 from moot.actors.models.simulated.prompt import SeenReply
-from moot.actors.models.simulated.text import draw_trace
-from moot.actors.models.simulated.turn import Draft, Turn, json_draft
+from moot.actors.models.simulated.turn import Turn
 from moot.protocols.labels import canonical_label, fold
 
 _SUREST = 0.985
@@ -31,34 +35,6 @@ class Stance:
     belief: dict[str, float]
 
 
-def write_answer(turn: Turn) -> Draft:
-    """A position on the prompt's question, as JSON in the form asked for.
-
-    Every question has an ease, drawn from its text and the seed: the share of independent answers that are
-    right. Its mean over questions is the competence; on some questions it is below chance (a common
-    misconception). A single reply believes in its answer about as much as the ease allows, so beliefs are
-    nearly calibrated; stated confidence is that belief, blurred. An agent without a key, or asked what the
-    key does not know, answers at random.
-
-    A reply that hallucinates is drawn as any other; then a claim is put into its reasoning. Its answer is right as
-    often as without the claim. So `competence` means the same at every rate, and what a detector finds it has found in
-    the words and their probabilities: a lower accuracy cannot give them away.
-    """
-    prompt, random = turn.prompt, turn.random
-    stance = position(turn)
-    trace = draw_trace(turn, stance.answer)
-    blur = 1.0 - turn.settings.calibration
-    belief = stance.belief[stance.answer]
-    stated = belief + 1.5 * blur * (1.0 - belief) * random.random() * 2.0 + blur * (random.random() - 0.5)
-    made_up = _invention(turn)
-    values = {
-        "answer": stance.answer,
-        "reasoning": trace.written(turn.settings.reasoning_words, made_up.claim),
-        "confidence": round(min(0.99, max(0.01, stated)), 2),
-    }
-    return json_draft(prompt.form, values, "answer", stance.belief, made_up.particular)
-
-
 def position(turn: Turn) -> Stance:
     """What it believes once it has heard the others, if there are any."""
     stance = independent(turn)
@@ -66,17 +42,17 @@ def position(turn: Turn) -> Stance:
         return stance
     own = turn.prompt.own or SeenReply(stance.answer, stance.belief[stance.answer])
     right = gold(turn)
-    return _moved(turn, own, turn.prompt.others, _candidates(turn, right), right)
+    return _moved(turn, own, turn.prompt.others, candidates_of(turn, right), right)
 
 
 def independent(turn: Turn) -> Stance:
     """What it believes before it has heard anybody."""
     random, right = turn.random, gold(turn)
-    candidates = _candidates(turn, right)
+    candidates = candidates_of(turn, right)
     chance = 1.0 / len(candidates)
     if right is None or right not in candidates or len(candidates) == 1:
         return _stance(turn.pick(candidates), chance + (1.0 - chance) * random.random(), candidates, random)
-    asked = _asked(turn)
+    asked = _identity(turn)
     ease = _ease(turn, asked)
     # Symmetric around the ease and inside [0, 1], so the mean share of right answers stays the ease.
     ease += (2.0 * random.random() - 1.0) * _SPREAD * min(ease, 1.0 - ease)
@@ -112,15 +88,7 @@ def gold(turn: Turn) -> str | None:
     return canonical_label(found, turn.prompt.labels) if found and turn.prompt.labels else found
 
 
-def _invention(turn: Turn) -> Invention:
-    """Drawn after all else, so that a rate changes nothing but the reasoning; empty for most replies."""
-    rate = turn.settings.hallucination_rate
-    if rate == 0.0 or "reasoning" not in turn.prompt.form or turn.random.random() >= rate:
-        return Invention("", "")
-    return invent((*turn.prompt.sent, *_candidates(turn, gold(turn))), turn.random)
-
-
-def _candidates(turn: Turn, right: str | None) -> tuple[str, ...]:
+def candidates_of(turn: Turn, right: str | None) -> tuple[str, ...]:
     """The closed set; for free text the right answer, if known, likely wrong ones, and what was said."""
     prompt = turn.prompt
     if prompt.labels:
@@ -130,7 +98,7 @@ def _candidates(turn: Turn, right: str | None) -> tuple[str, ...]:
     return tuple({fold(answer): answer for answer in (*invented, *said)}.values())
 
 
-def _asked(turn: Turn) -> str:
+def _identity(turn: Turn) -> str:
     """What tells the prompt's question from others: one that is asked about several texts goes with its text."""
     prompt = turn.prompt
     several = turn.key is not None and turn.key.needs_passage(prompt.question)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from random import Random
 
 _FIRST_NAMES = ("Marta", "Owen", "Ilse", "Tomas", "Greta", "Anders", "Lucia", "Henrik")
@@ -15,33 +14,33 @@ _MONTHS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Invention:
-    """A made-up claim.
+_KINDS = (
+    ("The first to note it was {}.", rf"(?:{'|'.join(_FIRST_NAMES)}) (?:{'|'.join(_SURNAMES)})"),
+    ("The figure on record is {}.", r"\d{3,}"),
+    ("It has been so since {}.", rf"\d{{2}} (?:{'|'.join(_MONTHS)}) \d{{4}}"),
+)
+"""The words of each kind of claim, and what its particular looks like: a name, a number, a date."""
 
-    Attributes:
-        claim: the whole sentence, which ends with the particular and a full stop.
-        particular: the name, number or date that is made up.
-    """
-
-    claim: str
-    particular: str
+_CLAIM = re.compile("|".join(re.escape(claim).replace(r"\{\}", f"({pattern})") for claim, pattern in _KINDS))
 
 
-def invent(material: Sequence[str], random: Random) -> Invention:
-    """A claim with a particular of which no word stands in `material`, not even inside another word.
+def invent(material: Sequence[str], random: Random) -> tuple[str, str]:
+    """A claim, and the particular in it, of which no word stands in `material`, not even inside another word.
 
     Args:
         material: everything that the reply could rely on.
         random: names, numbers and dates are drawn equally often, but for those that the material has.
+
+    Returns:
+        The whole sentence, which ends with the particular and a full stop; and the name, number or date.
     """
     known = "\n".join(material).casefold()
     attempt = 0
     while True:
-        kind = _KINDS[int(random.random() * len(_KINDS))]
-        particular = kind.draw(random, attempt)
+        kind = int(random.random() * len(_KINDS))
+        particular = _particular(kind, random, attempt)
         if not any(word in known for word in particular.casefold().split()):
-            return Invention(kind.claim.format(particular), particular)
+            return _KINDS[kind][0].format(particular), particular
         attempt += 1
 
 
@@ -58,33 +57,14 @@ def find_invention(text: str) -> str | None:
     return next(group for group in found.groups() if group) if found else None
 
 
-def _name(random: Random, attempt: int) -> str:
-    first, last = int(random.random() * len(_FIRST_NAMES)), int(random.random() * len(_SURNAMES))
-    return f"{_FIRST_NAMES[first]} {_SURNAMES[last]}"
+def _particular(kind: int, random: Random, attempt: int) -> str:
+    """Of a kind; numbers have more digits with every attempt, so that no material has them all."""
 
+    def one_of(names: Sequence[str]) -> str:
+        return names[int(random.random() * len(names))]
 
-def _number(random: Random, attempt: int) -> str:
-    """At least three digits; more of them with every attempt, so that no material has them all."""
-    return str(100 + int(random.random() * 9900 * 2**attempt))
-
-
-def _date(random: Random, attempt: int) -> str:
-    day, month, year = (int(random.random() * size) for size in (19, len(_MONTHS), 160))
-    return f"{10 + day} {_MONTHS[month]} {1810 + year}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """A kind of claim: its words, what its particular looks like, and how that is drawn in the n-th attempt."""
-
-    claim: str
-    pattern: str
-    draw: Callable[[Random, int], str]
-
-
-_KINDS = (
-    _Kind("The first to note it was {}.", rf"(?:{'|'.join(_FIRST_NAMES)}) (?:{'|'.join(_SURNAMES)})", _name),
-    _Kind("The figure on record is {}.", r"\d{3,}", _number),
-    _Kind("It has been so since {}.", rf"\d{{2}} (?:{'|'.join(_MONTHS)}) \d{{4}}", _date),
-)
-_CLAIM = re.compile("|".join(re.escape(kind.claim).replace(r"\{\}", f"({kind.pattern})") for kind in _KINDS))
+    if kind == 0:
+        return f"{one_of(_FIRST_NAMES)} {one_of(_SURNAMES)}"
+    if kind == 1:
+        return str(100 + int(random.random() * 9900 * 2**attempt))
+    return f"{10 + int(random.random() * 19)} {one_of(_MONTHS)} {1810 + int(random.random() * 160)}"

@@ -1,4 +1,4 @@
-"""The simulated judges of evidence, of two texts, and of a document: they share out words, with noise.
+"""The simulated judges of evidence, of two texts, of a document, and under a rubric: they count words, with noise.
 
 None has an answer key or understands anything; see `moot.protocols.crit` for what a reading of a document is used for.
 """
@@ -6,9 +6,12 @@ None has an answer key or understands anything; see `moot.protocols.crit` for wh
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from moot.actors.models.simulated.turn import Draft, Turn, json_draft, json_reply
+from moot.actors.models.simulated.argument import LEFT_UNDONE
+from moot.actors.models.simulated.prompt import UNLABELLED, SeenFence
+from moot.actors.models.simulated.turn import Signals, Turn
+from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES
 from moot.protocols.selene.sentences import split_sentences
 
 _WORD = re.compile(r"\w{3,}")
@@ -26,7 +29,6 @@ _SUPPORTED, _CONTRADICTED = 0.6, 0.4
 _SUPPORTS = ("supported", "contradicted", "not covered")
 
 _LOWEST, _SPAN = 0.35, 0.4
-_SHOWN, _MOST = 80, 5
 
 _MOST_REASONS, _MOST_RIVALS = 4, 2
 _LONGEST_TEXT = 90
@@ -34,6 +36,16 @@ _MATERIAL_CHARACTERS = 20_000
 _CLAIM_SHARE = 0.25
 _WHY = {True: "It denies a given fact.", False: "Measured by the words that it shares with the claim and the facts."}
 _DENIED = re.compile(r"\b(?:no|not|without|never|absence of|absent) (?:any |an? )?(\w{3,})", re.IGNORECASE)
+
+JUDGED = "judged_reply"
+"""The tag around the reply in the prompt of a judge under a rubric."""
+
+_ALL_SECTIONS, _FEWEST_WORDS = 4, 3
+_SECTION = re.compile(
+    r"(?:^|(?<=[.!?]))[ \t#*_>-]*([A-Z][A-Za-z-]{2,20}(?: [A-Za-z-]{2,20}){0,2})[*_]{0,2}:", re.MULTILINE
+)
+_CONNECTIVE = re.compile(r"\b(?:because|therefore|so|since|hence|which shows|thus)\b", re.IGNORECASE)
+_QUOTED = re.compile(r'"([^"\n]+)"|\u201c([^\u201d\n]+)\u201d')
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -46,7 +58,7 @@ def share_of(words: frozenset[str], known: frozenset[str]) -> float:
     return len(words & known) / len(words) if words else 0.5
 
 
-def write_support(turn: Turn) -> Draft:
+def support(turn: Turn) -> Signals:
     """Evidence on an answer: a score by the share of the claim's words that the evidence has, plus noise.
 
     It is in [0, 1] with two decimals: at least .6 is `supported`, at most .4 `contradicted`.
@@ -64,49 +76,31 @@ def write_support(turn: Turn) -> Draft:
         rationale = f"Evidence {best + 1} is closest to the claim ({terms}), which is {support}."
     sure = 0.55 + 0.8 * min(0.5, abs(score - 0.5)) if support != "not covered" else 0.6
     belief = {name: sure if name == support else (1.0 - sure) / 2 for name in _SUPPORTS}
-    return json_draft(prompt.form, {"support": support, "score": score, "rationale": rationale}, "support", belief)
+    return Signals({"support": support, "score": score, "rationale": rationale}, "support", belief)
 
 
-def write_comparison(turn: Turn) -> Draft:
+def comparison(turn: Turn) -> Signals:
     """Marks of two texts from 0 to 10, whole numbers, without favour for the first; on every topic, if asked for.
 
     A mark is 3.5 + 4 x the share of the facts' words that the text has, plus ten times the judge's noise.
     """
-    prompt = turn.prompt
-    if "topic" not in prompt.form:
-        one, other = (_compared(turn, place) for place in ("first", "second"))
-        return json_reply({"first": one, "second": other, "rationale": _rationale(one, other)})
-    told = {place: prompt.tagged(place) for place in ("first", "second")}
-    marks = [
-        {"topic": number, **{place: _compared(turn, place, str(number)) for place in told}}
-        for number in range(1, len(prompt.tagged("topic")) + 1)
-    ]
-    first, second = (sum(int(pair[place]) for pair in marks) for place in told)
-    stances = [fence.attributes.get("stance", "") for fence in told["first"]]
-    return json_reply(
-        {
-            "claim": f"The first debater's stance: {' '.join(stances[:1])}.",
-            "arguments": [fence.body[:_SHOWN] for fence in told["first"][:_MOST]],
-            "counterarguments": [fence.body[:_SHOWN] for fence in told["second"][:_MOST]],
-            "marks": marks,
-            "rationale": _rationale(first, second),
+    prompt, facts = turn.prompt, content_words(turn.prompt.passage or turn.prompt.question)
+
+    def marks(topic: str | None = None) -> dict[str, object]:
+        said = {
+            place: [f.body for f in prompt.tagged(place) if topic in (None, f.attributes.get("topic"))]
+            for place in ("first", "second")
         }
-    )
+        shares = {place: share_of(facts, content_words(" ".join(texts))) for place, texts in said.items()}
+        return {place: round(turn.mark(_LOWEST + _SPAN * share)) for place, share in shares.items()}
+
+    if "marks" not in prompt.keys:
+        return Signals(marks())
+    topics = range(1, len(prompt.tagged("topic")) + 1)
+    return Signals({"marks": [{"topic": number, **marks(str(number))} for number in topics]})
 
 
-def _compared(turn: Turn, place: str, topic: str | None = None) -> int:
-    facts = content_words(turn.prompt.passage or turn.prompt.question)
-    said = [f.body for f in turn.prompt.tagged(place) if topic is None or f.attributes.get("topic") == topic]
-    return round(turn.mark(_LOWEST + _SPAN * share_of(facts, content_words(" ".join(said)))))
-
-
-def _rationale(first: float, second: float) -> str:
-    if first == second:
-        return "Both make equally much of what is given."
-    return f"The {'first' if first > second else 'second'} makes more of what is given."
-
-
-def write_reading(turn: Turn) -> Draft:
+def reading(turn: Turn) -> Signals:
     """A document as CRIT asks: its sentences are reasons, what only the other side says are rivals.
 
     A mark is 1 + 8 times a share of words, plus ten times the judge's noise, cut to 0 to 10: for the validity the share
@@ -123,10 +117,8 @@ def write_reading(turn: Turn) -> Draft:
         "claim": _short(claim),
         "reasons": [_argument(text, claim, turn) for text in _some(reasons, _MOST_REASONS, turn)],
         "rivals": [_argument(text, claim, turn) for text in _some(rivals, _MOST_RIVALS, turn)],
-        "justification": f"{len(reasons)} sentences speak for the claim, {len(rivals)} against it.",
-        "reflection": "Where other facts are given, the same sentences would weigh differently.",
     }
-    return turn.filled(values)
+    return Signals(values, about="the claim")
 
 
 def _argument(text: str, claim: str, turn: Turn) -> dict[str, str | float | bool]:
@@ -165,3 +157,64 @@ def _short(text: str) -> str:
     if len(plain) <= _LONGEST_TEXT:
         return plain
     return plain[:_LONGEST_TEXT].rpartition(" ")[0] or plain[:_LONGEST_TEXT]
+
+
+def marks(turn: Turn) -> Signals:
+    """A sheet under a rubric, whose scores go by what can be counted of the reply and nothing else.
+
+    They are 1 to 3, mapped to the scale of each dimension. A name with `instruction` in it goes by labelled sections
+    (4, 3) or, where an argument without any was asked for, by whether it says that it leaves something undone; one with
+    `justification` by sentences with a connective (2, 1), one with `evidence`, `grounding` or `support` by quotations
+    of what was given (2, 1), any other by the share of words that were given (.6, .3).
+    A quotation of three words or more that was not given is flagged. With a probability of the judge's noise a score is
+    one level off, and a flag is overlooked; at temperature 0, too, so that two judges differ.
+    """
+    prompt, noise = turn.prompt, turn.settings.judge_noise
+    reply, material = _joined(prompt.tagged(JUDGED)), _joined(prompt.tagged("given", "known"))
+    spans = [first or second for first, second in _QUOTED.findall(reply)]
+    spans = [span for span in spans if len(_plain_words(span).split()) >= _FEWEST_WORDS]
+    given, words = _plain_words(material), content_words(reply)
+    anywhere = _plain_words(_joined(fence for fence in prompt.fences if fence.tag != JUDGED))
+    invented = [span for span in spans if _plain_words(span) not in anywhere]
+    sections = len({label.casefold() for label in _SECTION.findall(reply)})
+    if any(UNLABELLED in fence.body for fence in prompt.tagged("instructions")):
+        sections = _ALL_SECTIONS - (LEFT_UNDONE in reply)
+    quoted = _level(len({span for span in map(_plain_words, spans) if span in given}), (2, 1))
+    connectives = sum(bool(_CONNECTIVE.search(sentence)) for sentence in split_sentences(reply))
+    read = {
+        "instruction": _level(sections, (_ALL_SECTIONS, _ALL_SECTIONS - 1)),
+        "justification": _level(connectives, (2, 1)),
+        **dict.fromkeys(("evidence", "grounding", "support"), quoted),
+        "": _level(share_of(words, content_words(material)) if material else 0.5, (0.6, 0.3)),
+    }
+    if turn.random.random() < noise:
+        invented = []
+    issue = "".join(letter for letter in invented[0] if letter.isprintable()) if invented else ""
+    values: dict[str, object] = {
+        FLAG: int(bool(invented)),
+        ISSUES: f"Quotes what was not given: {issue[:_LONGEST_TEXT]}" if invented else "",
+    }
+    for name, scale in (prompt.form or {}).get("properties", {}).items():
+        if name not in values and scale.get("type") == "integer":
+            lowest, highest = int(scale["minimum"]), int(scale["maximum"])
+            level = next(level for word, level in read.items() if word in name)
+            score = round(lowest + (level - 1) / 2 * (highest - lowest))
+            # Each draw is made in any case, so that one dimension's noise does not shift that of the next.
+            moved, up = turn.random.random() < noise, turn.random.random() < 0.5
+            values[name] = min(highest, max(lowest, score + (1 if up else -1))) if moved else score
+    return Signals(values, about="the reply")
+
+
+def _level(found: float, bounds: Sequence[float]) -> int:
+    """3 from the first bound on, 2 from the second, else 1."""
+    return 3 - next((step for step, bound in enumerate(bounds) if found >= bound), len(bounds))
+
+
+def _joined(fences: Iterable[SeenFence]) -> str:
+    return "\n".join(fence.body for fence in fences)
+
+
+def _plain_words(text: str) -> str:
+    """Its words in lower case, set apart so that a span is found at whole words only."""
+    words = re.findall(r"\w+", text.casefold())
+    return f" {' '.join(words)} "

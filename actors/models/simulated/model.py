@@ -21,75 +21,52 @@ from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.off_loop import off_loop_if_long
 from moot.actors.models.openai_wire import request_id
 from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.simulated import answers, claims, judges, subject
 from moot.actors.models.simulated.argument import write_argument
-from moot.actors.models.simulated.belief import write_answer
-from moot.actors.models.simulated.claims import SAYS, STANCE, TEXT, write_message
-from moot.actors.models.simulated.context import write_context
-from moot.actors.models.simulated.debater import (
-    write_agenda,
-    write_balance,
-    write_closing,
-    write_consent,
-    write_last_word,
-    write_proposal,
-    write_speech,
-    write_themes,
-)
 from moot.actors.models.simulated.draws import call_digest
-from moot.actors.models.simulated.forecast import write_distribution, write_follow_ups
-from moot.actors.models.simulated.judges import write_comparison, write_reading, write_support
-from moot.actors.models.simulated.marks import JUDGED, write_marks
+from moot.actors.models.simulated.filler import fill
+from moot.actors.models.simulated.judges import JUDGED
 from moot.actors.models.simulated.prompt import SeenPrompt, read_prompt
-from moot.actors.models.simulated.ruling import write_ruling
 from moot.actors.models.simulated.settings import SimulatedSettings
-from moot.actors.models.simulated.synthesis import write_synthesis
-from moot.actors.models.simulated.text import write_held, write_paraphrase, write_plain
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
-from moot.actors.models.simulated.turn import Turn, Writer
+from moot.actors.models.simulated.turn import Draft, Signals, Turn
 from moot.actors.models.simulated.vision import (
     asks_for_extraction,
     asks_to_look,
     write_description,
     write_extraction,
 )
+from moot.actors.models.simulated.words import draw_trace, paraphrase
 from moot.protocols.messages import Decoding, Message, Usage
 
 __all__ = ["MAX_ALTERNATIVES", "AnswerKey", "SimulatedModel", "SimulatedSettings"]
 
 MAX_ALTERNATIVES = 20
 
-_ASKED: tuple[tuple[Callable[[SeenPrompt], bool], Writer], ...] = (
-    # A sheet's keys are a rubric's, which may be anybody's; what tells it is that there is a reply to judge.
-    (lambda prompt: bool(prompt.tagged(JUDGED)), write_marks),
+_PROSE: tuple[tuple[Callable[[SeenPrompt], bool], Callable[[Turn], Draft]], ...] = (
     (lambda prompt: prompt.argues, write_argument),
     (asks_to_look, write_description),
     (asks_for_extraction, write_extraction),
 )
-"""What writes a reply that is not told by its form: the first row that fits the prompt."""
+"""What writes a text that is no JSON: the first row that fits the prompt; else a few sentences on the question."""
 
-_FORMS: tuple[tuple[frozenset[str], Writer], ...] = (
-    (frozenset({SAYS, TEXT, STANCE}), write_message),
-    (frozenset({"distribution"}), write_distribution),
-    (frozenset({"questions", "tests"}), write_follow_ups),
-    (frozenset({"points", "questions"}), write_proposal),
-    (frozenset({"answer", "rationale"}), write_synthesis),
-    (frozenset({"answer"}), write_answer),
-    (frozenset({"support", "score"}), write_support),
-    (frozenset({"statements"}), write_context),
-    (frozenset({"reasons", "rivals"}), write_reading),
-    (frozenset({"sentences"}), write_paraphrase),
-    (frozenset({"topic", "addition"}), write_last_word),
-    (frozenset({"topic", "argument"}), write_speech),
-    (frozenset({"topic", "statement"}), write_closing),
-    (frozenset({"title", "description", "merges"}), write_agenda),
-    (frozenset({"title", "description"}), write_themes),
-    (frozenset({"consents"}), write_consent),
-    (frozenset({"summary", "verdict"}), write_ruling),
-    (frozenset({"first", "second"}), write_comparison),
-    (frozenset({"balanced", "why"}), write_balance),
-    (frozenset(), write_plain),
+_SIGNALS: tuple[tuple[frozenset[str], Callable[[Turn], Signals]], ...] = (
+    (frozenset({"says", "text", "stance"}), claims.message),
+    (frozenset({"distribution"}), answers.distribution),
+    (frozenset({"answer", "rationale"}), answers.synthesis),
+    *((frozenset({key}), subject.side) for key in ("declined", "points", "consents", "presented_all", "balanced")),
+    (frozenset({"answer"}), answers.answer),
+    (frozenset({"support", "score"}), judges.support),
+    (frozenset({"statements"}), claims.context),
+    (frozenset({"reasons", "rivals"}), judges.reading),
+    (frozenset({"sentences"}), paraphrase),
+    (frozenset({"title", "description"}), subject.agenda),
+    (frozenset({"summary", "verdict"}), claims.ruling),
+    (frozenset({"first", "second"}), judges.comparison),
 )
-"""What writes any other: the first row whose keys are all in the form that the prompt asks for."""
+"""What draws the fields that mean something: the first row whose names are all in the form that the prompt asks for."""
+
+_PLAIN_WORDS = 40
 
 
 class SimulatedModel:
@@ -159,11 +136,9 @@ class SimulatedModel:
             raise ModelError("request", f"top_logprobs is {alternatives}, expected 0 to {MAX_ALTERNATIVES}")
         greedy = decoding.temperature == 0
         digest = call_digest(self._seed, messages, step_key, greedy)
-        prompt = read_prompt(messages)
-        writer = _writer(prompt)
         random = Random(int.from_bytes(digest, "little"))
-        turn = Turn(prompt, random, greedy, self._settings, self._seed, self._key)
-        draft = write_held(schema) if writer is write_plain and schema is not None else writer(turn)
+        turn = Turn(read_prompt(messages), random, greedy, self._settings, self._seed, self._key)
+        draft = _draft(turn, schema)
         split = split_draft(draft)
         kept = min(len(split.tokens), decoding.max_tokens)
         cut = kept < len(split.tokens)
@@ -184,10 +159,18 @@ class SimulatedModel:
         """It holds nothing."""
 
 
-def _writer(prompt: SeenPrompt) -> Writer:
-    asked = next((writer for fits, writer in _ASKED if fits(prompt)), None)
-    keys = frozenset(prompt.form)
-    return asked or next(writer for needed, writer in _FORMS if needed <= keys)
+def _draft(turn: Turn, schema: Mapping[str, Any] | None) -> Draft:
+    """What is said: by the form if its fields mean something here, else by the schema, the form or in prose."""
+    prompt, names = turn.prompt, turn.prompt.names
+    drawn = next((draw for needed, draw in _SIGNALS if needed <= names), None)
+    if prompt.tagged(JUDGED):  # a sheet's keys are a rubric's, which may be anybody's
+        drawn = judges.marks
+    if prompt.form and drawn:
+        return fill(turn, prompt.form, drawn(turn))
+    if prose := next((write for fits, write in _PROSE if fits(prompt)), None):
+        return prose(turn)
+    form = schema or prompt.form
+    return fill(turn, form, Signals()) if form else Draft(draw_trace(turn, "this").written(_PLAIN_WORDS))
 
 
 def _prompt_tokens(messages: Sequence[Message]) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from moot.actors.models.simulated.form import labels_named, read_form
 from moot.protocols.case import Image
 from moot.protocols.messages import Message
 from moot.protocols.templates import unfenced
@@ -13,9 +15,6 @@ from moot.protocols.templates import unfenced
 _REASK = "Your last reply could not be used"
 _OPEN_TAG = re.compile(r'<([A-Za-z_]+)((?: \w+="[^"]*")*)>\n')
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
-_FORM = re.compile(r'\{\s*"[^{}]*\}')
-_FORM_KEY = re.compile(r'"(\w+)"\s*:')
-_LABELS = re.compile(r"exactly one of: *(.+?)\.?[ \t]*$", re.MULTILINE)
 _MOST_LABELS = re.compile(r"the (\d{1,3}) likeliest labels")
 _SECTION = re.compile(r"^([A-Z][A-Za-z-]{2,30}): ", re.MULTILINE)
 _SECTIONED = "labelled sections"
@@ -60,7 +59,7 @@ class SeenPrompt:
     """What stands in a prompt.
 
     Attributes:
-        form: keys of the JSON object asked for, in its order; empty when none is described.
+        form: schema of the JSON object asked for; None when none is described.
         sections: labels of the sections that a text without a form shall have, in order; empty when none are asked for.
         argues: whether an argument is asked for, in labelled sections or without any.
         question: the question; the whole user text when the template marks none.
@@ -76,7 +75,7 @@ class SeenPrompt:
         sent: the texts of all messages, as they were sent.
     """
 
-    form: tuple[str, ...]
+    form: Mapping[str, Any] | None
     sections: tuple[str, ...]
     argues: bool
     question: str
@@ -90,6 +89,16 @@ class SeenPrompt:
     pictures: tuple[Image, ...]
     fences: tuple[SeenFence, ...]
     sent: tuple[str, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the form, in its order; empty without a form."""
+        return tuple(self.form["properties"]) if self.form else ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The keys of the form and of all that is nested in it."""
+        return frozenset(_names(self.form or {}))
 
     def tagged(self, *tags: str) -> list[SeenFence]:
         """What stands between one of these tags, in order."""
@@ -115,7 +124,7 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
     instructions = f"{system}\n{outside}"
     first = {fence.tag: fence.body for fence in reversed(fences)}
     own = [_seen_reply(fence) for fence in fences if fence.tag == "own_reply"]
-    form = _form(instructions)
+    form = read_form(instructions)
     sections = () if form else _sections(instructions)
     return SeenPrompt(
         form=form,
@@ -133,6 +142,14 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
         fences=tuple(fences),
         sent=tuple(message.content for message in messages),
     )
+
+
+def _names(schema: Mapping[str, Any]) -> Iterator[str]:
+    for name, part in schema.get("properties", {}).items():
+        yield name
+        yield from _names(part)
+    if "items" in schema:
+        yield from _names(schema["items"])
 
 
 def _fences(text: str) -> Iterator[SeenFence]:
@@ -162,11 +179,6 @@ def _outside(text: str, fences: Sequence[SeenFence]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _form(instructions: str) -> tuple[str, ...]:
-    found = _FORM.search(instructions)
-    return tuple(dict.fromkeys(_FORM_KEY.findall(found[0]))) if found else ()
-
-
 def _sections(instructions: str) -> tuple[str, ...]:
     """The labels that begin a line after it is said that there shall be labelled sections."""
     _, said, listed = instructions.partition(_SECTIONED)
@@ -177,9 +189,7 @@ def _labels(instructions: str, fences: Sequence[SeenFence]) -> tuple[str, ...]:
     lettered = [fence.attributes.get("label", "") for fence in fences if fence.tag == "choice"]
     if lettered and all(lettered):
         return tuple(dict.fromkeys(lettered))
-    named = _LABELS.search(instructions)
-    parts = (part.strip() for part in named[1].split(", ")) if named else ()
-    return tuple(dict.fromkeys(part for part in parts if part))
+    return labels_named(instructions)
 
 
 def _contentiousness(*instructions: str) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from statistics import NormalDist
@@ -46,6 +46,25 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class Signals:
+    """What of a reply is drawn with a meaning; the filler writes whatever else its form asks for.
+
+    Attributes:
+        values: by key of the form; those that it does not ask for are left out, and so is what has the value `...`.
+        decisive: the key whose value is the decision; empty when there is none.
+        belief: probability of every value that the decision could have, each as text.
+        invented: words in one of the other values that are made up.
+        about: what the other texts speak for.
+    """
+
+    values: Mapping[str, object] = field(default_factory=dict)
+    decisive: str = ""
+    belief: Mapping[str, float] = field(default_factory=dict)
+    invented: str = ""
+    about: str = "this"
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One reply to be written.
 
@@ -81,42 +100,22 @@ class Turn:
         noise = self.noise()
         return 10.0 * min(1.0, max(0.0, share + (0.0 if self.greedy else noise)))
 
-    def filled(self, values: Mapping[str, object]) -> Draft:
-        """The values that the prompt's form asks for, in its order, as a JSON object."""
-        return json_reply({key: values[key] for key in self.prompt.form if key in values})
 
-
-Writer = Callable[[Turn], Draft]
-
-
-def json_reply(values: Mapping[str, object]) -> Draft:
-    """A reply that is one JSON object, without a decision in it."""
-    return Draft(_encode(values))
-
-
-def json_draft(
-    form: Sequence[str], values: Mapping[str, object], decisive: str, belief: Mapping[str, float], invented: str = ""
-) -> Draft:
-    """A JSON object with `values` in the order of `form`; keys of the form without a value are left out.
-
-    Args:
-        decisive: the key whose value is the decision; one that is no string is spelled as JSON spells it.
-        belief: probability of every value that it could have, each as text.
-        invented: words in one of the other values that are made up; empty when there are none.
-    """
-    keys = [key for key in form if key in values]
-    members = [f"{_encode(key)}: {_encode(values[key])}" for key in keys]
-    place = keys.index(decisive)
-    decision = values[decisive]
+def json_draft(values: Mapping[str, object], signals: Signals) -> Draft:
+    """A JSON object with the values in their order; a decision that is no string is spelled as JSON spells it."""
+    members = [f"{_encode(key)}: {_encode(value)}" for key, value in values.items()]
+    if signals.decisive not in values:
+        return Draft(f"{{{', '.join(members)}}}")
+    place, decision = list(values).index(signals.decisive), values[signals.decisive]
     spelled, quote = (_spelled(decision), '"') if isinstance(decision, str) else (_encode(decision), "")
     before = "".join(f"{member}, " for member in members[:place])
     after = "".join(f", {member}" for member in members[place + 1 :])
     return Draft(
-        before=f"{{{before}{_encode(decisive)}: {quote}",
+        before=f"{{{before}{_encode(signals.decisive)}: {quote}",
         decision=spelled,
         after=f"{quote}{after}}}",
-        belief={_spelled(label): probability for label, probability in belief.items()},
-        invented=_spelled(invented),
+        belief={_spelled(label): probability for label, probability in signals.belief.items()},
+        invented=_spelled(signals.invented),
     )
 
 

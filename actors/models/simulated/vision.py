@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from PIL import Image as Pillow
 
-from moot.actors.models.simulated.claim_prompt import claim_of, telling_words
+from moot.actors.models.simulated.claims import claim_of, telling_words
 from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.judges import content_words
 from moot.actors.models.simulated.prompt import SeenPrompt

@@ -1,0 +1,96 @@
+"""The simulated model's filler: any form or schema gets a reply that fits it, whoever thought of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from pydantic import BaseModel, Field
+from simulated_calls import PASSAGE, model
+
+from moot.actors.models.reply_schema import reply_schema
+from moot.actors.models.simulated.form import read_form
+from moot.protocols.ceda.context_reply import ContextReply
+from moot.protocols.ceda.replies import MessageReply
+from moot.protocols.crit.replies import Reading
+from moot.protocols.evince.standing import Prediction
+from moot.protocols.messages import Decoding, Message
+from moot.protocols.replies import Position, Reply, Score, parse_reply
+from moot.protocols.socrasynth.replies import Agenda, Amendment, LabelledOpening, LastWord, Speech, WholeComparison
+
+LABELS = ("Yes", "No")
+ASKED = f"<passage>\n{PASSAGE}\n</passage>\n<question>\nCan they fly?\n</question>"
+
+
+class Part(BaseModel):
+    """A part of somebody's own reply."""
+
+    weight: Annotated[int, Field(ge=2, le=5)]
+
+
+class Own(Reply):
+    """A reply that no protocol of ours knows."""
+
+    parts: Annotated[list[Part], Field(min_length=3, max_length=4)]
+    kind: Literal["fact", "guess"]
+    certain: bool
+    share: Annotated[float, Field(ge=0.2, le=0.4)]
+    note: str | None
+    name: Annotated[str, Field(min_length=12, max_length=20)] = "not in the form"
+
+
+@pytest.mark.parametrize("step", ["a", "b", "c"])
+@pytest.mark.parametrize(
+    "reply",
+    [Own, Position, Score, Prediction, MessageReply, ContextReply, Reading, Speech, LastWord, LabelledOpening,
+     Amendment, Agenda, WholeComparison],
+)  # fmt: skip
+def test_a_schema_alone_gets_a_reply_that_fits_it(reply: type[Reply], step: str) -> None:
+    schema = msgspec.json.decode(reply_schema(reply, "vllm", LABELS, 4_000).body)
+    said = model().reply([Message("user", f"{ASKED}\nSay something.")], Decoding(max_tokens=4_000), step, schema)
+    parsed = parse_reply(said.text, reply, LABELS)
+    assert parsed.data
+    assert not parsed.repaired
+
+
+def test_a_form_in_the_prompt_alone_gets_one_too() -> None:
+    form = (
+        '{"parts": [{"weight": ...}], "kind": "fact" | "guess", "certain": ..., "share": ..., "note": "..."}\n'
+        '- "weight": a whole number from 2 to 5.\n- "certain": true if it is.\n- "share": between 0.2 and 0.4.'
+    )
+
+    class Formed(Own):
+        parts: list[Part]  # how many is not said in the form
+
+    for step in "abcdef":
+        said = model().reply([Message("system", form), Message("user", ASKED)], Decoding(max_tokens=900), step)
+        parsed = parse_reply(said.text, Formed)
+        assert not parsed.repaired
+        assert parsed.data["name"] == "not in the form"
+
+
+def types(schema: Any) -> Iterator[Any]:
+    for field in schema["properties"].values():
+        yield field.get("type", field.get("enum"))
+
+
+@pytest.mark.parametrize(("form", "read"), [
+    ('{"a": "...", "b": 1 | 0 | null, "c": [...]}', ["string", [1, 0, None], "array"]),
+    ('{"a": {"b": true | false}, "c": [{"d": 0.5}]}', ["object", "array"]),
+    ('{"a": ...}\n- "a" is a list of texts.', ["array"]),
+    ('{"a": ...}\n- a: exactly one of: Yes, No, Not sure.', [["Yes", "No", "Not sure"]]),
+    ('{"a": <1 to 3>, "b": <text>}', ["integer", "string"]),
+    ('{"a": ..., "my_confidence": ...}\n- "a", in a few words,\n  is free.', ["string", "number"]),
+    ('{"a": b{ and then {"c": ...}', ["string"]),
+])  # fmt: skip
+def test_what_a_form_tells_of_its_fields(form: str, read: list[Any]) -> None:
+    schema = read_form(f"Reply with {form}")
+    assert schema is not None
+    assert list(types(schema)) == read
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"a"}', '{"a": ', '{"a": [...', "{a: 1}"])
+def test_what_is_no_form(text: str) -> None:
+    assert read_form(text) is None
