@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from anthropic_wire import message
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openai_server import completion, output_message, response, token
 
 from moot.actors.models import anthropic_wire
 from moot.actors.models.interface import ModelError, ModelReply, StreamPiece
@@ -31,67 +33,51 @@ NASTY: list[Any] = [None, True, 0, -1, 2**63, 10**40, 0.5, -9999.0, float("nan")
 NASTY += ["", "x", "\ud800", "é", "\x00", [], {}, [[]], [None], {"content": None}, {"error": {"code": "429"}}]
 Whole = Callable[[random.Random], dict[str, Any]]
 
-SCRAPS = [
-    b"NaN",
-    b"-Infinity",
-    b"1e999",
-    b"-1e999",
-    b"null",
-    b"[",
-    b"}",
-    b'"',
-    b"\\ud800",
-    b"\\",
-    b"\xff",
-    b"\xc3",
-    b"\x00",
-]
+SCRAPS = [b"NaN", b"-Infinity", b"1e999", b"-1e999", b"null", b"[", b"}", b'"', b"\\ud800", b"\\", b"\xff", b"\xc3"]
 SCRAPS += [b"9" * 400, b"[" * 3000, b'{"a":' * 500, b",", b":", b"\r\n", b"\n\n", b"data: ", b"[DONE]", b": comment\n"]
+SCRAPS += [b"\x00"]
 
 
 def chat(rng: random.Random) -> dict[str, Any]:
     """A chat completion, or a piece of one, as it should be."""
-    tokens = [_token(rng) for _ in range(rng.randrange(4))]
-    message = {"role": "assistant", "content": "".join(token["token"] for token in tokens), "refusal": None}
-    choice = {"message": message, "delta": message, "finish_reason": "stop", "logprobs": {"content": tokens}}
-    return {"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
+    text, tokens = _tokens(rng)
+    return completion(text, delta={"content": text, "refusal": None}, logprobs={"content": tokens})
 
 
-def response(rng: random.Random) -> dict[str, Any]:
+def whole_response(rng: random.Random) -> dict[str, Any]:
     """A response of the Responses API."""
-    tokens = [_token(rng) for _ in range(rng.randrange(4))]
-    part = {"type": "output_text", "text": "".join(token["token"] for token in tokens), "logprobs": tokens}
+    text, tokens = _tokens(rng)
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}]}
-    return {
-        "status": rng.choice(["completed", "completed", "incomplete"]),
-        "output": [thought, {"type": "message", "content": [part]}][rng.randrange(2) :],
-        "incomplete_details": {"reason": "max_output_tokens"},
-        "usage": {"input_tokens": 3, "output_tokens": 4},
-    }
+    output = [thought, output_message(text, logprobs=tokens)][rng.randrange(2) :]
+    ended = rng.choice(["completed", "completed", "incomplete"])
+    return response(*output, status=ended, incomplete_details={"reason": "max_output_tokens"})
 
 
-def message(rng: random.Random) -> dict[str, Any]:
+def whole_message(rng: random.Random) -> dict[str, Any]:
     """A message of Anthropic's."""
-    blocks = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": rng.choice(["No.", "é", ""])}]
-    return {
-        "content": blocks[rng.randrange(2) :],
-        "stop_reason": rng.choice(["end_turn", "end_turn", "max_tokens", "refusal"]),
-        "stop_details": {"explanation": "I will not."},
-        "usage": {"input_tokens": 3, "output_tokens": 4, "output_tokens_details": {"thinking_tokens": 1}},
-    }
+    thinking = [{"type": "thinking", "thinking": "Hm."}][rng.randrange(2) :]
+    ended = rng.choice(["end_turn", "end_turn", "max_tokens", "refusal"])
+    usage = {"input_tokens": 3, "output_tokens": 4, "output_tokens_details": {"thinking_tokens": 1}}
+    said = {"explanation": "I will not."}
+    return message(rng.choice(["No.", "é", ""]), ended, *thinking, stop_details=said, usage=usage)
 
 
-def _token(rng: random.Random) -> dict[str, Any]:
-    text = rng.choice(["a", " b", "é", "\ufffd", ""])
-    top = [{"token": rng.choice("abc"), "logprob": -rng.random()} for _ in range(rng.randrange(4))]
-    return {"token": text, "logprob": -rng.random(), "bytes": list(text.encode()), "top_logprobs": top}
+def _tokens(rng: random.Random) -> tuple[str, list[dict[str, Any]]]:
+    """A text, and the tokens that join to it."""
+    texts = [rng.choice(["a", " b", "é", "\ufffd", ""]) for _ in range(rng.randrange(4))]
+    return "".join(texts), [_token(text, rng) for text in texts]
+
+
+def _token(text: str, rng: random.Random) -> dict[str, Any]:
+    top = [(rng.choice("abc"), -rng.random()) for _ in range(rng.randrange(4))]
+    return token(text, -rng.random(), *top, bytes=list(text.encode()))
 
 
 WIRES: dict[str, tuple[Whole, Callable[[bytes], ModelReply]]] = {
     "chat": (chat, lambda raw: decode_reply(raw, Decoding(top_logprobs=K))),
     "chat without tokens": (chat, lambda raw: decode_reply(raw, Decoding())),
-    "responses": (response, lambda raw: decode_response(raw, Decoding(top_logprobs=K), key="k" * 20)),
-    "anthropic": (message, anthropic_wire.decode_reply),
+    "responses": (whole_response, lambda raw: decode_response(raw, Decoding(top_logprobs=K), key="k" * 20)),
+    "anthropic": (whole_message, anthropic_wire.decode_reply),
 }
 
 
