@@ -44,7 +44,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 collect_ignore = (
     []
     if find_spec("torch")
-    else [f"actors/test_local_{of}.py" for of in ("model", "parts", "runs", "schemas", "weights")]
+    else [f"actors/test_local_{of}.py" for of in ("model", "runs", "schemas", "weights")]
 )
 """What cannot be imported without the extra `local`; the other tests of extras are counted where they are left out."""
 ABSENT = pytest.StashKey[Counter[str]]()
