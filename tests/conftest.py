@@ -42,9 +42,7 @@ settings.register_profile("ci", max_examples=100, deadline=None, print_blob=True
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 collect_ignore = (
-    []
-    if find_spec("torch")
-    else [f"actors/test_local_{of}.py" for of in ("model", "runs", "schemas", "weights")]
+    [] if find_spec("torch") else [f"actors/test_local_{of}.py" for of in ("model", "runs", "schemas", "weights")]
 )
 """What cannot be imported without the extra `local`; the other tests of extras are counted where they are left out."""
 ABSENT = pytest.StashKey[Counter[str]]()
