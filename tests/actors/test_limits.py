@@ -160,9 +160,13 @@ def test_the_slots_of_a_dead_holder_come_back() -> None:
 def test_a_restarted_limiter_takes_the_last_window_for_used_up() -> None:
     now = [100.0]
     limiter = Limiter({"m": EndpointLimits(requests_per_min=5)}, {}, clock=lambda: now[0], restarted=True)
-    report = Report("a", [EndpointReport("m", 0, 3, 3)])
-    assert limiter.exchange(report).endpoints[0].requests == 0
-    now[0] += WINDOW_S + PERMIT_TTL_S
+    report = Report("a", [EndpointReport("m", 0, 3, 3), EndpointReport("unbounded", 0, 3, 3)])
+    bounded, unbounded = limiter.exchange(report).endpoints
+    assert (bounded.requests, unbounded.slots) == (0, 0), "others may have calls under way"
+    now[0] += WINDOW_S / 2
+    bounded, unbounded = limiter.exchange(report).endpoints
+    assert (bounded.requests, unbounded.slots > 0) == (0, True)
+    now[0] += WINDOW_S / 2 + PERMIT_TTL_S
     assert limiter.exchange(report).endpoints[0].requests == 1
 
 

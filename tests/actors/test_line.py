@@ -140,6 +140,9 @@ def test_every_ask_is_answered_and_paid_once(
         assert sorted(wire.got) == list(range(len(pauses_ms)))
         assert set(thinker.paid.values()) == {1}
         assert wire.most_under_way <= MOST_CALLS
+        wire.ask(len(pauses_ms))  # what has arrived is confirmed with it, also what a lost call was to confirm
+        await wire.all_answered()
+        assert not any(wire.station.holds("m:1", number) for number in range(len(pauses_ms)))
         await wire.station.close()
 
     leap_through(hold())
