@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 from claim_prompts import claim, extraction, looking
-from openai_server import MakeVendor, simulated_server
+from openai_server import VENDORS, MakeVendor, simulated_server
 from PIL import Image as Pillow
 from simulated_calls import model
 
@@ -57,6 +57,7 @@ def test_several_pictures_are_told_in_order_and_a_broken_one_is_not_read() -> No
 
 
 @pytest.mark.usefixtures("vendor_key")
+@pytest.mark.parametrize("vendor", sorted({*VENDORS} - {"responses"}), indirect=True)  # which it does not serve
 async def test_the_bytes_arrive(vendor: MakeVendor) -> None:
     images = (picture(), picture("JPEG", (40, 30)), picture("WEBP", (9, 8)))
     messages, bare = looking(TERMS, *images), extraction(claim(1))
