@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from moot.actors.models.simulated.argument import LEFT_UNDONE
 from moot.actors.models.simulated.prompt import UNLABELLED, SeenFence
 from moot.actors.models.simulated.turn import Signals, Turn
-from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES
+from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING
 from moot.protocols.selene.sentences import split_sentences
 
 _WORD = re.compile(r"\w{3,}")
@@ -179,12 +179,12 @@ def marks(turn: Turn) -> Signals:
     sections = len({label.casefold() for label in _SECTION.findall(reply)})
     if any(UNLABELLED in fence.body for fence in prompt.tagged("instructions")):
         sections = _ALL_SECTIONS - (LEFT_UNDONE in reply)
-    quoted = _level(len({span for span in map(_plain_words, spans) if span in given}), (2, 1))
+    quoted = len({span for span in map(_plain_words, spans) if span in given})
     connectives = sum(bool(_CONNECTIVE.search(sentence)) for sentence in split_sentences(reply))
     read = {
         "instruction": _level(sections, (_ALL_SECTIONS, _ALL_SECTIONS - 1)),
         "justification": _level(connectives, (2, 1)),
-        **dict.fromkeys(("evidence", "grounding", "support"), quoted),
+        **dict.fromkeys(("evidence", "grounding", "support"), _level(quoted, (2, 1))),
         "": _level(share_of(words, content_words(material)) if material else 0.5, (0.6, 0.3)),
     }
     if turn.random.random() < noise:
@@ -193,6 +193,10 @@ def marks(turn: Turn) -> Signals:
     values: dict[str, object] = {
         FLAG: int(bool(invented)),
         ISSUES: f"Quotes what was not given: {issue[:_LONGEST_TEXT]}" if invented else "",
+        REASONING: (
+            f"Labelled sections: {sections}; sentences that give a reason: {connectives}. "
+            f"Quotations found in what was given: {quoted}, not found: {len(invented)}."
+        ),
     }
     for name, scale in (prompt.form or {}).get("properties", {}).items():
         if name not in values and scale.get("type") == "integer":
