@@ -180,7 +180,10 @@ class CellFigures(Frozen):
     vs_baseline: Against | None
 
 
-_SAME = CellFigures.model_fields.keys() & Summary.model_fields.keys() - {"answered"}
+_SAME = (
+    *("run", "cases", "open", "failed", "scored", "accuracy", "accuracy_interval"),
+    *("tokens_per_case", "cost_usd", "replies_reused", "simulated"),
+)
 """What a cell has from its run's summary as it is."""
 
 

@@ -169,8 +169,8 @@ def role_comparison_tables(
     for words, members in settings_of(strata):
         for first, second in combinations(members, 2):
             for kind in ("spearman", "auroc"):
-                of_kind = {each.stratum.words: each for each in sweeps if each.kind == kind}
-                a, b = of_kind.get(first.words), of_kind.get(second.words)
+                of_kind = {id(each.stratum): each for each in sweeps if each.kind == kind}
+                a, b = of_kind.get(id(first)), of_kind.get(id(second))
                 if a is None or b is None:
                     continue
                 targets = [name for name in a.targets if name in b.targets]

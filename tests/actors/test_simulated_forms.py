@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
+from jsonschema import validate
 from pydantic import BaseModel, Field
 from simulated_calls import PASSAGE, model
 
@@ -84,6 +86,9 @@ def types(schema: Any) -> Iterator[Any]:
     ('{"a": <1 to 3>, "b": <text>}', ["integer", "string"]),
     ('{"a": ..., "my_confidence": ...}\n- "a", in a few words,\n  is free.', ["string", "number"]),
     ('{"a": b{ and then {"c": ...}', ["string"]),
+    ('{"a": "..." | null, "b": ["..."] | null, "c": {"d": 1} | null}', ["string", "array", "object"]),
+    ('{"a": [...] | [...], "b": ... | ..., "c": "guess" | "..."}', ["array", "string", "string"]),
+    ('{"a": ..., "why? ($)": ...}\n- "a": a whole number from 1 to ' + 400 * "9", ["string", "string"]),
 ])  # fmt: skip
 def test_what_a_form_tells_of_its_fields(form: str, read: list[Any]) -> None:
     schema = read_form(f"Reply with {form}")
@@ -91,6 +96,22 @@ def test_what_a_form_tells_of_its_fields(form: str, read: list[Any]) -> None:
     assert list(types(schema)) == read
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"a"}', '{"a": ', '{"a": [...', "{a: 1}"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", '{"a"}', '{"a": ', '{"a": [...', "{a: 1}", '{"a": ..., 5: 1}', '{"a": ' * 600, '{"a": ' + "[" * 3_000],
+)
 def test_what_is_no_form(text: str) -> None:
     assert read_form(text) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": {"type": "string"}, "minItems": 3},
+        {"enum": ["a", "b"]},
+        {"anyOf": [{"type": "object", "properties": {"a": {"type": "integer", "maximum": -5}}}]},
+    ],
+)
+def test_a_schema_that_is_no_objects_gets_one_value(schema: dict[str, Any]) -> None:
+    said = model().reply([Message("user", "Hello.")], Decoding(max_tokens=300), "step", schema)
+    validate(json.loads(said.text), schema)

@@ -7,6 +7,7 @@ contentiousness.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,10 +22,15 @@ _PAD = " and so on"
 
 
 def fill(turn: Turn, schema: Mapping[str, Any], signals: Signals) -> Draft:
-    """The reply: each field of the schema by its signal or, without one, by its type, in the schema's order."""
+    """The reply: each field of the schema by its signal or, without one, by its type, in the schema's order.
+
+    A schema that is no object's gets one value.
+    """
+    if "properties" not in schema:
+        return Draft(json.dumps(value_of("", schema, turn, signals.about), ensure_ascii=False))
     values = {
         key: signals.values[key] if key in signals.values else value_of(key, field, turn, signals.about)
-        for key, field in schema.get("properties", {}).items()
+        for key, field in schema["properties"].items()
     }
     return json_draft({key: value for key, value in values.items() if value is not ...}, signals)
 
@@ -75,7 +81,7 @@ def _items(key: str, schema: Mapping[str, Any], turn: Turn, about: str, topic: i
 
 
 def _number(schema: Mapping[str, Any], turn: Turn) -> float:
-    lowest = float(schema.get("minimum", 0))
+    lowest = float(schema.get("minimum", min(0, schema.get("maximum", 0))))
     highest = max(lowest, float(schema.get("maximum", max(1.0, lowest))))
     drawn = turn.random.random()
     if schema["type"] == "integer":
