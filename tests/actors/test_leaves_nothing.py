@@ -177,6 +177,6 @@ def _interrupted_while_it_works(out: Path) -> None:
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
     with pytest.raises(KeyboardInterrupt):
-        moot.run(task="sample", model="simulated?latency_ms=500", out=out)
+        moot.run(task="sample", model="simulated?latency_ms=1500", out=out)
     over.set()
     interrupting.join()

@@ -119,8 +119,8 @@ def test_columns_are_refused_before_anything_is_paid_for(tmp_path: Path) -> None
         moot.debate_dataset(ray.data.from_arrow(pa.table({"prompt": ["a"]})), out=tmp_path / "run")
     with pytest.raises(ConfigError, match="options"):
         moot.debate_dataset(ds, moot.DebateStage(out=tmp_path / "run"), seed=3)
-    with pytest.raises(Exception, match="`answer`"):
-        ds.map_batches(moot.DebateStage(out=tmp_path / "run")).take_all()
+    with moot.DebateStage(out=tmp_path / "run") as stage, pytest.raises(Exception, match="`answer`"):
+        ds.map_batches(stage).take_all()
     assert not (tmp_path / "run").exists()
 
 
