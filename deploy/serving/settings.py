@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from moot.actors.models.resolve import EnvName
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.store.uri import is_uri, local_path
 from moot.deploy.checking.check import PROTOCOL as CHECK
 from moot.deploy.running.config import RunConfig
@@ -69,7 +70,10 @@ class ServeConfig(BaseModel):
     def _is_a_folder(cls, out: str) -> str:
         if is_uri(out):
             raise ValueError("a server's records lie in a folder: give its path")
-        return str(local_path(out)) if out.lower().startswith("file://") else out
+        out = str(local_path(out)) if out.lower().startswith("file://") else out
+        if RunFolder(Path(out).expanduser()).exists():
+            raise ValueError(f"{out} holds a run: give the server's records another folder")
+        return out
 
     @model_validator(mode="after")
     def _makes_sense(self) -> ServeConfig:

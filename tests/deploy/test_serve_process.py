@@ -153,6 +153,12 @@ def test_what_cannot_be_is_said_before_anything_is_started(
     assert not any(tmp_path.iterdir())
 
 
+def test_the_folder_of_a_run_is_no_place_for_a_servers_records(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("protocol: selene\n")
+    with pytest.raises(UserError, match="holds a run"):
+        serve("--out", str(tmp_path))
+
+
 def test_a_bound_is_not_taken_for_each_of_several_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("moot.deploy.serving.process.run_server", lambda *_: 0)
