@@ -15,6 +15,7 @@ from moot.actors.limits.concurrency import TRIPS_AFTER, Breaker, Concurrency
 from moot.actors.limits.envelopes import EndpointReport, Report, Totals
 from moot.actors.limits.limiter import DEAD_AFTER_S, Limiter, Purse, shares
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
+from moot.actors.limits.window import SlidingWindow
 
 
 @given(
@@ -155,6 +156,13 @@ def test_the_slots_of_a_dead_holder_come_back() -> None:
     now[0] = DEAD_AFTER_S + 0.1
     (rich,) = limiter.exchange(Report("b", [EndpointReport("m", 0, 10, 10)])).endpoints
     assert rich.slots == 10
+
+
+def test_a_permit_counts_for_a_window_from_its_latest_use() -> None:
+    window = SlidingWindow(1, WINDOW_S, PERMIT_TTL_S)
+    window.grant(0.0, 1, 1)
+    assert window.left(WINDOW_S + PERMIT_TTL_S - 0.1) == 0, "it may have been used just before it lapsed"
+    assert window.left(WINDOW_S + PERMIT_TTL_S) == 1
 
 
 def test_a_restarted_limiter_takes_the_last_window_for_used_up() -> None:
