@@ -45,7 +45,7 @@ def test_what_hangs_is_ended_and_its_work_goes_on(
     stopping.start()
     try:
         with structlog.testing.capture_logs() as logs:
-            found = run(task="sample", limit=40, max_open=8, model="simulated?latency_ms=400", out=tmp_path / "run")
+            found = run(task="sample", limit=40, max_open=8, model="simulated?latency_ms=1000", out=tmp_path / "run")
     finally:
         ended.set()
         stopping.join()

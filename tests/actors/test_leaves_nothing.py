@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import ray
 from ray.util import list_named_actors
 
 import moot
+from moot.deploy.running.session import Session
 from moot.protocols.errors import ConfigError
 
 OWN_RAY = """
@@ -141,7 +142,7 @@ def _ours_once(as_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.ray
-def test_a_callers_ray_is_as_it_was(local_ray: None, tmp_path: Path) -> None:
+def test_a_callers_ray_is_as_it_was(local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a run that ended, one that was interrupted, and one that was refused."""
     moot.run(task="sample", limit=1, out=tmp_path / "first")  # what is only loaded once
     before = _ours_once(lambda now: not now["processes"])
@@ -155,7 +156,7 @@ def test_a_callers_ray_is_as_it_was(local_ray: None, tmp_path: Path) -> None:
 
     assert moot.run(task="sample", limit=3, out=tmp_path / "finished", placement="packed").status == "finished"
     assert_as_before()
-    _interrupted_while_it_works(tmp_path / "stopped")
+    _interrupted_while_it_debates(tmp_path / "stopped", monkeypatch)
     assert_as_before()
     with pytest.raises(ConfigError, match="unobtainium 1"):
         moot.run(out=tmp_path / "refused", cluster={"resources.unobtainium": 1, "wait_s": 0.1})
@@ -163,20 +164,26 @@ def test_a_callers_ray_is_as_it_was(local_ray: None, tmp_path: Path) -> None:
     assert_as_before()
 
 
-def _interrupted_while_it_works(out: Path) -> None:
-    """As with Ctrl-C, once the actors are there."""
+def _interrupted_while_it_debates(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`KeyboardInterrupt` in the thread that waits, as of Ctrl-C, whose signal the processes of a test run ignore."""
+    sessions: list[Session] = []
+    told = threading.Event()
+    begun = Session.hold
 
-    over = threading.Event()
+    def interrupting(futures: Any, timeout: float) -> Any:
+        if sessions and sessions[0].debating and not told.is_set():
+            assert _workers(), "the actors of a live run are seen"
+            told.set()
+            raise KeyboardInterrupt
+        return wait(futures, timeout=0.02)
 
-    def interrupt() -> None:
-        while not _workers() and not over.wait(0.05):
-            pass
-        if not over.wait(1.0):
-            os.kill(os.getpid(), signal.SIGINT)
+    def hold(session: Session) -> Any:
+        sessions.append(session)
+        return begun(session)
 
-    interrupting = threading.Thread(target=interrupt)
-    interrupting.start()
-    with pytest.raises(KeyboardInterrupt):
-        moot.run(task="sample", model="simulated?latency_ms=1500", out=out)
-    over.set()
-    interrupting.join()
+    with monkeypatch.context() as patched:
+        patched.setattr("moot.deploy.running.interrupt.wait", interrupting)
+        patched.setattr(Session, "hold", hold)
+        with pytest.raises(KeyboardInterrupt):
+            moot.run(task="sample", model="simulated?latency_ms=200", out=out)
+    assert told.is_set()
