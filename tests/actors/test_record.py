@@ -225,6 +225,18 @@ async def test_the_first_row_wins_on_reading_too(folder: RunFolder) -> None:
     owner.release()
 
 
+async def test_the_first_vector_of_a_text_wins_on_reading(folder: RunFolder) -> None:
+    owner = Ownership.take(folder)
+    schema = JOURNAL["embeddings"]
+    for roll in range(2):
+        row = {"case_id": "c000", "attempt": 0, "encoder": "e", "text_hash": "h", "vector": [float(roll)]}
+        writer = SegmentWriter(folder.segment_path(owner.epoch, 0, roll, "embeddings"), schema)
+        writer.append(pa.RecordBatch.from_pylist([row], schema=schema))
+        writer.close()
+    assert [row["vector"] for row in read_table(folder, "embeddings").to_pylist()] == [[0.0]]
+    owner.release()
+
+
 async def test_a_superseding_row_replaces_and_the_old_one_stays_marked(folder: RunFolder) -> None:
     async with recording(folder) as recorder:
         await recorder.register([labelled(0)])

@@ -30,6 +30,13 @@ def test_sides_that_stay_have_not_swapped() -> None:
     assert not shift(same, same, 0.05).swapped, "equal sides have nothing to swap"
 
 
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_one_side_that_takes_the_others_place_is_no_swap(order: list[int]) -> None:
+    before = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    after = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]])
+    assert not shift(before[order], after[order], 0.05).swapped
+
+
 def test_a_swap_among_three() -> None:
     before = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     assert shift(before, before[[0, 2, 1]], 0.05).swapped
