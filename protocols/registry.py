@@ -242,7 +242,7 @@ class NoSettings(BaseModel):
 
 
 class OwnProtocol:
-    """A user's protocol, with these defaults for the attributes that it left out; see deploy/docs/own-protocol.md.
+    """A user's protocol, with these defaults for the attributes that it left out; see docs/protocols/own-protocol.md.
 
     Args:
         path: its name, where it has none.

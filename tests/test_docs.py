@@ -12,7 +12,7 @@ import pytest
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from pages import blocks, table
+from pages import PAGES, ROOT, blocks, page_named, table
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
@@ -35,10 +35,6 @@ from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.templates import template_headers
 
-ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "deploy" / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-LONGEST_PAGE = 180
 NOT_RUN = {
     "CI runs it": 1,
     "CI installs it for the extras": 3,
@@ -108,32 +104,32 @@ def test_readme_lists_what_there_is() -> None:
 
 
 def test_the_encoders_page_lists_what_there_is() -> None:
-    assert [_code(row[0]) for row in table(DOCS / "encoders.md", "Encoders")] == list(ENCODERS)
+    assert [_code(row[0]) for row in table(page_named("encoders"), "Encoders")] == list(ENCODERS)
 
 
 def test_the_calls_page_says_what_each_form_declares() -> None:
     wanted = forms()
-    page, names = DOCS / "calls.md", next(iter(wanted.values()))
+    page, names = page_named("calls"), next(iter(wanted.values()))
     assert f"\n| form | {' | '.join(names)} |\n" in page.read_text("utf-8")
     rows = table(page, "What each form declares")
     assert {_code(form): dict(zip(names, words, strict=True)) for form, *words in rows} == wanted
 
 
 def test_the_page_on_templates_is_that_of_the_code() -> None:
-    found = {_code(name): (readers, slots) for name, readers, slots in table(DOCS / "templates.md", "Slots")}
+    found = {_code(name): (readers, slots) for name, readers, slots in table(page_named("templates"), "Slots")}
     assert found == {name: (header.readers, header.slots) for name, header in template_headers().items()}
     printed = CliRunner().invoke(app, ["templates"]).output.splitlines()
     assert {tuple(line.split(maxsplit=1)) for line in printed} == {(name, each[1]) for name, each in found.items()}
 
 
 def test_the_page_on_results_lists_every_measure_of_a_round() -> None:
-    found = [(_code(key), shown) for key, shown, _ in table(DOCS / "reading-results.md", "Round by round")]
+    found = [(_code(key), shown) for key, shown, _ in table(page_named("reading-results"), "Round by round")]
     assert found == [(each.key, each.heading) for each in MEASURES]
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_record_columns(name: str) -> None:
-    found = [[_code(column), kind, volatile] for column, kind, volatile, _ in table(DOCS / "record.md", f"`{name}`")]
+    found = [[_code(column), kind, volatile] for column, kind, volatile, _ in table(page_named("record"), f"`{name}`")]
     wanted = [
         [column.name, str(column.type).replace("item: ", ""), "yes" if column.metadata else ""]
         for column in TABLES[name]
@@ -142,7 +138,7 @@ def test_record_columns(name: str) -> None:
 
 
 def test_the_columns_of_a_table_that_is_brought() -> None:
-    found = {_code(name): about for name, about in table(DOCS / "analyze-tables.md", "Your own table")}
+    found = {_code(name): about for name, about in table(page_named("analyze-tables"), "Your own table")}
     printed = CliRunner().invoke(app, ["analyze", "--columns"]).output.splitlines()
     assert found == {name: about for name, about in (line.split(maxsplit=1) for line in printed)}
 
@@ -157,7 +153,7 @@ def test_the_columns_of_an_analysis(tmp_path: Path) -> None:
         roles={"judge": ["simulated", "simulated?judge_noise=0.4"]},
     )
     found = moot.analyze(run.path, settings=AnalysisSettings(permutations=100, resamples=50))
-    rows = table(DOCS / "analyze-tables.md", "Tables")
+    rows = table(page_named("analyze-tables"), "Tables")
     assert [_code(name) for name, _ in rows] == list(found.tables)
     said = {_code(name): re.findall(r"`(\w+)`", about) for name, about in rows}
     said["top_features"] += said["associations"]
@@ -169,7 +165,7 @@ def test_the_columns_of_an_analysis(tmp_path: Path) -> None:
 
 
 def test_record_keys() -> None:
-    found = {_code(name): re.findall(r"`(\w+)`", key) for name, key, _ in table(DOCS / "record.md", "Tables")}
+    found = {_code(name): re.findall(r"`(\w+)`", key) for name, key, _ in table(page_named("record"), "Tables")}
     assert found == {name: list(key) for name, key in KEYS.items()}
 
 
@@ -196,17 +192,17 @@ def _defaults(model: BaseModel) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("page", "heading", "model"),
     [
-        ("selene.md", "Settings", SeleneSettings()),
-        ("evince.md", "Settings", EvinceSettings()),
-        ("socrasynth.md", "Settings", SocraSynthSettings()),
-        ("constructor-auditor.md", "Settings", ConstructorAuditorSettings()),
-        ("ceda.md", "Settings", CedaSettings()),
-        ("running.md", "The keys of a configuration", RunConfig()),
-        ("running.md", "Roles", RoleBinding()),
-        ("cluster.md", "How a run is spread", Placing()),
-        ("simulated.md", "Settings", SimulatedSettings()),
-        ("crit.md", "Settings", CritSettings()),
-        ("analyze.md", "Settings", AnalysisSettings()),
+        ("selene", "Settings", SeleneSettings()),
+        ("evince", "Settings", EvinceSettings()),
+        ("socrasynth", "Settings", SocraSynthSettings()),
+        ("constructor-auditor", "Settings", ConstructorAuditorSettings()),
+        ("ceda", "Settings", CedaSettings()),
+        ("running", "The keys of a configuration", RunConfig()),
+        ("running", "Roles", RoleBinding()),
+        ("cluster", "How a run is spread", Placing()),
+        ("simulated", "Settings", SimulatedSettings()),
+        ("crit", "Settings", CritSettings()),
+        ("analyze", "Settings", AnalysisSettings()),
     ],
     ids=[
         "selene",
@@ -223,28 +219,35 @@ def _defaults(model: BaseModel) -> dict[str, str]:
     ],
 )
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
-    found = {_code(row[0]): _code(row[1]) for row in table(DOCS / page, heading)}
+    found = {_code(row[0]): _code(row[1]) for row in table(page_named(page), heading)}
     assert found == _defaults(model)
 
 
 def test_the_keys_of_a_run_are_described_as_its_fields_are() -> None:
     """`moot.deploy.running.flags.reference` has the new rows."""
-    assert [tuple(row) for row in table(DOCS / "running.md", "The keys of a configuration")] == list(reference())
+    assert [tuple(row) for row in table(page_named("running"), "The keys of a configuration")] == list(reference())
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and mkdocs make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+        for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    }
 
 
 def test_links_lead_somewhere() -> None:
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
-            if not target.startswith("http"):
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
-    linked = set(re.findall(r"deploy/docs/(\w[\w-]*\.md)", PAGES[0].read_text("utf-8")))
-    assert linked == {page.name for page in PAGES[1:]}
-
-
-def test_pages_are_short() -> None:
-    pages = (page for page in PAGES[1:] if page.name not in ("record.md", "small-debates.md"))  # captured
-    long = {page.name: n for page in pages if (n := len(page.read_text("utf-8").splitlines())) > LONGEST_PAGE}
-    assert not long
+    linked: set[Path] = set()
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]:
+        for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page.read_text("utf-8")):
+            if target.startswith("http"):
+                continue
+            there = (page.parent / target).resolve() if target else page
+            assert there.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in _anchors(there), f"{page.name}: {target}#{anchor}"
+            linked |= {there} - {page}
+    assert {*PAGES} - linked <= {ROOT / "README.md"}
 
 
 def _pins() -> dict[str, str]:

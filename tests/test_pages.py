@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pages import PageReader, blocks
+from pages import PAGES, ROOT, PageReader, blocks, page_named
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "deploy" / "docs").glob("*.md"))]
 NOT_A_READERS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "RAY_ADDRESS", "PYTEST_CURRENT_TEST")
 
 
@@ -71,7 +69,7 @@ def _plain(line: str) -> str:
 
 @pytest.mark.needs("data/pandalm")
 def test_the_example_on_a_public_file_prints_what_its_page_shows(tmp_path: Path) -> None:
-    script, shown = blocks(ROOT / "deploy" / "docs" / "agreement.md")
+    script, shown = blocks(page_named("agreement"))
     (tmp_path / script.info["file"]).write_text(script.text)
     command = [sys.executable, script.info["file"], str(ROOT.parent / "shared" / "data" / "pandalm")]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == shown.text

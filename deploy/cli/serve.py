@@ -34,7 +34,7 @@ def serve(
     ] = None,
     checks: Annotated[bool, typer.Option("--checks", help="Offer checks of claims, too.")] = False,
 ) -> None:
-    """Serve debates over HTTP until Ctrl-C, judgments and checks, too, when asked to; see deploy/docs/serve.md."""
+    """Serve debates over HTTP until Ctrl-C, judgments and checks, too, when asked to; see docs/operate/serve.md."""
     from moot.deploy.serving.process import run_server
 
     flags: dict[str, Any] = context.obj

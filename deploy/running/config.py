@@ -105,7 +105,7 @@ def _field(default: Any, about: str, flag: str | None = None, **bounds: Any) -> 
 class RunConfig(BaseModel):
     """One run as its user wants it; every field has a default.
 
-    What a field says of itself is the help of its flag and its row in deploy/docs/running.md.
+    What a field says of itself is the help of its flag and its row in docs/operate/running.md.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

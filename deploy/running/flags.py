@@ -41,7 +41,7 @@ def help_of(key: str) -> str:
 
 
 def reference() -> Iterator[tuple[str, str, str, str]]:
-    """Of every field of a run: key, default, flag and meaning, as deploy/docs/running.md has them."""
+    """Of every field of a run: key, default, flag and meaning, as docs/operate/running.md has them."""
     for key, info in RunConfig.model_fields.items():
         default = "defaults" if isinstance(info.default, BaseModel) else str(info.default)
         default = {"None": "none", "False": "false"}.get(default, default)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from journal_writer import batch, closing, labelled, new_run, recording, reply
+from pages import page_named
 
 from moot.actors.limits.admitted import CallWatch
 from moot.actors.meter import (
@@ -183,10 +184,10 @@ def test_judges_disagree_by_what_lies_between_them(kind: str, data: dict[str, An
 
 
 def test_the_documentation_lists_every_metric() -> None:
-    page = (Path(__file__).parents[2] / "deploy" / "docs" / "monitoring.md").read_text("utf-8")
+    text = page_named("monitoring").read_text("utf-8")
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
-        for line in page.splitlines()
+        for line in text.splitlines()
         if line.startswith("| `moot_")
     ]
     told = [(name.strip("`"), kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels, _ in rows]

@@ -19,6 +19,7 @@ import ray
 import typer
 import yaml
 from jsonschema import Draft202012Validator
+from pages import page_named
 from typer.testing import CliRunner
 
 from moot.actors.placement import Site
@@ -29,7 +30,7 @@ from moot.deploy.serving.settings import CONFIG_ENV, ServeConfig
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
-PAGE = (ROOT / "deploy" / "docs" / "kubernetes.md").read_text()
+PAGE = page_named("kubernetes").read_text()
 SCHEMAS = ROOT.parent / "shared" / "data" / "kuberay_crds"
 FILES = {"RayCluster": "ray.io_rayclusters", "RayJob": "ray.io_rayjobs", "RayService": "ray.io_rayservices"}
 CLUSTERS = {"RayCluster": (), "RayJob": ("rayClusterSpec",), "RayService": ("rayClusterConfig",)}

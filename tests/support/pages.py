@@ -1,6 +1,6 @@
 """A page of the documentation: its fenced blocks, its tables, and a reader that follows it.
 
-A page is README.md or a file of deploy/docs. Its fenced blocks are taken in order, in one empty folder per page:
+A page is README.md or a file below docs/. Its fenced blocks are taken in order, in one empty folder per page:
 
 - a block with `file=NAME` in its info string is written to NAME;
 - a block of `python` without a name is run as a script;
@@ -36,11 +36,20 @@ from pathlib import Path
 
 import structlog
 
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+"""Every page of the documentation, README first."""
 PLAYER = Path(__file__).parents[1] / "actors" / "play_session.py"
 COMMAND_S = 120
 _FENCE = re.compile(r"^```(\w*)[ \t]*(.*)$")
 _PORT = re.compile(r"--port (\d+)")
 _SHELL = re.compile(r"[|&;<>()$`\n]")
+
+
+def page_named(name: str) -> Path:
+    """The page of that name, without its folder and ending."""
+    (found,) = (path for path in PAGES if path.stem == name)
+    return found
 
 
 @dataclass
