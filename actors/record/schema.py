@@ -1,11 +1,14 @@
-"""The record's columns: names, types and which of them are volatile.
+"""The record's columns: names, types, meanings and which of them are volatile.
 
 A *volatile* column (times, latencies, ids of processes and of paid replies) may differ between two runs of the same
 seed; every other column is equal after sorting by key, whatever the engine and placement. Column names are stable:
-other tools read them. `SCHEMA_VERSION` changes when one is renamed, removed or changes its meaning.
+other tools read them. `SCHEMA_VERSION` changes when one is renamed, removed or changes its meaning. The reference page
+of columns is generated from this module.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -14,104 +17,249 @@ SCHEMA_VERSION = 1
 CaseKey = tuple[str, int]
 """A debate: (case id, attempt)."""
 
-_VOLATILE = {"volatile": "1"}
+
+class Column(NamedTuple):
+    """A column of the record: its name, its type, what it means, and whether it is volatile."""
+
+    name: str
+    kind: pa.DataType
+    meaning: str
+    volatile: bool = False
 
 
-def _columns(kind: pa.DataType, *names: str, volatile: bool = False) -> list[pa.Field]:
-    return [pa.field(name, kind, metadata=_VOLATILE if volatile else None) for name in names]
+def _schema(columns: list[Column]) -> pa.Schema:
+    return pa.schema(
+        [pa.field(each.name, each.kind, metadata={"volatile": "1"} if each.volatile else None) for each in columns]
+    )
 
 
 _TEXT, _TEXTS, _FLAG = pa.string(), pa.list_(pa.string()), pa.bool_()
 _INT16, _INT32, _INT64, _FLOAT = pa.int16(), pa.int32(), pa.int64(), pa.float64()
-_REPLY_ID = _columns(_TEXT, "reply_id", volatile=True)
-_KEY = [*_columns(_TEXT, "case_id"), *_columns(_INT16, "attempt")]
+_FLOATS = pa.list_(pa.float32())
 
-CASES = pa.schema(
-    [
-        *_columns(_TEXT, "case_id"),
-        *_columns(_INT64, "index"),
-        *_columns(_TEXT, "content_hash", "question"),
-        *_columns(_TEXTS, "labels", "choices"),
-        *_columns(_TEXT, "passage", "title"),
-        *_columns(pa.list_(_TEXTS), "aliases"),
-        *_columns(_TEXTS, "documents"),
-        *_columns(_TEXT, "gold", "invalid", "domain", "criterion", "scoring"),
-        *_columns(_TEXTS, "accepted"),
-        *_columns(pa.list_(_FLOAT), "ratings"),
-        *_columns(_TEXT, "group", "part", "judged", "tags"),
-    ]
-)
+_CASE_ID = Column("case_id", _TEXT, "the case")
+_ATTEMPT = Column("attempt", _INT16, "0, and one more for each `--retry-failed`")
+_KEY = [_CASE_ID, _ATTEMPT]
+_PATH = Column("path", _TEXT, "the step in the debate, named by the protocol")
+_OF_A_REPLY = Column("reply_id", _TEXT, "the reply in `turns`", volatile=True)
+_AT = Column("at", _FLOAT, "Unix time", volatile=True)
+
+_CASES = [
+    Column("case_id", _TEXT, "the given id, or `TASK-INDEX`"),
+    Column("index", _INT64, "place in the file, from 0"),
+    Column("content_hash", _TEXT, "hash of everything but the id; compared on resume"),
+    Column("question", _TEXT, "as in the file"),
+    Column("labels", _TEXTS, "closed set of answers; null for free text"),
+    Column("choices", _TEXTS, "for lettered labels, the text behind each"),
+    Column("passage", _TEXT, "the evidence; may be empty"),
+    Column("title", _TEXT, "heading of the passage; may be empty"),
+    Column("aliases", pa.list_(_TEXTS), "for each label its other spellings; null in records older than the column"),
+    Column("documents", _TEXTS, "what a protocol may retrieve from; null in records older than the column"),
+    Column("gold", _TEXT, "right answer; null where the file has none"),
+    Column("invalid", _TEXT, "why the row is not a valid case; empty for a valid one"),
+    Column(
+        "domain",
+        _TEXT,
+        "what kind of answer is asked for; null where the task does not say; this and the next five columns are null "
+        "in records older than they are",
+    ),
+    Column("criterion", _TEXT, "JSON: the trait that the passage is scored on, its scale and guide; null otherwise"),
+    Column(
+        "scoring", _TEXT, "how an answer is compared with the right one: `label`, `number`, `short answer` or `score`"
+    ),
+    Column("accepted", _TEXTS, "all right answers, where `gold` is not the only one"),
+    Column("ratings", pa.list_(_FLOAT), "human raters' scores, null for a missing one"),
+    Column("group", _TEXT, "what several cases share, such as their essay; empty for a case that stands alone"),
+    Column(
+        "part",
+        _TEXT,
+        "the part of the task that the case belongs to, such as an essay set; figures of different parts are never "
+        "pooled; empty for a task of one part",
+    ),
+    Column("judged", _TEXT, "JSON: the reply that is judged, with what it answers; null for a case to debate"),
+    Column("tags", _TEXT, "JSON by name: what else the case is counted by, such as its category; null for none"),
+]
 
 _REPLY = [
     *_KEY,
-    *_columns(_TEXT, "path", "role", "model", "template", "template_hash", "fingerprint"),
-    *_columns(_INT32, "sample"),
-    *_columns(_FLOAT, "temperature", "top_p"),
-    *_columns(_INT32, "max_tokens"),
-    *_columns(_TEXT, "messages"),
-    *_columns(_TEXTS, "image_hashes"),
-    *_columns(_TEXT, "text", "data", "answer"),
-    *_columns(_FLOAT, "p_normalised", "p_printed", "p_raw", "p_bound_shift"),
-    *_columns(_TEXT, "p_reason", "logprob_stage"),
-    *_columns(_FLAG, "held"),
-    *_columns(_TEXT, "outcome", "failure", "error", "finish_reason"),
-    *_columns(_INT32, "prompt_tokens", "completion_tokens", "completion_tokens_estimate"),
-    *_columns(_INT32, "prompt_tokens_stated", "completion_tokens_stated", "reasoning_tokens"),
-    *_columns(_TEXT, "reasoning", "reading"),
-    *_REPLY_ID,
-    *_columns(_TEXT, "supersedes", "reused_from", volatile=True),
-    *_columns(_FLOAT, "latency_s", "waited_s", volatile=True),
-    *_columns(_INT16, "http_attempts", "unconfirmed_attempts", volatile=True),
-    *_columns(_INT64, "unconfirmed_tokens_max", volatile=True),
-    *_columns(_FLOAT, "at", volatile=True),
-    *_columns(_INT32, "process_id", volatile=True),
+    _PATH,
+    Column("role", _TEXT, "who was asked: `agent/0`, `judge/0`, `person`"),
+    Column("model", _TEXT, "name of its model as configured"),
+    Column("template", _TEXT, "which prompt template"),
+    Column("template_hash", _TEXT, "hash of the template's text"),
+    Column(
+        "fingerprint",
+        _TEXT,
+        "hash of everything that is sent and of how it is read: model, decoding, template, persona, slots, images",
+    ),
+    Column("sample", _INT32, "number of the sample among equal asks"),
+    Column("temperature", _FLOAT, "as asked; null is the server's default"),
+    Column("top_p", _FLOAT, "as asked; null is the server's default"),
+    Column("max_tokens", _INT32, "as asked"),
+    Column("messages", _TEXT, "JSON: the messages that were sent"),
+    Column("image_hashes", _TEXTS, "hashes of the pictures that were sent"),
+    Column("text", _TEXT, "the reply as received"),
+    Column("data", _TEXT, "JSON: the parsed and validated reply; null if it failed"),
+    Column("answer", _TEXT, "label, or normalised free text; null without one"),
+    Column("p_normalised", _FLOAT, "probability of the answer among the labels; null is unknown"),
+    Column("p_printed", _FLOAT, "the paper's sigma(l) = p/(1+p)"),
+    Column("p_raw", _FLOAT, "the answer's probability at its own token"),
+    Column("p_bound_shift", _FLOAT, "how far `p_normalised` could move for labels that are not listed"),
+    Column("p_reason", _TEXT, "why `p_normalised` is null"),
+    Column(
+        "logprob_stage",
+        _TEXT,
+        "`before` or `after` temperature, `raw` or `masked` (before or after a schema's mask), or `unknown`",
+    ),
+    Column(
+        "held",
+        _FLAG,
+        "whether decoding was constrained to a schema, or may have been (a replay of a record that does not say); null "
+        "where there is no reply, and in records older than the column",
+    ),
+    Column("outcome", _TEXT, "`ok`, `repaired`, `reasked`, `failed`, `invalid` (an unreadable first reply), `cut`"),
+    Column("failure", _TEXT, "kind of failure; empty for none"),
+    Column("error", _TEXT, "its message"),
+    Column("finish_reason", _TEXT, "as the server says; `cut` or `repetition` where moot stopped the stream"),
+    Column("prompt_tokens", _INT32, "billed; null where the server does not say; see `prompt_tokens_stated`"),
+    Column("completion_tokens", _INT32, "billed; null where the server does not say; see `completion_tokens_stated`"),
+    Column("completion_tokens_estimate", _INT32, "tokens received of a reply that was stopped early; null otherwise"),
+    Column(
+        "prompt_tokens_stated",
+        _INT32,
+        "what the server said, if that or its other count is less than the texts surely have: the count that is too "
+        "small is then an estimate; null otherwise; this and the next column are null in records older than they are",
+    ),
+    Column("completion_tokens_stated", _INT32, "the same for the reply"),
+    Column(
+        "reasoning_tokens",
+        _INT32,
+        "tokens of hidden reasoning, as the server says; null where it does not; this and the next two columns are "
+        "null in records older than they are",
+    ),
+    Column("reasoning", _TEXT, "hidden reasoning, with `--save-reasoning`; null otherwise"),
+    Column("reading", _TEXT, "how the reply was parsed, if not as it stood: `prefix`, `reasoning`, or both; else null"),
+    Column("reply_id", _TEXT, "unique for each reply that was paid for", volatile=True),
+    Column("supersedes", _TEXT, "the reply that this one replaces", volatile=True),
+    Column(
+        "reused_from",
+        _TEXT,
+        "the reused reply, as `RUN:CASE/ATTEMPT/PATH`; null for one that was paid for",
+        volatile=True,
+    ),
+    Column(
+        "latency_s",
+        _FLOAT,
+        "from the ask to its reply, with waiting, retries and an unreadable first reply",
+        volatile=True,
+    ),
+    Column(
+        "waited_s",
+        _FLOAT,
+        "the part of it spent waiting for rate limits or after a 429; null in records older than the column",
+        volatile=True,
+    ),
+    Column("http_attempts", _INT16, "requests made, with retries", volatile=True),
+    Column(
+        "unconfirmed_attempts",
+        _INT16,
+        "attempts that may have been billed although the server did not say what they used",
+        volatile=True,
+    ),
+    Column("unconfirmed_tokens_max", _INT64, "upper bound of the tokens in them", volatile=True),
+    _AT,
+    Column("process_id", _INT32, "of the process that asked", volatile=True),
 ]
 
-_TOKEN_COLUMNS = [
-    *_columns(_TEXTS, "token"),
-    *_columns(pa.list_(pa.float32()), "logprob"),
-    *_columns(_INT16, "alternatives"),
-    *_columns(_TEXTS, "alt_token"),
-    *_columns(pa.list_(pa.float32()), "alt_logprob"),
+_TOKENS = [
+    Column("token", _TEXTS, "the T tokens of the reply"),
+    Column("logprob", _FLOATS, "natural log of each token's probability"),
+    Column("alternatives", _INT16, "K, how many alternatives per token are listed"),
+    Column("alt_token", _TEXTS, "T x K, flattened"),
+    Column("alt_logprob", _FLOATS, "T x K, flattened, NaN where fewer were received"),
 ]
 
-TOKEN_COLUMNS = [column.name for column in _TOKEN_COLUMNS]
+_JUDGMENTS = [
+    *_KEY,
+    _PATH,
+    Column("judge", _TEXT, "`judge/0`, ..."),
+    Column("model", _TEXT, "its model"),
+    Column("support", _TEXT, "`supported`, `contradicted`, `not covered`; null if missing"),
+    Column("score", _FLOAT, "in [0, 1]; null if missing, never 0 for that"),
+    Column("rationale", _TEXT, "one sentence"),
+    Column("failure", _TEXT, "why it is missing; empty for none"),
+    _OF_A_REPLY,
+]
+
+_EVENTS = [
+    *_KEY,
+    Column("kind", _TEXT, "kind of the event"),
+    _PATH,
+    Column("data", _TEXT, "JSON: the event's payload"),
+    _AT,
+]
+
+_VERDICTS = [
+    *_KEY,
+    Column("answer", _TEXT, "the verdict; null without one"),
+    Column("how", _TEXT, "how it was reached: `skipped`, `stable-agree`, ..., `failed`"),
+    Column("confidence", _FLOAT, "in [0, 1]; null is unknown"),
+    Column("distribution", _TEXT, "JSON: share per label"),
+    Column("rounds", _INT16, "debate rounds after the openings"),
+    Column("flags", _TEXTS, "marks that a reader should see"),
+    Column("payload", _TEXT, "JSON: the protocol's own result"),
+    Column("failed", _FLAG, "whether the case failed"),
+    Column("failure", _TEXT, "kind of failure"),
+    Column("error", _TEXT, "its message"),
+    Column("gold", _TEXT, "right answer; null where there is none"),
+    Column("correct", _FLAG, "null where it cannot be scored"),
+    Column("calls", _INT32, "replies that the verdict rests on"),
+    Column("prompt_tokens", _INT64, "of those replies"),
+    Column("completion_tokens", _INT64, "of those replies"),
+    Column("calls_without_usage", _INT32, "of them, those whose server did not say what it used"),
+    Column("wall_s", _FLOAT, "from opening to verdict, in the session that ended the debate", volatile=True),
+    _AT,
+]
+
+_EMBEDDINGS = [
+    *_KEY,
+    Column("encoder", _TEXT, "which encoder"),
+    Column("text_hash", _TEXT, "hash of the text"),
+    Column("vector", _FLOATS, "of length 1"),
+]
+
+COLUMNS: dict[str, list[Column]] = {
+    "cases": _CASES,
+    "turns": _REPLY,
+    "tokens": [*_KEY, _PATH, _OF_A_REPLY, *_TOKENS],
+    "judgments": _JUDGMENTS,
+    "events": _EVENTS,
+    "verdicts": _VERDICTS,
+    "embeddings": _EMBEDDINGS,
+}
+"""The columns of each table of a finished run."""
+
+ROWS: dict[str, str] = {
+    "cases": "every case that was registered, gold labels included",
+    "turns": "every reply that was paid for, and every decision of a person",
+    "tokens": "one row per reply with log-probabilities",
+    "judgments": "what judges said, or why they did not",
+    "events": "what the protocol noted, and bookkeeping",
+    "verdicts": "one per case and attempt",
+    "embeddings": "vectors that a protocol asked for, read back on resume",
+}
+"""What the rows of each table are."""
+
+TABLES: dict[str, pa.Schema] = {table: _schema(columns) for table, columns in COLUMNS.items()}
+"""The tables of a finished run."""
+
+TOKEN_COLUMNS = [column.name for column in _TOKENS]
 """Names of the columns that hold a reply's log-probabilities."""
 
-REPLIES = pa.schema(_REPLY + _TOKEN_COLUMNS)
-"""The journal's row for one paid reply; the tables `turns`, `tokens` and `judgments` are cut from it."""
+CASES, TURNS, TOKENS, JUDGMENTS, EVENTS, VERDICTS, EMBEDDINGS = TABLES.values()
 
-TURNS = pa.schema(_REPLY)
-TOKENS = pa.schema([*_KEY, *_columns(_TEXT, "path"), *_REPLY_ID, *_TOKEN_COLUMNS])
-JUDGMENTS = pa.schema(
-    [
-        *_KEY,
-        *_columns(_TEXT, "path", "judge", "model", "support"),
-        *_columns(_FLOAT, "score"),
-        *_columns(_TEXT, "rationale", "failure"),
-        *_REPLY_ID,
-    ]
-)
-EVENTS = pa.schema([*_KEY, *_columns(_TEXT, "kind", "path", "data"), *_columns(_FLOAT, "at", volatile=True)])
-VERDICTS = pa.schema(
-    [
-        *_KEY,
-        *_columns(_TEXT, "answer", "how"),
-        *_columns(_FLOAT, "confidence"),
-        *_columns(_TEXT, "distribution"),
-        *_columns(_INT16, "rounds"),
-        *_columns(_TEXTS, "flags"),
-        *_columns(_TEXT, "payload"),
-        *_columns(_FLAG, "failed"),
-        *_columns(_TEXT, "failure", "error", "gold"),
-        *_columns(_FLAG, "correct"),
-        *_columns(_INT32, "calls"),
-        *_columns(_INT64, "prompt_tokens", "completion_tokens"),
-        *_columns(_INT32, "calls_without_usage"),
-        *_columns(_FLOAT, "wall_s", "at", volatile=True),
-    ]
-)
-EMBEDDINGS = pa.schema([*_KEY, *_columns(_TEXT, "encoder", "text_hash"), *_columns(pa.list_(pa.float32()), "vector")])
+REPLIES = _schema(_REPLY + _TOKENS)
+"""The journal's row for one paid reply; the tables `turns`, `tokens` and `judgments` are cut from it."""
 
 JOURNAL: dict[str, pa.Schema] = {
     "cases": CASES,
@@ -121,17 +269,6 @@ JOURNAL: dict[str, pa.Schema] = {
     "verdicts": VERDICTS,
 }
 """Streams of the journal in the order they are flushed: a verdict is durable only after its replies are."""
-
-TABLES: dict[str, pa.Schema] = {
-    "cases": CASES,
-    "turns": TURNS,
-    "tokens": TOKENS,
-    "judgments": JUDGMENTS,
-    "events": EVENTS,
-    "verdicts": VERDICTS,
-    "embeddings": EMBEDDINGS,
-}
-"""The tables of a finished run."""
 
 KEYS: dict[str, tuple[str, ...]] = {
     "cases": ("case_id",),
