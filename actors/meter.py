@@ -25,6 +25,7 @@ class Metric(NamedTuple):
         about: in one line.
         labels: their names; every metric also has `protocol`.
         boundaries: upper ends of a histogram's buckets, above 0.
+        detail: for the reference page: values of the labels, what is counted, and which process counts it.
     """
 
     name: str
@@ -32,35 +33,127 @@ class Metric(NamedTuple):
     about: str
     labels: tuple[str, ...] = ()
     boundaries: tuple[float, ...] = ()
+    detail: str = ""
 
 
-DEBATES_OPEN = Metric("moot_debates_open", "gauge", "Debates that are being held.")
-DEBATES_DONE = Metric("moot_debates_done_total", "counter", "Debates with a durable verdict that did not fail.")
-DEBATES_FAILED = Metric("moot_debates_failed_total", "counter", "Debates durably recorded as failed.", ("failure",))
+DEBATES_OPEN = Metric("moot_debates_open", "gauge", "Debates that are being held.", detail="Counted by moderators.")
+DEBATES_DONE = Metric(
+    "moot_debates_done_total",
+    "counter",
+    "Debates with a durable verdict that did not fail.",
+    detail="Counted by record writers.",
+)
+DEBATES_FAILED = Metric(
+    "moot_debates_failed_total",
+    "counter",
+    "Debates durably recorded as failed.",
+    ("failure",),
+    detail="By kind of failure; errors of a protocol of your own are `other`. Counted by record writers.",
+)
 DEBATE_SECONDS = Metric(
-    "moot_debate_seconds", "histogram", "From a debate's last start to its verdict.", (), _LONG_SECONDS
+    "moot_debate_seconds",
+    "histogram",
+    "From a debate's last start to its verdict.",
+    (),
+    _LONG_SECONDS,
+    detail="Counted by record writers.",
 )
-TURNS = Metric("moot_turns_total", "counter", "Replies taken into the record that ended an ask.", ("role", "outcome"))
-CALLS = Metric("moot_calls_total", "counter", "Attempts to call a model that have ended.", ("model", "outcome"))
-CALL_SECONDS = Metric("moot_call_seconds", "histogram", "Latency of answered attempts.", ("model",), _SECONDS)
-RETRIES = Metric("moot_call_retries_total", "counter", "Further attempts after a failed one.", ("model", "kind"))
-TOKENS = Metric("moot_tokens_total", "counter", "Tokens that servers billed.", ("model", "part"))
-COST = Metric("moot_cost_usd_total", "counter", "What calls of known price and usage cost, in USD.", ("model",))
+TURNS = Metric(
+    "moot_turns_total",
+    "counter",
+    "Replies taken into the record that ended an ask.",
+    ("role", "outcome"),
+    detail="Reused replies included. Counted by record writers.",
+)
+CALLS = Metric(
+    "moot_calls_total",
+    "counter",
+    "Attempts to call a model that have ended.",
+    ("model", "outcome"),
+    detail="`answered`, `limited` (429), `broken` (the server failed), `refused` or `cancelled`. Counted by agents.",
+)
+CALL_SECONDS = Metric(
+    "moot_call_seconds",
+    "histogram",
+    "Latency of answered attempts.",
+    ("model",),
+    _SECONDS,
+    detail="Without the wait for the limits. Counted by agents.",
+)
+RETRIES = Metric(
+    "moot_call_retries_total",
+    "counter",
+    "Further attempts after a failed one.",
+    ("model", "kind"),
+    detail="By what went wrong before. Counted by agents.",
+)
+TOKENS = Metric(
+    "moot_tokens_total",
+    "counter",
+    "Tokens that servers billed.",
+    ("model", "part"),
+    detail="`prompt` and `completion`. Counted by agents.",
+)
+COST = Metric(
+    "moot_cost_usd_total",
+    "counter",
+    "What calls of known price and usage cost, in USD.",
+    ("model",),
+    detail="Counted by agents.",
+)
 UNKNOWN_COST = Metric(
-    "moot_calls_of_unknown_cost_total", "counter", "Calls that may have cost something unknown.", ("model", "why")
+    "moot_calls_of_unknown_cost_total",
+    "counter",
+    "Calls that may have cost something unknown.",
+    ("model", "why"),
+    detail="In no sum of money: no `price` is known, or the server reported no `usage`. Counted by agents.",
 )
-LIMITER_WAIT = Metric("moot_limiter_wait_seconds", "histogram", "Waiting for leave to call.", ("model",), _WAITS)
+LIMITER_WAIT = Metric(
+    "moot_limiter_wait_seconds",
+    "histogram",
+    "Waiting for leave to call.",
+    ("model",),
+    _WAITS,
+    detail="For rates, concurrency or budget. Counted by agents.",
+)
 SURPRISAL = Metric(
-    "moot_reply_surprisal_nats", "histogram", "Mean of -logprob over a reply's tokens.", ("model", "role"), _NATS
+    "moot_reply_surprisal_nats",
+    "histogram",
+    "Mean of -logprob over a reply's tokens.",
+    ("model", "role"),
+    _NATS,
+    detail="Where there are log-probabilities that no schema's mask has changed. Counted by agents.",
 )
 ROUND_JSD = Metric(
-    "moot_round_jsd_nats", "histogram", "Jensen-Shannon divergence between the sides after a round.", (), _JSD
+    "moot_round_jsd_nats",
+    "histogram",
+    "Jensen-Shannon divergence between the sides after a round.",
+    (),
+    _JSD,
+    detail="At most ln 2 (`evince`). Counted by record writers.",
 )
 JUDGE_DISAGREEMENT = Metric(
-    "moot_judge_disagreement", "histogram", "Highest less lowest judge's score of one reply, in [0, 1].", (), _SHARES
+    "moot_judge_disagreement",
+    "histogram",
+    "Highest less lowest judge's score of one reply, in [0, 1].",
+    (),
+    _SHARES,
+    detail="Of mean scores, with two judges or more. Counted by record writers.",
 )
-BUDGET_USED = Metric("moot_budget_used_ratio", "gauge", "Share of a budget that is spent or set aside.", ("budget",))
-ACTOR_RESTARTS = Metric("moot_actor_restarts_total", "counter", "Processes that took a dead actor's place.", ("actor",))
+BUDGET_USED = Metric(
+    "moot_budget_used_ratio",
+    "gauge",
+    "Share of a budget that is spent or set aside.",
+    ("budget",),
+    detail="`usd` or `tokens`. Counted by the limiter.",
+)
+ACTOR_RESTARTS = Metric(
+    "moot_actor_restarts_total",
+    "counter",
+    "Processes that took a dead actor's place.",
+    ("actor",),
+    detail="Counted by every process.",
+)
 
 METRICS = (
     DEBATES_OPEN,

@@ -114,11 +114,14 @@ class RoleBinding(BaseModel):
     Attributes:
         model: one of the forms that `moot models` lists.
         persona: text put before the system prompt.
-        temperature, top_p, max_tokens: decoding; see `messages.Decoding`.
-        reasoning_tokens: how many tokens a model that thinks before it replies may write beside `max_tokens`.
+        temperature: None leaves it to the server.
+        top_p: nucleus share; None leaves it to the server.
+        max_tokens: longest reply; some protocols set more where the run says nothing.
+        reasoning_tokens: tokens that a model which thinks before it replies may write beside `max_tokens`.
         seed: what the server draws replies from, each step its own; for servers that take a seed.
-        stop: texts that end a reply.
-        repetition_penalty: for servers that take one, such as vLLM, SGLang and llama.cpp (there `repeat_penalty`).
+        stop: up to four texts that end a reply.
+        repetition_penalty: above 1 makes what was written less likely; for servers that take one, such as vLLM, SGLang
+            and llama.cpp (there `repeat_penalty`).
         reasoning_effort: how much a model thinks before it replies: `minimal`, `low`, `medium`, `high` ...
         extra: a body that is sent as it is beside ours: `top_k`, `min_p`, `chat_template_kwargs` ...
         top_logprobs: alternatives per token; None leaves it to what the protocol needs.

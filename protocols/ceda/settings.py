@@ -63,7 +63,8 @@ class CedaSettings(Settings):
         evidence: the texts.
         vision: the pictures.
         context: the evidence put in order.
-        role, instruction: who a debater is and what it is to do, as the user puts it; slots of the system prompt.
+        role: who a debater is, as the user puts it; a slot of the system prompt.
+        instruction: what a debater is to do, as the user puts it; a slot of the system prompt.
     """
 
     max_turns: int = Field(default=5, ge=1, le=20)

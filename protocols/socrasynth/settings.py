@@ -34,8 +34,8 @@ class KappaSettings(Settings):
     """The contentiousness.
 
     Attributes:
-        start: its level in the opening; with `schedule=fixed` also in all rounds and in the closing statements.
-        delta: what the geometric schedule divides it by after each round, at least 1 (the source's delta).
+        start: contentiousness of the opening; with `schedule=fixed` also in all rounds and in the closing statements.
+        delta: what the geometric schedule divides contentiousness by after each round, at least 1 (the source's delta).
     """
 
     start: Share = START
@@ -49,7 +49,7 @@ class SocraSynthSettings(Settings):
         kappa: where contentiousness starts, and what it is divided by.
         openings: `blind`: both at once, neither has seen the other's; `answered`: B has seen A's and answers it (the
             source's printed transcripts). On a closed list they are always blind: each side names its own answer.
-        schedule: how it falls from there; see `moot.protocols.socrasynth.schedule.next_level`.
+        schedule: how contentiousness falls from `kappa.start`; see `moot.protocols.socrasynth.schedule.next_level`.
         max_rounds: refutation rounds at most, after the opening; 0: closing statements follow the opening.
         patience: stop after so many rounds without a rise of Gamma, the panel's mean over both sides.
         min_delta: the least rise of Gamma, which lies in [0, 1], that counts.

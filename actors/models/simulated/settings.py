@@ -14,21 +14,20 @@ class SimulatedSettings(BaseModel):
     """How the simulated agents and judges behave.
 
     Attributes:
-        competence: mean probability, over questions, that an independent answer is right; 0 to 1.
+        competence: mean probability, over questions, that an independent answer is right.
         calibration: 1 states the belief itself as confidence; towards 0 confidence is blurred and too high,
-            most of all where belief is low; 0 to 1.
-        stubbornness: how much an agent resists the others' answers; 1 never gives way to them; 0 to 1.
+            most of all where belief is low.
+        stubbornness: how much an agent resists the others' answers; 1 never gives way to them.
         judge_noise: standard deviation of a judge's score around its reading of the evidence; under a rubric the
-            probability that a score is one level off, or that a flag is overlooked; 0 to 1.
-        reasoning_words: length of a reasoning trace in words; 1 to 2000. An argument in sections has about 30 a section
+            probability that a score is one level off, or that a flag is overlooked.
+        reasoning_words: length of a reasoning trace in words. An argument in sections has about 30 a section
             at the least, whatever it is worth.
         hallucination_rate: share of the agents' replies whose reasoning holds a claim that neither question nor passage
-            supports; 0 to 1.
+            supports.
         contentiousness_effect: how much a level of contentiousness that the prompt states changes an agent's
-            stubbornness; at 0 it does not change the words either; 0 to 1.
-        confidence_signal: how much surer the tokens of an argument are drawn, the better it is reasoned; 0: no link; 0
-            to 1.
-        unclear_rate: share of the messages of a debate about a claim that say neither AGREE nor DENY; 0 to 1.
+            stubbornness; at 0 it does not change the words either.
+        confidence_signal: how much surer the tokens of an argument are drawn, the better it is reasoned; 0: no link.
+        unclear_rate: share of the messages of a debate about a claim that say neither AGREE nor DENY.
         latency_ms: how long every reply waits; of the embedded model only, a server has a latency of its own.
     """
 
