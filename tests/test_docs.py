@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -20,7 +25,6 @@ import moot
 from moot import ENCODERS, MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
 from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.placement import Placing
-from moot.actors.record.schema import KEYS, TABLES
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
 from moot.deploy.reading.rounds.trace import MEASURES
@@ -115,26 +119,15 @@ def test_the_calls_page_says_what_each_form_declares() -> None:
     assert {_code(form): dict(zip(names, words, strict=True)) for form, *words in rows} == wanted
 
 
-def test_the_page_on_templates_is_that_of_the_code() -> None:
-    found = {_code(name): (readers, slots) for name, readers, slots in table(page_named("templates"), "Slots")}
-    assert found == {name: (header.readers, header.slots) for name, header in template_headers().items()}
+def test_the_command_lists_the_templates() -> None:
     printed = CliRunner().invoke(app, ["templates"]).output.splitlines()
-    assert {tuple(line.split(maxsplit=1)) for line in printed} == {(name, each[1]) for name, each in found.items()}
+    listed = dict(line.split(maxsplit=1) for line in printed)
+    assert listed == {name: header.slots for name, header in template_headers().items()}
 
 
 def test_the_page_on_results_lists_every_measure_of_a_round() -> None:
     found = [(_code(key), shown) for key, shown, _ in table(page_named("reading-results"), "Round by round")]
     assert found == [(each.key, each.heading) for each in MEASURES]
-
-
-@pytest.mark.parametrize("name", sorted(TABLES))
-def test_record_columns(name: str) -> None:
-    found = [[_code(column), kind, volatile] for column, kind, volatile, _ in table(page_named("record"), f"`{name}`")]
-    wanted = [
-        [column.name, str(column.type).replace("item: ", ""), "yes" if column.metadata else ""]
-        for column in TABLES[name]
-    ]
-    assert found == wanted
 
 
 def test_the_columns_of_a_table_that_is_brought() -> None:
@@ -162,11 +155,6 @@ def test_the_columns_of_an_analysis(tmp_path: Path) -> None:
         columns = found.table(name).column_names
         wanted = {column for column in columns if re.sub("_(low|high|n)$", "", column) not in {*columns} - {column}}
         assert {*said[name]} - stratum == wanted - stratum, name
-
-
-def test_record_keys() -> None:
-    found = {_code(name): re.findall(r"`(\w+)`", key) for name, key, _ in table(page_named("record"), "Tables")}
-    assert found == {name: list(key) for name, key in KEYS.items()}
 
 
 def _default(value: object) -> str:
@@ -247,7 +235,39 @@ def test_links_lead_somewhere() -> None:
             assert there.exists(), f"{page.name}: {target}"
             assert not anchor or anchor in _anchors(there), f"{page.name}: {target}#{anchor}"
             linked |= {there} - {page}
-    assert {*PAGES} - linked <= {ROOT / "README.md"}
+    assert {*PAGES} - linked <= {ROOT / "README.md", ROOT / "docs" / "index.md"}
+
+
+def _pages_of(nav: object) -> Iterator[str]:
+    """The pages in a part of the site's navigation."""
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, dict | list):
+        for part in nav.values() if isinstance(nav, dict) else nav:
+            yield from _pages_of(part)
+
+
+def test_the_site_lists_every_page_once() -> None:
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:]]
+    assert sorted(_pages_of(site["nav"])) == sorted(pages), "change `nav` of mkdocs.yml"
+
+
+def test_the_reference_is_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    generator = import_module("generate")
+    assert not [*generator.stale()], f"run `{generator.COMMAND}` and commit what it writes"
+
+
+@pytest.mark.lint
+@pytest.mark.needs("module/mkdocs", "module/material")
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    built = [page.read_text("utf-8") for page in tmp_path.rglob("*.html")]
+    assert len(built) > len(PAGES[1:])
+    assert not [text for text in built if "```" in text], "a fence was not understood"
 
 
 def _pins() -> dict[str, str]:
