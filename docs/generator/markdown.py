@@ -29,7 +29,9 @@ def code(text: str) -> str:
 def prose(text: str) -> str:
     """Text of a docstring as Markdown: nothing outside of code is markup."""
     parts = _CODE.split(" ".join(text.split()))
-    return "".join(each if i % 2 else re.sub(r"([*<\[\]])", r"\\\1", each) for i, each in enumerate(parts))
+    return "".join(
+        each if i % 2 else re.sub(r"([*\[\]])", r"\\\1", each).replace("<", "&lt;") for i, each in enumerate(parts)
+    )
 
 
 def _paragraphs(text: str) -> Iterator[str]:
