@@ -131,7 +131,7 @@ def test_the_page_on_results_lists_every_measure_of_a_round() -> None:
 
 
 def test_the_columns_of_a_table_that_is_brought() -> None:
-    found = {_code(name): about for name, about in table(page_named("analyze-tables"), "Your own table")}
+    found = {_code(name): about for name, about in table(page_named("analyze"), "Your own table")}
     printed = CliRunner().invoke(app, ["analyze", "--columns"]).output.splitlines()
     assert found == {name: about for name, about in (line.split(maxsplit=1) for line in printed)}
 
@@ -146,7 +146,7 @@ def test_the_columns_of_an_analysis(tmp_path: Path) -> None:
         roles={"judge": ["simulated", "simulated?judge_noise=0.4"]},
     )
     found = moot.analyze(run.path, settings=AnalysisSettings(permutations=100, resamples=50))
-    rows = table(page_named("analyze-tables"), "Tables")
+    rows = table(page_named("analyze"), "Tables")
     assert [_code(name) for name, _ in rows] == list(found.tables)
     said = {_code(name): re.findall(r"`(\w+)`", about) for name, about in rows}
     said["top_features"] += said["associations"]
