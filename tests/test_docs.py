@@ -103,12 +103,12 @@ def test_readme_lists_what_there_is() -> None:
     assert protocols == {name: entry.description for name, entry in PROTOCOLS.items()}
     models = {_code(name): about for name, about in table(readme, "Models")}
     assert models == MODELS
-    tasks = {_code(form): (about, layout) for form, about, layout in table(readme, "Tasks")}
+    tasks = {_code(form): (about, layout) for form, about, layout in table(page_named("data"), "Tasks")}
     assert tasks == {kind.form: (kind.about, kind.layout) for kind in TASKS.values()}
 
 
 def test_the_encoders_page_lists_what_there_is() -> None:
-    assert [_code(row[0]) for row in table(page_named("encoders"), "Encoders")] == list(ENCODERS)
+    assert [_code(row[0]) for row in table(page_named("documents"), "Encoders")] == list(ENCODERS)
 
 
 def test_the_calls_page_says_what_each_form_declares() -> None:

@@ -30,7 +30,7 @@ from moot.deploy.serving.settings import CONFIG_ENV, ServeConfig
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
-PAGE = page_named("kubernetes").read_text()
+PAGE = page_named("cluster").read_text().partition("\n## Kubernetes\n")[2]
 SCHEMAS = ROOT.parent / "shared" / "data" / "kuberay_crds"
 FILES = {"RayCluster": "ray.io_rayclusters", "RayJob": "ray.io_rayjobs", "RayService": "ray.io_rayservices"}
 CLUSTERS = {"RayCluster": (), "RayJob": ("rayClusterSpec",), "RayService": ("rayClusterConfig",)}
