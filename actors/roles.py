@@ -109,7 +109,7 @@ def _as_texts(value: Any) -> Any:
 
 
 class RoleBinding(BaseModel):
-    """What stands behind a role.
+    """Configuration of a role: model, decoding, persona.
 
     Attributes:
         model: one of the forms that `moot models` lists.

@@ -67,7 +67,7 @@ class JudgedReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """What a debate is about; everything in it may be shown to a model.
+    """One case to debate; everything in it may be shown to a model.
 
     Attributes:
         id: unique in its task; `TASK-INDEX` when the file gives none.

@@ -32,7 +32,7 @@ class MootError(Exception):
 
 
 class UserError(MootError):
-    """Something the user can mend; printed as one line, exit code 2."""
+    """An error that the user can mend; printed as one line, exit code 2."""
 
 
 class ConfigError(UserError):

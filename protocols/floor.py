@@ -46,7 +46,7 @@ class Request(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What judges are given: a template and its slots. `variants` of `Floor.judge` are merged into the slots."""
+    """Brief for judges: a template and its slots. `variants` of `Floor.judge` are merged into the slots."""
 
     template: str
     slots: Slots
@@ -54,10 +54,11 @@ class Brief:
 
 
 class Floor(Protocol):
-    """What a protocol may do. Every method that can change a later step takes a `path`, unique in its debate.
+    """Services that a protocol may ask for.
 
-    Replies are journalled under (case, attempt, path); after a crash the protocol runs again and gets the recorded
-    replies back, so it must not use a clock, a random source or a race of its own.
+    Every method that can change a later step takes a `path`, unique in its debate. Replies are journalled under
+    (case, attempt, path); after a crash the protocol runs again and gets the recorded replies back, so it must not use
+    a clock, a random source or a race of its own.
     """
 
     case: Case
@@ -141,7 +142,7 @@ class Floor(Protocol):
 
 
 class DebateProtocol(Protocol):
-    """A way to debate: settings in, one coroutine per case.
+    """A debate protocol: settings in, one coroutine per case.
 
     Attributes:
         name: how users call it.

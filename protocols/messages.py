@@ -215,7 +215,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Turn(Generic[R]):
-    """A reply that fits its model, as a protocol sees it.
+    """A usable reply of a model, parsed into the type that was asked for.
 
     Attributes:
         path: where in the debate it was said.
@@ -318,7 +318,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How a debate ended.
+    """Verdict of a debate.
 
     Attributes:
         answer: the chosen answer; None when the protocol reached none.

@@ -87,7 +87,7 @@ _WIDTH = 14
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signals:
-    """Signals of all judged replies whose debates have a verdict, as they stand now.
+    """Running aggregates of the confidence signals of all judged replies whose debates have a verdict.
 
     Groups are (domain, role). Where several models spoke in a role, `models` names them, and one is to be named; where
     its replies were sampled in several ways, the same with `samplings`: neither scores nor log-probabilities of several

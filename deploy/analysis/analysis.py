@@ -76,7 +76,7 @@ class Facts(Frozen):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
-    """What was found.
+    """Result of an analysis: tables and figures.
 
     Attributes:
         facts: what it is over.
@@ -122,7 +122,7 @@ def analyze(
     settings: AnalysisSettings | None = None,
     keep_truncated: bool = False,
 ) -> Analysis:
-    """Confidence signals against judged reasoning and correctness, over runs or over a table of your own.
+    """Analyse token confidence against judged reasoning and correctness, over runs or over a table of your own.
 
     Args:
         runs: folders of runs whose replies were judged.

@@ -10,7 +10,7 @@ from moot.metrics.signal_divergences import HIGH_QUALITY, LOW_QUALITY, TAIL
 
 
 class AnalysisSettings(BaseModel):
-    """How the analysis counts; the defaults are the documented ones.
+    """Settings of an analysis.
 
     Attributes:
         resamples: cluster-bootstrap resamples behind every interval of the sweep.

@@ -127,7 +127,9 @@ def beside_tasks(placing: Placing) -> Placing:
 
 
 class DebateStage(Stage):
-    """Debates on every row: `ds.map_batches(moot.DebateStage(protocol="selene", model=...), batch_size=1000)`.
+    """Ray Data stage that debates every row.
+
+    Used as `ds.map_batches(moot.DebateStage(protocol="selene", model=...), batch_size=1000)`.
 
     Args:
         config: a YAML file, or fields; options win over it.
@@ -171,7 +173,7 @@ class DebateStage(Stage):
 
 
 class JudgeStage(Stage):
-    """Judges on every row's reply, all in flight together; nothing is debated.
+    """Ray Data stage in which judges score the reply of every row, all in flight together; nothing is debated.
 
     Args:
         rubric: the name of one that comes with the package, a YAML file, or a rubric as data.
@@ -250,7 +252,7 @@ def debate_dataset(
     batch_size: int | None = None,
     **options: Any,
 ) -> Dataset:
-    """A dataset with every row debated, or judged: its columns and those of the stage.
+    """Debate, or judge, every row of a dataset: its columns and those of the stage.
 
     The rows are cut into batches of a size that keeps `max_open` debates open, and wait without asking for a CPU.
 

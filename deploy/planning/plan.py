@@ -69,7 +69,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a run of many cases would take, going by a pilot.
+    """Plan of a run of many cases, extrapolated from a pilot.
 
     Attributes:
         pilot: the run that is gone by.

@@ -103,9 +103,9 @@ def _field(default: Any, about: str, flag: str | None = None, **bounds: Any) -> 
 
 
 class RunConfig(BaseModel):
-    """One run as its user wants it; every field has a default.
+    """Configuration of a run; every field has a default.
 
-    What a field says of itself is the help of its flag and its row in docs/operate/running.md.
+    A field's description is the help of its flag and its row in the reference.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -26,7 +26,7 @@ EXIT_HALLUCINATED, EXIT_UNDECIDED = 5, 6
 
 @dataclass(frozen=True)
 class Run:
-    """A run after a session of work on it.
+    """Result of a session of a run.
 
     Attributes:
         path: the record's folder.

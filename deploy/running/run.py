@@ -29,7 +29,7 @@ Role = str | RoleBinding | Mapping[str, Any]
 
 
 async def arun(config: Base | None = None, **options: Any) -> Run:
-    """Hold a run's debates, or go on with a run that was interrupted.
+    """Run debates, or resume an interrupted run.
 
     `options` are the fields of `RunConfig`, which win over `config`. `task` may also be a `Task` or a list of cases,
     `protocol` an object with `async def run(self, case, floor)`.
@@ -40,7 +40,7 @@ async def arun(config: Base | None = None, **options: Any) -> Run:
     >>> done.status, done.exit_code, done.table("verdicts").num_rows
     ('finished', 0, 2)
 
-    Cancelling it leaves a record that the same call goes on with.
+    Cancelling it leaves a record that the same call resumes.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
@@ -50,9 +50,9 @@ async def arun(config: Base | None = None, **options: Any) -> Run:
 
 
 def run(config: Base | None = None, **options: Any) -> Run:
-    """As `arun`, waiting for the end; also inside a running event loop, as in a notebook.
+    """As `arun`, but waits for the end; also inside a running event loop, as in a notebook.
 
-    Ctrl-C drains the run, then raises `KeyboardInterrupt`; the same call goes on with it.
+    Ctrl-C drains the run, then raises `KeyboardInterrupt`; the same call resumes it.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
@@ -65,7 +65,7 @@ Streamed = StreamedEvent | Signals | Run
 
 
 async def stream(config: Base | None = None, **options: Any) -> AsyncIterator[Streamed]:
-    """As `arun`, giving every event while the run goes on, and the `Run` at the end.
+    """As `arun`, but yields every event while the run is under way, and the `Run` at the end.
 
     A run whose replies are judged also gives `Signals` of all of them: about once a second while they change, and once
     right before the end.

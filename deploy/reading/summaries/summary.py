@@ -55,7 +55,7 @@ _OF_THE_RUN += ["wall_s", "wall_unknown_since"]
 
 
 class Summary(Frozen):
-    """A run in figures. The latest attempt with a verdict counts for each case; None is unknown, never 0.
+    """Summary of a run. The latest attempt with a verdict counts for each case; None is unknown, never 0.
 
     Shares of right answers are over the verdicts that can be scored (not failed, with a gold label), and one without an
     answer is wrong there; failed cases are counted apart and never as wrong. Claims that the run's classifier was
@@ -199,7 +199,7 @@ class Summary(Frozen):
 
 
 def summarise(folder: str | Path) -> Summary:
-    """Count a run, finished or not.
+    """Summarise a run, finished or not.
 
     Raises:
         RecordError: when there is no run in the folder or it cannot be read.
