@@ -12,6 +12,7 @@ from collections.abc import Callable
 from generator.commands import commands_page
 from generator.events import events_page
 from generator.markdown import COMMAND
+from generator.names import names_page
 from generator.python import metrics_page, python_page
 from generator.settings import settings_page
 from generator.source import ROOT
@@ -28,6 +29,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "events.md": events_page,
     "exported-metrics.md": exported_metrics_page,
     "metrics.md": metrics_page,
+    "names.md": names_page,
     "python-api.md": python_page,
     "templates.md": templates_page,
 }

@@ -21,6 +21,7 @@ _YAML = re.compile(r"\b(None|True|False)\b")
 
 
 def shown_default(value: object) -> str:
+    """A default as a user would write it."""
     if isinstance(value, bool):
         return str(value).lower()
     if value is None:

@@ -6,10 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from generator.markdown import markdown_of, prose
+from generator.markdown import code, markdown_of, prose
 
 ROOT = Path(__file__).resolve().parents[2]
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -105,8 +106,16 @@ def entry(node: ast.stmt, level: int, below: str = "") -> str:
         ]
         lines = [f"    {_source(each.target)}: {_source(each.annotation)}{_simple(each.value)}" for each in fields]
         parts[1] = "\n".join([f"```py\n{_signature(node)}{':' if lines else ''}", *lines, "```"])
+        parts += ["\n".join(_texts_below(node))]
         parts += [_method(node, each) for each in node.body if is_public(each)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _texts_below(node: ast.ClassDef) -> Iterator[str]:
+    """The attributes of a class that are described below themselves instead of in its docstring."""
+    for each, below in pairwise(node.body):
+        if isinstance(each, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            yield f"- {code(_source(each.target))}: {prose(str(below.value.value))}"
 
 
 def _simple(value: ast.expr | None) -> str:
