@@ -22,13 +22,11 @@ from pydantic import BaseModel
 from typer.testing import CliRunner
 
 import moot
-from moot import ENCODERS, MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
-from moot.actors.models.simulated.settings import SimulatedSettings
+from moot import ENCODERS, MODELS, PROTOCOLS, TASKS
 from moot.actors.placement import Placing
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
 from moot.deploy.reading.rounds.trace import MEASURES
-from moot.deploy.running.flags import reference
 from moot.deploy.running.model_words import forms
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
@@ -41,7 +39,7 @@ from moot.protocols.templates import template_headers
 
 NOT_RUN = {
     "CI runs it": 1,
-    "CI installs it for the extras": 3,
+    "CI installs it for the extras": 4,
     "needs a Kubernetes cluster": 6,
     "needs a container runtime": 1,
     "needs an Anthropic key": 1,
@@ -101,7 +99,7 @@ def test_readme_lists_what_there_is() -> None:
     readme = PAGES[0]
     protocols = {_code(name): about for name, about in table(readme, "Protocols")}
     assert protocols == {name: entry.description for name, entry in PROTOCOLS.items()}
-    models = {_code(name): about for name, about in table(readme, "Models")}
+    models = {_code(name): about for name, about in table(page_named("models"), "Forms")}
     assert models == MODELS
     tasks = {_code(form): (about, layout) for form, about, layout in table(page_named("data"), "Tasks")}
     assert tasks == {kind.form: (kind.about, kind.layout) for kind in TASKS.values()}
@@ -113,7 +111,7 @@ def test_the_encoders_page_lists_what_there_is() -> None:
 
 def test_the_calls_page_says_what_each_form_declares() -> None:
     wanted = forms()
-    page, names = page_named("calls"), next(iter(wanted.values()))
+    page, names = page_named("models"), next(iter(wanted.values()))
     assert f"\n| form | {' | '.join(names)} |\n" in page.read_text("utf-8")
     rows = table(page, "What each form declares")
     assert {_code(form): dict(zip(names, words, strict=True)) for form, *words in rows} == wanted
@@ -126,7 +124,7 @@ def test_the_command_lists_the_templates() -> None:
 
 
 def test_the_page_on_results_lists_every_measure_of_a_round() -> None:
-    found = [(_code(key), shown) for key, shown, _ in table(page_named("reading-results"), "Round by round")]
+    found = [(_code(key), shown) for key, shown, _ in table(page_named("results"), "Round by round")]
     assert found == [(each.key, each.heading) for each in MEASURES]
 
 
@@ -185,12 +183,8 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         ("socrasynth", "Settings", SocraSynthSettings()),
         ("constructor-auditor", "Settings", ConstructorAuditorSettings()),
         ("ceda", "Settings", CedaSettings()),
-        ("running", "The keys of a configuration", RunConfig()),
-        ("running", "Roles", RoleBinding()),
         ("cluster", "How a run is spread", Placing()),
-        ("simulated", "Settings", SimulatedSettings()),
         ("crit", "Settings", CritSettings()),
-        ("analyze", "Settings", AnalysisSettings()),
     ],
     ids=[
         "selene",
@@ -198,22 +192,13 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         "socrasynth",
         "constructor-auditor",
         "ceda",
-        "run",
-        "role",
         "cluster",
-        "simulated",
         "crit",
-        "analysis",
     ],
 )
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
     found = {_code(row[0]): _code(row[1]) for row in table(page_named(page), heading)}
     assert found == _defaults(model)
-
-
-def test_the_keys_of_a_run_are_described_as_its_fields_are() -> None:
-    """`moot.deploy.running.flags.reference` has the new rows."""
-    assert [tuple(row) for row in table(page_named("running"), "The keys of a configuration")] == list(reference())
 
 
 def _anchors(page: Path) -> set[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
-from pydantic import BaseModel
 
 from moot.actors.models.api_key import redact
 from moot.deploy.running.config import RunConfig
@@ -38,15 +37,6 @@ def help_of(key: str) -> str:
     default = info.default
     is_told = isinstance(default, str | int) and not isinstance(default, bool)
     return f"{about.removesuffix('.')} (default: {default})." if is_told else about
-
-
-def reference() -> Iterator[tuple[str, str, str, str]]:
-    """Of every field of a run: key, default, flag and meaning, as docs/operate/running.md has them."""
-    for key, info in RunConfig.model_fields.items():
-        default = "defaults" if isinstance(info.default, BaseModel) else str(info.default)
-        default = {"None": "none", "False": "false"}.get(default, default)
-        flag = f"`{flag_of(key)}`" if flags_of(key) else ""
-        yield f"`{key}`", f"`{default}`", flag, str(info.description)
 
 
 def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:

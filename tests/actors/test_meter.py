@@ -184,7 +184,7 @@ def test_judges_disagree_by_what_lies_between_them(kind: str, data: dict[str, An
 
 
 def test_the_documentation_lists_every_metric() -> None:
-    text = page_named("monitoring").read_text("utf-8")
+    text = page_named("exported-metrics").read_text("utf-8")
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in text.splitlines()
