@@ -1,7 +1,7 @@
 """Generates the reference pages from code and docstrings: `python docs/generate.py`; `--check` only compares.
 
-Nothing in these pages is written by hand: a text that is wrong or missing is changed where the code has it. Signatures
-and docstrings are read from the source, so that annotations stand as they are written.
+Nothing below a page's marker is written by hand: a text that is wrong or missing is changed where the code has it.
+Signatures and docstrings are read from the source, so that annotations stand as they are written.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 from generator.commands import commands_page
 from generator.events import events_page
-from generator.markdown import COMMAND
+from generator.markdown import COMMAND, MARKER
 from generator.names import names_page
 from generator.python import metrics_page, python_page
 from generator.settings import settings_page
 from generator.source import ROOT
-from generator.tables import columns_page, exported_metrics_page, templates_page
+from generator.tables import exported_metrics_page, record_page, templates_page
 
 __all__ = ["COMMAND", "stale"]
 
@@ -25,12 +25,12 @@ REFERENCE = ROOT / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "commands.md": commands_page,
-    "columns.md": columns_page,
     "events.md": events_page,
     "exported-metrics.md": exported_metrics_page,
     "metrics.md": metrics_page,
     "names.md": names_page,
-    "python-api.md": python_page,
+    "python.md": python_page,
+    "record.md": record_page,
     "templates.md": templates_page,
 }
 """The generated pages."""
@@ -38,9 +38,10 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def stale() -> dict[str, str]:
     """By name, the pages that are not as they would be generated now, with their new text."""
-    made = {name: make() for name, make in PAGES.items()}
-    known = {name: REFERENCE / name for name in made}
-    return {n: text for n, text in made.items() if not known[n].exists() or known[n].read_text("utf-8") != text}
+    known = {name: path.read_text("utf-8") for name in PAGES if (path := REFERENCE / name).exists()}
+    heads = {name: text.partition(MARKER)[0] for name, text in known.items() if MARKER in text}
+    made = {name: heads.get(name, "") + make() for name, make in PAGES.items()}
+    return {name: text for name, text in made.items() if known.get(name) != text}
 
 
 def main() -> int:

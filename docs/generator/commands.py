@@ -19,7 +19,7 @@ def commands_page() -> str:
     for name, command in root.commands.items():
         if not command.hidden:
             parts += [f"## `moot {name}`", prose(command.help), *_parameters(command)]
-    return page("Commands", *parts)
+    return page("# Commands", *parts)
 
 
 def _parameters(command: Any) -> Iterator[str]:

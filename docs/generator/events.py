@@ -11,12 +11,12 @@ from generator.source import ROOT, dotted_name
 
 def events_page() -> str:
     """The kinds of event that protocols note."""
-    intro = """What a protocol notes while a debate goes on: rows of the table [`events`](columns.md#events), and what
+    intro = """What a protocol notes while a debate goes on: rows of the table [`events`](record.md#events), and what
 `moot.stream` gives. `*` in a path stands for a number or a name."""
     parts = [intro]
     for folder, rows in _noted_events().items():
         parts += [f"## `{folder}`", table(("kind", "path", "noted in"), rows)]
-    return page("Events", *parts)
+    return page("# Events", *parts)
 
 
 def _noted_events() -> dict[str, list[tuple[str, str, str]]]:

@@ -8,21 +8,26 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 COMMAND = "python docs/generate.py"
-_HEAD = f"<!-- Generated: change the code or its docstrings, then run `{COMMAND}`. -->\n"
+MARKER = f"<!-- Generated from here on: change the code or its docstrings, then run `{COMMAND}`. -->\n"
+"""What stands above this line of a page is written by hand."""
+
 _ITEM = re.compile(r"(\*{0,2}\w+(?:, \w+)*): (.*)", re.DOTALL)
 _CODE = re.compile(r"(`[^`]*`)")
 
 
-def page(title: str, *parts: str) -> str:
-    return "\n\n".join([_HEAD + f"# {title}", *(part.strip("\n") for part in parts if part)]) + "\n"
+def page(*parts: str) -> str:
+    """The generated part of a page."""
+    return MARKER + "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; a bar within a cell does not end it."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def code(text: str) -> str:
+    """A text in monospace; nothing for none."""
     return f"`{text}`" if text else ""
 
 
@@ -65,4 +70,5 @@ def markdown_of(node: ast.AST) -> str:
 
 
 def first_paragraph(text: str) -> str:
+    """The first paragraph of a docstring as Markdown."""
     return prose(re.split(r"\n\s*\n", text)[0])

@@ -33,4 +33,4 @@ def names_page() -> str:
 
 def _page(*sections: tuple[str, str, str]) -> str:
     parts = [part for heading, *rest in sections for part in (f"## {heading}", *rest)]
-    return page("Names", "What a run can name, on the command line, in a configuration and from Python.", *parts)
+    return page("# Names", "What a run can name, on the command line, in a configuration and from Python.", *parts)

@@ -24,15 +24,15 @@ def metrics_page() -> str:
     for name in names:
         parts += [f"## `{name}`", markdown_of(tree_of(name))]
         parts += [entry(node, 3) for node in tree_of(name).body if is_public(node)]
-    return page("Metrics library", *parts)
+    return page("# Metrics library", *parts)
 
 
 def python_page() -> str:
-    """The public names of `moot`."""
+    """The public names of `moot`, below how to use them."""
     homes = imports(tree_of("moot"))
     intro = "The public names of `moot`. Everything else may change; see [what is stable](stability.md)."
     entries = []
     for name in sorted(moot.__all__, key=str.lower):
         _, node, below = definition(homes[name], name)
-        entries.append(entry(node, 2, below))
-    return page("Python API", intro, *entries)
+        entries.append(entry(node, 3, below))
+    return page("## Public names", intro, *entries)

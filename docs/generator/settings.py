@@ -124,7 +124,7 @@ def settings_page() -> str:
         "The settings of `moot analyze` and `moot.analyze`.",
         _settings(moot.AnalysisSettings),
     ]
-    return page("Settings", *parts)
+    return page("# Settings", *parts)
 
 
 def _models_within(annotation: Any) -> Iterator[type[BaseModel]]:

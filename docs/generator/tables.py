@@ -8,10 +8,10 @@ from moot.actors.record.schema import COLUMNS, KEYS, ROWS
 from moot.protocols.templates import template_headers
 
 
-def columns_page() -> str:
-    """The tables of a record and their columns."""
+def record_page() -> str:
+    """The tables of a record and their columns, below how to read it."""
     tables = [(f"[`{name}`](#{name})", ", ".join(map(code, KEYS[name])), ROWS[name]) for name in COLUMNS]
-    parts = ["The tables of a [record](record.md).", table(("table", "key", "rows"), tables)]
+    parts = ["## Tables", table(("table", "key", "rows"), tables)]
     for name, columns in COLUMNS.items():
         rows = [
             (
@@ -22,8 +22,8 @@ def columns_page() -> str:
             )
             for each in columns
         ]
-        parts += [f"## `{name}`", table(("column", "type", "volatile", "meaning"), rows)]
-    return page("Record columns", *parts)
+        parts += [f"### `{name}`", table(("column", "type", "volatile", "meaning"), rows)]
+    return page(*parts)
 
 
 def templates_page() -> str:
@@ -33,7 +33,7 @@ def templates_page() -> str:
 slot says that it is a list and what of, `{...}` which keys its mapping has, `(...)` what it holds or that it may be
 empty. `{}` inside of `[]` is a list of such mappings. `moot templates` prints this list."""
     rows = [(code(name), each.readers, each.slots) for name, each in template_headers().items()]
-    return page("Templates", intro, "## Slots", table(("template", "read by", "slots"), rows))
+    return page("# Templates", intro, "## Slots", table(("template", "read by", "slots"), rows))
 
 
 def exported_metrics_page() -> str:
@@ -45,4 +45,4 @@ and read them."""
         (code(each.name), each.kind, ", ".join(map(code, each.labels)), prose(f"{each.about} {each.detail}"))
         for each in METRICS
     ]
-    return page("Exported metrics", intro, table(("metric", "kind", "labels", "meaning"), rows))
+    return page("# Exported metrics", intro, table(("metric", "kind", "labels", "meaning"), rows))
