@@ -12,11 +12,12 @@ from collections.abc import Callable
 from generator.commands import commands_page
 from generator.events import events_page
 from generator.markdown import COMMAND, MARKER
+from generator.metrics import metrics_page
 from generator.names import names_page
-from generator.python import metrics_page, python_page
+from generator.python import python_page
+from generator.record import record_page
 from generator.settings import settings_page
 from generator.source import ROOT
-from generator.tables import exported_metrics_page, record_page, templates_page
 
 __all__ = ["COMMAND", "stale"]
 
@@ -26,12 +27,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "commands.md": commands_page,
     "events.md": events_page,
-    "exported-metrics.md": exported_metrics_page,
     "metrics.md": metrics_page,
     "names.md": names_page,
     "python.md": python_page,
     "record.md": record_page,
-    "templates.md": templates_page,
 }
 """The generated pages."""
 

@@ -1,4 +1,4 @@
-"""The page of names: what a protocol, a preset, a task, a model and an encoder can be called."""
+"""The page of names: what a protocol, a preset, a task, a model, an encoder and a template can be called."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import moot
 from generator.markdown import code, page, prose, table
 from moot.deploy.running.model_words import forms
 from moot.protocols.presets.preset import find_preset, preset_names
+from moot.protocols.templates import template_headers
+
+_TEMPLATES = """The prompts that come with moot, as `moot templates` lists them. A protocol of your own may ask with
+each of them; a folder given with `--prompts` may replace them, with the same slots. Whoever asks with a template gives
+every slot of it: `[...]` behind a slot says that it is a list and what of, `{...}` which keys its mapping has, `(...)`
+what it holds or that it may be empty. `{}` inside of `[]` is a list of such mappings."""
 
 
 def names_page() -> str:
@@ -18,6 +24,7 @@ def names_page() -> str:
     tasks = [(code(kind.form), prose(kind.about), prose(kind.layout)) for kind in moot.TASKS.values()]
     models = [(code(form), prose(about)) for form, about in moot.MODELS.items()]
     encoders = [(code(form), prose(about)) for form, about in moot.ENCODERS.items()]
+    templates = [(code(name), each.readers, each.slots) for name, each in template_headers().items()]
     capabilities = forms()
     kinds = list(next(iter(capabilities.values())))
     can = [(code(form), *(words[kind] for kind in kinds)) for form, words in capabilities.items()]
@@ -28,6 +35,7 @@ def names_page() -> str:
         ("Models", "`--model NAME`, `--role ROLE=NAME`.", table(("name", "what it is"), models)),
         ("Capabilities of models", "What each form of name declares.", table(("name", *kinds), can)),
         ("Encoders", "`--encoder NAME`.", table(("name", "what it does"), encoders)),
+        ("Templates", _TEMPLATES, table(("template", "read by", "slots"), templates)),
     )
 
 
