@@ -70,12 +70,13 @@ class Placing(BaseModel):
     """Where the actors of a run live; nothing in it changes what is recorded.
 
     Attributes:
-        moderators: processes that hold debates; None follows the cluster's cores.
-        agent_processes: processes of each service, that is of each role on each model, in the placement `actors`; None
-            follows the cluster's cores.
+        moderators: processes that run debates. None: 1 on a laptop, a fourth of the cores on a cluster, and one per
+            core in the placement `packed`.
+        agent_processes: processes of each role on each model, in the placement `actors`. None: 1 on a laptop, a fourth
+            of the cores on a cluster, 1 for weights on disk.
         writers: processes that write the record.
-        num_cpus: by kind, the logical CPUs that each process asks for; by default 0 on a laptop and `JOINED_CPUS` on a
-            cluster.
+        num_cpus: by kind (`moderator`, `agent`, `writer`, `limiter`), the logical CPUs that each process asks for; by
+            default 0 on a laptop and 0.1 on a cluster.
         resources: custom resources that every process asks for, so that the run keeps to the nodes that have them.
         strategy: `spread` places them round the nodes, `default` fills one after another; None spreads where there are
             several nodes.

@@ -20,7 +20,7 @@ def train_classifier(
     ] = None,
     encoder: Annotated[str | None, typer.Option(help="Whose vectors are read (default: that of the runs).")] = None,
     folds: Annotated[int, typer.Option(help="Folds of the held-out figures.")] = 5,
-    seed: Annotated[int, typer.Option(help="Everything random hangs on it.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     iterations: Annotated[
         int | None, typer.Option(help="With --setfit: pairs of either sort per summary (default: 160 in all).")
     ] = None,

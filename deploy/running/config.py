@@ -113,16 +113,16 @@ class RunConfig(BaseModel):
     task: str = _field("sample", "NAME, NAME:PATH or a FILE of questions; see `moot tasks`.")
     protocol: str = _field("selene", "A protocol, module:Class, or several with commas to compare.")
     preset: str | None = _field(
-        None, "What a paper states of its protocol, below all that is said here; see `moot protocols NAME`."
+        None, "Settings as a paper states them, below all that you set; see `moot protocols NAME`."
     )
-    model: str = _field("simulated", "Serves every role that names none; see `moot models`.")
+    model: str = _field("simulated", "Model of every role that names none; see `moot models`.")
     roles: Annotated[dict[str, list[dict[str, Any]]], BeforeValidator(_as_members)] = _field(
-        {}, "By role family, who speaks: NAME=MODEL[,MODEL...]; repeatable.", "--role"
+        {}, "Models by role family: NAME=MODEL[,MODEL...]; repeatable.", "--role"
     )
     agents: int | None = _field(None, "How many agents answer.", ge=1)
     limit: int | None = _field(None, "Only the first so many cases.", ge=1)
-    seed: int = _field(0, "Everything random hangs on it.")
-    encoder: str = _field(AUTO, "Embeds texts; see `moot encoders`.")
+    seed: int = _field(0, "Seed of everything random.")
+    encoder: str = _field(AUTO, "Encoder of texts; see `moot encoders`.")
     encoder_key_env: EnvName | None = _field(None, "Environment variable with the key of the encoder's server.", "")
     classifier: PathText | None = _field(None, "A folder made by `moot train-classifier`.", min_length=1)
     docs: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_paths)] = _field(
@@ -131,7 +131,7 @@ class RunConfig(BaseModel):
     out: PathText | None = _field(
         None, "The record's folder or URI; by default in runs/, from protocol, task, seed and model.", min_length=1
     )
-    placement: Placement = _field("actors", "Under Ray: actors, or packed: each moderator holds its own agents.")
+    placement: Placement = _field("actors", "Under Ray: actors, or packed: each moderator runs its own agents.")
     engine: Engine = _field("ray", "ray, or inline for this process alone.")
     address: str | None = _field(None, "A Ray cluster, auto for the running one, local for a new one here.")
     cluster: GivenPlacing = _field(Placing(), "Where actors live, KEY=VALUE, such as moderators=8; repeatable.")
@@ -146,10 +146,10 @@ class RunConfig(BaseModel):
     attended: bool = _field(False, "A person answers where the protocol asks for one.", "--attended/--unattended")
     retry_failed: bool = _field(False, "A new attempt for failed cases.", "--retry-failed/--no-retry-failed")
     structured: Annotated[bool | None, BeforeValidator(_as_choice)] = _field(
-        None, "Hold replies to JSON schemas: on, off, or auto (the default): where a model can."
+        None, "Constrain replies to JSON schemas: on, off, or auto (the default): where a model can."
     )
     temperature: float | None = _field(
-        None, "Of every role that a configuration gives none.", ge=0.0, le=2.0, allow_inf_nan=False
+        None, "Temperature of every role that a configuration gives none.", ge=0.0, le=2.0, allow_inf_nan=False
     )
     max_reply_tokens: int | None = _field(
         None, "Longest reply of every role that a configuration gives no `max_tokens`.", ge=1

@@ -25,7 +25,7 @@ class EvidenceSettings(Settings):
         passages: n, the most chunks that are retrieved for a claim.
         shown: `conflicts` gives chunks that are at odds to different debaters, and all others to both; `split` gives
             each debater a part of all texts; `shared` gives both everything, as in the printed prompts.
-        least_similarity: a chunk is evidence only if its cosine with the claim is above.
+        least_similarity: a chunk is evidence only if its cosine with the claim is above; depends on the encoder.
     """
 
     passages: int = Field(default=5, ge=1, le=50)
@@ -48,8 +48,8 @@ class ContextSettings(Settings):
     """Who puts the evidence in order (agent C).
 
     Attributes:
-        by: `rules` marks what is at odds by its wording, without a call; `model` asks the role `context` what the
-            evidence says of the claim, and what in it is at odds.
+        by: `rules` marks what is at odds by its wording, without a call; `model` asks the role `context`, in one
+            more call, what the evidence says of the claim, and what in it is at odds.
     """
 
     by: Literal["rules", "model"] = "rules"
@@ -59,7 +59,8 @@ class CedaSettings(Settings):
     """All settings of CEDA.
 
     Attributes:
-        max_turns: the most messages of a debate; with 1 there is no second message to agree with.
+        max_turns: the most messages of a debate; with 1 there is no second message to agree with, and the one debater
+            sees all evidence.
         evidence: the texts.
         vision: the pictures.
         context: the evidence put in order.

@@ -21,8 +21,8 @@ class KappaSettings(Settings):
     """How contentiousness runs; see `moot.protocols.evince.schedule`.
 
     Attributes:
-        start: the level of the first round.
-        floor: no schedule goes below.
+        start: contentiousness of the first round.
+        floor: the lowest contentiousness of any schedule.
         ratio: `exponential` divides by it each round (the source's delta).
         far: `adaptive` holds the level while the disagreement is at least this.
         uncertain: `adaptive` may raise the level only while the normalised entropy of the mixture is at least this.
@@ -61,8 +61,9 @@ class EvinceSettings(Settings):
     """All settings of EVINCE.
 
     Attributes:
-        agents: how many sides; the source has two. One does not debate: what it says alone is the verdict, and nobody
-            judges it, so that a pair can be held against its better member.
+        agents: how many sides; the source has two. With three or more, divergences are means over the pairs. One does
+            not debate: what it says alone is the verdict, and nobody judges it, so that a pair can be compared with
+            its better member.
         order: which side opens: the first (`given`), the last (`reversed`), or one of these two by the case's seed
             (`seeded`), so that who opens says nothing about which model it is.
         top_k: how many labels each side names with a probability.
@@ -84,7 +85,8 @@ class EvinceSettings(Settings):
         tau: Jensen-Shannon divergence in nats below which sides at rest have converged; they have stalled otherwise.
         printed_epsilon: bound of the rule of figure 7.1.
         ground: distance between labels for the Wasserstein distance: `nominal` 0/1, or `embedding` of their texts.
-        kl_epsilon: smoothing of the distribution that a Kullback-Leibler divergence or a cross-entropy is taken from.
+        kl_epsilon: smoothing of the distribution that a Kullback-Leibler divergence or a cross-entropy is taken from;
+            how many needed it is recorded.
         retrieve: how many of the case's documents, and how many passages of the run's library, are shown for a second
             debate when the consensus is still uncertain; 0 for never.
         retrieve_from: normalised entropy of the consensus from which that happens.

@@ -37,11 +37,13 @@ class GateSettings(Settings):
 
     Attributes:
         when: `selective` asks the signals; `always` debates every case; `never` debates none.
-        tau_d: skip only when the disagreement D (eq. 2) is below; belongs to `tau_d_encoder`. When neither is set, it
-            is that of the run's encoder in `TAU_D`; for an encoder that is not there the test is off.
-        tau_m: skip only when the misalignment M (eq. 3) is below.
-        tau_p: skip only when the mean intrinsic probability is at least this. Not in the paper: without it,
-            low D and low M at c = p = 0.5 would skip, which the paper itself calls collective uncertainty.
+        tau_d: skip only when the disagreement D (eq. 2) is below; `none` turns the test off. Belongs to
+            `tau_d_encoder`. When neither is set, it is 0.35 with `hashed-ngrams`, 0.3 with `minilm-l6-v2`, and the test
+            is off with any other encoder.
+        tau_m: skip only when the misalignment M (eq. 3) is below; `none` turns the test off.
+        tau_p: skip only when the mean intrinsic probability is at least this; `none` turns the test off. Not in the
+            paper: without it, low D and low M at c = p = 0.5 would skip, which the paper itself calls collective
+            uncertainty.
         tau_d_encoder: name of the encoder that `tau_d` was chosen for; another encoder is refused.
         require_unanimity: skip only when all valid answers are equal (embeddings hardly see a negation).
         require_complete: skip only when every agent that was asked gave a valid answer: an opening that failed is no
@@ -79,7 +81,7 @@ class DebateSettings(Settings):
     """How long agents discuss (section 3.3).
 
     Attributes:
-        max_rounds: T_max.
+        max_rounds: the most rounds of a debate (T_max).
         epsilon: stop when |D(t-1) - D(t)| is below (the absolute value, as in Algorithm 1 and unlike eq. 6).
         failed_openings: an agent whose opening failed is left out of the debate (`leave-out`), or is asked in every
             round, having seen the others' answers, until it gives a valid one (`join`). The paper does not say.
@@ -102,8 +104,9 @@ class JudgingSettings(Settings):
         k: evidence variants, shared by all candidates of a case.
         repeats: passes of each judge on each variant.
         variants: `subset` samples at least half of the sentences, without a further call; `paraphrase` has a judge
-            model rewrite them. The paper allows both and used paraphrases in its experiments, so the default departs
-            from these. A single sentence has no subset: then nothing is perturbed, and the verdict says so.
+            model rewrite them, which takes `k` more calls a case. The paper allows both and used paraphrases in its
+            experiments, so the default departs from these. A single sentence has no subset: then nothing is perturbed,
+            and the verdict says so.
         weighting: `printed` is the paper's formula, where the weights cancel to the plain mean;
             `variance-penalised` is mean x exp(-lam Var); `per-variant` weights each variant by the spread of
             its own repeats and needs `repeats` of at least 2.

@@ -22,7 +22,8 @@ class TopicSettings(Settings):
     Attributes:
         count: how many topics the moderator fixes; fewer when it finds no more.
         proposed: how many each side proposes.
-        ask_balance: ask both sides first whether the subject is balanced (the source's appendix 6.B, step 2).
+        ask_balance: ask both sides first whether the subject is balanced (the source's appendix 6.B, step 2); the
+            verdict is flagged `subject-unbalanced` if one says no.
     """
 
     count: int = Field(default=5, ge=1, le=20)
@@ -49,7 +50,9 @@ class SocraSynthSettings(Settings):
         kappa: where contentiousness starts, and what it is divided by.
         openings: `blind`: both at once, neither has seen the other's; `answered`: B has seen A's and answers it (the
             source's printed transcripts). On a closed list they are always blind: each side names its own answer.
-        schedule: how contentiousness falls from `kappa.start`; see `moot.protocols.socrasynth.schedule.next_level`.
+        schedule: how contentiousness falls from `kappa.start`: `geometric` divides it while it is above 0.1 (twelve
+            rounds from 0.9 by 1.2), `three-phase` has 0.7, 0.5 and 0.1, `two-phase` keeps the level in the rounds and
+            has 0.3 after them, and `fixed` keeps it throughout.
         max_rounds: refutation rounds at most, after the opening; 0: closing statements follow the opening.
         patience: stop after so many rounds without a rise of Gamma, the panel's mean over both sides.
         min_delta: the least rise of Gamma, which lies in [0, 1], that counts.
