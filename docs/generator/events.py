@@ -6,23 +6,38 @@ import ast
 from importlib import import_module
 
 from generator.markdown import code, page, table
-from generator.source import ROOT, dotted_name
+from generator.source import ROOT, dotted_name, entry, is_public, tree_of
 
 
 def events_page() -> str:
     """The kinds of event that protocols note."""
-    intro = """What a protocol notes while a debate goes on: rows of the table [`events`](record.md#events), and what
-`moot.stream` gives. `*` in a path stands for a number or a name."""
+    intro = """What a protocol notes during a debate: rows of the table [`events`](record.md#events), and what
+`moot.stream` yields. `*` in a path stands for a number or a name."""
     parts = [intro]
-    for folder, rows in _noted_events().items():
-        parts += [f"## `{folder}`", table(("kind", "path", "noted in"), rows)]
+    noted, typed = _noted_events(), _typed_events()
+    for folder in sorted({*noted, *typed}):
+        parts += [f"## `{folder}`", *typed.get(folder, ())]
+        parts += [table(("kind", "path", "noted in"), noted[folder])] if folder in noted else []
     return page("# Events", *parts)
+
+
+def _typed_events() -> dict[str, list[str]]:
+    """By folder, the entries of the types that its `events.py` defines."""
+    files = sorted((ROOT / "protocols").rglob("events.py"))
+    return {
+        file.parent.relative_to(ROOT).as_posix(): [
+            entry(node, 3)
+            for node in tree_of(dotted_name(file)).body
+            if isinstance(node, ast.ClassDef) and is_public(node)
+        ]
+        for file in files
+    }
 
 
 def _noted_events() -> dict[str, list[tuple[str, str, str]]]:
     """By folder, kind, path and module of every event, found where it is made.
 
-    To be replaced by the fields of the events' types once each protocol defines them in its `events.py`.
+    To be removed once each protocol defines its events as types in its `events.py`.
     """
     found: dict[str, set[tuple[str, str, str]]] = {}
     for file in sorted([*(ROOT / "actors").glob("*.py"), *(ROOT / "protocols").rglob("*.py")]):

@@ -59,7 +59,8 @@ def _signature(node: _Definition, name: str = "") -> str:
     """A definition as it would stand in a stub, in one line if it fits."""
     name = name or node.name
     if isinstance(node, ast.ClassDef):
-        bases = [_source(base) for base in node.bases]
+        tags = [f"tag={_source(each.value)}" for each in node.keywords if each.arg == "tag"]
+        bases = [*map(_source, node.bases), *tags]
         return f"class {name}({', '.join(bases)})" if bases else f"class {name}"
     given = [part for part in _arguments(node.args) if part not in ("self", "cls")]
     kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
