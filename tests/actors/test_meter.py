@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from journal_writer import batch, closing, labelled, new_run, recording, reply
-from pages import page_named
 
 from moot.actors.limits.admitted import CallWatch
 from moot.actors.meter import (
@@ -181,14 +180,3 @@ def _judged(**scores: tuple[float | None, ...]) -> dict[str, Any]:
 )
 def test_judges_disagree_by_what_lies_between_them(kind: str, data: dict[str, Any], expected: list[float]) -> None:
     assert judge_disagreements(Event(kind, "p", data)) == pytest.approx(expected)
-
-
-def test_the_documentation_lists_every_metric() -> None:
-    text = page_named("exported-metrics").read_text("utf-8")
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in text.splitlines()
-        if line.startswith("| `moot_")
-    ]
-    told = [(name.strip("`"), kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels, _ in rows]
-    assert sorted(told) == sorted((metric.name, metric.kind, metric.labels) for metric in METRICS)
