@@ -33,7 +33,8 @@ from moot.actors.sent_request import held_schema, reask_messages, rendered, repl
 from moot.actors.tracing import UNWATCHED, Span, Watch
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Answered, Ask, Event, LogprobStage, Unreadable, Usage
-from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
+from moot.protocols.replies import InvalidReply, Parsed, parse_reply
+from moot.protocols.reply_ids import load_reply
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)

@@ -19,7 +19,8 @@ from moot.actors.sent_request import sent_decoding
 from moot.actors.tracing import NO_SPAN, Span
 from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
 from moot.protocols.messages import Ask, Decoding, Message, Usage
-from moot.protocols.replies import FreeText, load_reply
+from moot.protocols.replies import FreeText
+from moot.protocols.reply_ids import load_reply
 
 
 @dataclass(slots=True, eq=False)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from moot.actors.house import House, Lookups
 from moot.actors.limits.gate import Draining
-from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
+from moot.actors.outcomes import decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.record.closing import ModelUsage
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import ASKED
@@ -35,7 +35,8 @@ from moot.protocols.messages import (
     Slots,
     Turn,
 )
-from moot.protocols.replies import Score, reply_path
+from moot.protocols.replies import DecisionReply, Score
+from moot.protocols.reply_ids import reply_id
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
@@ -210,7 +211,7 @@ class CaseFloor(Lookups):
             role=request.role,
             template=request.template,
             slots=dict(request.slots),
-            reply=reply_path(request.reply),
+            reply=reply_id(request.reply),
             labels=self.case.labels,
             choices=self.case.choices,
             aliases=self.case.aliases,

@@ -11,17 +11,9 @@ from pydantic import BaseModel
 from moot.actors.record.rows import DECISION
 from moot.protocols.errors import REPLAY_DIVERGED, ReplayDiverged
 from moot.protocols.messages import Answered, Ask, Decision, Failure, Judgment, Missing, Turn
-from moot.protocols.replies import Reply, Score
+from moot.protocols.replies import Score
 
 R = TypeVar("R", bound=BaseModel)
-
-
-class DecisionReply(Reply):
-    """A person's decision as it lies in the journal."""
-
-    action: str
-    text: str = ""
-    by: str = "person"
 
 
 def turn_of(answered: Answered, role: str, reply: type[R], path: str) -> Turn[R] | Failure:

@@ -17,7 +17,8 @@ from moot.actors.models.token_bounds import bytes_per_character, texts_within
 from moot.actors.roles import RoleBinding
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding, Message
-from moot.protocols.replies import FreeText, load_reply, reply_path
+from moot.protocols.replies import FreeText
+from moot.protocols.reply_ids import load_reply, reply_id
 from moot.protocols.templates import Templates
 
 
@@ -111,7 +112,7 @@ def held_schema(
     profile = binding.profile
     if profile is None:
         return bare_schema(binding, offered, reply_model)
-    dialect, listed = profile.way(reply_path(reply_model))
+    dialect, listed = profile.way(reply_id(reply_model))
     if dialect == "free":
         return None
     try:

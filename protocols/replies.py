@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import json_repair
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from moot.protocols.errors import ConfigError
 from moot.protocols.labels import canonical_label, fold, leading_label
 from moot.protocols.reply_limits import case_label, longest
-from moot.protocols.user_modules import named_object
 from moot.protocols.wording import explained
 
 
@@ -116,66 +112,6 @@ class FreeText(Reply):
     """Any text; the whole reply is `text`."""
 
     text: str
-
-
-def reply_path(model: type[BaseModel]) -> str:
-    """The import path under which an agent finds a reply model: `module:Class`.
-
-    A class that a factory made from a text says so in its `made_by`: `module:factory(TEXT)`.
-    """
-    made_by: str = getattr(model, "made_by", "")
-    return made_by or f"{model.__module__}:{model.__qualname__}"
-
-
-def reply_name(path: str) -> str:
-    """A reply's type in an import path, without its module and what a factory made it of.
-
-    >>> reply_name("moot.protocols.replies:Position"), reply_name('moot.protocols.rubrics.sheet:mark_sheet({"a":1})')
-    ('Position', 'mark_sheet')
-    """
-    return path.partition(":")[2].partition("(")[0] or path
-
-
-Factory = TypeVar("Factory", bound=Callable[[str], type[BaseModel]])
-
-_MARKED = "makes_replies"
-
-
-def reply_factory(factory: Factory) -> Factory:
-    """Marks a function that makes a reply model from a text: `load_reply` calls no other."""
-    setattr(factory, _MARKED, True)
-    return factory
-
-
-@lru_cache(maxsize=256)
-def load_reply(path: str) -> type[BaseModel]:
-    """The reply model behind `module:Class` or `module:factory(TEXT)`.
-
-    Raises:
-        ConfigError: when the class cannot be imported, e.g. because it was defined in a notebook; when the factory is
-            not marked with `reply_factory`, or can make nothing of the text.
-    """
-    name, called, argument = path.partition("(")
-    try:
-        found = named_object(name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"reply model {path!r} cannot be imported by the agents: put it into a module, or use engine='inline'"
-        ) from error
-    if called:
-        found = _made(path, found, argument.removesuffix(")"))
-    if not (isinstance(found, type) and issubclass(found, BaseModel)):
-        raise ConfigError(f"reply model {path!r} is not a pydantic model")
-    return found
-
-
-def _made(path: str, factory: Any, argument: str) -> Any:
-    if getattr(factory, _MARKED, None) is not True:
-        raise ConfigError(f"reply model {path!r} is made by no reply factory: mark the function with `reply_factory`")
-    try:
-        return factory(argument)
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"reply model {path!r} cannot be made: {' '.join(str(error).split())}") from error
 
 
 class InvalidReply(ValueError):
@@ -325,3 +261,11 @@ def is_outside_labels(error: str) -> bool:
     True
     """
     return error.startswith(_OUTSIDE) and bool(error.rpartition(_EXPECTED)[2]) and _EXPECTED in error
+
+
+class DecisionReply(Reply):
+    """A person's decision as it lies in the journal."""
+
+    action: str
+    text: str = ""
+    by: str = "person"

@@ -15,7 +15,7 @@ from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.actors.models.token_logprobs import held_stage, text_start
 from moot.actors.models.trial import AskedReply, LogprobsRefused, SchemaRefused, Trial, TrialCalls
 from moot.protocols.errors import CapabilityMissing, ConfigError
-from moot.protocols.replies import reply_name, reply_path
+from moot.protocols.reply_ids import reply_id, reply_name
 
 _log = structlog.get_logger(__name__)
 
@@ -148,7 +148,7 @@ class HeldTrial:
         """
         kinds: _Kinds = {}
         for asked in self._trial.replies:
-            kinds.setdefault(reply_path(asked.model), []).append(asked)
+            kinds.setdefault(reply_id(asked.model), []).append(asked)
         kinds = {path: several for path, several in kinds.items() if _has_schema(several)}
         found: dict[str, Way] = {}
         for path, several in kinds.items():

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from moot.actors.inline import LocalScribe
-from moot.actors.outcomes import DecisionReply, decision_columns
+from moot.actors.outcomes import decision_columns
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorder import Recorder
@@ -19,7 +19,8 @@ from moot.actors.record.store.mirror import store_of
 from moot.actors.record.tables import read_table
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Ask, Decision, Form
-from moot.protocols.replies import reply_path
+from moot.protocols.replies import DecisionReply
+from moot.protocols.reply_ids import reply_id
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def decide(folder: str | Path, case_id: str, action: str, text: str = "") -> Wai
         role="person",
         template="consult",
         slots=msgspec.to_builtins(waits.form),
-        reply=reply_path(DecisionReply),
+        reply=reply_id(DecisionReply),
     )
     asyncio.run(_record(RunFolder(folder, store_of(folder)), decision_columns(ask, Decision(action, text))))
     return waits

@@ -39,7 +39,8 @@ from moot.protocols.case import Case
 from moot.protocols.errors import MootError
 from moot.protocols.lookups import Passage
 from moot.protocols.messages import Answered, Ask, Event, Intrinsic, Usage
-from moot.protocols.replies import FreeText, InvalidReply, Parsed, load_reply, parse_reply
+from moot.protocols.replies import FreeText, InvalidReply, Parsed, parse_reply
+from moot.protocols.reply_ids import load_reply
 from moot.protocols.selene.settings import DEFAULT_ENCODER
 from moot.protocols.templates import Templates
 

@@ -12,7 +12,7 @@ from moot.actors.models.model_profile import HeldAs, ModelProfile
 from moot.actors.models.replay import recorded_capabilities
 from moot.actors.models.resolve import EXAMPLES, MODELS, ModelBinding, make_model
 from moot.actors.models.small.model import SmallModel
-from moot.protocols.replies import reply_name, reply_path
+from moot.protocols.reply_ids import reply_id, reply_name
 
 HELD_STAGES = {
     "raw": "its own, before the schema's mask",
@@ -66,7 +66,7 @@ def held_rows(
 ) -> Iterator[tuple[str, str, str]]:
     """Role, kind of reply, and how it is held, of the types that a protocol asks for by role family."""
     for family, kinds in replies.items():
-        for reply in map(reply_path, kinds):
+        for reply in map(reply_id, kinds):
             yield family, reply_name(reply), held_words(*profile.way(reply))
 
 

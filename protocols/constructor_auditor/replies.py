@@ -9,7 +9,8 @@ import msgspec
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from moot.protocols.case import Case, Domain
-from moot.protocols.replies import Reply, reply_factory
+from moot.protocols.replies import Reply
+from moot.protocols.reply_ids import reply_factory
 from moot.protocols.reply_limits import case_label, longest
 from moot.protocols.rubrics.rubric import whole_number
 from moot.protocols.tasks.essays import scores_of

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import BeforeValidator, Field, create_model
 
-from moot.protocols.replies import reply_factory
+from moot.protocols.reply_ids import reply_factory
 from moot.protocols.reply_limits import longest
 from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, MarkSheet
 from moot.protocols.rubrics.rubric import Rubric, whole_number

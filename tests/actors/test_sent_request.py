@@ -25,10 +25,11 @@ from moot.actors.sent_request import (
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding, Message
-from moot.protocols.replies import FreeText, Position, Score, reply_path
+from moot.protocols.replies import FreeText, Position, Score
+from moot.protocols.reply_ids import reply_id
 
 URL = "http://h/v1#m"
-POSITION = reply_path(Position)
+POSITION = reply_id(Position)
 ASK = Ask(
     case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, labels=("Yes", "No"), reply=POSITION
 )
@@ -158,7 +159,7 @@ def test_whatever_a_reply_hangs_on_is_in_the_fingerprint() -> None:
 
 
 def test_what_changes_no_reply_is_not_in_the_fingerprint() -> None:
-    free, other = ({"reply": path, "schemas": "free"} for path in (POSITION, reply_path(Score)))
+    free, other = ({"reply": path, "schemas": "free"} for path in (POSITION, reply_id(Score)))
     assert mark(found={"exceptions": [other]}) == mark(found={}) != mark(found={"schemas": "free"})
     assert mark(found={"exceptions": [free]}) == mark(found={"schemas": "free"})
     assert mark(found={"schemas": "free"}) == mark(model=URL)  # is sent what it was always sent

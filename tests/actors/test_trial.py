@@ -19,7 +19,8 @@ from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import held_schema, sent_decoding
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding
-from moot.protocols.replies import Position, Score, reply_path
+from moot.protocols.replies import Position, Score
+from moot.protocols.reply_ids import reply_id
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ async def test_a_model_that_is_still_thinking_at_the_end_of_its_tokens_gets_more
     assert [body["max_tokens"] for body in seen] == [300, 4300, 4064]
 
 
-POSITION, SCORE = reply_path(Position), reply_path(Score)
+POSITION, SCORE = reply_id(Position), reply_id(Score)
 LABELS = tuple(f"label {number}" for number in range(90))
 
 

@@ -17,7 +17,8 @@ from moot.protocols.errors import AskFailed, CaseUnfit
 from moot.protocols.lookups import Passage
 from moot.protocols.messages import Turn
 from moot.protocols.registry import make_protocol
-from moot.protocols.replies import InvalidReply, load_reply, parse_reply, reply_path
+from moot.protocols.replies import InvalidReply, parse_reply
+from moot.protocols.reply_ids import load_reply, reply_id
 
 
 async def test_the_steps() -> None:
@@ -161,7 +162,7 @@ def test_the_domain_is_the_cases_own_or_told_by_its_shape() -> None:
 
 def _read(case: Case, text: str) -> str | None:
     model = synthesis_for(case, domain_of(case))
-    assert load_reply(reply_path(model)) is model, "an agent finds it by its path"
+    assert load_reply(reply_id(model)) is model, "an agent finds it by its path"
     return parse_reply(text, model, case.labels, case.choices, case.aliases).answer
 
 

@@ -1,0 +1,81 @@
+"""Reply ids: the name of a reply type in messages and fingerprints, wherever its module lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from moot.protocols.errors import ConfigError
+from moot.protocols.user_modules import named_object
+
+
+MOVED = {"moot.actors.outcomes:DecisionReply": "moot.protocols.replies:DecisionReply"}
+"""By id, where a reply type or factory is now that has moved since its id was given. An id is where the type lay first: it
+stands in fingerprints of records, and never changes."""
+
+_ID_OF = {place: first for first, place in MOVED.items()}
+
+
+def reply_id(model: type[BaseModel]) -> str:
+    """The id of a reply type, by which messages and fingerprints name it: `module:Class`.
+
+    A class that a factory made from a text says so in its `made_by`: `module:factory(TEXT)`.
+    """
+    made_by: str = getattr(model, "made_by", "")
+    place, called, argument = (made_by or f"{model.__module__}:{model.__qualname__}").partition("(")
+    return f"{_ID_OF.get(place, place)}{called}{argument}"
+
+
+def reply_name(path: str) -> str:
+    """A reply's type in an id, without its module and what a factory made it of.
+
+    >>> reply_name("moot.protocols.replies:Position"), reply_name('moot.protocols.rubrics.sheet:mark_sheet({"a":1})')
+    ('Position', 'mark_sheet')
+    """
+    return path.partition(":")[2].partition("(")[0] or path
+
+
+Factory = TypeVar("Factory", bound=Callable[[str], type[BaseModel]])
+
+
+_MARKED = "makes_replies"
+
+
+def reply_factory(factory: Factory) -> Factory:
+    """Marks a function that makes a reply model from a text: `load_reply` calls no other."""
+    setattr(factory, _MARKED, True)
+    return factory
+
+
+@lru_cache(maxsize=256)
+def load_reply(path: str) -> type[BaseModel]:
+    """The reply type with an id: `module:Class` or `module:factory(TEXT)`.
+
+    Raises:
+        ConfigError: when the class cannot be imported, e.g. because it was defined in a notebook; when the factory is
+            not marked with `reply_factory`, or can make nothing of the text.
+    """
+    name, called, argument = path.partition("(")
+    try:
+        found = named_object(MOVED.get(name, name))
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"reply model {path!r} cannot be imported by the agents: put it into a module, or use engine='inline'"
+        ) from error
+    if called:
+        found = _made(path, found, argument.removesuffix(")"))
+    if not (isinstance(found, type) and issubclass(found, BaseModel)):
+        raise ConfigError(f"reply model {path!r} is not a pydantic model")
+    return found
+
+
+def _made(path: str, factory: Any, argument: str) -> Any:
+    if getattr(factory, _MARKED, None) is not True:
+        raise ConfigError(f"reply model {path!r} is made by no reply factory: mark the function with `reply_factory`")
+    try:
+        return factory(argument)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"reply model {path!r} cannot be made: {' '.join(str(error).split())}") from error
