@@ -15,13 +15,20 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from moot.actors.attempt import Attempt, reply_row, unreadable
+from moot.actors.attempt import Attempt, reply_row, unparsable_failure
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import CUT, EarlyStop
 from moot.actors.failpoints import failpoint
-from moot.actors.intrinsic import intrinsic_columns, intrinsic_of, logprob_stage, mean_surprisal, stage_of, was_held
-from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
-from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, Gate, LimiterGone
+from moot.actors.intrinsic import (
+    intrinsic_columns,
+    intrinsic_of,
+    logprob_stage,
+    mean_surprisal,
+    stage_of,
+    was_constrained,
+)
+from moot.actors.limits.admitted import RateLimitedModel, UnconfirmedUsage
+from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, LimiterClient, LimiterGone
 from moot.actors.meter import SURPRISAL
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
@@ -29,10 +36,10 @@ from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_usage
 from moot.actors.record.schema import ABANDONED
 from moot.actors.roles import Roles, family_of
-from moot.actors.sent_request import held_schema, reask_messages, rendered, reply_tokens
-from moot.actors.tracing import UNWATCHED, Span, Watch
+from moot.actors.sent_request import constrained_schema, max_reply_tokens, reask_messages, render_messages
+from moot.actors.tracing import UNWATCHED, Span, Telemetry
 from moot.protocols.errors import ConfigError
-from moot.protocols.messages import Answered, Ask, Event, LogprobStage, Unreadable, Usage
+from moot.protocols.messages import Ask, AskResult, Event, LogprobStage, Unreadable, Usage
 from moot.protocols.replies import InvalidReply, Parsed, parse_reply
 from moot.protocols.reply_ids import load_reply
 from moot.protocols.templates import Templates
@@ -79,13 +86,13 @@ class Agent:
         save_tokens: SaveTokens = "all",
         retry: RetryPolicy | None = None,
         *,
-        gate: Gate | None = None,
+        gate: LimiterClient | None = None,
         endpoint: str = "",
         price: Price | None = None,
         save_reasoning: bool = False,
-        watch: Watch = UNWATCHED,
+        watch: Telemetry = UNWATCHED,
     ) -> None:
-        self._admitted = AdmittedModel(model, gate, endpoint or model.name, price, watch.meter)
+        self._admitted = RateLimitedModel(model, gate, endpoint or model.name, price, watch.meter)
         self._watch = watch
         self._model, self._roles, self._templates, self._sink = model, roles, templates, sink
         self._save_tokens: SaveTokens = save_tokens
@@ -93,10 +100,10 @@ class Agent:
         self._retry = retry or RetryPolicy()
         self._life = uuid4().hex[:12]
         self._count = itertools.count()
-        self._under_way: dict[tuple[str, int, str], asyncio.Future[Answered | None]] = {}
+        self._under_way: dict[tuple[str, int, str], asyncio.Future[AskResult | None]] = {}
         self._process_id = os.getpid()
 
-    async def answer(self, ask: Ask) -> Answered:
+    async def answer(self, ask: Ask) -> AskResult:
         """The reply to an ask, or its terminal failure as a value; the row is in the sink before this returns.
 
         An ask that is already under way (a message delivered twice, a moderator that was restarted) is joined, not
@@ -121,12 +128,12 @@ class Agent:
         """Release the model."""
         await self._model.close()
 
-    async def _answer(self, ask: Ask, span: Span) -> Answered:
+    async def _answer(self, ask: Ask, span: Span) -> AskResult:
         binding = self._roles.binding(ask.role)
         reply_id = ask.unreadable.reply_id if ask.unreadable else f"{self._life}-{next(self._count):x}"
         attempt = Attempt(ask, binding, reply_id, span)
         try:
-            attempt.messages = await rendered(ask, self._templates, binding)
+            attempt.messages = await render_messages(ask, self._templates, binding)
             async with Deadline(ask.seconds_left) as attempt.deadline:
                 return await self._converse(attempt)
         except TimeoutError:
@@ -146,13 +153,16 @@ class Agent:
             _log.exception("an ask raised", case=ask.case_id, path=ask.path)
             return self._failed(attempt, "bug", f"{type(bug).__name__}: {bug}"[:_LONGEST_ERROR])
 
-    async def _converse(self, attempt: Attempt) -> Answered:
+    async def _converse(self, attempt: Attempt) -> AskResult:
         ask = attempt.ask
         if ask.images and not self._model.capabilities.images:
             raise ModelError("request", f"model {self._model.name!r} takes no pictures")
         reply_model = load_reply(ask.reply)
-        offered, longest = self._model.capabilities.structured_output, reply_tokens(attempt.binding, attempt.decoding)
-        attempt.schema = held_schema(attempt.binding, offered, reply_model, ask.labels, longest, ask.slots)
+        offered, longest = (
+            self._model.capabilities.structured_output,
+            max_reply_tokens(attempt.binding, attempt.decoding),
+        )
+        attempt.schema = constrained_schema(attempt.binding, offered, reply_model, ask.labels, longest, ask.slots)
         if attempt.schema is not None and attempt.binding.profile is not None:
             attempt.decoding = attempt.binding.profile.beside_schema(attempt.decoding)
         if ask.unreadable is not None:
@@ -166,7 +176,7 @@ class Agent:
             return await self._reask(attempt, reply_model, first)
         return self._done(attempt, parsed, "repaired" if parsed.repaired else "ok")
 
-    async def _reask(self, attempt: Attempt, reply_model: Any, first: Unreadable) -> Answered:
+    async def _reask(self, attempt: Attempt, reply_model: Any, first: Unreadable) -> AskResult:
         ask = attempt.ask
         attempt.usage_before = first.usage
         attempt.reply = None
@@ -177,7 +187,9 @@ class Agent:
             parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices, ask.aliases)
         except InvalidReply as error:
             free = attempt.schema is None and self._model.capabilities.structured_output != "no"
-            return self._failed(attempt, "unparsable", unreadable(reply, attempt, error.plain, can_be_held=free))
+            return self._failed(
+                attempt, "unparsable", unparsable_failure(reply, attempt, error.plain, can_be_held=free)
+            )
         return self._done(attempt, parsed, "reasked")
 
     async def _sampled(self, attempt: Attempt, suffix: str, cuts: int) -> ModelReply:
@@ -232,7 +244,7 @@ class Agent:
 
         return await call_with_retries(self._retry, once, sleep=wait, clock=deadline.clock)
 
-    def _done(self, attempt: Attempt, parsed: Parsed, outcome: Any) -> Answered:
+    def _done(self, attempt: Attempt, parsed: Parsed, outcome: Any) -> AskResult:
         attempt.by_prefix = parsed.by_prefix
         held = attempt.schema is not None
         intrinsic = intrinsic_of(attempt.reply, parsed.answer, attempt.ask, self._stage(attempt), held=held)
@@ -251,7 +263,7 @@ class Agent:
         declared = self._model.capabilities.logprob_stage
         return stage_of(declared, attempt.binding.profile, held=attempt.schema is not None)
 
-    def _failed(self, attempt: Attempt, kind: str, message: str, **columns: Any) -> Answered:
+    def _failed(self, attempt: Attempt, kind: str, message: str, **columns: Any) -> AskResult:
         answered = self._answered(attempt, "failed", failure=kind, error=message)
         self._write(attempt, outcome="failed", failure=kind, error=message, **columns)
         _log.warning("ask failed", case=attempt.ask.case_id, path=attempt.ask.path, kind=kind, error=message)
@@ -260,7 +272,7 @@ class Agent:
     def _abandon(self, attempt: Attempt, why: str) -> None:
         """Note that an ask ends without a reply, so that it is made again when the run goes on, and what it may have
         cost so far."""
-        unconfirmed, attempt.unconfirmed = attempt.unconfirmed, Unconfirmed()
+        unconfirmed, attempt.unconfirmed = attempt.unconfirmed, UnconfirmedUsage()
         told = {
             "why": why,
             "model": self._model.name,
@@ -269,12 +281,12 @@ class Agent:
         }
         self._sink.put_event(attempt.ask.case_id, attempt.ask.attempt, Event(ABANDONED, attempt.ask.path, told))
 
-    def _answered(self, attempt: Attempt, outcome: Any, **fields: Any) -> Answered:
+    def _answered(self, attempt: Attempt, outcome: Any, **fields: Any) -> AskResult:
         reply = attempt.reply
         usage = reply.usage if reply else Usage()
         if attempt.usage_before is not None:
             usage = add_usage(usage, attempt.usage_before)
-        return Answered(
+        return AskResult(
             path=attempt.ask.path,
             reply_id=attempt.reply_id,
             model=self._model.name,
@@ -300,16 +312,16 @@ class Agent:
             "process_id": self._process_id,
         }
         if (reply := attempt.reply) is not None:
-            own["held"] = held = was_held(reply, attempt.schema is not None)
+            own["held"] = held = was_constrained(reply, attempt.schema is not None)
             if reply.tokens is not None:
                 own["logprob_stage"] = stage = logprob_stage(reply, self._stage(attempt))
                 if (surprisal := mean_surprisal(reply.tokens, stage, held=held)) is not None:
                     self._watch.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
-        attempt.unconfirmed = Unconfirmed()
+        attempt.unconfirmed = UnconfirmedUsage()
         self._sink.put_reply(ask.case_id, {**known, **own, **columns})
 
 
-def _end(span: Span, ask: Ask, model: str, answered: Answered | None) -> None:
+def _end(span: Span, ask: Ask, model: str, answered: AskResult | None) -> None:
     span.end(
         answered.failure if answered else "cancelled",
         moot__role=ask.role,

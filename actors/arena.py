@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import structlog
 
-from moot.actors.desk import Desk, Person
+from moot.actors.desk import PendingDecisions, Person
 from moot.actors.failpoints import failpoint
-from moot.actors.limits.affordable import Affordable
-from moot.actors.moderator import Assignment, Outcome, Report
-from moot.actors.record.closing import Ended
+from moot.actors.limits.affordable import BudgetForecast
+from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.record.closing import DebateResult
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import Signals
@@ -34,15 +34,15 @@ _GLANCE_S = 0.2
 """While a person is asked, seats are asked for news so often, so that a decision does not wait for another debate."""
 
 
-class SeatLost(Exception):
+class ModeratorLost(Exception):
     """A moderator died with its open debates; it is back, and knows nothing of them."""
 
 
-class Seat(Protocol):
+class ModeratorHandle(Protocol):
     """A moderator as the arena sees it."""
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
-        """Hand over assignments and learn what is new; see `Moderator.exchange`. Raises `SeatLost`."""
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
+        """Hand over assignments and learn what is new; see `Moderator.exchange`. Raises `ModeratorLost`."""
         ...
 
     async def withdraw(self, keys: Sequence[CaseKey]) -> None:
@@ -54,7 +54,7 @@ class Seat(Protocol):
         ...
 
 
-class Archive(Protocol):
+class WriterPool(Protocol):
     """The record's writers as the arena sees them."""
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
@@ -74,7 +74,7 @@ class Archive(Protocol):
         """Events since the last call; an empty list says that all have come."""
         ...
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         """How these cases ended, as far as they have."""
         ...
 
@@ -90,8 +90,8 @@ class Archive(Protocol):
 class Runtime(Protocol):
     """An engine with its actors: where moderators and writers live."""
 
-    seats: Sequence[Seat]
-    archive: Archive
+    seats: Sequence[ModeratorHandle]
+    archive: WriterPool
     max_open: int
 
     async def start(self) -> None:
@@ -103,7 +103,7 @@ class Runtime(Protocol):
         ...
 
 
-class Past:
+class CompletedCases:
     """What the record already holds when a run starts.
 
     Args:
@@ -164,7 +164,7 @@ class Past:
         return Assignment(case, max(attempt + 1, 0), replay=known is not None, invalid=labelled.invalid)
 
 
-class Arena:
+class Dispatcher:
     """Holds one run.
 
     Args:
@@ -182,9 +182,9 @@ class Arena:
         self,
         runtime: Runtime,
         cases: Iterator[LabelledCase],
-        past: Past,
+        past: CompletedCases,
         person: Person | None = None,
-        affordable: Affordable | None = None,
+        affordable: BudgetForecast | None = None,
     ) -> None:
         self._runtime, self._cases, self._past = runtime, cases, past
         self._held = [0] * len(runtime.seats)
@@ -193,7 +193,7 @@ class Arena:
         self._change = asyncio.Event()
         self._reading = asyncio.Lock()
         self._stopping = asyncio.Event()
-        self._desks: list[Desk] = []
+        self._desks: list[PendingDecisions] = []
         self.stopped_by = ""
 
     def stop(self) -> None:
@@ -214,7 +214,7 @@ class Arena:
         """Hold every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
         seats = self._runtime.seats
         self._held = [0] * len(seats)
-        self._desks = [Desk(self._person) for _ in seats]
+        self._desks = [PendingDecisions(self._person) for _ in seats]
         serving = asyncio.gather(*(self._serve(number, seat) for number, seat in enumerate(seats)))
         stopping = asyncio.ensure_future(self._stopping.wait())
         both: list[asyncio.Future[Any]] = [serving, stopping]
@@ -230,7 +230,7 @@ class Arena:
             await asyncio.gather(serving, return_exceptions=True)
             await asyncio.gather(*(desk.close() for desk in self._desks))
 
-    async def _serve(self, number: int, seat: Seat) -> None:
+    async def _serve(self, number: int, seat: ModeratorHandle) -> None:
         waiting: dict[CaseKey, Assignment] = {}
         again: list[Assignment] = []
         desk = self._desks[number]
@@ -254,7 +254,7 @@ class Arena:
             wait = not batch or not self._room(number)
             try:
                 report = await seat.exchange(batch, wait=wait and not desk.busy)
-            except SeatLost:
+            except ModeratorLost:
                 if self.stopping:
                     return
                 again = [Assignment(a.case, a.attempt, True, a.invalid, a.decided) for a in waiting.values()]
@@ -280,7 +280,9 @@ class Arena:
             room = min(room, self._affordable.most_open - sum(self._held))
         return max(0, room)
 
-    def _settle(self, done: Sequence[Outcome], waiting: dict[CaseKey, Assignment], desk: Desk) -> None:
+    def _settle(
+        self, done: Sequence[DebateOutcome], waiting: dict[CaseKey, Assignment], desk: PendingDecisions
+    ) -> None:
         for outcome in done:
             assignment = waiting.pop((outcome.case_id, outcome.attempt), None)
             if self._affordable is not None:

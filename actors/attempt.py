@@ -10,10 +10,10 @@ import msgspec
 
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import CUT, REPETITION
-from moot.actors.limits.admitted import Unconfirmed
+from moot.actors.limits.admitted import UnconfirmedUsage
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, reading, token_columns
+from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, reading_marks, token_columns
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import sent_decoding
 from moot.actors.tracing import NO_SPAN, Span
@@ -49,7 +49,7 @@ class Attempt:
     reasked: tuple[str, str] | None = None
     schema: ReplySchema | None = None
     deadline: Deadline | None = None
-    unconfirmed: Unconfirmed = field(default_factory=Unconfirmed)
+    unconfirmed: UnconfirmedUsage = field(default_factory=UnconfirmedUsage)
 
     def __post_init__(self) -> None:
         self.decoding = sent_decoding(self.binding, self.ask.decoding)
@@ -103,7 +103,7 @@ def reply_row(
             "completion_tokens": reply.usage.completion_tokens,
             "reasoning_tokens": reply.usage.reasoning_tokens,
             "reasoning": (reply.reasoning or None) if save_reasoning else None,
-            "reading": reading(by_prefix=attempt.by_prefix, from_reasoning=reply.from_reasoning),
+            "reading": reading_marks(by_prefix=attempt.by_prefix, from_reasoning=reply.from_reasoning),
             "http_attempts": reply.http_attempts,
             "reused_from": reply.replayed.source if reply.replayed else None,
         }
@@ -128,7 +128,7 @@ LENGTH = "length"
 _HOLDS_NONE = "the trial calls found no schema that it is held to: another model or server may hold it"
 
 
-def unreadable(reply: ModelReply, attempt: Attempt, error: str, *, can_be_held: bool) -> str:
+def unparsable_failure(reply: ModelReply, attempt: Attempt, error: str, *, can_be_held: bool) -> str:
     """What ends an ask whose last reply could not be read.
 
     Args:

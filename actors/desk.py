@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from moot.actors.moderator import Assignment, Outcome
+from moot.actors.moderator import Assignment, DebateOutcome
 from moot.protocols.errors import unknown_name
 from moot.protocols.messages import Decision, Form
 
@@ -36,7 +36,7 @@ class Person(Protocol):
         ...
 
 
-class Desk:
+class PendingDecisions:
     """Debates of one moderator that wait for a person, who holds up no other debate.
 
     Args:
@@ -61,7 +61,7 @@ class Desk:
         """The cases that the person is asked about."""
         return {asked.case_id for _, asked in self._asking.values()}
 
-    def put(self, assignment: Assignment, outcome: Outcome) -> None:
+    def put(self, assignment: Assignment, outcome: DebateOutcome) -> None:
         """A debate waits with a form."""
         if self._person is None or outcome.form is None:
             self.left.append(outcome.case_id)

@@ -14,11 +14,11 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from moot.actors.models.hidden_reasoning import OPENED, is_thinking, told_apart
+from moot.actors.models.hidden_reasoning import OPENED, is_thinking, split_reasoning
 from moot.actors.models.interface import ModelReply, RateHeaders, StreamingModel, StreamPiece, TokenLogprobs
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.token_logprobs import without_reasoning
-from moot.actors.record.sampling import may_be_masked, without_forced
+from moot.actors.record.sampling import mask_forced_tokens, may_be_masked
 from moot.metrics.confidence_features import Statistic, window_statistic
 from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 from moot.protocols.repetition import SEEN_AT_ONCE, is_repetitive
@@ -71,7 +71,7 @@ class EarlyStop(BaseModel):
         return found < self.bound if self.keep == "above" else found > self.bound
 
 
-async def watched(
+async def stream_with_early_stop(
     model: StreamingModel,
     messages: Sequence[Message],
     decoding: Decoding,
@@ -94,7 +94,7 @@ async def watched(
         ModelError: as `stream`.
     """
     pieces: list[StreamPiece] = []
-    written = _Written(stop, may_be_masked(stage, schema is not None))
+    written = _PartialReply(stop, may_be_masked(stage, schema is not None))
     async with aclosing(model.stream(messages, decoding, step_key=step_key, schema=schema)) as stream:
         async for piece in stream:
             pieces.append(piece)
@@ -104,7 +104,7 @@ async def watched(
     return _joined(pieces)
 
 
-class _Written:
+class _PartialReply:
     """What has come of a reply, as far as it decides whether to stop it."""
 
     def __init__(self, stop: EarlyStop, masked: bool) -> None:
@@ -144,7 +144,7 @@ class _Written:
             return False
         self._decided = True
         known = np.array(self._logprobs, np.float64)
-        return self._stop.stops((without_forced(known) if self._masked else known).tolist())
+        return self._stop.stops((mask_forced_tokens(known) if self._masked else known).tolist())
 
     def _repeats(self, text: str) -> bool:
         self._tail = (self._tail + text)[-SEEN_AT_ONCE:]
@@ -159,7 +159,7 @@ def _joined(pieces: Sequence[StreamPiece], stopped: str = "") -> ModelReply:
     ended = next((piece.finish_reason for piece in pieces if piece.finish_reason), "stop")
     usage = next((piece.usage for piece in reversed(pieces) if piece.usage is not None), None)
     limits: RateHeaders | None = next((piece.limits for piece in pieces if piece.limits is not None), None)
-    said = told_apart("".join(piece.text for piece in pieces), "".join(piece.reasoning for piece in pieces))
+    said = split_reasoning("".join(piece.text for piece in pieces), "".join(piece.reasoning for piece in pieces))
     return ModelReply(
         text=said.text,
         finish_reason=stopped or ended,

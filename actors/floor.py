@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import BaseModel
 
-from moot.actors.house import House, Lookups
+from moot.actors.house import DebateContext, Lookups
 from moot.actors.limits.gate import Draining
 from moot.actors.outcomes import decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.record.closing import ModelUsage
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import ASKED
-from moot.actors.sent_request import reask_messages, rendered
+from moot.actors.sent_request import reask_messages, render_messages
 from moot.actors.shared_replies import SharedReplies
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
 from moot.protocols.floor import Brief, Request
 from moot.protocols.messages import (
-    Answered,
     Ask,
+    AskResult,
     Decision,
     Decoding,
     Event,
@@ -60,7 +60,7 @@ class Parked(BaseException):
         self.path, self.form = path, form
 
 
-class Unpaid(BaseException):
+class RunStopping(BaseException):
     """An ask that was not made because the run is about to stop: the debate is put aside, for when the run goes on.
 
     Not an `Exception`, so that no protocol catches it by accident. `str()` says why.
@@ -83,7 +83,7 @@ class CaseFloor(Lookups):
         self,
         case: Case,
         attempt: int,
-        house: House,
+        house: DebateContext,
         history: History | None = None,
         decided: Mapping[str, Decision] | None = None,
         paid: dict[str, ModelUsage] | None = None,
@@ -126,7 +126,7 @@ class CaseFloor(Lookups):
         """See `Floor.ask_all`."""
         asks = [self._ask(request) for request in requests]
         waiting = [self._request(ask, r.reply) for ask, r in zip(asks, requests, strict=True)]
-        return await _together(waiting)
+        return await _gather_or_cancel(waiting)
 
     async def judge(
         self, brief: Brief, *, path: str, variants: Sequence[Slots] = ({},), passes: int = 1
@@ -185,12 +185,12 @@ class CaseFloor(Lookups):
     async def shared_all(self, requests: Sequence[tuple[str, Request[R]]]) -> list[Turn[R] | Failure]:
         """See `Floor.shared_all`."""
         asks = [(key, self._ask(request), request.reply) for key, request in requests]
-        return await _together([self._shared(*ask) for ask in asks])
+        return await _gather_or_cancel([self._shared(*ask) for ask in asks])
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         """See `Floor.sent`."""
         ask, templates = self._asks[turn.path], self._house.templates
-        messages = await rendered(ask, templates, self._house.roles.binding(ask.role))
+        messages = await render_messages(ask, templates, self._house.roles.binding(ask.role))
         reasked = self._reasked.get(turn.path)
         return reask_messages(messages, *reasked, templates) if reasked else messages
 
@@ -223,7 +223,7 @@ class CaseFloor(Lookups):
         self._asks[request.path] = ask
         return ask
 
-    def _replay(self, ask: Ask) -> Answered | None:
+    def _replay(self, ask: Ask) -> AskResult | None:
         recorded = self._recorded.get(ask.path)
         return recorded.answered if recorded else None
 
@@ -247,11 +247,11 @@ class CaseFloor(Lookups):
             self._reasked[ask.path] = answered.reasked
         return turn_of(answered, ask.role, reply, ask.path)
 
-    async def _pay(self, ask: Ask) -> Answered:
+    async def _pay(self, ask: Ask) -> AskResult:
         if self._reuse is not None and (reused := await self._reuse.answer(ask)) is not None:
             return reused
         if self._house.drain.is_set():
-            await _put_aside()
+            await _wait_for_cancellation()
         self._house.scribe.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
         asking = self._house.asking
         asking.count += 1
@@ -261,14 +261,14 @@ class CaseFloor(Lookups):
             asking.count -= 1
         if answered.outcome == "unpaid":
             if answered.failure == Draining.kind or self._house.drain.is_set():
-                await _put_aside()
-            raise Unpaid(f"{answered.failure}: {answered.error}")
+                await _wait_for_cancellation()
+            raise RunStopping(f"{answered.failure}: {answered.error}")
         if not answered.free:
             usage = answered.usage
             self._paid.setdefault(answered.model, ModelUsage()).add(usage.prompt_tokens, usage.completion_tokens)
         return answered
 
-    def _count(self, answered: Answered) -> None:
+    def _count(self, answered: AskResult) -> None:
         self.replies[answered.path] = answered.reply_id
         if answered.reasked:
             self._reasked[answered.path] = answered.reasked
@@ -287,12 +287,12 @@ def _answered(outcome: Turn[R] | Failure) -> Turn[R]:
     return outcome
 
 
-async def _put_aside() -> None:
+async def _wait_for_cancellation() -> None:
     """Stand still until the moderator puts the debate aside."""
     await asyncio.Event().wait()
 
 
-async def _together(waiting: Sequence[Any]) -> list[Any]:
+async def _gather_or_cancel(waiting: Sequence[Any]) -> list[Any]:
     """All results in order; if one raises, the others are cancelled and awaited before it is raised on."""
     if len(waiting) == 1:
         return [await waiting[0]]

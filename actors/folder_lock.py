@@ -35,7 +35,7 @@ class FolderLock:
         self._lock.close()
 
 
-def take_away_the_dead(locks: Iterable[Path]) -> None:
+def remove_stale_folders(locks: Iterable[Path]) -> None:
     """Remove the folders of those locks whose processes have ended without doing so."""
     for lock in locks:
         try:

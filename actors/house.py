@@ -18,23 +18,23 @@ import numpy.typing as npt
 from moot.actors.agent import Sink
 from moot.actors.encoders.interface import Encoder
 from moot.actors.models.off_loop import off_loop_if_long
-from moot.actors.record.closing import Closing
+from moot.actors.record.closing import VerdictRecord
 from moot.actors.record.recovery import History, vector_key
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import Roles
 from moot.actors.sent_request import earlier_fingerprints, fingerprint, fingerprint_of_role
-from moot.actors.tracing import UNWATCHED, Watch
+from moot.actors.tracing import UNWATCHED, Telemetry
 from moot.protocols.case import Case
 from moot.protocols.errors import EncoderFailed
 from moot.protocols.lookups import Classified, Passage
-from moot.protocols.messages import Answered, Ask
+from moot.protocols.messages import Ask, AskResult
 from moot.protocols.templates import Templates
 
 
-class Crew(Protocol):
+class AgentPool(Protocol):
     """The agents and judges of a run."""
 
-    async def answer(self, ask: Ask) -> Answered:
+    async def answer(self, ask: Ask) -> AskResult:
         """Have an ask answered; failures are values. Cancelling really stops the work at its source."""
         ...
 
@@ -43,10 +43,10 @@ class Crew(Protocol):
         ...
 
 
-class Scribe(Sink, Protocol):
+class RecordClient(Sink, Protocol):
     """The record, as moderators see it."""
 
-    async def commit(self, closing: Closing) -> bool:
+    async def commit(self, closing: VerdictRecord) -> bool:
         """Record a verdict; True once durable, False when the journal lacks a reply or may lack a note of it."""
         ...
 
@@ -71,7 +71,7 @@ class Scribe(Sink, Protocol):
         ...
 
 
-class Library(Protocol):
+class Retriever(Protocol):
     """The documents of a run, cut into passages and embedded by the run's encoder."""
 
     async def search(self, vector: npt.NDArray[np.float32], n: int) -> list[Passage]:
@@ -102,7 +102,7 @@ class Classifier(Protocol):
         ...
 
 
-class Asking:
+class InFlightAsks:
     """How many asks of a process are under way."""
 
     __slots__ = ("count",)
@@ -112,7 +112,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class DebateContext:
     """What all debates of a process share.
 
     Attributes:
@@ -128,20 +128,20 @@ class House:
         watch: what the process is watched by.
     """
 
-    crew: Crew
-    scribe: Scribe
+    crew: AgentPool
+    scribe: RecordClient
     roles: Roles
     templates: Templates
     encoder: Encoder
     seed: int
     attended: bool
     drain: asyncio.Event
-    asking: Asking = field(default_factory=Asking)
-    shared: dict[str, asyncio.Future[Answered | None]] = field(default_factory=dict)
+    asking: InFlightAsks = field(default_factory=InFlightAsks)
+    shared: dict[str, asyncio.Future[AskResult | None]] = field(default_factory=dict)
     reuse: ReplyCache | None = None
-    library: Library | None = None
+    library: Retriever | None = None
     classifier: Classifier | None = None
-    watch: Watch = UNWATCHED
+    watch: Telemetry = UNWATCHED
 
     async def fingerprinted(self, ask: Ask) -> Ask:
         """The ask with its fingerprint, as its role is bound and its template written in this run.
@@ -179,7 +179,7 @@ class Lookups:
         vectors: what the journal holds, as float32 bytes by `vector_key`.
     """
 
-    def __init__(self, case: Case, attempt: int, house: House, vectors: Mapping[str, bytes]) -> None:
+    def __init__(self, case: Case, attempt: int, house: DebateContext, vectors: Mapping[str, bytes]) -> None:
         self.case, self.attempt, self._house = case, attempt, house
         self._vectors = dict(vectors)
 

@@ -6,12 +6,12 @@ import asyncio
 from pathlib import Path
 
 from moot.actors.agent import Agent
-from moot.actors.classifiers.opened import OpenedClassifier, open_classifier
+from moot.actors.classifiers.opened import LoadedClassifier, load_classifier
 from moot.actors.encoders.resolve import make_encoder
-from moot.actors.house import Crew, House, Scribe
-from moot.actors.limits.gate import Exchange, Gate
-from moot.actors.limits.ledger import Ledger, LedgeredLimiter
-from moot.actors.limits.limiter import Purse
+from moot.actors.house import AgentPool, DebateContext, RecordClient
+from moot.actors.limits.gate import Exchange, LimiterClient
+from moot.actors.limits.ledger import DurableLimiter, Ledger
+from moot.actors.limits.limiter import BudgetAccount
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model
 from moot.actors.models.resolve import ModelBinding, ModelSpec, is_embedded, make_model
@@ -21,8 +21,8 @@ from moot.actors.retrieval.library import StoredLibrary
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import RoleBinding, Roles, family_of
 from moot.actors.spec import RunSpec
-from moot.actors.tracing import UNWATCHED, Watch
-from moot.protocols.messages import Answered, Ask
+from moot.actors.tracing import UNWATCHED, Telemetry
+from moot.protocols.messages import Ask, AskResult
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
 
@@ -67,7 +67,7 @@ def _answer_key(spec: RunSpec) -> AnswerKey:
 
 
 def build_agent(
-    spec: RunSpec, binding: RoleBinding, scribe: Scribe, gate: Gate | None, watch: Watch = UNWATCHED
+    spec: RunSpec, binding: RoleBinding, scribe: RecordClient, gate: LimiterClient | None, watch: Telemetry = UNWATCHED
 ) -> Agent:
     """An agent or judge of this process."""
     roles, templates = Roles(spec.roles), Templates.from_sources(spec.templates)
@@ -97,21 +97,23 @@ def _caps(spec: RunSpec) -> dict[str, float]:
     return {name: float(cap) for name, cap in caps.items() if cap is not None}
 
 
-def build_limiter(spec: RunSpec) -> LedgeredLimiter:
+def build_limiter(spec: RunSpec) -> DurableLimiter:
     """The limiter of a run, with what an earlier life of it wrote down."""
-    purses = {name: Purse(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
+    purses = {name: BudgetAccount(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
     ledger = Ledger(RunFolder(spec.folder) if spec.store is None else Store.of(spec.store), spec.epoch)
-    return LedgeredLimiter(spec.limits, purses, ledger, resumed=spec.resumed)
+    return DurableLimiter(spec.limits, purses, ledger, resumed=spec.resumed)
 
 
-def build_gate(spec: RunSpec, exchange: Exchange) -> Gate:
+def build_gate(spec: RunSpec, exchange: Exchange) -> LimiterClient:
     """The gate of this process."""
-    return Gate(spec.limits, _caps(spec), exchange)
+    return LimiterClient(spec.limits, _caps(spec), exchange)
 
 
-def build_house(spec: RunSpec, crew: Crew, scribe: Scribe, watch: Watch = UNWATCHED) -> House:
+def build_debate_context(
+    spec: RunSpec, crew: AgentPool, scribe: RecordClient, watch: Telemetry = UNWATCHED
+) -> DebateContext:
     """What the debates of this process share."""
-    return House(
+    return DebateContext(
         crew=crew,
         scribe=scribe,
         roles=Roles(spec.roles),
@@ -127,13 +129,13 @@ def build_house(spec: RunSpec, crew: Crew, scribe: Scribe, watch: Watch = UNWATC
     )
 
 
-def _classifier(spec: RunSpec) -> OpenedClassifier | None:
+def _classifier(spec: RunSpec) -> LoadedClassifier | None:
     if spec.classifier is None or spec.classifier_digest is None:
         return None
-    return open_classifier(Path(spec.classifier), spec.classifier_digest, spec.encoder, spec.retry)
+    return load_classifier(Path(spec.classifier), spec.classifier_digest, spec.encoder, spec.retry)
 
 
-class LocalCrew:
+class LocalAgentPool:
     """Agents and judges in the same process, one per service.
 
     Args:
@@ -143,7 +145,9 @@ class LocalCrew:
         watch: what they are watched by.
     """
 
-    def __init__(self, spec: RunSpec, scribe: Scribe, gate: Gate | None, watch: Watch = UNWATCHED) -> None:
+    def __init__(
+        self, spec: RunSpec, scribe: RecordClient, gate: LimiterClient | None, watch: Telemetry = UNWATCHED
+    ) -> None:
         self._roles, self._gate = Roles(spec.roles), gate
         self._agents = {
             service: build_agent(spec, binding, scribe, gate, watch)
@@ -151,7 +155,7 @@ class LocalCrew:
         }
         self._by_role: dict[str, Agent] = {}
 
-    async def answer(self, ask: Ask) -> Answered:
+    async def answer(self, ask: Ask) -> AskResult:
         """See `house.Crew.answer`."""
         agent = self._by_role.get(ask.role)
         if agent is None:

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from moot.actors.arena import Archive, Seat
-from moot.actors.household import LocalCrew, build_gate, build_house, build_limiter, needs_limiter
+from moot.actors.arena import ModeratorHandle, WriterPool
+from moot.actors.household import LocalAgentPool, build_debate_context, build_gate, build_limiter, needs_limiter
 from moot.actors.moderator import Moderator
-from moot.actors.record.closing import Closing, Ended
+from moot.actors.record.closing import DebateResult, VerdictRecord
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
-from moot.actors.record.recorder import Recorder
+from moot.actors.record.recorder import RecordWriter
 from moot.actors.record.recovery import History
-from moot.actors.record.rows import Rows
+from moot.actors.record.rows import RowBuffer
 from moot.actors.record.signals import Signals
 from moot.actors.record.store.store import Store
 from moot.actors.spec import RunSpec
-from moot.actors.tracing import Tracing, Watch
+from moot.actors.tracing import Telemetry, Tracing
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError
 from moot.protocols.floor import DebateProtocol
@@ -29,16 +29,16 @@ from moot.protocols.messages import Event
 _CLAIM_LEASE_S = 180.0
 
 
-class LocalScribe:
+class LocalRecordClient:
     """Hands rows to a recorder of this process; replies are gathered until the loop is idle.
 
     Args:
         recorder: the one writer.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: RecordWriter) -> None:
         self._recorder = recorder
-        self._replies = Rows("replies")
+        self._replies = RowBuffer("replies")
         self._scheduled = False
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ class LocalScribe:
         """See `house.Scribe.put_vectors`."""
         self._recorder.add_vectors(case_id, attempt, encoder, vectors)
 
-    async def commit(self, closing: Closing) -> bool:
+    async def commit(self, closing: VerdictRecord) -> bool:
         """See `house.Scribe.commit`."""
         self.hand_over()
         return (await self._recorder.commit([closing]))[0]
@@ -91,10 +91,10 @@ class LocalScribe:
         self._recorder.claims.settle(key)
 
 
-class InlineArchive:
+class InlineWriterPool:
     """The process's own record writer."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: RecordWriter) -> None:
         self._recorder = recorder
         self._cursor = 0
 
@@ -115,7 +115,7 @@ class InlineArchive:
         self._cursor, found = self._recorder.progress.events_since(self._cursor)
         return found
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         """See `arena.Archive.endings`."""
         return await self._recorder.endings(case_ids)
 
@@ -138,22 +138,22 @@ class InlineRuntime:
 
     def __init__(self, spec: RunSpec, protocol: DebateProtocol) -> None:
         self._spec, self._protocol = spec, protocol
-        self.seats: Sequence[Seat] = ()
+        self.seats: Sequence[ModeratorHandle] = ()
         self.max_open = spec.max_open
         store = None if spec.store is None else Store.of(spec.store)
-        self._recorder = Recorder(RunFolder(spec.folder, store), spec.epoch, tells_replies=spec.followed)
-        self.archive: Archive = InlineArchive(self._recorder)
+        self._recorder = RecordWriter(RunFolder(spec.folder, store), spec.epoch, tells_replies=spec.followed)
+        self.archive: WriterPool = InlineWriterPool(self._recorder)
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
         await self._recorder.load()
-        self._scribe = LocalScribe(self._recorder)
-        watch = Watch(tracer=Tracing(self._spec.store or self._spec.folder))
+        self._scribe = LocalRecordClient(self._recorder)
+        watch = Telemetry(tracer=Tracing(self._spec.store or self._spec.folder))
         self._tracer = watch.tracer
         limited = needs_limiter(self._spec)
         self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None
-        self._crew = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate, watch)
-        self._house = build_house(self._spec, self._crew, self._scribe, watch)
+        self._crew = await asyncio.to_thread(LocalAgentPool, self._spec, self._scribe, self._gate, watch)
+        self._house = build_debate_context(self._spec, self._crew, self._scribe, watch)
         self.seats = [Moderator(self._protocol, self._house, self.max_open, self._spec.debate_timeout_s)]
 
     async def stop(self, *, compact: bool = True) -> None:

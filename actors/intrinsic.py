@@ -42,7 +42,7 @@ def logprob_stage(reply: ModelReply, stage: LogprobStage) -> LogprobStage:
     return reply.replayed.logprob_stage if reply.replayed else stage
 
 
-def was_held(reply: ModelReply, held: bool) -> bool:
+def was_constrained(reply: ModelReply, held: bool) -> bool:
     """Whether a reply was held to a schema: `held`, as this ask's, unless a replayed reply brings another."""
     return reply.replayed.held if reply.replayed else held
 
@@ -92,7 +92,11 @@ def intrinsic_of(
         start + places[0].end(),
         surface_forms(ask.labels, ask.choices, ask.aliases),
     )
-    if may_be_masked(stage, was_held(reply, held)) and known.raw is not None and known.raw >= math.exp(NO_CHOICE):
+    if (
+        may_be_masked(stage, was_constrained(reply, held))
+        and known.raw is not None
+        and known.raw >= math.exp(NO_CHOICE)
+    ):
         return Intrinsic(stage=stage, reason="its schema may permit nothing else at the answer's first token")
     masked = stage == "masked"  # what is left by a mask is a share of the permitted labels, and no raw probability
     return Intrinsic(

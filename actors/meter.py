@@ -193,7 +193,7 @@ class Meter(Protocol):
         ...
 
 
-class Silent:
+class NoOpMeter:
     """Measures nothing."""
 
     def add(self, metric: Metric, amount: float, *labels: str) -> None:
@@ -206,4 +206,4 @@ class Silent:
         """See `Meter.observe`."""
 
 
-SILENT: Meter = Silent()
+SILENT: Meter = NoOpMeter()

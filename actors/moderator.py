@@ -13,10 +13,10 @@ import msgspec
 import structlog
 
 from moot.actors.failpoints import failpoint
-from moot.actors.floor import CaseFloor, Parked, Unpaid
-from moot.actors.house import House
+from moot.actors.floor import CaseFloor, Parked, RunStopping
+from moot.actors.house import DebateContext
 from moot.actors.meter import DEBATES_OPEN
-from moot.actors.record.closing import Closing, Ended, ModelUsage
+from moot.actors.record.closing import DebateResult, ModelUsage, VerdictRecord
 from moot.actors.record.recovery import History
 from moot.actors.tracing import Span
 from moot.protocols.case import Case
@@ -48,7 +48,7 @@ class Assignment(msgspec.Struct, frozen=True):
     tell: bool = False
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class DebateOutcome(msgspec.Struct, frozen=True):
     """How an assignment ended: its verdict is durable, the debate waits for a person, or the run must stop.
 
     Attributes:
@@ -65,7 +65,7 @@ class Outcome(msgspec.Struct, frozen=True):
     why: str = ""
     path: str = ""
     form: Form | None = None
-    ended: Ended | None = None
+    ended: DebateResult | None = None
     paid: dict[str, ModelUsage] = {}
     recalled: bool = False
 
@@ -75,7 +75,7 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.status in ("finished", "failed") and not self.recalled
 
 
-class _Waits(NamedTuple):
+class _AwaitingPerson(NamedTuple):
     """A debate that waits for a person, and the replies by path that it rests on so far."""
 
     path: str
@@ -83,10 +83,10 @@ class _Waits(NamedTuple):
     replies: Mapping[str, str]
 
 
-class Report(msgspec.Struct):
+class ModeratorReport(msgspec.Struct):
     """Which debates are done since the last exchange."""
 
-    done: list[Outcome] = []
+    done: list[DebateOutcome] = []
 
 
 class Moderator:
@@ -100,20 +100,20 @@ class Moderator:
     """
 
     def __init__(
-        self, protocol: DebateProtocol, house: House, places: int, debate_timeout_s: float | None = None
+        self, protocol: DebateProtocol, house: DebateContext, places: int, debate_timeout_s: float | None = None
     ) -> None:
         self._protocol = protocol
         self._house = house
         self._places = asyncio.Semaphore(places)
         self._debate_timeout_s = debate_timeout_s
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
-        self._report = Report()
+        self._report = ModeratorReport()
         self._news = asyncio.Event()
         self._broken: BaseException | None = None
         self._open = 0
         house.watch.meter.put(DEBATES_OPEN, 0.0)
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         """Take assignments and return what is new.
 
         Args:
@@ -133,7 +133,7 @@ class Moderator:
         if self._broken is not None:
             raise self._broken
         self._news.clear()
-        report, self._report = self._report, Report()
+        report, self._report = self._report, ModeratorReport()
         return report
 
     async def _wait_for_news(self) -> None:
@@ -186,20 +186,20 @@ class Moderator:
                         span = span or tracer.debate(*key)
                         with self._counted_as_open():
                             ended = await self._debate(assignment, history, paid)
-                except Unpaid as stop:
-                    self._done(Outcome(*key, "stopped", str(stop), paid=paid))
+                except RunStopping as stop:
+                    self._done(DebateOutcome(*key, "stopped", str(stop), paid=paid))
                     return
                 failpoint("moderator.debate_closed")
-                if isinstance(ended, _Waits):
+                if isinstance(ended, _AwaitingPerson):
                     await self._kept(assignment, ended.replies)
-                    self._done(Outcome(*key, "parked", path=ended.path, form=ended.form, paid=paid))
+                    self._done(DebateOutcome(*key, "parked", path=ended.path, form=ended.form, paid=paid))
                     return
                 if await self._house.scribe.commit(ended.closing):
                     failpoint("moderator.committed")
                     _end(span, ended.closing, self._protocol)
                     status: Literal["finished", "failed"] = "failed" if ended.closing.failure else "finished"
                     told = ended if assignment.tell else None
-                    self._done(Outcome(*key, status, ended=told, paid=paid, recalled=ended.used_more_than(paid)))
+                    self._done(DebateOutcome(*key, status, ended=told, paid=paid, recalled=ended.used_more_than(paid)))
                     return
                 _log.warning("the journal may lack something of this debate; replaying it")
                 history = await self._house.scribe.history(*key)
@@ -231,14 +231,14 @@ class Moderator:
             self._broken = error
             self._news.set()
 
-    def _done(self, outcome: Outcome) -> None:
+    def _done(self, outcome: DebateOutcome) -> None:
         self._tasks.pop((outcome.case_id, outcome.attempt), None)
         self._report.done.append(outcome)
         self._news.set()
 
     async def _debate(
         self, assignment: Assignment, history: History | None, paid: dict[str, ModelUsage]
-    ) -> Ended | _Waits:
+    ) -> DebateResult | _AwaitingPerson:
         """Run the protocol once."""
         started = time.perf_counter()
         deadline = asyncio.timeout(self._debate_timeout_s)
@@ -251,7 +251,7 @@ class Moderator:
             verdict = _checked(said, assignment.case)
             return _ended(floor, verdict, "", "", time.perf_counter() - started)
         except Parked as parked:
-            return _Waits(parked.path, parked.form, floor.replies)
+            return _AwaitingPerson(parked.path, parked.form, floor.replies)
         except (RecordError, ActorGone):
             raise  # the run's trouble, not the case's
         except PathReused as reused:
@@ -289,7 +289,7 @@ def _checked(verdict: object, case: Case) -> Verdict:
     return verdict
 
 
-def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> Ended:
+def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> DebateResult:
     """What the record is told. Raises `msgspec.ValidationError` or TypeError for a verdict that it cannot hold."""
     said: Mapping[str, Any] = {}
     if verdict is not None:
@@ -314,11 +314,11 @@ def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, 
         "calls_without_usage": floor.calls_without_usage,
         "wall_s": wall_s,
     }
-    closing = msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, Closing)
-    return Ended(closing, floor.usage)
+    closing = msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, VerdictRecord)
+    return DebateResult(closing, floor.usage)
 
 
-def _end(span: Span, closing: Closing, protocol: DebateProtocol) -> None:
+def _end(span: Span, closing: VerdictRecord, protocol: DebateProtocol) -> None:
     """A debate's span ends with its verdict; one that is put aside has none until it has gone on."""
     span.end(
         closing.failure,

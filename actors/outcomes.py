@@ -10,13 +10,13 @@ from pydantic import BaseModel
 
 from moot.actors.record.rows import DECISION
 from moot.protocols.errors import REPLAY_DIVERGED, ReplayDiverged
-from moot.protocols.messages import Answered, Ask, Decision, Failure, Judgment, Missing, Turn
+from moot.protocols.messages import Ask, AskResult, Decision, Failure, Judgment, Missing, Turn
 from moot.protocols.replies import Score
 
 R = TypeVar("R", bound=BaseModel)
 
 
-def turn_of(answered: Answered, role: str, reply: type[R], path: str) -> Turn[R] | Failure:
+def turn_of(answered: AskResult, role: str, reply: type[R], path: str) -> Turn[R] | Failure:
     """The turn that a protocol sees, or the failure.
 
     Raises:

@@ -24,7 +24,7 @@ _CORES_PER_MODERATOR = _CORES_PER_AGENT = 4
 for the writers, for Ray, and for what else runs there."""
 
 
-def opened(given: Mapping[str, Any]) -> dict[str, Any]:
+def expand_dotted_keys(given: Mapping[str, Any]) -> dict[str, Any]:
     """`cluster` as a user writes it, the first dot of each key opened; what a cluster calls a resource may have more.
 
     >>> opened({"writers": 2, "num_cpus.agent": 0.5, "resources": {"node:10.0.0.1": 0.1}})
@@ -45,9 +45,9 @@ def opened(given: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merge_cluster_settings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """One `cluster` over another, key by key, and name by name within `num_cpus` and `resources`."""
-    merged, changes = opened(below), opened(above)
+    merged, changes = expand_dotted_keys(below), expand_dotted_keys(above)
     for key, value in changes.items():
         old = merged.get(key)
         merged[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
@@ -58,15 +58,15 @@ def _as_placing(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     try:
-        tree = opened(value)
-        for key in tree.keys() - Placing.model_fields.keys():
-            raise unknown_name("key", key, Placing.model_fields)
+        tree = expand_dotted_keys(value)
+        for key in tree.keys() - ClusterSettings.model_fields.keys():
+            raise unknown_name("key", key, ClusterSettings.model_fields)
     except ConfigError as error:
         raise ValueError(str(error)) from None
     return tree
 
 
-class Placing(BaseModel):
+class ClusterSettings(BaseModel):
     """Where the actors of a run live; nothing in it changes what is recorded.
 
     Attributes:
@@ -94,7 +94,7 @@ class Placing(BaseModel):
     strategy: Literal["default", "spread"] | None = None
     wait_s: float = Field(default=300.0, gt=0, allow_inf_nan=False)
 
-    def counts(self, site: Site, *, packed: bool, max_open: int) -> tuple[int, int]:
+    def counts(self, site: ClusterInfo, *, packed: bool, max_open: int) -> tuple[int, int]:
         """How many moderators there are, and how many processes of each service.
 
         >>> laptop, cluster = Site(cores=8, nodes=1), Site(cores=32, nodes=4, joined=True)
@@ -114,21 +114,21 @@ class Placing(BaseModel):
         agents = max(1, cores // _CORES_PER_AGENT) if site.joined else 1
         return min(self.moderators or by_cores, max_open), min(self.agent_processes or agents, max_open)
 
-    def cpus(self, kind: Kind, site: Site) -> float:
+    def cpus(self, kind: Kind, site: ClusterInfo) -> float:
         """The logical CPUs that a process of that kind asks for."""
         return self.num_cpus.get(kind, JOINED_CPUS if site.joined else 0.0)
 
-    def spreads(self, site: Site) -> bool:
+    def spreads(self, site: ClusterInfo) -> bool:
         """Whether the processes are placed round the nodes."""
         return site.nodes > 1 if self.strategy is None else self.strategy == "spread"
 
 
-GivenPlacing = Annotated[Placing, BeforeValidator(_as_placing)]
+GivenPlacing = Annotated[ClusterSettings, BeforeValidator(_as_placing)]
 """As a user writes it: nested, or with dotted keys such as `num_cpus.agent`."""
 
 
 @dataclass(frozen=True)
-class Site:
+class ClusterInfo:
     """What a run finds where it starts.
 
     Attributes:

@@ -12,34 +12,34 @@ from collections.abc import Callable, Sequence
 import msgspec
 import structlog
 
-from moot.actors.arena import Archive, Past, Runtime
-from moot.actors.limits.affordable import Affordable
-from moot.actors.moderator import Assignment, Outcome
-from moot.actors.record.closing import Ended
+from moot.actors.arena import CompletedCases, Runtime, WriterPool
+from moot.actors.limits.affordable import BudgetForecast
+from moot.actors.moderator import Assignment, DebateOutcome
+from moot.actors.record.closing import DebateResult
 from moot.actors.remote.mailbox import Mailbox
-from moot.actors.seating import NotHeld, RunBroken, Seating, Told, Visit
-from moot.actors.trails import Trail, Trails
+from moot.actors.seating import CaseRouter, DebateCancelled, PendingCase, RunFailed, SubmissionResult
+from moot.actors.trails import EventStream, EventStreams
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RunMismatch
 
 _ASK_EACH_S = 0.02
-_Question = tuple[str, asyncio.Future[Ended | None]]
+_Question = tuple[str, asyncio.Future[DebateResult | None]]
 
 
-class Recall:
+class ResultLookup:
     """Reads recorded verdicts for whoever asks; one reading that fails is the error of those who asked for it.
 
     Args:
         archive: the record's writers.
     """
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: WriterPool) -> None:
         self._archive = archive
         self._unanswered: set[_Question] = set()
         self._questions: Mailbox[_Question] = Mailbox(self._ask, spacing_s=_ASK_EACH_S)
         self._closed = False
 
-    async def ending(self, case_id: str) -> Ended | None:
+    async def ending(self, case_id: str) -> DebateResult | None:
         """How a case ended; None when the record does not say.
 
         Raises:
@@ -56,7 +56,7 @@ class Recall:
             self._unanswered.discard(question)
 
     async def close(self) -> None:
-        """Read no more; whoever still waits for an answer gets `NotHeld`."""
+        """Read no more; whoever still waits for an answer gets `DebateCancelled`."""
         self._closed = True
         await self._questions.close()
         for case_id, answer in self._unanswered:
@@ -76,8 +76,8 @@ class Recall:
                 answer.set_result(found.get(case_id))
 
 
-def _closed(case_id: str) -> NotHeld:
-    return NotHeld(f"the run was closed before its record told how case {case_id!r} ended")
+def _closed(case_id: str) -> DebateCancelled:
+    return DebateCancelled(f"the run was closed before its record told how case {case_id!r} ended")
 
 
 _log = structlog.get_logger(__name__)
@@ -85,7 +85,7 @@ _LOOK_EACH_S = 0.1
 _LAST_LOOK_S = 5.0
 
 
-class Reception:
+class QueueDispatcher:
     """Takes cases one by one. Lives in one event loop, over a runtime that is up.
 
     Args:
@@ -102,20 +102,20 @@ class Reception:
     def __init__(
         self,
         runtime: Runtime,
-        past: Past,
+        past: CompletedCases,
         *,
         followed: bool = True,
         in_words: Callable[[str], str] = str,
-        affordable: Affordable | None = None,
+        affordable: BudgetForecast | None = None,
     ) -> None:
         self._in_words = in_words
         self._runtime, self._past, self._followed = runtime, past, followed
-        self._visits: dict[str, Visit] = {}
-        self._seating = Seating(runtime, self._visits.get, self._settle, affordable)
-        self._trails = Trails()
+        self._visits: dict[str, PendingCase] = {}
+        self._seating = CaseRouter(runtime, self._visits.get, self._settle, affordable)
+        self._trails = EventStreams()
         self._ending: list[str] = []
-        self._recall = Recall(runtime.archive)
-        self._refusal: NotHeld | None = None
+        self._recall = ResultLookup(runtime.archive)
+        self._refusal: DebateCancelled | None = None
         self._draining: asyncio.Task[None] | None = None
         self.stopped_by = ""
         self._tasks: list[asyncio.Task[None]] = []
@@ -132,7 +132,7 @@ class Reception:
         """How many cases have come and have not ended."""
         return len(self._visits)
 
-    async def hold(self, labelled: LabelledCase) -> Told:
+    async def hold(self, labelled: LabelledCase) -> SubmissionResult:
         """Debate a case and wait for its end, which is durable then; one that is on record is told from there.
 
         A case that is being debated already is waited for together. Cancelling this leaves the debate going on.
@@ -147,7 +147,7 @@ class Reception:
             raise RunMismatch(f"case {case.id!r} is being debated with other content: give it another id")
         if visit is None:
             if self._refusal is not None:
-                kind = RunBroken if isinstance(self._refusal, RunBroken) else NotHeld
+                kind = RunFailed if isinstance(self._refusal, RunFailed) else DebateCancelled
                 raise kind(str(self._refusal)) from self._refusal
             assignment = self._past.assignment(labelled)
             if assignment is None:
@@ -155,9 +155,9 @@ class Reception:
             visit = self._receive(labelled, assignment)
         return await asyncio.shield(visit.told)
 
-    def _receive(self, labelled: LabelledCase, assignment: Assignment) -> Visit:
+    def _receive(self, labelled: LabelledCase, assignment: Assignment) -> PendingCase:
         told = msgspec.structs.replace(assignment, tell=True)
-        visit = self._visits[labelled.case.id] = Visit(labelled, told, self._seating.emptiest())
+        visit = self._visits[labelled.case.id] = PendingCase(labelled, told, self._seating.emptiest())
         self._past.begun(labelled.case.id, visit.content)
         if self._followed:
             self._trails.begin(labelled.case.id, time.time() if assignment.replay else None)
@@ -169,11 +169,11 @@ class Reception:
         visit = self._visits.pop(case_id, None)
         if visit is None:
             return False
-        self._end(visit, NotHeld(f"case {case_id!r} was withdrawn"))
+        self._end(visit, DebateCancelled(f"case {case_id!r} was withdrawn"))
         await self._seating.withdraw(visit)
         return True
 
-    async def recall(self, case_id: str) -> Told | None:
+    async def recall(self, case_id: str) -> SubmissionResult | None:
         """How a case ended that has a verdict on record; None for any other one.
 
         Raises:
@@ -181,7 +181,7 @@ class Reception:
         """
         return await self._from_record(case_id) if self._past.has_ended(case_id) else None
 
-    def trail(self, case_id: str) -> Trail | None:
+    def trail(self, case_id: str) -> EventStream | None:
         """What happens in a debate; None when it is not open and did not end lately."""
         return self._trails.of(case_id)
 
@@ -194,7 +194,7 @@ class Reception:
     def broken(self) -> BaseException | None:
         """What ended the talk with the engine, so that nothing can be held any more; None while it goes on, and when
         the run was closed or stopped by a budget."""
-        return self._refusal if isinstance(self._refusal, RunBroken) else None
+        return self._refusal if isinstance(self._refusal, RunFailed) else None
 
     @property
     def refusal(self) -> str:
@@ -203,14 +203,14 @@ class Reception:
 
     async def close(self, drain_s: float) -> int:
         """Take nothing more; debates may end for so many seconds, then they are put aside. Gives how many were."""
-        self._refuse(NotHeld("the run is being closed"))
+        self._refuse(DebateCancelled("the run is being closed"))
         open_ones = [visit.told for visit in self._visits.values()]
         if open_ones:
             await asyncio.wait(open_ones, timeout=drain_s)
         left = len(self._visits)
         if left:
             await self._seating.drain()
-        self._put_all_aside(NotHeld("the run was closed before it had a verdict"))
+        self._put_all_aside(DebateCancelled("the run was closed before it had a verdict"))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *filter(None, [self._draining]), return_exceptions=True)
@@ -218,13 +218,13 @@ class Reception:
         await self._recall.close()
         return left
 
-    async def _from_record(self, case_id: str) -> Told:
+    async def _from_record(self, case_id: str) -> SubmissionResult:
         ended = await self._recall.ending(case_id)
         if ended is None:
-            raise NotHeld(f"case {case_id!r} has a verdict that the record does not give back")
-        return Told(ended, reused=True)
+            raise DebateCancelled(f"case {case_id!r} has a verdict that the record does not give back")
+        return SubmissionResult(ended, reused=True)
 
-    def _settle(self, done: Sequence[Outcome]) -> None:
+    def _settle(self, done: Sequence[DebateOutcome]) -> None:
         for outcome in sorted(done, key=lambda each: each.status == "stopped"):
             visit = self._visits.get(outcome.case_id)
             if visit is None or visit.key != (outcome.case_id, outcome.attempt):
@@ -234,30 +234,30 @@ class Reception:
                 return
             del self._visits[outcome.case_id]
             if outcome.ended is None:
-                self._end(visit, NotHeld(f"case {outcome.case_id!r} waits for a person"))
+                self._end(visit, DebateCancelled(f"case {outcome.case_id!r} waits for a person"))
                 continue
             self._past.ended(outcome.case_id, outcome.attempt, failed=outcome.status == "failed")
-            self._end(visit, Told(outcome.ended, reused=False))
+            self._end(visit, SubmissionResult(outcome.ended, reused=False))
 
     def _stop(self, why: str) -> None:
         """A budget or an endpoint ends the run: what the other debates ask for would be paid for nobody."""
         self.stopped_by = why
-        stopped = NotHeld(f"the run has stopped: {self._in_words(why)}")
+        stopped = DebateCancelled(f"the run has stopped: {self._in_words(why)}")
         self._refuse(stopped)
         self._put_all_aside(stopped)
         if self._draining is None:
             self._draining = asyncio.create_task(self._seating.drain())
 
-    def _end(self, visit: Visit, how: Told | NotHeld) -> None:
+    def _end(self, visit: PendingCase, how: SubmissionResult | DebateCancelled) -> None:
         visit.end(how)
         if self._followed:
             self._ending.append(visit.labelled.case.id)
         self._runtime.archive.forget([visit.labelled.case.id])
 
-    def _refuse(self, why: NotHeld) -> None:
+    def _refuse(self, why: DebateCancelled) -> None:
         self._refusal = self._refusal or why
 
-    def _put_all_aside(self, why: NotHeld) -> None:
+    def _put_all_aside(self, why: DebateCancelled) -> None:
         visits = list(self._visits.values())
         self._visits.clear()
         for visit in visits:
@@ -296,6 +296,6 @@ class Reception:
         if task.cancelled() or (error := task.exception()) is None:
             return
         _log.error("the run cannot go on", error=repr(error))
-        broken = RunBroken(f"the run cannot go on: {error}")
+        broken = RunFailed(f"the run cannot go on: {error}")
         self._refuse(broken)
         self._put_all_aside(broken)

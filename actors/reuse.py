@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from moot.actors.agent import Sink
 from moot.actors.record.recorded_replies import RecordedReplies
-from moot.actors.record.recorded_run import Lookup, RecordedRun, Row
+from moot.actors.record.recorded_run import HashIndex, RecordedRun, Row
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import INVALID_SUFFIX, SaveTokens, merge_reasks, recorded_reply
 from moot.actors.record.schema import TOKEN_COLUMNS
-from moot.protocols.messages import Answered, Ask
+from moot.protocols.messages import Ask, AskResult
 
 _USABLE = frozenset({"ok", "repaired", "reasked"})
 _CHOSEN_ONLY = frozenset({"token", "logprob"})
@@ -35,7 +35,7 @@ class _Index:
             usable = mark and outcome in _USABLE
             marks.append(mark if usable else "")
             places.append(_place(mark, *key) if usable else "")
-        self._by_fingerprint, self._by_place = Lookup(marks), Lookup(places)
+        self._by_fingerprint, self._by_place = HashIndex(marks), HashIndex(places)
         self.usable = len(marks) - marks.count("")
         invalid = pc.equal(run.replies["outcome"], "invalid")
         numbers = pc.indices_nonzero(invalid)
@@ -103,7 +103,7 @@ class DebateCache:
         self._cache, self._scribe = cache, scribe
         self._taken = taken
 
-    async def answer(self, ask: Ask) -> Answered | None:
+    async def answer(self, ask: Ask) -> AskResult | None:
         """The recorded reply, written to this run's record; None when the ask has to be paid for.
 
         Raises:

@@ -12,66 +12,66 @@ from typing import Any
 import msgspec
 import structlog
 
-from moot.actors.arena import DRAIN_S, HANDFUL, Runtime, SeatLost
-from moot.actors.limits.affordable import Affordable
-from moot.actors.moderator import Assignment, Outcome
-from moot.actors.record.closing import Ended
+from moot.actors.arena import DRAIN_S, HANDFUL, ModeratorLost, Runtime
+from moot.actors.limits.affordable import BudgetForecast
+from moot.actors.moderator import Assignment, DebateOutcome
+from moot.actors.record.closing import DebateResult
 from moot.actors.record.schema import CaseKey
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import MootError
 
 
-class NotHeld(MootError):
+class DebateCancelled(MootError):
     """A debate that was put aside without a verdict: its case was withdrawn, or the run was closed or has stopped.
 
     What is on record of it is not paid for again when the case is brought another time.
     """
 
 
-class RunBroken(NotHeld):
+class RunFailed(DebateCancelled):
     """A debate that was put aside because the run cannot go on: nothing can be trusted to be kept any more."""
 
 
 @dataclass(frozen=True)
-class Told:
+class SubmissionResult:
     """How a debate ended, and whether that was on record already."""
 
-    ended: Ended
+    ended: DebateResult
     reused: bool
 
 
-class Visit:
+class PendingCase:
     """A case that is being debated for somebody. Made in the event loop of whoever waits.
 
     Attributes:
         assignment: what a moderator is handed.
         seat: the number of the moderator's seat.
         content: hash of the case's content.
-        told: how it ended; `NotHeld` when it was put aside.
+        told: how it ended; `DebateCancelled` when it was put aside.
     """
 
     def __init__(self, labelled: LabelledCase, assignment: Assignment, seat: int) -> None:
         self.labelled, self.assignment, self.seat = labelled, assignment, seat
         self.content = labelled.case.content_hash()
-        self.told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
-        self.told.add_done_callback(_seen)
+        self.told: asyncio.Future[SubmissionResult] = asyncio.get_running_loop().create_future()
+        self.told.add_done_callback(_mark_retrieved)
 
     @property
     def key(self) -> CaseKey:
         """Which debate."""
         return (self.assignment.case.id, self.assignment.attempt)
 
-    def end(self, how: Told | NotHeld) -> None:
+    def end(self, how: SubmissionResult | DebateCancelled) -> None:
         """Tell whoever waits; what ended first counts."""
         if self.told.done():
             return
-        if isinstance(how, NotHeld):
+        if isinstance(how, DebateCancelled):
             self.told.set_exception(how)
         else:
             self.told.set_result(how)
 
 
-def _seen(told: asyncio.Future[Told]) -> None:
+def _mark_retrieved(told: asyncio.Future[SubmissionResult]) -> None:
     """Nobody may be waiting any more: an end without a verdict is no error of theirs."""
     if not told.cancelled():
         told.exception()
@@ -80,7 +80,7 @@ def _seen(told: asyncio.Future[Told]) -> None:
 _log = structlog.get_logger(__name__)
 
 
-class Seating:
+class CaseRouter:
     """The visits at the moderators of a runtime that is up.
 
     Args:
@@ -93,13 +93,13 @@ class Seating:
     def __init__(
         self,
         runtime: Runtime,
-        visit_of: Callable[[str], Visit | None],
-        settle: Callable[[Sequence[Outcome]], None],
-        affordable: Affordable | None = None,
+        visit_of: Callable[[str], PendingCase | None],
+        settle: Callable[[Sequence[DebateOutcome]], None],
+        affordable: BudgetForecast | None = None,
     ) -> None:
         self._runtime, self._visit_of, self._settle = runtime, visit_of, settle
-        self._queues: list[deque[Visit]] = [deque() for _ in runtime.seats]
-        self._held: list[dict[CaseKey, Visit]] = [{} for _ in runtime.seats]
+        self._queues: list[deque[PendingCase]] = [deque() for _ in runtime.seats]
+        self._held: list[dict[CaseKey, PendingCase]] = [{} for _ in runtime.seats]
         self._wake = [asyncio.Event() for _ in runtime.seats]
         self._busy = [asyncio.Event() for _ in runtime.seats]
         self._draining = False
@@ -115,14 +115,14 @@ class Seating:
         """The seat that has the fewest debates."""
         return min(range(len(self._held)), key=lambda number: len(self._held[number]) + len(self._queues[number]))
 
-    def put(self, visit: Visit) -> None:
+    def put(self, visit: PendingCase) -> None:
         """Hand a visit over to its seat as soon as that can be."""
         if self._draining:
             return
         self._queues[visit.seat].append(visit)
         self._wake[visit.seat].set()
 
-    async def withdraw(self, visit: Visit) -> None:
+    async def withdraw(self, visit: PendingCase) -> None:
         """Put the debate of a visit aside that is waited for no more."""
         with suppress(ValueError):
             self._queues[visit.seat].remove(visit)
@@ -162,7 +162,7 @@ class Seating:
                 self._busy[number].set()
                 try:
                     report = await seat.exchange([visit.assignment for visit in visits], wait=False)
-                except SeatLost:
+                except ModeratorLost:
                     self._lost(number)
                 else:
                     self._ended(number, report.done)
@@ -183,14 +183,14 @@ class Seating:
                 if queue:
                     wake.set()
 
-    async def _registered(self, visits: Sequence[Visit]) -> list[Visit]:
+    async def _registered(self, visits: Sequence[PendingCase]) -> list[PendingCase]:
         """Make the record know the cases of visits; those that were not withdrawn meanwhile."""
         archive = self._runtime.archive
         await archive.register([visit.labelled for visit in visits])
         archive.forget([visit.key[0] for visit in visits if self._visit_of(visit.key[0]) is None])
         return [visit for visit in visits if self._is_waited_for(visit)]
 
-    def _is_waited_for(self, visit: Visit) -> bool:
+    def _is_waited_for(self, visit: PendingCase) -> bool:
         return self._visit_of(visit.key[0]) is visit
 
     async def _listen(self, number: int) -> None:
@@ -202,7 +202,7 @@ class Seating:
                 await self._busy[number].wait()
             try:
                 report = await seat.exchange([], wait=True)
-            except SeatLost:
+            except ModeratorLost:
                 self._lost(number)
             else:
                 self._ended(number, report.done)
@@ -220,7 +220,7 @@ class Seating:
             visit.assignment = msgspec.structs.replace(visit.assignment, replay=True)
             self.put(visit)
 
-    def _ended(self, number: int, done: Sequence[Outcome]) -> None:
+    def _ended(self, number: int, done: Sequence[DebateOutcome]) -> None:
         for outcome in done:
             self._held[number].pop((outcome.case_id, outcome.attempt), None)
             if self._affordable is not None:

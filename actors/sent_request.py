@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from moot.actors.models.interface import Offered
 from moot.actors.models.off_loop import off_loop_if_long
 from moot.actors.models.reply_schema import ReplySchema, reply_schema, slot_sizes
-from moot.actors.models.resolve import held_before_profiles, offered_schemas
+from moot.actors.models.resolve import constrained_before_profiles, offered_schemas
 from moot.actors.models.token_bounds import bytes_per_character, texts_within
 from moot.actors.roles import RoleBinding
 from moot.protocols.errors import ConfigError
@@ -32,18 +32,18 @@ def first_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tupl
     """
     messages = templates.render(ask.template, ask.slots, binding.persona)
     if binding.profile is not None and binding.profile.folds_system:
-        messages = folded(messages)
+        messages = fold_system_messages(messages)
     if ask.images:
         messages = (*messages[:-1], msgspec.structs.replace(messages[-1], images=ask.images))
     return messages
 
 
-async def rendered(ask: Ask, templates: Templates, binding: RoleBinding) -> tuple[Message, ...]:
+async def render_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tuple[Message, ...]:
     """As `first_messages`, which leaves the event loop where there is much to render."""
     return await off_loop_if_long(ask.slots, first_messages, ask, templates, binding)
 
 
-def folded(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def fold_system_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages with those of the system before the first one of the user."""
     system = [message.content for message in messages if message.role == "system"]
     others = [message for message in messages if message.role != "system"]
@@ -79,13 +79,13 @@ def _with_key(extra: str, key: str, decoding: Decoding) -> str:
     return msgspec.json.encode(body, order="sorted").decode()
 
 
-def reply_tokens(binding: RoleBinding, decoding: Decoding) -> int:
+def max_reply_tokens(binding: RoleBinding, decoding: Decoding) -> int:
     """Tokens of the longest reply, hidden reasoning aside; `decoding` as it is sent."""
     reasons = binding.profile is not None and binding.profile.reasons
     return max(decoding.max_tokens - binding.reasoning_tokens, 1) if reasons else decoding.max_tokens
 
 
-def held_schema(
+def constrained_schema(
     binding: RoleBinding,
     offered: Offered,
     reply_model: type[BaseModel],
@@ -111,7 +111,7 @@ def held_schema(
         return None
     profile = binding.profile
     if profile is None:
-        return bare_schema(binding, offered, reply_model)
+        return legacy_constrained_schema(binding, offered, reply_model)
     dialect, listed = profile.way(reply_id(reply_model))
     if dialect == "free":
         return None
@@ -131,17 +131,19 @@ def held_schema(
         return None
 
 
-def bare_schema(binding: RoleBinding, offered: Offered, reply_model: type[BaseModel]) -> ReplySchema | None:
+def legacy_constrained_schema(
+    binding: RoleBinding, offered: Offered, reply_model: type[BaseModel]
+) -> ReplySchema | None:
     """What a reply was held to before dialects were known: nothing at a URL, unless its role said `structured: true`.
 
     Nothing either of a backend that held no replies then.
 
     Raises:
-        ConfigError: as `held_schema`.
+        ConfigError: as `constrained_schema`.
     """
     if offered == "no" or binding.structured is False or reply_model is FreeText:
         return None
-    if not binding.structured and (offered != "yes" or not held_before_profiles(binding.model)):
+    if not binding.structured and (offered != "yes" or not constrained_before_profiles(binding.model)):
         return None
     try:
         return reply_schema(reply_model, None)
@@ -174,7 +176,7 @@ def _fingerprint(ask: Ask, binding: RoleBinding, template_hash: str, structured:
     decoding = sent_decoding(binding, ask.decoding)
     held: tuple[tuple[str, bytes], ...] = ()
     if binding.profile is not None or binding.structured is not structured:
-        held, decoding = _held_otherwise(ask, binding, decoding, structured)
+        held, decoding = _differing_schema(ask, binding, decoding, structured)
     images = [blake2b(image.data, digest_size=16).digest() for image in ask.images]
     body = (
         binding.model,
@@ -209,7 +211,7 @@ def _beside_sampling(decoding: Decoding) -> tuple[dict[str, object], ...]:
     return ({"beside": said},) if said else ()
 
 
-def _held_otherwise(
+def _differing_schema(
     ask: Ask, binding: RoleBinding, decoding: Decoding, structured: bool | None
 ) -> tuple[tuple[tuple[str, bytes], ...], Decoding]:
     """The schema of a reply, where it is another than the bare one of a role that says `structured`; empty where there
@@ -219,12 +221,16 @@ def _held_otherwise(
     """
     offered, reply_model = offered_schemas(binding.model), load_reply(ask.reply)
     try:
-        held = held_schema(binding, offered, reply_model, ask.labels, reply_tokens(binding, decoding), ask.slots)
+        held = constrained_schema(
+            binding, offered, reply_model, ask.labels, max_reply_tokens(binding, decoding), ask.slots
+        )
     except ConfigError:  # nothing is sent: the ask fails
         return (("unsent", b""),), decoding
     sent = decoding if held is None or binding.profile is None else binding.profile.beside_schema(decoding)
     with suppress(ConfigError):
-        if held == bare_schema(binding.model_copy(update={"structured": structured}), offered, reply_model):
+        if held == legacy_constrained_schema(
+            binding.model_copy(update={"structured": structured}), offered, reply_model
+        ):
             return (), sent
     return (("schema", held.body if held is not None else b""),), sent
 

@@ -8,10 +8,10 @@ from hashlib import blake2b
 
 import msgspec
 
-from moot.actors.house import House
+from moot.actors.house import DebateContext
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import SHARED
-from moot.protocols.messages import Answered, Ask
+from moot.protocols.messages import Ask, AskResult
 
 _JOURNALLED_TRIES, _JOURNALLED_EACH_S = 100, 0.05
 
@@ -24,10 +24,10 @@ class SharedReplies:
         pay: asks, and so pays for, one reply.
     """
 
-    def __init__(self, house: House, pay: Callable[[Ask], Awaitable[Answered]]) -> None:
+    def __init__(self, house: DebateContext, pay: Callable[[Ask], Awaitable[AskResult]]) -> None:
         self._house, self._pay = house, pay
 
-    async def reply(self, key: str, ask: Ask) -> Answered:
+    async def reply(self, key: str, ask: Ask) -> AskResult:
         """The reply to a shared ask; the debates of this process wait for it together.
 
         Args:
@@ -43,13 +43,13 @@ class SharedReplies:
         ask = msgspec.structs.replace(await self._house.fingerprinted(ask), seconds_left=timeout_s)
         return await self._awaited(case_id, ask)
 
-    async def _awaited(self, case_id: str, ask: Ask) -> Answered:
+    async def _awaited(self, case_id: str, ask: Ask) -> AskResult:
         """The reply recorded under a pseudo case, which whoever comes first asks for."""
         while (waiting := self._house.shared.get(case_id)) is not None:
             known = await asyncio.shield(waiting)
             if known is not None:
                 return known
-        mine: asyncio.Future[Answered | None] = asyncio.get_running_loop().create_future()
+        mine: asyncio.Future[AskResult | None] = asyncio.get_running_loop().create_future()
         self._house.shared[case_id] = mine
         answered = None
         try:
@@ -60,7 +60,7 @@ class SharedReplies:
                 del self._house.shared[case_id]
             mine.set_result(answered)
 
-    async def _claimed(self, case_id: str, ask: Ask) -> Answered:
+    async def _claimed(self, case_id: str, ask: Ask) -> AskResult:
         scribe = self._house.scribe
         mine, history = await scribe.claim(case_id)
         try:
@@ -82,6 +82,6 @@ class SharedReplies:
             await asyncio.sleep(_JOURNALLED_EACH_S)
 
 
-def _recorded(history: History) -> Answered | None:
+def _recorded(history: History) -> AskResult | None:
     """The reply of a shared ask, if it is recorded."""
     return next((reply.answered for reply in history.replies if reply.path == SHARED), None)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from moot.actors.limits.settings import Budget, EndpointLimits
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy
-from moot.actors.placement import Placing
+from moot.actors.placement import ClusterSettings
 from moot.actors.roles import RoleBinding
 
 Engine = Literal["ray", "inline"]
@@ -75,7 +75,7 @@ class RunSpec(BaseModel):
     store: str | None = None
     epoch: int
     writers: int = 1
-    cluster: Placing = Placing()
+    cluster: ClusterSettings = ClusterSettings()
     max_open: int = 200
     retry: RetryPolicy = Field(default_factory=RetryPolicy)
     limits: dict[str, EndpointLimits] = Field(default_factory=dict)

@@ -144,11 +144,11 @@ UNTRACED = Tracing()
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class Telemetry:
     """A meter and a tracer; by default neither does anything."""
 
     meter: Meter = SILENT
     tracer: Tracing = UNTRACED
 
 
-UNWATCHED = Watch()
+UNWATCHED = Telemetry()

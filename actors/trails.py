@@ -16,7 +16,7 @@ KEPT_ENDED, KEPT_CHARACTERS = 1000, 32 * 2**20
 """Trails of ended debates that are kept for late followers, and how long their replies may be together."""
 
 
-class Trail:
+class EventStream:
     """The events of one debate so far.
 
     Args:
@@ -46,7 +46,7 @@ class Trail:
         self.size += size_of(event)
         self._tell()
 
-    def go_on_from(self, earlier: Trail) -> None:
+    def go_on_from(self, earlier: EventStream) -> None:
         """Begin with the events of an earlier trail of the debate."""
         for event in earlier.events:
             self.add(event)
@@ -82,28 +82,28 @@ class Trail:
             await self._news.wait()
 
 
-class Trails:
+class EventStreams:
     """The trails of open debates and of those that ended last, by case."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Trail] = {}
-        self._ended: OrderedDict[str, Trail] = OrderedDict()
+        self._open: dict[str, EventStream] = {}
+        self._ended: OrderedDict[str, EventStream] = OrderedDict()
         self._size = 0
 
     def begin(self, case_id: str, earlier_than: float | None = None) -> None:
-        """A debate begins, see `Trail`, or is taken up again: then it begins with what is kept of it, for the record
-        may not have the last of that yet."""
+        """A debate begins, see `EventStream`, or is taken up again: then it begins with what is kept of it, for the
+        record may not have the last of that yet."""
         if (kept := self._ended.pop(case_id, None)) is not None:
             self._size -= kept.size
         earlier = self._open.get(case_id) or kept
-        self._open[case_id] = trail = Trail(earlier_than if earlier is None else earlier.earlier_than)
+        self._open[case_id] = trail = EventStream(earlier_than if earlier is None else earlier.earlier_than)
         if earlier is not None:
             earlier.end()
             trail.go_on_from(earlier)
 
     def take(self, events: Iterable[StreamedEvent]) -> None:
         """Put events on the trails of their debates, in the order of time; those of nobody's are dropped. Each comes
-        once; some may be lacking, see `Trail.follow`."""
+        once; some may be lacking, see `EventStream.follow`."""
         for event in sorted(events, key=lambda each: each.at):
             if (trail := self._open.get(event.case_id)) is not None:
                 trail.add(event)
@@ -124,6 +124,6 @@ class Trails:
         for case_id in list(self._open):
             self.end(case_id)
 
-    def of(self, case_id: str) -> Trail | None:
+    def of(self, case_id: str) -> EventStream | None:
         """The trail of a case; None when it is not open and did not end lately."""
         return self._open.get(case_id) or self._ended.get(case_id)

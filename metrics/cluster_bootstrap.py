@@ -15,7 +15,7 @@ import scipy
 
 from moot.metrics.class_separation import checked_flags
 from moot.metrics.distribution import Floats
-from moot.metrics.pairwise_complete import Block, as_codes, as_pair, complete_blocks
+from moot.metrics.pairwise_complete import CompleteBlock, as_codes, as_pair, complete_blocks
 from moot.metrics.rank_correlation import LEAST_ROWS
 from moot.metrics.weighted_ranks import centred_weighted_ranks, rank_covariances
 
@@ -241,7 +241,7 @@ def p_value_from(resamples: npt.ArrayLike, observed: npt.ArrayLike) -> Floats:
         return np.asarray(2.0 * scipy.special.ndtr(-np.abs(np.arctanh(centre) / reach)), dtype=np.float64)
 
 
-def _parts(x: Floats, y: Floats, weights: Weights) -> Iterator[tuple[Block, npt.NDArray[np.intp], Floats]]:
+def _parts(x: Floats, y: Floats, weights: Weights) -> Iterator[tuple[CompleteBlock, npt.NDArray[np.intp], Floats]]:
     """Blocks of known rows, with the numbers of some resamples and `(m, some)`, how often these rows are in them."""
     if weights.ndim != 2 or weights.shape[1] != len(x):
         raise ValueError(f"weights of (resamples, {len(x)}) expected, not {weights.shape}")
@@ -254,7 +254,7 @@ def _parts(x: Floats, y: Floats, weights: Weights) -> Iterator[tuple[Block, npt.
             yield block, some, weights[np.ix_(some, block.rows)].T.astype(np.float64, order="C")
 
 
-def _room(block: Block, drawn: Floats) -> Floats:
+def _room(block: CompleteBlock, drawn: Floats) -> Floats:
     """How often each row was drawn, and room beside it for each target: `(m, 1 + t, resamples)`."""
     stack = np.empty((len(drawn), 1 + len(block.targets), drawn.shape[1]))
     stack[:, 0] = drawn

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.distribution import Floats
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 
 Statistic = Literal["mean", "median", "min", "max", "range", "variance", "std", "slope"]
 """Names of the statistics."""
@@ -148,7 +148,7 @@ def features(signal: Signal, origin: Origin = "token 0") -> tuple[Feature, ...]:
     return tuple(Feature(signal, origin, window, statistic) for window in WINDOWS for statistic in STATISTICS)
 
 
-def window_features(values: Ragged) -> Floats:
+def window_features(values: RaggedArray) -> Floats:
     """Every statistic of every window of each reply.
 
     With the T values of a reply, `first-k` and `last-k` hold k of them, `first-p%` and `last-p%` hold floor(p T / 100),
@@ -159,7 +159,7 @@ def window_features(values: Ragged) -> Floats:
 
     Args:
         values: a log-probability (nats) or an entropy for each token; from content, if features with that origin are
-            meant (`Ragged.from_starts`).
+            meant (`RaggedArray.from_starts`).
 
     Returns:
         `(R, 152)`, the columns as in `features`, in the unit of the values (variance: squared; slope: per token). NaN
@@ -190,7 +190,7 @@ def window_features(values: Ragged) -> Floats:
     return found
 
 
-def _bounds(values: Ragged, window: Window) -> tuple[Integers, Integers]:
+def _bounds(values: RaggedArray, window: Window) -> tuple[Integers, Integers]:
     """Where each reply's window starts among all values, and how many it holds: 0 when there is none."""
     lengths = values.lengths
     end, _, size = window.partition("-")

@@ -23,7 +23,7 @@ _MEASURES: dict[Statistic, Callable[[Floats, Floats], Floats]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOut:
+class HeldOutSelection:
     """The chosen features' statistic on held-out folds; rho, or for flags the AUROC, in the direction that was learnt.
 
     Attributes:
@@ -53,7 +53,7 @@ def held_out_selection(
     folds: int = 5,
     seed: int = 0,
     statistic: Statistic = "spearman",
-) -> HeldOut:
+) -> HeldOutSelection:
     """Choose the feature with the largest |statistic| without a fold, measure it on that fold with its learnt sign.
 
     Args:
@@ -96,7 +96,7 @@ def held_out_selection(
     total = weights.sum(axis=0)
     sums = (np.nan_to_num(values) * weights).sum(axis=0)
     middle = 0.5 if statistic == "auroc" else 0.0
-    return HeldOut(
+    return HeldOutSelection(
         value=middle + np.divide(sums, total, out=np.full(shape[1], np.nan), where=total > 0.0),
         by_fold=middle + values,
         chosen=chosen,

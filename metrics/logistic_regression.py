@@ -215,7 +215,7 @@ def _few_columns(rows: Floats) -> Floats:
     return np.asarray(left * sizes, dtype=np.float64)
 
 
-def fit_scaling(log_odds: npt.ArrayLike, outcome: npt.ArrayLike) -> LogisticModel:
+def fit_platt_scaling(log_odds: npt.ArrayLike, outcome: npt.ArrayLike) -> LogisticModel:
     """Platt scaling: a model of one predictor, the log-odds, under which the outcomes are likeliest.
 
     The slope is held in check by a light ridge, and never below 0, so that no answer is turned round.

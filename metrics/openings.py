@@ -74,7 +74,7 @@ def content_start(tokens: Sequence[str]) -> int:
     return next((number for number, stop in enumerate(ends) if stop > end), len(tokens)) if end else 0
 
 
-def shared_starts(replies: Sequence[Sequence[str]]) -> list[int]:
+def shared_prefixes(replies: Sequence[Sequence[str]]) -> list[int]:
     """How many of its first tokens each reply has in common with nearly all others, whatever they say.
 
     Finds what `content_start` cannot know: labels of one's own prompts or in another language, "A:" after "Q:". The

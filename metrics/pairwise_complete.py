@@ -18,7 +18,7 @@ Known = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CompleteBlock:
     """Some columns of x and some of y on the rows where all of them are known.
 
     Attributes:
@@ -87,7 +87,7 @@ def columns_by_known(values: Floats) -> Iterator[tuple[Known, Numbers]]:
         yield known[:, columns[0]], np.array(columns, dtype=np.intp)
 
 
-def complete_blocks(x: Floats, y: Floats) -> Iterator[Block]:
+def complete_blocks(x: Floats, y: Floats) -> Iterator[CompleteBlock]:
     """Blocks that together hold each pair of a column of x and one of y once, on the rows that have both.
 
     Args:
@@ -102,4 +102,4 @@ def complete_blocks(x: Floats, y: Floats) -> Iterator[Block]:
     for known_x, features in columns_by_known(x):
         for known_y, targets in target_sets:
             rows = np.flatnonzero(known_x & known_y)
-            yield Block(rows, features, targets, x[np.ix_(rows, features)], y[np.ix_(rows, targets)])
+            yield CompleteBlock(rows, features, targets, x[np.ix_(rows, features)], y[np.ix_(rows, targets)])

@@ -11,7 +11,7 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ragged:
+class RaggedArray:
     """R rows of floating-point numbers, one after another in a flat array.
 
     Attributes:
@@ -39,7 +39,7 @@ class Ragged:
             raise ValueError(f"offsets rise from 0 to the number of values, {len(self.values)}")
 
     @staticmethod
-    def from_lists(rows: Sequence[npt.ArrayLike]) -> "Ragged":
+    def from_lists(rows: Sequence[npt.ArrayLike]) -> "RaggedArray":
         """The rows as given, each a flat sequence of numbers; None becomes NaN.
 
         Raises:
@@ -49,15 +49,15 @@ class Ragged:
         if any(array.ndim != 1 for array in arrays):
             raise ValueError("each row is a flat sequence of numbers")
         offsets = _offsets(np.array([len(array) for array in arrays], np.int64))
-        return Ragged(np.concatenate(arrays) if arrays else np.empty(0), offsets)
+        return RaggedArray(np.concatenate(arrays) if arrays else np.empty(0), offsets)
 
     @staticmethod
-    def concatenate(parts: Sequence["Ragged"]) -> "Ragged":
+    def concatenate(parts: Sequence["RaggedArray"]) -> "RaggedArray":
         """All rows of the parts, in order."""
         if not parts:
-            return Ragged.from_lists([])
+            return RaggedArray.from_lists([])
         lengths = np.concatenate([part.lengths for part in parts])
-        return Ragged(np.concatenate([part.values for part in parts]), _offsets(lengths))
+        return RaggedArray(np.concatenate([part.values for part in parts]), _offsets(lengths))
 
     @property
     def lengths(self) -> Integers:
@@ -78,7 +78,7 @@ class Ragged:
             raise IndexError(f"row {i} of {len(self)}")
         return self.values[self.offsets[i] : self.offsets[i + 1]]
 
-    def take(self, rows: npt.ArrayLike) -> "Ragged":
+    def take(self, rows: npt.ArrayLike) -> "RaggedArray":
         """The rows of these numbers, from 0, in this order; one may come several times.
 
         Raises:
@@ -92,7 +92,7 @@ class Ragged:
             raise IndexError(f"a row outside 0 to {len(self) - 1}")
         return self._cut(self.offsets[:-1][wanted], self.lengths[wanted])
 
-    def from_starts(self, starts: npt.ArrayLike) -> "Ragged":
+    def from_starts(self, starts: npt.ArrayLike) -> "RaggedArray":
         """Each row without its first `starts[i]` values; empty where it has no more than these.
 
         Args:
@@ -118,10 +118,10 @@ class Ragged:
         """
         return np.arange(len(self.values)) - np.repeat(self.offsets[:-1], self.lengths)
 
-    def _cut(self, starts: Integers, lengths: Integers) -> "Ragged":
+    def _cut(self, starts: Integers, lengths: Integers) -> "RaggedArray":
         offsets = _offsets(lengths)
         where = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        return Ragged(self.values[where], offsets)
+        return RaggedArray(self.values[where], offsets)
 
 
 def _offsets(lengths: Integers) -> Integers:

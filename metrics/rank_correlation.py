@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.distribution import Floats, Values
-from moot.metrics.pairwise_complete import Block, Numbers, as_codes, as_columns, as_pair, complete_blocks
+from moot.metrics.pairwise_complete import CompleteBlock, Numbers, as_codes, as_columns, as_pair, complete_blocks
 
 _MOST_LEVELS = 64
 """Up to which pairs are counted per level, in time proportional to their number; beyond, scipy's sorting is faster."""
@@ -263,7 +263,7 @@ def _correlation(x: Floats, y: Floats) -> Floats:
         return np.clip(np.where(squares > 0.0, (x.T @ y) / np.sqrt(squares), np.nan), -1.0, 1.0)
 
 
-def _within(block: Block, codes: Numbers) -> Floats:
+def _within(block: CompleteBlock, codes: Numbers) -> Floats:
     """The pooled correlation of the ranks within groups."""
     if len(codes) < LEAST_ROWS:
         return np.full((len(block.features), len(block.targets)), np.nan)

@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conditions:
+class ConditionPair:
     """Two conditions that do not go together, on R replies (or on R cells of equal replies).
 
     Attributes:
@@ -85,7 +85,7 @@ def conditions(
     *,
     low_quality: float = LOW_QUALITY,
     high_quality: float = HIGH_QUALITY,
-) -> Iterator[Conditions]:
+) -> Iterator[ConditionPair]:
     """The three divergences.
 
     - `confident but weak`: mu at the high end or above; Q low, or flagged. Perhaps a hallucination.
@@ -110,6 +110,6 @@ def conditions(
     judged, answered = np.isfinite(quality), np.isfinite(correct)
     weak = (quality <= low_quality) | (flagged == 1.0)
     good = (quality >= high_quality) & (flagged != 1.0)
-    yield Conditions(CONFIDENT_BUT_WEAK, told & judged, mu >= high, weak)
-    yield Conditions(GOOD_BUT_WRONG, judged & answered, good, correct == 0.0)
-    yield Conditions(UNSURE_BUT_RIGHT, told & answered, mu <= low, correct == 1.0)
+    yield ConditionPair(CONFIDENT_BUT_WEAK, told & judged, mu >= high, weak)
+    yield ConditionPair(GOOD_BUT_WRONG, judged & answered, good, correct == 0.0)
+    yield ConditionPair(UNSURE_BUT_RIGHT, told & answered, mu <= low, correct == 1.0)

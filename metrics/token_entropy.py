@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from moot.metrics.confidence_features import LEAST_LOGPROB
 from moot.metrics.distribution import Floats
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 
 Integers = npt.NDArray[np.int64]
 
@@ -27,7 +27,7 @@ _CELLS: Final = 1 << 18  # of a block's matrix of alternatives
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _KnownDistributions:
     """What is known of n tokens' distributions.
 
     Attributes:
@@ -43,7 +43,7 @@ class _Seen:
     cap: Floats
 
 
-def entropy_lower(chosen: Ragged, alternatives: Ragged) -> Ragged:
+def entropy_lower(chosen: RaggedArray, alternatives: RaggedArray) -> RaggedArray:
     """The least entropy that each token's distribution can have: what is not listed lies on as few tokens as possible.
 
     H = sum over seen p ln(1/p) + m c ln(1/c) + s ln(1/s), where the rest r = 1 - sum of seen p is cut into
@@ -70,7 +70,7 @@ def entropy_lower(chosen: Ragged, alternatives: Ragged) -> Ragged:
     return _of_each(chosen, alternatives, _lower)
 
 
-def entropy_upper(chosen: Ragged, alternatives: Ragged, vocabulary: int | None = None) -> Ragged:
+def entropy_upper(chosen: RaggedArray, alternatives: RaggedArray, vocabulary: int | None = None) -> RaggedArray:
     """The greatest entropy that each token's distribution can have: what is not listed lies evenly on the other tokens.
 
     H = sum over seen p ln(1/p) + r ln((V - n) / r), with V tokens in the vocabulary, n of them seen, and the rest r.
@@ -87,7 +87,7 @@ def entropy_upper(chosen: Ragged, alternatives: Ragged, vocabulary: int | None =
     1.75
     """
 
-    def upper(seen: _Seen) -> Floats:
+    def upper(seen: _KnownDistributions) -> Floats:
         if vocabulary is None:
             return np.full(len(seen.count), np.nan)
         others = vocabulary - seen.count
@@ -99,7 +99,7 @@ def entropy_upper(chosen: Ragged, alternatives: Ragged, vocabulary: int | None =
     return _of_each(chosen, alternatives, upper)
 
 
-def entropy_renormalised(chosen: Ragged, alternatives: Ragged) -> Ragged:
+def entropy_renormalised(chosen: RaggedArray, alternatives: RaggedArray) -> RaggedArray:
     """The entropy over the listed tokens alone, as if they were the whole vocabulary.
 
     H = sum over seen q ln(1/q), q = p / sum of seen p. "Seen" is as for `entropy_lower`, so that it does not matter
@@ -116,7 +116,7 @@ def entropy_renormalised(chosen: Ragged, alternatives: Ragged) -> Ragged:
     return _of_each(chosen, alternatives, _renormalised)
 
 
-def _lower(seen: _Seen) -> Floats:
+def _lower(seen: _KnownDistributions) -> Floats:
     full = np.floor(seen.rest / seen.cap)
     last = np.maximum(seen.rest - full * seen.cap, 0.0)
     listed = _information(seen.probability).sum(axis=1)
@@ -124,7 +124,7 @@ def _lower(seen: _Seen) -> Floats:
     return np.where(full <= MOST_TOKENS, least, np.nan)
 
 
-def _renormalised(seen: _Seen) -> Floats:
+def _renormalised(seen: _KnownDistributions) -> Floats:
     total = seen.probability.sum(axis=1, keepdims=True)
     return np.asarray(_information(seen.probability / total).sum(axis=1))
 
@@ -135,15 +135,17 @@ def _information(p: Floats) -> Floats:
     return -bounded * np.log(np.where(bounded > 0.0, bounded, 1.0))
 
 
-def _of_each(chosen: Ragged, alternatives: Ragged, entropy: Callable[[_Seen], Floats]) -> Ragged:
+def _of_each(
+    chosen: RaggedArray, alternatives: RaggedArray, entropy: Callable[[_KnownDistributions], Floats]
+) -> RaggedArray:
     found = np.full(len(chosen.values), np.nan)
     for tokens, listed in _blocks(chosen, alternatives):
         seen, known = _seen(chosen.values[tokens].astype(np.float64), listed)
         found[tokens[known]] = entropy(seen)
-    return Ragged(found, chosen.offsets)
+    return RaggedArray(found, chosen.offsets)
 
 
-def _blocks(chosen: Ragged, alternatives: Ragged) -> Iterator[tuple[Integers, Floats]]:
+def _blocks(chosen: RaggedArray, alternatives: RaggedArray) -> Iterator[tuple[Integers, Floats]]:
     """Tokens by number with the matrix of their alternatives, for each K in blocks of at most about `_CELLS`."""
     lengths, listed = chosen.lengths, alternatives.lengths
     if len(listed) != len(lengths):
@@ -160,7 +162,7 @@ def _blocks(chosen: Ragged, alternatives: Ragged) -> Iterator[tuple[Integers, Fl
             yield part, alternatives.values[first[part][:, np.newaxis] + np.arange(k)].astype(np.float64)
 
 
-def _seen(chosen: Floats, listed: Floats) -> tuple[_Seen, npt.NDArray[np.bool_]]:
+def _seen(chosen: Floats, listed: Floats) -> tuple[_KnownDistributions, npt.NDArray[np.bool_]]:
     """What is known of those tokens that have alternatives which make sense, and which these are."""
     told = np.isfinite(listed) & (listed > LEAST_LOGPROB)
     least = np.where(told, listed, np.inf).min(axis=1)
@@ -172,7 +174,7 @@ def _seen(chosen: Floats, listed: Floats) -> tuple[_Seen, npt.NDArray[np.bool_]]
     total = probability.sum(axis=1)
     known = told.any(axis=1) & (total <= 1.0 + TOLERANCE) & ~(chosen_told & (chosen > np.log1p(TOLERANCE)))
     appended = chosen_told & ~apart & (chosen <= least + _SAME)
-    seen = _Seen(
+    seen = _KnownDistributions(
         probability[known],
         (told.sum(axis=1) + apart)[known],
         np.maximum(1.0 - total, 0.0)[known],

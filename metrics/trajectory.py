@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from moot.metrics.confidence_features import LEAST_LOGPROB
 from moot.metrics.distribution import Floats
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 
 Integers = npt.NDArray[np.int64]
 
@@ -72,7 +72,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bands:
+class TrajectoryBands:
     """How the log-probabilities of many replies lie at each point of the grid.
 
     Attributes:
@@ -92,7 +92,7 @@ class Bands:
     n: Integers
 
 
-def mean_probability(logprobs: Ragged) -> MeanProbability:
+def mean_probability(logprobs: RaggedArray) -> MeanProbability:
     """The mean of exp(log-probability) over the replies that have a token at a position.
 
     Cut before the first position with n < `LEAST_REPLIES`, or n below `LEAST_SHARE` of the replies that are not empty:
@@ -144,7 +144,7 @@ def phases(trajectory: MeanProbability) -> tuple[Phase, Phase, Phase, Phase]:
     )
 
 
-def percent_grid(logprobs: Ragged) -> Floats:
+def percent_grid(logprobs: RaggedArray) -> Floats:
     """The log-probabilities of each reply at 0, 1, ..., 100 % of its way, interpolated linearly between tokens.
 
     Point p of a reply of T tokens lies at the position p (T - 1) / 100, so 0 % is the first token and 100 % the last.
@@ -175,7 +175,7 @@ def percent_grid(logprobs: Ragged) -> Floats:
     return found
 
 
-def bands(grid: npt.ArrayLike) -> Bands:
+def bands(grid: npt.ArrayLike) -> TrajectoryBands:
     """Mean and quantiles over replies at each point of the grid.
 
     Args:
@@ -195,7 +195,7 @@ def bands(grid: npt.ArrayLike) -> Bands:
     with np.errstate(invalid="ignore"):  # 0 / 0 where no reply is known
         mean = np.where(known, points, 0.0).sum(axis=0) / n
     low_10, low_25, high_75, high_90 = (_quantile(ordered, n, level) for level in (0.10, 0.25, 0.75, 0.90))
-    return Bands(mean, low_10, low_25, high_75, high_90, n.astype(np.int64))
+    return TrajectoryBands(mean, low_10, low_25, high_75, high_90, n.astype(np.int64))
 
 
 def _quantile(ordered: Floats, n: Integers, level: float) -> Floats:

@@ -19,7 +19,7 @@ FLOOR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class Style:
     """What a level asks of a debater; each a phrase that completes "Your tone: ...".
 
     Attributes:
@@ -33,28 +33,28 @@ class Manner:
     language: str
 
 
-MANNERS: dict[float, Manner] = {
-    0.0: Manner(
+MANNERS: dict[float, Style] = {
+    0.0: Style(
         "fully agreeable; you meet the other side with warmth",
         "what the other side gets right, and what both of you can build on together",
         "appreciative; call its best points strong and adopt them",
     ),
-    0.3: Manner(
+    0.3: Style(
         "more agreeable than confrontational, with reservations",
         "common ground first, then the few conditions under which you could join the other side",
         "constructive and careful; offer amendments instead of objections",
     ),
-    0.5: Manner(
+    0.5: Style(
         "balanced and matter-of-fact",
         "strengths and weaknesses of both stands with equal weight, in search of a middle way",
         "neutral; weigh and compare, praise and blame nobody",
     ),
-    0.7: Manner(
+    0.7: Style(
         "confrontational, yet open to what the other side has in its favour",
         "the gaps and costs of the other side's stand, with its merits granted in passing",
         "firm but measured; speak of serious doubts and of what needs closer scrutiny",
     ),
-    0.9: Manner(
+    0.9: Style(
         "as confrontational as the facts allow; you attack every weak point of the other side",
         "the errors, risks and unproven claims in the other side's stand",
         "definitive and uncompromising; say plainly that its claims do not hold",
@@ -64,7 +64,7 @@ MANNERS: dict[float, Manner] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Dial:
+class ContentiousnessLevel:
     """A level with the manner that belongs to it, as prompts take it.
 
     Attributes:
@@ -73,7 +73,7 @@ class Dial:
     """
 
     level: float
-    manner: Manner
+    manner: Style
 
     def slots(self) -> dict[str, object]:
         """The slot `contentiousness` of a debater's prompt: level with two digits, tone, emphasis, language."""
@@ -85,7 +85,7 @@ class Dial:
         }
 
 
-def dial(level: float) -> Dial:
+def contentiousness_level(level: float) -> ContentiousnessLevel:
     """The manner of any level; between two described ones their phrases are mixed, the nearer one first.
 
     A level below the lowest or above the highest described one has the manner of that one.
@@ -103,7 +103,7 @@ def dial(level: float) -> Dial:
     levels = sorted(MANNERS)
     above = bisect_left(levels, level)
     if above == len(levels) or levels[above] == level:
-        return Dial(level, MANNERS[levels[min(above, len(levels) - 1)]])
+        return ContentiousnessLevel(level, MANNERS[levels[min(above, len(levels) - 1)]])
     low, high = levels[above - 1], levels[above]
     share = (level - low) / (high - low)
     nearer, further = (MANNERS[high], MANNERS[low]) if share >= 0.5 else (MANNERS[low], MANNERS[high])
@@ -116,4 +116,4 @@ def dial(level: float) -> Dial:
             (nearer.language, further.language),
         )
     ]
-    return Dial(level, Manner(*mixed))
+    return ContentiousnessLevel(level, Style(*mixed))

@@ -19,7 +19,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class DistributionShift:
     """What happened to the sides' distributions from one round to the next.
 
     Attributes:
@@ -32,7 +32,9 @@ class Shift:
     swapped: bool
 
 
-def shift(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], epsilon: float) -> Shift:
+def distribution_shift(
+    before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], epsilon: float
+) -> DistributionShift:
     """Compare two rounds.
 
     Args:
@@ -46,14 +48,14 @@ def shift(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], epsil
         and float(total_variation(after[j], before[i])) < epsilon
         for i, j in combinations(range(len(after)), 2)
     )
-    return Shift(tuple(float(move) for move in np.atleast_1d(moves)), swapped)
+    return DistributionShift(tuple(float(move) for move in np.atleast_1d(moves)), swapped)
 
 
-def at_rest(moves: Sequence[float], divergence: float, *, epsilon: float, tau: float) -> Rest | None:
+def convergence_status(moves: Sequence[float], divergence: float, *, epsilon: float, tau: float) -> Rest | None:
     """Whether a debate has come to rest, and how; None when it moves on.
 
     `max(moves) < epsilon` and `divergence < tau`: converged. `max(moves) < epsilon` alone: stalled, for nobody moves
-    and they still differ. The source compares changes of WD, MI and JSD instead; see `printed_rest`.
+    and they still differ. The source compares changes of WD, MI and JSD instead; see `printed_convergence`.
 
     Args:
         moves: per side, how far it went in the last round, as total variation.
@@ -69,7 +71,7 @@ def at_rest(moves: Sequence[float], divergence: float, *, epsilon: float, tau: f
     return "converged" if divergence < tau - _ROUNDING else "stalled"
 
 
-def printed_rest(changes: Sequence[float | None], crit_change: float | None, *, epsilon: float) -> bool:
+def printed_convergence(changes: Sequence[float | None], crit_change: float | None, *, epsilon: float) -> bool:
     """The rule of EVINCE, figure 7.1: |change| of WD, MI and JSD below `epsilon`, and CRIT no longer rising.
 
     The figure has signed differences, the text absolute ones; these are absolute, but for CRIT, which may "plateau or

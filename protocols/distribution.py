@@ -81,7 +81,7 @@ class Predicted(Reply):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cleaned:
+class CleanedDistribution:
     """A distribution over the closed set and `OTHER`.
 
     Attributes:
@@ -111,7 +111,7 @@ def clean(
     labels: tuple[str, ...],
     choices: tuple[str, ...] = (),
     aliases: tuple[tuple[str, ...], ...] = (),
-) -> Cleaned:
+) -> CleanedDistribution:
     """The distribution that a model meant.
 
     In this order: what is no number, or below 0, is dropped; a sum of at least 10 is taken for per cent; labels are
@@ -152,7 +152,7 @@ def clean(
     total = float(masses.sum())
     if abs(total - 1.0) > _SUM_TOLERANCE:
         changes.append({"what": "renormalised", "value": total})
-    return Cleaned(tuple(places), masses / total, tuple(changes))
+    return CleanedDistribution(tuple(places), masses / total, tuple(changes))
 
 
 def _usable(one: Likelihood, changes: list[dict[str, Any]]) -> bool:

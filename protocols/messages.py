@@ -175,7 +175,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.case_id}/{self.attempt}/{self.path}"
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
+class AskResult(msgspec.Struct, frozen=True, kw_only=True):
     """What comes back for an ask, without token arrays (those go to the record's writer).
 
     Attributes:

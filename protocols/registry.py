@@ -28,7 +28,7 @@ from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.socrasynth.protocol import SocraSynth
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.user_modules import named_object
-from moot.protocols.wording import explained
+from moot.protocols.wording import explain_error
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -232,7 +232,7 @@ def _at(settings: BaseModel, key: str) -> Any:
 def _explain(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    return f"setting `{where}`: {explained(first)}" if where else f"settings: {explained(first)}"
+    return f"setting `{where}`: {explain_error(first)}" if where else f"settings: {explain_error(first)}"
 
 
 class NoSettings(BaseModel):

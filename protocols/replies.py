@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from moot.protocols.labels import canonical_label, fold, leading_label
 from moot.protocols.reply_limits import case_label, longest
-from moot.protocols.wording import explained
+from moot.protocols.wording import explain_error
 
 
 class Reply(BaseModel):
@@ -209,7 +209,7 @@ def _misfit(error: ValidationError | ValueError) -> InvalidReply:
     found = error.errors(include_url=False)[:3]
     told, plain = (
         "; ".join(f"`{'.'.join(map(str, each['loc']))}`: {said(each)}" for each in found)
-        for said in (lambda each: each["msg"], explained)
+        for said in (lambda each: each["msg"], explain_error)
     )
     return InvalidReply(f"the reply does not fit: {told}", f"the reply does not fit: {plain}")
 

@@ -11,10 +11,9 @@ from pydantic import BaseModel
 from moot.protocols.errors import ConfigError
 from moot.protocols.user_modules import named_object
 
-
 MOVED = {"moot.actors.outcomes:DecisionReply": "moot.protocols.replies:DecisionReply"}
-"""By id, where a reply type or factory is now that has moved since its id was given. An id is where the type lay first: it
-stands in fingerprints of records, and never changes."""
+"""By id, where a reply type or factory is now that has moved since its id was given. An id is where the type lay first:
+it stands in fingerprints of records, and never changes."""
 
 _ID_OF = {place: first for first, place in MOVED.items()}
 

@@ -43,7 +43,7 @@ _OF_A_WHOLE = ("missing", "extra_forbidden")
 """Where what stands there says nothing."""
 
 
-def expected(error: Mapping[str, Any]) -> str:
+def expected_value(error: Mapping[str, Any]) -> str:
     """What was expected, from one entry of `ValidationError.errors()`; what a validator of ours says stays as it is.
 
     >>> expected({"type": "less_than_equal", "msg": "Input should be ...", "ctx": {"le": 2.0}})
@@ -64,7 +64,7 @@ def expected(error: Mapping[str, Any]) -> str:
         return str(error["msg"])
 
 
-def explained(error: Mapping[str, Any], shown: Callable[[str], str] = str) -> str:
+def explain_error(error: Mapping[str, Any], shown: Callable[[str], str] = str) -> str:
     """What was expected and what stands there, unless that is a whole list or object.
 
     Args:
@@ -75,7 +75,7 @@ def explained(error: Mapping[str, Any], shown: Callable[[str], str] = str) -> st
     """
     given = error.get("input")
     plain = error.get("type") not in _OF_A_WHOLE and (given is None or isinstance(given, str | bytes | float | int))
-    return expected(error) + (f", not {shown(repr(given))[:60]}" if "input" in error and plain else "")
+    return expected_value(error) + (f", not {shown(repr(given))[:60]}" if "input" in error and plain else "")
 
 
 def _short(value: object) -> object:

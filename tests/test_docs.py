@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 import moot
 from moot import ENCODERS, PROTOCOLS
-from moot.actors.placement import Placing
+from moot.actors.placement import ClusterSettings
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
 from moot.deploy.reading.rounds.trace import MEASURES
@@ -170,7 +170,7 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         ("socrasynth", "Settings", SocraSynthSettings()),
         ("constructor-auditor", "Settings", ConstructorAuditorSettings()),
         ("ceda", "Settings", CedaSettings()),
-        ("cluster", "How a run is spread", Placing()),
+        ("cluster", "How a run is spread", ClusterSettings()),
         ("crit", "Settings", CritSettings()),
     ],
     ids=[

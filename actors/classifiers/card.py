@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from moot.protocols.errors import ConfigError
-from moot.protocols.wording import expected
+from moot.protocols.wording import expected_value
 
 CARD = "classifier.json"
 BODY = "body"
@@ -44,11 +44,11 @@ TextHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-class _Part(BaseModel):
+class _CardPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Head(_Part):
+class Head(_CardPart):
     """The logistic regression over unit vectors.
 
     Attributes:
@@ -62,7 +62,7 @@ class Head(_Part):
     least_probability: Annotated[float, Field(gt=0.0, le=0.5)]
 
 
-class Body(_Part):
+class Body(_CardPart):
     """The fine-tuned encoder of the kind `setfit`.
 
     Attributes:
@@ -86,7 +86,7 @@ class Body(_Part):
         return written
 
 
-class Figure(_Part):
+class MetricEstimate(_CardPart):
     """A figure with its 95 % interval; None where it is not known.
 
     Attributes:
@@ -99,7 +99,7 @@ class Figure(_Part):
     high: Share | None = None
 
 
-class Figures(_Part):
+class HeldOutMetrics(_CardPart):
     """How well one way to decide does on held-out cases.
 
     Attributes:
@@ -115,17 +115,17 @@ class Figures(_Part):
 
     name: Text
     n: int
-    accuracy: Figure
-    f1_hallucinated: Figure
-    f1_supported: Figure
-    macro_f1: Figure
-    auroc: Figure
-    brier: Figure | None = None
+    accuracy: MetricEstimate
+    f1_hallucinated: MetricEstimate
+    f1_supported: MetricEstimate
+    macro_f1: MetricEstimate
+    auroc: MetricEstimate
+    brier: MetricEstimate | None = None
     ece: Share | None = None
     ece_null_high: Share | None = None
 
 
-class Training(_Part):
+class Training(_CardPart):
     """What it was made from.
 
     Attributes:
@@ -149,7 +149,7 @@ class Training(_Part):
     seed: int
 
 
-class Card(_Part):
+class ClassifierCard(_CardPart):
     """A classifier.
 
     Attributes:
@@ -175,16 +175,16 @@ class Card(_Part):
     training: Training
     trained_on: Annotated[tuple[TextHash, ...], Field(max_length=_MOST_CASES)]
     trained_on_groups: Annotated[tuple[TextHash, ...], Field(max_length=_MOST_CASES)]
-    held_out: Annotated[tuple[Figures, ...], Field(max_length=20)]
+    held_out: Annotated[tuple[HeldOutMetrics, ...], Field(max_length=20)]
     digest: Digest = "0" * 32
 
     @model_validator(mode="after")
-    def _a_body_of_its_own(self) -> Card:
+    def _a_body_of_its_own(self) -> ClassifierCard:
         if (self.body is not None) is not (self.kind == "setfit"):
             raise ValueError("a body goes with the kind setfit only")
         return self
 
-    def sealed(self) -> Card:
+    def sealed(self) -> ClassifierCard:
         """The same card with its digest."""
         return self.model_copy(update={"digest": self._sum()})
 
@@ -211,7 +211,7 @@ def known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def read_card(folder: Path) -> Card:
+def read_card(folder: Path) -> ClassifierCard:
     """The card of a classifier's folder.
 
     Raises:
@@ -223,13 +223,13 @@ def read_card(folder: Path) -> Card:
             raise ConfigError(f"{folder}: no classifier there (no {CARD}); `moot train-classifier` makes one")
         if file.stat().st_size > MOST_BYTES:
             raise ConfigError(f"{file}: larger than the {MOST_BYTES >> 20} MiB that a classifier may have")
-        card = Card.model_validate(msgspec.json.decode(file.read_bytes()))
+        card = ClassifierCard.model_validate(msgspec.json.decode(file.read_bytes()))
     except OSError as error:
         raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ConfigError(f"{file}: `{where}`: {expected(first)}; train it again") from None
+        raise ConfigError(f"{file}: `{where}`: {expected_value(first)}; train it again") from None
     except (ValueError, RecursionError):
         raise ConfigError(f"{file}: expected JSON, as `moot train-classifier` writes it") from None
     if not card.intact:

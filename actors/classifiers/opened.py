@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from moot.actors.classifiers.card import BODY, CARD, Card, Head, read_card
+from moot.actors.classifiers.card import BODY, CARD, ClassifierCard, Head, read_card
 from moot.actors.encoders.batching import BatchedEncoder
 from moot.actors.encoders.interface import Encoder
 from moot.actors.encoders.sentence_model import SentenceModel, check_modules, folder_digest, is_hidden
@@ -22,7 +22,7 @@ _DATA = frozenset({".json", ".safetensors", ".txt"})
 _MOST_FILES, _MOST_BYTES = 64, 2**33
 
 
-class OpenedClassifier:
+class LoadedClassifier:
     """See `moot.actors.house.Classifier`.
 
     Args:
@@ -30,7 +30,7 @@ class OpenedClassifier:
         encoder: of the kind `setfit`; None for `logistic`.
     """
 
-    def __init__(self, card: Card, encoder: Encoder | None) -> None:
+    def __init__(self, card: ClassifierCard, encoder: Encoder | None) -> None:
         self.card = card
         self._encoder = encoder
         self._weights = np.array(card.head.coefficients)
@@ -68,14 +68,14 @@ def probabilities(head: Head, vectors: npt.NDArray[np.floating]) -> npt.NDArray[
     return bounded(scipy.special.expit(odds), head.least_probability)
 
 
-class FoundClassifier(NamedTuple):
+class ResolvedClassifier(NamedTuple):
     """A classifier that a run can use: its folder, absolute, and its card."""
 
     folder: Path
-    card: Card
+    card: ClassifierCard
 
 
-def find_classifier(name: str | Path, encoder: str) -> FoundClassifier:
+def find_classifier(name: str | Path, encoder: str) -> ResolvedClassifier:
     """The classifier in a folder, if a run can use it.
 
     Args:
@@ -98,10 +98,10 @@ def find_classifier(name: str | Path, encoder: str) -> FoundClassifier:
             f"--classifier {name}: it reads vectors of the encoder {card.encoder}, and the run has {encoder}: "
             "give that one with --encoder, or train a classifier on this one"
         )
-    return FoundClassifier(folder, card)
+    return ResolvedClassifier(folder, card)
 
 
-def open_classifier(folder: Path, digest: str, encoder: str, retry: RetryPolicy) -> OpenedClassifier:
+def load_classifier(folder: Path, digest: str, encoder: str, retry: RetryPolicy) -> LoadedClassifier:
     """The classifier of a run.
 
     Args:
@@ -117,7 +117,7 @@ def open_classifier(folder: Path, digest: str, encoder: str, retry: RetryPolicy)
     if card.digest != digest:
         raise ConfigError(f"{folder}: holds another classifier ({card.digest}) than the run began with ({digest})")
     own = None if card.body is None else body_encoder(folder / BODY, card.body.digest, retry)
-    return OpenedClassifier(card, own)
+    return LoadedClassifier(card, own)
 
 
 def check_body(folder: Path, digest: str) -> None:

@@ -32,7 +32,7 @@ _OF_ONE_TEXT = frozenset({"request", "context_length", "content_filter"})
 """Kinds of failure that one text, or too many of them, can bring upon a batch: its halves are then tried apart."""
 
 
-class Batched(Protocol):
+class BatchBackend(Protocol):
     """A backend that encodes one batch at a time.
 
     Attributes:
@@ -61,7 +61,7 @@ class Batched(Protocol):
         ...
 
 
-class InThread:
+class ThreadedBackend:
     """A backend that computes in a thread of its own, loaded when it is first needed, one batch at a time.
 
     Args:
@@ -83,7 +83,7 @@ class InThread:
         raise NotImplementedError
 
     async def encode_batch(self, texts: Sequence[str]) -> Rows:
-        """See `Batched.encode_batch`.
+        """See `BatchBackend.encode_batch`.
 
         Raises:
             ModelError: `refused` when the model cannot be loaded, `request` when it cannot take these texts,
@@ -117,7 +117,7 @@ class InThread:
         return found
 
 
-class _Wanted:
+class _PendingText:
     """A text that somebody waits for.
 
     Attributes:
@@ -148,11 +148,11 @@ class BatchedEncoder:
         most_texts: of one batch, at least 1.
     """
 
-    def __init__(self, backend: Batched, retry: RetryPolicy, *, most_texts: int = MOST_TEXTS) -> None:
+    def __init__(self, backend: BatchBackend, retry: RetryPolicy, *, most_texts: int = MOST_TEXTS) -> None:
         self.name = backend.name
         self._backend, self._retry, self._most_texts = backend, retry, most_texts
-        self._wanted: dict[str, _Wanted] = {}
-        self._queued: dict[str, _Wanted] = {}
+        self._wanted: dict[str, _PendingText] = {}
+        self._queued: dict[str, _PendingText] = {}
         self._under_way: set[asyncio.Task[None]] = set()
         self._leaving = False
 
@@ -202,15 +202,15 @@ class BatchedEncoder:
         await asyncio.gather(*under_way, return_exceptions=True)
         await self._backend.close()
 
-    def _want(self, text: str) -> _Wanted:
+    def _want(self, text: str) -> _PendingText:
         wanted = self._wanted.get(text)
         if wanted is None:
-            wanted = self._wanted[text] = self._queued[text] = _Wanted(text)
+            wanted = self._wanted[text] = self._queued[text] = _PendingText(text)
             self._leave_soon()
         wanted.waiting += 1
         return wanted
 
-    def _let_go(self, wanted: _Wanted) -> None:
+    def _let_go(self, wanted: _PendingText) -> None:
         wanted.waiting -= 1
         if wanted.waiting or wanted.row.done():
             return
@@ -219,12 +219,12 @@ class BatchedEncoder:
         if batch is not None and not any(other.batch is batch for other in self._wanted.values()):
             batch.cancel()
 
-    def _forget(self, wanted: _Wanted) -> None:
+    def _forget(self, wanted: _PendingText) -> None:
         for known in (self._wanted, self._queued):
             if known.get(wanted.text) is wanted:
                 del known[wanted.text]
 
-    def _row(self, wanted: _Wanted) -> npt.NDArray[np.float32]:
+    def _row(self, wanted: _PendingText) -> npt.NDArray[np.float32]:
         row = wanted.row.result()
         if isinstance(row, ModelError):
             raise self._failed(row)
@@ -253,19 +253,19 @@ class BatchedEncoder:
                 del self._queued[wanted.text]
                 wanted.batch = task
 
-    async def _encode(self, batch: Sequence[_Wanted]) -> None:
+    async def _encode(self, batch: Sequence[_PendingText]) -> None:
         rows = await self._within_deadline([wanted.text for wanted in batch])
         for wanted, row in zip(batch, rows, strict=True):
             wanted.row.set_result(row)
 
-    def _left(self, batch: Sequence[_Wanted], task: asyncio.Task[None]) -> None:
+    def _left(self, batch: Sequence[_PendingText], task: asyncio.Task[None]) -> None:
         """A batch is done, or was cancelled, perhaps before it began."""
         self._under_way.discard(task)
         self._end(batch)
         if self._queued:
             self._leave_soon()
 
-    def _end(self, several: Sequence[_Wanted]) -> None:
+    def _end(self, several: Sequence[_PendingText]) -> None:
         """Nobody joins these any more; those without a vector will get none."""
         for wanted in several:
             self._forget(wanted)

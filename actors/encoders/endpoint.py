@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from moot.actors.encoders.interface import Rows, unit_rows
 from moot.actors.models.interface import ModelError
-from moot.actors.models.lean_http import LeanHttp
+from moot.actors.models.lean_http import HttpClient
 from moot.actors.models.openai_errors import failure_in_reply, plain
 
 MOST_UNDER_WAY = 4
@@ -47,7 +47,7 @@ class EmbeddingsEndpoint:
         self.name = name
         self.dimension: int | None = None
         self._model = model
-        self._http = LeanHttp(base_url, api_key_env=api_key_env)
+        self._http = HttpClient(base_url, api_key_env=api_key_env)
 
     def __repr__(self) -> str:
         return f"EmbeddingsEndpoint({self.name!r}, api_key_env={self._http.key.env!r})"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moot.actors.encoders.batching import Forward, InThread
+from moot.actors.encoders.batching import Forward, ThreadedBackend
 from moot.actors.encoders.interface import Rows
 from moot.protocols.errors import ConfigError
 
@@ -78,7 +78,7 @@ def _digest(folder: Path, mtime_ns: int, size: int) -> str:
     return whole.hexdigest()[:12]
 
 
-class MiniLM(InThread):
+class MiniLM(ThreadedBackend):
     """all-MiniLM-L6-v2 (22 million parameters, 384 numbers a text); never downloaded.
 
     A text is computed after the other. It takes about 150 MB. Of a long text the first `MOST_TOKENS` tokens are read.
@@ -102,7 +102,7 @@ class MiniLM(InThread):
         minilm_identity(self.name.partition("@")[2])
 
     def load(self) -> Forward:
-        """See `InThread.load`."""
+        """See `ThreadedBackend.load`."""
         self._check()
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer

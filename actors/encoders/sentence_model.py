@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from moot.actors.encoders.batching import Forward, InThread
+from moot.actors.encoders.batching import Forward, ThreadedBackend
 from moot.protocols.errors import CapabilityMissing, ConfigError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FORWARD_TEXTS = 32
 
 
-class SentenceModel(InThread):
+class SentenceModel(ThreadedBackend):
     """A sentence-transformers model: on the GPU where this process sees one, else on the CPU; never downloaded.
 
     The same text gives the same vector up to about 1e-6: the rest hangs on the other texts of its batch.
@@ -49,7 +49,7 @@ class SentenceModel(InThread):
             )
 
     def load(self) -> Forward:
-        """See `InThread.load`."""
+        """See `ThreadedBackend.load`."""
         folder = find_folder(self._place)
         check_modules(folder)
         found = folder_digest(folder)

@@ -23,7 +23,7 @@ never started."""
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class CallDemand:
     """What a call may use.
 
     Attributes:
@@ -42,7 +42,7 @@ class Admission:
 
     __slots__ = ("_lease", "_need", "_queue", "_started_at")
 
-    def __init__(self, queue: Queue, need: Need, lease: int, started_at: float) -> None:
+    def __init__(self, queue: CallQueue, need: CallDemand, lease: int, started_at: float) -> None:
         self._queue, self._need, self._lease, self._started_at = queue, need, lease, started_at
 
     def end(
@@ -83,19 +83,19 @@ class _Lease:
         self.number, self.requests, self.tokens, self.expires_at = number, requests, tokens, expires_at
 
 
-class Waiting(NamedTuple):
+class WaitingCall(NamedTuple):
     """A call that waits for leave."""
 
     age: int
-    need: Need
+    need: CallDemand
     waiter: asyncio.Future[Admission]
 
 
-def _age(waiting: Waiting) -> int:
+def _age(waiting: WaitingCall) -> int:
     return waiting.age
 
 
-class Queue:
+class CallQueue:
     """Calls to one endpoint: those of the oldest debate first, and of one debate as they came.
 
     What is stopped early, by its user or by a budget, has whole debates then, and not a part of each.
@@ -112,19 +112,19 @@ class Queue:
         endpoint: str,
         limits: EndpointLimits,
         clock: Callable[[], float],
-        finish: Callable[[Need, Mapping[str, float]], None],
+        finish: Callable[[CallDemand, Mapping[str, float]], None],
     ) -> None:
         self.endpoint = endpoint
         self._clock, self.finish = clock, finish
         self._rated = limits.requests_per_min is not None or limits.tokens_per_min is not None
         self._most_tokens = limits.tokens_per_min
-        self.waiting: list[Waiting] = []
+        self.waiting: list[WaitingCall] = []
         self._in_use = self._slots = 0
         self._leases: deque[_Lease] = deque()
         self._starts: deque[float] = deque(maxlen=4096)
         self._asked_again_at = 0.0
         self._lowered = self._trial = False
-        self._saturation = Saturation()
+        self._saturation = Backpressure()
         self._clear_news()
 
     def _clear_news(self) -> None:
@@ -136,7 +136,7 @@ class Queue:
         self._corrections: dict[int, int] = {}
         self._news = False
 
-    def start(self, need: Need) -> Admission | None:
+    def start(self, need: CallDemand) -> Admission | None:
         """Start a call from what is at hand; None when that is not enough, or the server has said to wait."""
         now = self._clock()
         if self._in_use >= self._slots or now < self._saturation.until:
@@ -153,7 +153,7 @@ class Queue:
         self._starts.append(now)
         return Admission(self, need, lease, now)
 
-    def _permit(self, need: Need, now: float) -> int | None:
+    def _permit(self, need: CallDemand, now: float) -> int | None:
         while self._leases and (self._leases[0].expires_at <= now or not self._leases[0].requests):
             old = self._leases.popleft()
             if old.requests or old.tokens:
@@ -167,13 +167,13 @@ class Queue:
                 return lease.number
         return None
 
-    def _foreseen(self, need: Need) -> int:
+    def _foreseen(self, need: CallDemand) -> int:
         return 0 if self._most_tokens is None else min(need.tokens, self._most_tokens)
 
-    def wait(self, need: Need, age: int = 0) -> asyncio.Future[Admission]:
+    def wait(self, need: CallDemand, age: int = 0) -> asyncio.Future[Admission]:
         """Queue a call of a debate of which `age` is less than that of any later one."""
         waiter: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
-        insort(self.waiting, Waiting(age, need, waiter), key=_age)
+        insort(self.waiting, WaitingCall(age, need, waiter), key=_age)
         return waiter
 
     @property
@@ -185,7 +185,7 @@ class Queue:
         """Leave the limiter alone until then."""
         self._asked_again_at = max(self._asked_again_at, at)
 
-    def first(self) -> Need | None:
+    def first(self) -> CallDemand | None:
         """What the first call that waits needs; None when none does."""
         while self.waiting and self.waiting[0].waiter.done():
             del self.waiting[0]
@@ -225,12 +225,12 @@ class Queue:
         elif how == "answered":
             self._saturation.answered()
 
-    def give_back(self, lease: int, need: Need) -> None:
+    def give_back(self, lease: int, need: CallDemand) -> None:
         """A permit that was taken and not used."""
         if lease:
             self._unused.append((lease, 1, self._foreseen(need)))
 
-    def correct(self, lease: int, need: Need, tokens: int) -> None:
+    def correct(self, lease: int, need: CallDemand, tokens: int) -> None:
         """A call used other than the foreseen number of tokens."""
         more = tokens - self._foreseen(need)
         if lease and more and self._most_tokens is not None:
@@ -300,7 +300,7 @@ BEGINS, ENDS = 5, 5
 _LONGEST_S, _UNTOLD_S = 60.0, 0.5
 
 
-class Saturation:
+class Backpressure:
     """Follows the calls of one process to one endpoint. A refusal now and then holds nobody back but its own call."""
 
     def __init__(self) -> None:

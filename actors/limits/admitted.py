@@ -8,20 +8,20 @@ from contextlib import contextmanager
 from typing import cast, get_args
 
 from moot.actors.deadline import Deadline
-from moot.actors.early_stop import EarlyStop, watched
-from moot.actors.limits.admission import Admission, How, Need
-from moot.actors.limits.gate import Gate, debate_of
+from moot.actors.early_stop import EarlyStop, stream_with_early_stop
+from moot.actors.limits.admission import Admission, CallDemand, How
+from moot.actors.limits.gate import LimiterClient, debate_of
 from moot.actors.meter import CALL_SECONDS, CALLS, COST, LIMITER_WAIT, RETRIES, SILENT, TOKENS, UNKNOWN_COST, Meter
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, StreamingModel
 from moot.actors.models.prices import Price
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RETRIED_KINDS
-from moot.actors.models.token_bounds import believed, prompt_bound, prompt_estimate, schema_bound
+from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound, with_plausible_usage
 from moot.actors.tracing import NO_SPAN, Span
 from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 
 
-class Unconfirmed:
+class UnconfirmedUsage:
     """Attempts of one ask that a server may have billed without saying what they used.
 
     Attributes:
@@ -40,7 +40,7 @@ class Unconfirmed:
         self.tokens_at_most += tokens_at_most
 
 
-class AdmittedModel:
+class RateLimitedModel:
     """Calls a model, each attempt with leave of the gate.
 
     Args:
@@ -55,12 +55,12 @@ class AdmittedModel:
     """
 
     def __init__(
-        self, model: Model, gate: Gate | None, endpoint: str, price: Price | None, meter: Meter = SILENT
+        self, model: Model, gate: LimiterClient | None, endpoint: str, price: Price | None, meter: Meter = SILENT
     ) -> None:
         self._model, self._gate, self._endpoint, self._price = model, gate, endpoint, price
         self._budgets = gate.budgets if gate is not None else frozenset()
         self._bills = not model.capabilities.in_process
-        self.calls = CallWatch(meter, model.name, price, bills=self._bills)
+        self.calls = CallTelemetry(meter, model.name, price, bills=self._bills)
 
     async def complete(
         self,
@@ -70,7 +70,7 @@ class AdmittedModel:
         step_key: str,
         schema: ReplySchema | None,
         deadline: Deadline,
-        unconfirmed: Unconfirmed,
+        unconfirmed: UnconfirmedUsage,
         stop: EarlyStop | None = None,
         stage: LogprobStage = "unknown",
         span: Span = NO_SPAN,
@@ -97,7 +97,7 @@ class AdmittedModel:
                     reply = await self._model.complete(messages, decoding, step_key=step_key, schema=schema)
                 else:
                     streaming = cast(StreamingModel, self._model)
-                    reply = await watched(
+                    reply = await stream_with_early_stop(
                         streaming, messages, decoding, stop, step_key=step_key, schema=schema, stage=stage
                     )
             except ModelError as error:
@@ -116,7 +116,7 @@ class AdmittedModel:
                 _end(admission, how, billed=self._bills)
                 raise
             if self._bills and not reply.replayed:
-                reply = believed(reply, messages)
+                reply = with_plausible_usage(reply, messages)
             if self._bills and _tokens(reply.usage) is None and not reply.replayed:
                 unconfirmed.add(_at_most(messages, decoding, schema))
             call.answered(reply)
@@ -124,7 +124,7 @@ class AdmittedModel:
                 self._settle(admission, reply)
             return reply
 
-    async def _admitted(self, need: Need, deadline: Deadline, call: Call) -> Admission | None:
+    async def _admitted(self, need: CallDemand, deadline: Deadline, call: CallAttempt) -> Admission | None:
         """Leave for one attempt; None where none is needed."""
         if self._gate is None:
             return None
@@ -133,16 +133,18 @@ class AdmittedModel:
         call.admitted()
         return admission
 
-    def _need(self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None, debate: str) -> Need:
+    def _need(
+        self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None, debate: str
+    ) -> CallDemand:
         tokens = prompt_estimate(messages) + schema_bound(schema) // 4 + decoding.max_tokens
         if not self._budgets:
-            return Need(tokens, debate=debate)
+            return CallDemand(tokens, debate=debate)
         bound, budgets = prompt_bound(messages) + schema_bound(schema), {}
         if "tokens" in self._budgets:
             budgets["tokens"] = float(bound + decoding.max_tokens)
         if "usd" in self._budgets and self._price is not None:
             budgets["usd"] = self._price.bound_usd(bound, decoding.max_tokens)
-        return Need(tokens, budgets, debate)
+        return CallDemand(tokens, budgets, debate)
 
     def _settle(self, admission: Admission, reply: ModelReply) -> None:
         tokens = _tokens(reply.usage)
@@ -190,7 +192,7 @@ _NO_PRICE, _NO_USAGE = "price", "usage"
 """Why a cost is unknown: nobody knows the model's price; the server did not say what it used."""
 
 
-class CallWatch:
+class CallTelemetry:
     """Follows the attempts to call one model.
 
     Args:
@@ -219,16 +221,16 @@ class CallWatch:
         self.meter.add(RETRIES, 1.0, self.model, kind)
 
     @contextmanager
-    def attempt(self, parent: Span) -> Iterator[Call]:
+    def attempt(self, parent: Span) -> Iterator[CallAttempt]:
         """One attempt, from before it waits for leave; what it is told inside is what counts."""
-        call = Call(self, parent.child("call"))
+        call = CallAttempt(self, parent.child("call"))
         try:
             yield call
         finally:
             call.close()
 
 
-class Call:
+class CallAttempt:
     """One attempt.
 
     Args:
@@ -238,7 +240,7 @@ class Call:
 
     __slots__ = ("_began", "_failed", "_outcome", "_span", "_tokens", "_wait_s", "_watch")
 
-    def __init__(self, watch: CallWatch, span: Span) -> None:
+    def __init__(self, watch: CallTelemetry, span: Span) -> None:
         self._watch, self._span = watch, span
         self._outcome, self._failed = "unused", ""
         self._tokens: tuple[int | None, int | None] = (None, None)

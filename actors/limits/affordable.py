@@ -15,7 +15,7 @@ UNBOUNDED = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class DebateBound:
+class DebateCostBound:
     """What a debate may use of one budget, known before anything is asked.
 
     Attributes:
@@ -27,7 +27,7 @@ class DebateBound:
     call: float
 
 
-class Affordable:
+class BudgetForecast:
     """Counts what ended debates have used, and says how many may be open.
 
     A debate that is open is taken to use as much as those that have ended did in the mean, with its bound as one
@@ -43,7 +43,7 @@ class Affordable:
     """
 
     def __init__(
-        self, left: Mapping[str, float], bounds: Mapping[str, DebateBound], prices: Mapping[str, Price]
+        self, left: Mapping[str, float], bounds: Mapping[str, DebateCostBound], prices: Mapping[str, Price]
     ) -> None:
         self._prices = dict(prices)
         self._accounts = {name: _Account(amount, bounds.get(name)) for name, amount in left.items()}
@@ -80,7 +80,7 @@ class Affordable:
 class _Account:
     """One budget."""
 
-    def __init__(self, left: float, bound: DebateBound | None) -> None:
+    def __init__(self, left: float, bound: DebateCostBound | None) -> None:
         self._left, self._bound = left, bound
         self._ended, self._sum, self._largest = 0, 0.0, 0.0
 

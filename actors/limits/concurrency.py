@@ -33,7 +33,7 @@ def _most_by_chance(heard: int) -> float:
     return LIMITED_SHARE * heard + _SURE * math.sqrt(LIMITED_SHARE * (1.0 - LIMITED_SHARE) * heard)
 
 
-class Concurrency:
+class ConcurrencyLimit:
     """A bound that doubles with each round trip, grows slowly at first after a cut, and is cut at most once in two.
 
     Two, because a refusal comes at once and a reply after a round trip: over a single one the share of the refusals
@@ -101,7 +101,7 @@ TRIPS_AFTER = 12
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0
 
 
-class Breaker:
+class CircuitBreaker:
     """Watches one endpoint, and says once when it is given up and once when it is back.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Totals(msgspec.Struct, frozen=True):
+class BudgetTotals(msgspec.Struct, frozen=True):
     """A holder's part of one budget.
 
     Attributes:
@@ -55,7 +55,7 @@ class EndpointReport(msgspec.Struct, frozen=True):
     corrections: list[tuple[int, int]] = []
 
 
-class Report(msgspec.Struct, frozen=True):
+class UsageReport(msgspec.Struct, frozen=True):
     """What a holder says and asks for.
 
     Attributes:
@@ -67,7 +67,7 @@ class Report(msgspec.Struct, frozen=True):
 
     holder: str
     endpoints: list[EndpointReport] = []
-    budgets: dict[str, Totals] = {}
+    budgets: dict[str, BudgetTotals] = {}
     number: int = 0
 
 

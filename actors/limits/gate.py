@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from uuid import uuid4
 
-from moot.actors.limits.admission import Admission, Need, Queue
-from moot.actors.limits.envelopes import EndpointReport, Grant, Report, Totals
+from moot.actors.limits.admission import Admission, CallDemand, CallQueue
+from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, Grant, UsageReport
 from moot.actors.limits.settings import EndpointLimits
 
 HEARTBEAT_S = 0.5
@@ -27,7 +27,7 @@ _SHORT_OF_S = 0.1
 GIVE_UP_S = 300.0
 """Seconds without any reply of an endpoint after which a run is put aside: who repairs the server goes on with it."""
 
-Exchange = Callable[[Report], Awaitable[Grant]]
+Exchange = Callable[[UsageReport], Awaitable[Grant]]
 
 
 class BudgetSpent(Exception):
@@ -67,7 +67,7 @@ class Draining(Exception):
     kind = "drain"
 
 
-class Gate:
+class LimiterClient:
     """Admits the calls of one process. Lives in one event loop.
 
     Args:
@@ -92,8 +92,8 @@ class Gate:
         self._limits, self._exchange, self._clock = limits, exchange, clock
         self.budgets = frozenset(budgets)
         self.holder = uuid4().hex
-        self._queues: dict[str, Queue] = {}
-        self._ages = Ages()
+        self._queues: dict[str, CallQueue] = {}
+        self._ages = ArrivalOrder()
         self._idle = dict.fromkeys(budgets, 0.0)
         self._in_flight = dict.fromkeys(budgets, 0.0)
         self._spent = dict.fromkeys(budgets, 0.0)
@@ -104,7 +104,7 @@ class Gate:
         self._refusal: LimiterGone | Draining | None = None
         self._least: dict[str, float] = {}
 
-    async def admit(self, endpoint: str, need: Need) -> Admission:
+    async def admit(self, endpoint: str, need: CallDemand) -> Admission:
         """Wait until a call may start; end what this gives when the call has ended.
 
         Raises:
@@ -144,23 +144,23 @@ class Gate:
                 async with asyncio.timeout(_LAST_WORD_S):
                     await self._exchange(self._report([]))
 
-    def _queue(self, endpoint: str) -> Queue:
+    def _queue(self, endpoint: str) -> CallQueue:
         known = self._queues.get(endpoint)
         if known is None:
             limits = self._limits.get(endpoint, EndpointLimits())
-            known = self._queues[endpoint] = Queue(endpoint, limits, self._clock, self._end)
+            known = self._queues[endpoint] = CallQueue(endpoint, limits, self._clock, self._end)
         return known
 
-    def _affords(self, need: Need) -> bool:
+    def _affords(self, need: CallDemand) -> bool:
         return all(need.budgets.get(name, 0.0) <= idle for name, idle in self._idle.items())
 
-    def _reserve_for(self, need: Need) -> None:
+    def _reserve_for(self, need: CallDemand) -> None:
         for name in self._idle:
             amount = need.budgets.get(name, 0.0)
             self._idle[name] -= amount
             self._in_flight[name] += amount
 
-    def _end(self, need: Need, spent: Mapping[str, float]) -> None:
+    def _end(self, need: CallDemand, spent: Mapping[str, float]) -> None:
         """A call has ended: what it reserved is free for the next one, as far as it was not spent."""
         for name in self._idle:
             amount = need.budgets.get(name, 0.0)
@@ -234,11 +234,11 @@ class Gate:
             for queue in self._queues.values():
                 queue.ask_again_at(self._heard_at + _SHORT_OF_S)
 
-    def _report(self, endpoints: list[EndpointReport]) -> Report:
+    def _report(self, endpoints: list[EndpointReport]) -> UsageReport:
         self._reports += 1
-        return Report(self.holder, endpoints, self._totals(), self._reports)
+        return UsageReport(self.holder, endpoints, self._totals(), self._reports)
 
-    def _totals(self) -> dict[str, Totals]:
+    def _totals(self) -> dict[str, BudgetTotals]:
         """This process's part of every budget; what no call under way needs is given back."""
         wanted: defaultdict[str, float] = defaultdict(float)
         least: dict[str, float] = {}
@@ -254,7 +254,7 @@ class Gate:
         totals = {}
         for name in self._idle:
             self._idle[name] = 0.0
-            totals[name] = Totals(
+            totals[name] = BudgetTotals(
                 reserved=self._in_flight[name],
                 spent=self._spent[name],
                 wanted=wanted[name],
@@ -275,7 +275,7 @@ _KEPT = 100_000
 _ATTEMPT = re.compile(r"/\d+/")
 
 
-class Ages:
+class ArrivalOrder:
     """Numbers debates as they come."""
 
     def __init__(self, kept: int = _KEPT) -> None:

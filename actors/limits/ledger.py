@@ -9,9 +9,9 @@ from typing import Protocol
 
 import msgspec
 
-from moot.actors.limits.envelopes import Grant, Report
+from moot.actors.limits.envelopes import Grant, UsageReport
 from moot.actors.limits.gate import Exchange
-from moot.actors.limits.limiter import Limiter, Purse
+from moot.actors.limits.limiter import BudgetAccount, Limiter
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.record.files import decode_file, encode_file
 from moot.protocols.errors import RecordError
@@ -21,7 +21,7 @@ _FALLEN_S = 1.0
 """Seconds between two writings of totals that did not rise."""
 
 
-class LedgeredLimiter:
+class DurableLimiter:
     """A limiter that writes its purses down before a reservation leaves, and now and then when calls have cost less.
 
     Args:
@@ -34,7 +34,7 @@ class LedgeredLimiter:
     def __init__(
         self,
         limits: Mapping[str, EndpointLimits],
-        purses: Mapping[str, Purse],
+        purses: Mapping[str, BudgetAccount],
         ledger: Ledger,
         *,
         resumed: bool = False,
@@ -46,7 +46,7 @@ class LedgeredLimiter:
         self._exchanges = self._written_exchange = 0
         self._written, self._written_at = ledger.bound(), time.monotonic()
 
-    async def exchange(self, report: Report) -> Grant:
+    async def exchange(self, report: UsageReport) -> Grant:
         """See `Limiter.exchange`."""
         grant = self._limiter.exchange(report)
         self._exchanges = mine = self._exchanges + 1
@@ -75,7 +75,7 @@ class LedgeredLimiter:
         return any(_bound(purse) < self._written[name] for name, purse in self._limiter.purses.items())
 
 
-class Page(msgspec.Struct):
+class LedgerEntry(msgspec.Struct):
     """What one owner's purses hold.
 
     Attributes:
@@ -88,7 +88,7 @@ class Page(msgspec.Struct):
     at_most: dict[str, float] = {}
 
 
-class Files(Protocol):
+class FileStore(Protocol):
     """What keeps files by name: a run's folder, or a store."""
 
     def put(self, name: str, data: bytes) -> None:
@@ -108,10 +108,10 @@ class Ledger:
         epoch: the owner's number: what an earlier owner wrote does not count, its calls are in the record.
     """
 
-    def __init__(self, files: Files, epoch: int) -> None:
+    def __init__(self, files: FileStore, epoch: int) -> None:
         self._files, self._epoch = files, epoch
 
-    def open(self, purses: Mapping[str, Purse]) -> bool:
+    def open(self, purses: Mapping[str, BudgetAccount]) -> bool:
         """Fill the purses with what a limiter of the same owner wrote; False when there was none before.
 
         Raises:
@@ -127,12 +127,12 @@ class Ledger:
                     purses[name].settle(holder, reserved=reserved, spent=spent)
         return True
 
-    def page(self, purses: Mapping[str, Purse]) -> Page:
+    def page(self, purses: Mapping[str, BudgetAccount]) -> LedgerEntry:
         """What the purses hold now."""
         totals = {name: purse.totals() for name, purse in purses.items()}
-        return Page(self._epoch, totals, {name: _bound(purse) for name, purse in purses.items()})
+        return LedgerEntry(self._epoch, totals, {name: _bound(purse) for name, purse in purses.items()})
 
-    def write(self, page: Page) -> None:
+    def write(self, page: LedgerEntry) -> None:
         """Write a page down, in place of the one before.
 
         Raises:
@@ -162,11 +162,11 @@ class Ledger:
         page = self._own()
         return {} if page is None else page.at_most
 
-    def _own(self) -> Page | None:
+    def _own(self) -> LedgerEntry | None:
         page = self.read()
         return page if page is not None and page.epoch == self._epoch else None
 
-    def read(self) -> Page | None:
+    def read(self) -> LedgerEntry | None:
         """What lies in the file; None when there is none.
 
         Raises:
@@ -176,14 +176,14 @@ class Ledger:
             raw = self._files.get(_FILE)
         except OSError as error:
             raise RecordError(f"{_FILE} cannot be read: {error.strerror}") from error
-        return None if raw is None else decode_file(_FILE, raw, Page)
+        return None if raw is None else decode_file(_FILE, raw, LedgerEntry)
 
 
-def _bound(purse: Purse) -> float:
+def _bound(purse: BudgetAccount) -> float:
     return purse.spent + purse.reserved
 
 
-class Once:
+class ReportDeduplicator:
     """Takes each report of a holder once, for it tells of changes, and what it is granted counts as used.
 
     One that comes again gets the same grant; one that was overtaken gets none, for nobody waits for it.
@@ -196,7 +196,7 @@ class Once:
         self._exchange = exchange
         self._latest: dict[str, tuple[int, asyncio.Future[Grant]]] = {}
 
-    async def exchange(self, report: Report) -> Grant:
+    async def exchange(self, report: UsageReport) -> Grant:
         """See `Limiter.exchange`."""
         number, granting = self._latest.get(report.holder, (-1, None))
         if report.number < number:

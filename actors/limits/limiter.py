@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 
-from moot.actors.limits.concurrency import Breaker, Concurrency
-from moot.actors.limits.envelopes import EndpointGrant, EndpointReport, Grant, Report, Totals
+from moot.actors.limits.concurrency import CircuitBreaker, ConcurrencyLimit
+from moot.actors.limits.envelopes import BudgetTotals, EndpointGrant, EndpointReport, Grant, UsageReport
 from moot.actors.limits.settings import EndpointLimits
-from moot.actors.limits.window import Rate
+from moot.actors.limits.window import RateLimit
 
 DEAD_AFTER_S = 15.0
 """Seconds of silence after which a holder's concurrency is given to others. Living holders report twice a second."""
@@ -34,10 +34,10 @@ class _Endpoint:
     """One model of one server."""
 
     def __init__(self, name: str, limits: EndpointLimits, now: float, *, resumed: bool) -> None:
-        self.concurrency = Concurrency(limits.concurrency)
-        self.breaker = Breaker(name)
+        self.concurrency = ConcurrencyLimit(limits.concurrency)
+        self.breaker = CircuitBreaker(name)
         self.requests, self.tokens = (
-            None if limit is None else Rate(limit, now, resumed=resumed)
+            None if limit is None else RateLimit(limit, now, resumed=resumed)
             for limit in (limits.requests_per_min, limits.tokens_per_min)
         )
         self.holders: dict[str, _Holder] = {}
@@ -65,7 +65,7 @@ class Limiter:
     def __init__(
         self,
         limits: Mapping[str, EndpointLimits],
-        purses: Mapping[str, Purse],
+        purses: Mapping[str, BudgetAccount],
         *,
         clock: Callable[[], float],
         restarted: bool = False,
@@ -79,7 +79,7 @@ class Limiter:
         # Who holds money by the ledger and never reports again died with or before the limiter that wrote it.
         self._heard = {holder: self._began for purse in purses.values() for holder in purse.totals()}
 
-    def exchange(self, report: Report) -> Grant:
+    def exchange(self, report: UsageReport) -> Grant:
         """Take a report and grant what can be granted."""
         now = self._clock()
         self._heard[report.holder] = now
@@ -87,7 +87,7 @@ class Limiter:
         grants = [self._grant(report.holder, each, now) for each in report.endpoints]
         return Grant(grants, reserved, exhausted, left)
 
-    def _reserve(self, report: Report, now: float) -> tuple[dict[str, float], str, float]:
+    def _reserve(self, report: UsageReport, now: float) -> tuple[dict[str, float], str, float]:
         """New reservations by budget, the budget that is used up for the first call that waits, and what is left of
         it."""
         granted: dict[str, float] = {}
@@ -173,7 +173,7 @@ class Limiter:
         others = sum(each.held for name, each in endpoint.holders.items() if name != holder)
         demands = {name: each.demand for name, each in endpoint.holders.items()}
         served_last = {name: each.slots for name, each in endpoint.holders.items()}
-        share = shares(bound, demands, served_last)[holder]
+        share = fair_share(bound, demands, served_last)[holder]
         return max(0, min(share, bound - others))
 
     def _permits(
@@ -186,7 +186,7 @@ class Limiter:
         requests, tokens = wanted, 0
         again_in_s = 0.0
         if endpoint.requests is not None:
-            requests = min(requests, _fair(endpoint.requests.left(now, 1), endpoint))
+            requests = min(requests, _fair_part(endpoint.requests.left(now, 1), endpoint))
             if requests < wanted:
                 again_in_s = endpoint.requests.free_in(now, 1) or _SOON_S
         if endpoint.tokens is not None and requests > 0:
@@ -207,7 +207,7 @@ class Limiter:
         return self._leases
 
 
-def _reserved(purse: Purse, holder: str, totals: Totals) -> float:
+def _reserved(purse: BudgetAccount, holder: str, totals: BudgetTotals) -> float:
     """What could be set aside: for all calls that wait, or as much as there is, if that is enough for the first."""
     amount = min(totals.wanted, purse.free)
     if not totals.least or amount < totals.least or not purse.reserve(holder, amount):
@@ -223,7 +223,7 @@ def _rates_allow(endpoint: _Endpoint, report: EndpointReport, now: float) -> boo
     return True
 
 
-def _fair(left: int, endpoint: _Endpoint) -> int:
+def _fair_part(left: int, endpoint: _Endpoint) -> int:
     """What one holder may take of what is left, so that something is left for the others who wait."""
     waiting = sum(each.waiting for each in endpoint.holders.values())
     if waiting <= left:
@@ -240,7 +240,7 @@ def _tokens(left: int, first: int, report: EndpointReport, requests: int) -> tup
     return requests, max(first, min(left, int(requests * each)))
 
 
-class Purse:
+class BudgetAccount:
     """Keeps `spent + reserved <= cap` at all times.
 
     Holders report totals, not changes: a report that comes twice, or to a limiter that has lost its memory, does no
@@ -302,7 +302,7 @@ class Purse:
         return {each: (self._reserved.get(each, 0.0), self._spent.get(each, 0.0)) for each in holders}
 
 
-def shares(bound: int, demands: Mapping[str, int], had: Mapping[str, int]) -> dict[str, int]:
+def fair_share(bound: int, demands: Mapping[str, int], had: Mapping[str, int]) -> dict[str, int]:
     """Whole shares that add up to at most `bound`.
 
     Nobody gets less than an equal part while another gets more, except that nobody gets more than it asks for; what is

@@ -71,7 +71,7 @@ class SlidingWindow:
         return self._counts_s
 
 
-class Pace:
+class TokenBucket:
     """A bucket that holds one second's worth of a rate, at least 1, and is refilled all the time.
 
     A single need above what it holds passes when the bucket is full, and is paid off afterwards.
@@ -104,7 +104,7 @@ class Pace:
         return max(0.0, (min(float(least), self._size) - self._level) / self._per_s)
 
 
-class Rate:
+class RateLimit:
     """One of an endpoint's rates: bound in any window, and spread over it.
 
     Args:
@@ -116,7 +116,7 @@ class Rate:
     def __init__(self, limit: int, now: float, *, resumed: bool) -> None:
         self.limit = limit
         self._window = SlidingWindow(limit, WINDOW_S, PERMIT_TTL_S)
-        self._pace = Pace(limit, WINDOW_S + PERMIT_TTL_S, now, empty=resumed)
+        self._pace = TokenBucket(limit, WINDOW_S + PERMIT_TTL_S, now, empty=resumed)
 
     def left(self, now: float, least: int) -> int:
         """What may be granted now to who needs `least` at least."""

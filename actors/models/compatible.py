@@ -12,7 +12,7 @@ import msgspec
 from moot.actors.models.api_key import Key
 from moot.actors.models.families import family_of_model
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
-from moot.actors.models.lean_http import LeanHttp
+from moot.actors.models.lean_http import HttpClient
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply, encode_request, step_seed
 from moot.actors.models.reply_schema import ReplySchema
@@ -59,7 +59,7 @@ class CompatibleModel:
             reasons=family is not None and family.reasons,
             settings=frozenset({"seed", "stop", "repetition_penalty", "reasoning_effort", "extra"}),
         )
-        self._http = LeanHttp(self.base_url, api_key_env=api_key_env, key=key)
+        self._http = HttpClient(self.base_url, api_key_env=api_key_env, key=key)
         self._seed = seed
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class CompatibleModel:
         return step_seed(self._seed if decoding.seed is None else decoding.seed, messages, step_key, decoding)
 
     async def check(self) -> None:
-        """Ask the server for its list of models, which says what kind of server it is; see `LeanHttp.check`."""
+        """Ask the server for its list of models, which says what kind of server it is; see `HttpClient.check`."""
         listed = await self._http.check()
         self.capabilities = replace(self.capabilities, dialect=dialect_of_server(self.base_url, listed))
 

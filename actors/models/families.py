@@ -16,7 +16,7 @@ Api = Literal["chat", "responses"]
 """Which of OpenAI's APIs: Chat Completions, or Responses."""
 
 
-class Family(BaseModel):
+class ModelFamily(BaseModel):
     """What the models of a family take.
 
     Attributes:
@@ -43,13 +43,13 @@ class Family(BaseModel):
 
 
 @cache
-def families() -> tuple[Family, ...]:
+def families() -> tuple[ModelFamily, ...]:
     """All families, in the order in which they are looked up."""
     data = yaml.safe_load(Path(__file__).with_name("families.yaml").read_text())
-    return tuple(TypeAdapter(list[Family]).validate_python(data))
+    return tuple(TypeAdapter(list[ModelFamily]).validate_python(data))
 
 
-def family_of_model(vendor: Vendor, name: str) -> Family | None:
+def family_of_model(vendor: Vendor, name: str) -> ModelFamily | None:
     """The family of a model; None when none is known.
 
     >>> [family_of_model("openai", name).reasons for name in ("o4-mini", "gpt-5.4", "gpt-5-chat-latest")]

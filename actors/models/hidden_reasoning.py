@@ -11,7 +11,7 @@ _NO_REASONING = ("{", "[", "```")
 """How a reply begins whose `</think>` is a word of its own: JSON, or a fence around it."""
 
 
-class Said(NamedTuple):
+class SplitReply(NamedTuple):
     """What a model wrote.
 
     Attributes:
@@ -25,7 +25,7 @@ class Said(NamedTuple):
     from_reasoning: bool = False
 
 
-def told_apart(content: str, reasoning: object = None, reasoning_content: object = None) -> Said:
+def split_reasoning(content: str, reasoning: object = None, reasoning_content: object = None) -> SplitReply:
     """Reply and hidden reasoning.
 
     A server whose model reasons, but that has no parser for it or was told not to think, may put a reply that is held
@@ -44,8 +44,8 @@ def told_apart(content: str, reasoning: object = None, reasoning_content: object
     field = next((each for each in (reasoning, reasoning_content) if isinstance(each, str) and each), "")
     thought, text = split_thinking(content)
     if field and not content.strip() and _is_object(field):
-        return Said(field.strip(), "", from_reasoning=True)
-    return Said(text, "\n".join(part for part in (field, thought) if part))
+        return SplitReply(field.strip(), "", from_reasoning=True)
+    return SplitReply(text, "\n".join(part for part in (field, thought) if part))
 
 
 def split_thinking(text: str) -> tuple[str, str]:

@@ -95,7 +95,7 @@ class RateHeaders:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplaySource:
     """Where a reply was taken from, when no model was called for it.
 
     Attributes:
@@ -134,7 +134,7 @@ class ModelReply:
     tokens: TokenLogprobs | None = None
     http_attempts: int = 1
     limits: RateHeaders | None = None
-    replayed: Replayed | None = None
+    replayed: ReplaySource | None = None
     stated: Usage | None = None
     reasoning: str = ""
     from_reasoning: bool = False

@@ -25,7 +25,7 @@ CONNECT_TIMEOUT_S = 10.0
 """Seconds to open a connection. A call has no other limit of its own: who calls cancels at the deadline."""
 
 CHECK_TIMEOUT_S = 5.0
-"""Seconds that `LeanHttp.check` waits for the server."""
+"""Seconds that `HttpClient.check` waits for the server."""
 
 _LARGE_BODY = 2**19
 _VERSIONED = re.compile(r"/v\d")
@@ -34,7 +34,7 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": "moot"}
 _CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
 
-class Opened:
+class OpenResponse:
     """A response with status 200.
 
     Attributes:
@@ -63,13 +63,13 @@ class Opened:
         except _CONNECTION_ERRORS as error:
             raise connection_failure(self._url, error, self.key, self.limits) from None
 
-    async def read(self) -> Opened:
+    async def read(self) -> OpenResponse:
         """Read the whole body. Raises as `chunks`."""
         self.body = await joined(self.chunks())
         return self
 
 
-class LeanHttp:
+class HttpClient:
     """Connections to one server, kept open per event loop; close it in each of them.
 
     Args:
@@ -83,7 +83,7 @@ class LeanHttp:
         self.key: Key = ApiKey(api_key_env) if key is None else key
         self._sessions = PerLoop(self._new_session)
 
-    async def post(self, path: str, body: bytes, step_key: str) -> Opened:
+    async def post(self, path: str, body: bytes, step_key: str) -> OpenResponse:
         """One POST of JSON, never repeated here; cancelling it closes its connection.
 
         Args:
@@ -99,7 +99,7 @@ class LeanHttp:
     @asynccontextmanager
     async def opened(
         self, path: str, body: bytes, step_key: str, *, accept: str = "application/json"
-    ) -> AsyncIterator[Opened]:
+    ) -> AsyncIterator[OpenResponse]:
         """The same for a body that is read while it comes; leaving early closes the connection.
 
         Args:
@@ -116,14 +116,14 @@ class LeanHttp:
             async with self._sessions.get().post(
                 url, data=_sendable(body), headers=headers, allow_redirects=False
             ) as response:
-                opened = Opened(self.base_url, response, key)
+                opened = OpenResponse(self.base_url, response, key)
                 if response.status != 200:
                     raise self._refused(await opened.read(), response)
                 yield opened
         except _CONNECTION_ERRORS as error:
             raise connection_failure(self.base_url, error, key) from None
 
-    def _refused(self, opened: Opened, response: aiohttp.ClientResponse) -> ModelError:
+    def _refused(self, opened: OpenResponse, response: aiohttp.ClientResponse) -> ModelError:
         key, limits = opened.key, opened.limits
         error = error_from_response(response.status, response.headers, opened.body, key=key, limits=limits)
         if response.status != 404 or _VERSIONED.search(self.base_url):
@@ -240,10 +240,10 @@ def reason(error: BaseException) -> str:
         error: as caught. The last in its chain of causes knows: the vendor's SDK itself says only "Connection error."
     """
     causes = list(_causes(error))
-    return next((said for cause in reversed(causes) if (said := _said(cause))), type(causes[-1]).__name__)
+    return next((said for cause in reversed(causes) if (said := _error_text(cause))), type(causes[-1]).__name__)
 
 
-def _said(cause: BaseException) -> str:
+def _error_text(cause: BaseException) -> str:
     """One exception in words; empty when it has none."""
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted ({cause.verify_message})"

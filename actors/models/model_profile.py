@@ -28,7 +28,7 @@ _LEFT_OUT: Mapping[Omitted, tuple[str, object]] = {
 """By setting, the field of `Decoding` that leaves it out, and its value; None in the field of that name for others."""
 
 
-class ReplyException(BaseModel):
+class ReplyOverride(BaseModel):
     """A kind of reply that is held otherwise than the others of its model.
 
     Attributes:
@@ -67,7 +67,7 @@ class ModelProfile(BaseModel):
 
     schemas: HeldAs
     listed_labels: bool = True
-    exceptions: tuple[ReplyException, ...] = ()
+    exceptions: tuple[ReplyOverride, ...] = ()
     server: DialectName = "portable"
     reasons: bool = False
     folds_system: bool = False

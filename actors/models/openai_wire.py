@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from moot.actors.models.hidden_reasoning import told_apart
+from moot.actors.models.hidden_reasoning import split_reasoning
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.openai_errors import decode_json, failure_in_reply, plain, refuse_key
 from moot.actors.models.reply_schema import ReplySchema
@@ -241,7 +241,7 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
     if not reply.choices or reply.error:
         raise failure_in_reply(body, reply.error, "choices", key)
     choice = reply.choices[0]
-    said = told_apart(choice.message.content or "", choice.message.reasoning, choice.message.reasoning_content)
+    said = split_reasoning(choice.message.content or "", choice.message.reasoning, choice.message.reasoning_content)
     if choice.finish_reason == "content_filter":
         raise filtered()
     if choice.message.refusal:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from moot.actors.models.small.name import is_small
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Usage
-from moot.protocols.wording import explained
+from moot.protocols.wording import explain_error
 from moot.protocols.yaml_file import parsed_yaml
 
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
@@ -126,7 +126,7 @@ def _explained(error: ValidationError) -> str:
     """What is wrong with a table, in one line; a misspelt key before the one that is missing because of it."""
     first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
     path = [str(part) for part in first["loc"] if part != "[key]"]
-    message = explained(first)
+    message = explain_error(first)
     if first["type"] == "extra_forbidden":
         key = path.pop()
         message = str(unknown_name("key", key, (Price if path else PriceTable).model_fields))

@@ -10,17 +10,17 @@ import numpy as np
 import structlog
 
 from moot.actors.models.interface import Model, ModelReply
-from moot.actors.models.model_profile import HeldAs, ModelProfile, ReplyException
+from moot.actors.models.model_profile import HeldAs, ModelProfile, ReplyOverride
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
-from moot.actors.models.token_logprobs import held_stage, text_start
-from moot.actors.models.trial import AskedReply, LogprobsRefused, SchemaRefused, Trial, TrialCalls
+from moot.actors.models.token_logprobs import constrained_logprob_stage, text_start
+from moot.actors.models.trial import ExpectedReply, LogprobsRefused, ProbeCalls, ProbeRequest, SchemaRefused
 from moot.protocols.errors import CapabilityMissing, ConfigError
 from moot.protocols.reply_ids import reply_id, reply_name
 
 _log = structlog.get_logger(__name__)
 
 
-async def probe(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
+async def probe(model: Model, trial: ProbeRequest) -> tuple[ModelProfile, bool]:
     """Make calls as the run will make them, until it is known how; they may be billed.
 
     Where a server refuses log-probabilities, fewer are asked for, then none; only then a reply is left free.
@@ -37,15 +37,15 @@ async def probe(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
         ConfigError: the model does not take a setting that the user wrote down, or log-probabilities are refused that
             only the user wants.
     """
-    calls = TrialCalls(model, trial)
-    held = HeldTrial(model, trial, calls)
+    calls = ProbeCalls(model, trial)
+    held = SchemaProbe(model, trial, calls)
     await held.find()
     given: list[ModelReply | None] = [held.reply] if held.reply is not None else []
     is_free = calls.profile.schemas == "free"
     if is_free or trial.free_logprobs or held.refused:
         given += [await _freely(calls, model, trial)]
     if held.refused and calls.profile.alternatives != 0:
-        _go_on_without(calls, model, trial, held.refused)
+        _continue_without_logprobs(calls, model, trial, held.refused)
     if trial.streams and model.capabilities.streaming:
         await calls.reply(None, logprobs=calls.profile.alternatives != 0, streamed=True)
     come = bool(given) and all(map(_has_alternatives, given))
@@ -54,7 +54,7 @@ async def probe(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
     return calls.profile, come
 
 
-async def _freely(calls: TrialCalls, model: Model, trial: Trial) -> ModelReply | None:
+async def _freely(calls: ProbeCalls, model: Model, trial: ProbeRequest) -> ModelReply | None:
     """A reply that is held to nothing; None where log-probabilities are refused, which the profile then says.
 
     Raises:
@@ -72,7 +72,7 @@ async def _freely(calls: TrialCalls, model: Model, trial: Trial) -> ModelReply |
         return None
 
 
-def _go_on_without(calls: TrialCalls, model: Model, trial: Trial, why: str) -> None:
+def _continue_without_logprobs(calls: ProbeCalls, model: Model, trial: ProbeRequest, why: str) -> None:
     """Log-probabilities are refused together with a schema only: replies that are held come without.
 
     Raises:
@@ -92,7 +92,7 @@ def _go_on_without(calls: TrialCalls, model: Model, trial: Trial, why: str) -> N
     )
 
 
-def _say_what_is_free(profile: ModelProfile, model: Model, held: HeldTrial) -> None:
+def _say_what_is_free(profile: ModelProfile, model: Model, held: SchemaProbe) -> None:
     """One line about replies that were to be held and are read as free JSON."""
     if not held.why:
         return
@@ -114,11 +114,11 @@ Way = tuple[HeldAs, bool]
 
 _FREE: Way = ("free", True)
 
-_Kinds = dict[str, list[AskedReply]]
+_Kinds = dict[str, list[ExpectedReply]]
 """By its type's path, how a reply is asked for."""
 
 
-class HeldTrial:
+class SchemaProbe:
     """Tries the schemas of a run.
 
     Args:
@@ -132,7 +132,7 @@ class HeldTrial:
         why: why a kind of reply is left free; empty where none is.
     """
 
-    def __init__(self, model: Model, trial: Trial, calls: TrialCalls) -> None:
+    def __init__(self, model: Model, trial: ProbeRequest, calls: ProbeCalls) -> None:
         self._model, self._trial, self._calls = model, trial, calls
         self._tried: dict[ReplySchema, str] = {}
         self._ignores = False
@@ -144,7 +144,7 @@ class HeldTrial:
 
         Raises:
             CapabilityMissing: a role insists on schemas, and a kind of reply is not held to its one.
-            UserError: as `TrialCalls.reply`.
+            UserError: as `ProbeCalls.reply`.
         """
         kinds: _Kinds = {}
         for asked in self._trial.replies:
@@ -159,7 +159,7 @@ class HeldTrial:
         if found:
             self._note(kinds, found)
 
-    async def _way(self, several: Sequence[AskedReply]) -> Way:
+    async def _way(self, several: Sequence[ExpectedReply]) -> Way:
         """The strictest way in which the schemas of a kind of reply are taken and kept to."""
         why = ""
         for way in self._ways(several):
@@ -174,12 +174,12 @@ class HeldTrial:
         self.why = why
         return _FREE
 
-    def _ways(self, several: Sequence[AskedReply]) -> Iterator[Way]:
+    def _ways(self, several: Sequence[ExpectedReply]) -> Iterator[Way]:
         for dialect in dict.fromkeys((self._model.capabilities.dialect, "portable")):
             for listed in (True, False) if any(asked.labels for asked in several) else (True,):
                 yield dialect, listed
 
-    async def _refusal(self, several: Sequence[AskedReply], way: Way) -> str:
+    async def _refusal(self, several: Sequence[ExpectedReply], way: Way) -> str:
         """Why the model does not hold a kind of reply in a way; empty when it does."""
         for asked in several:
             schema = _schema(asked, way)
@@ -189,7 +189,7 @@ class HeldTrial:
                 return self._tried[schema]
         return ""
 
-    async def _try(self, schema: ReplySchema, asked: AskedReply) -> str:
+    async def _try(self, schema: ReplySchema, asked: ExpectedReply) -> str:
         logprobs = asked.logprobs != "no" and self._calls.profile.logprobs_when_held and not self.refused
         try:
             reply = await self._held(schema, logprobs=logprobs)
@@ -227,11 +227,11 @@ class HeldTrial:
         thought = bool(reply.reasoning or reply.usage.reasoning_tokens)
         if thought and text_start(reply.tokens.tokens, reply.text) != 0:
             return
-        stage = held_stage(reply.tokens)
+        stage = constrained_logprob_stage(reply.tokens)
         if stage != "unknown" and self._calls.profile.held_logprobs != "raw":
             self._calls.learn(held_logprobs=stage)
 
-    async def _holds_any(self, others: Sequence[Sequence[AskedReply]]) -> bool:
+    async def _holds_any(self, others: Sequence[Sequence[ExpectedReply]]) -> bool:
         """Whether another kind of reply is held, going by the smallest schema: then each is worth its own calls."""
         schemas = {_schema(asked, ("portable", False)): asked for several in others for asked in several}
         fresh = [schema for schema in schemas if schema not in self._tried]
@@ -254,20 +254,20 @@ class HeldTrial:
             schemas=usual[0],
             listed_labels=usual[1],
             exceptions=tuple(
-                ReplyException(reply=path, schemas=schemas, listed_labels=listed)
+                ReplyOverride(reply=path, schemas=schemas, listed_labels=listed)
                 for path, (schemas, listed) in others.items()
             ),
         )
 
 
-def _fits(several: Sequence[AskedReply], way: Way, found: Way) -> bool:
+def _fits(several: Sequence[ExpectedReply], way: Way, found: Way) -> bool:
     """Whether a kind of reply that is held in the way `found` is sent the same in another one."""
     if way == found or _FREE in (way, found):
         return way == found
     return all(_schema(asked, way) == _schema(asked, found) for asked in several)
 
 
-def _has_schema(several: Sequence[AskedReply]) -> bool:
+def _has_schema(several: Sequence[ExpectedReply]) -> bool:
     """Whether a schema can hold a kind of reply; else it is left free, or its first ask says so."""
     try:
         for asked in several:
@@ -277,7 +277,7 @@ def _has_schema(several: Sequence[AskedReply]) -> bool:
     return True
 
 
-def _schema(asked: AskedReply, way: Way) -> ReplySchema:
+def _schema(asked: ExpectedReply, way: Way) -> ReplySchema:
     dialect, listed = way
     assert dialect != "free"
     return reply_schema(asked.model, dialect, asked.labels, asked.max_tokens, listed_labels=listed)

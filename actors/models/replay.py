@@ -10,12 +10,19 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply, Replayed, TokenLogprobs
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, ReplaySource, TokenLogprobs
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorded_replies import RecordedReplies
-from moot.actors.record.recorded_run import Lookup, RecordedRun, Row
-from moot.actors.record.rows import FROM_REASONING, INVALID_SUFFIX, SHARED, image_hashes, messages_json, read_by
+from moot.actors.record.recorded_run import HashIndex, RecordedRun, Row
+from moot.actors.record.rows import (
+    FROM_REASONING,
+    INVALID_SUFFIX,
+    SHARED,
+    has_reading_mark,
+    image_hashes,
+    messages_json,
+)
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.protocols.case import Image, is_shared_id
 from moot.protocols.errors import REPLAY_DIVERGED, ConfigError, ModelUnavailable, RecordError
@@ -126,7 +133,7 @@ class _Steps:
         self._run = run
         columns = (run.replies[name].to_pylist() for name in ("case_id", "attempt", "path"))
         keys = list(zip(*columns, strict=True))
-        self._by_step = Lookup([_step(*key) for key in keys])
+        self._by_step = HashIndex([_step(*key) for key in keys])
         self._shared: dict[str, list[int]] = {}
         shared = [number for number, (case_id, _, path) in enumerate(keys) if _is_shared(case_id, path)]
         for number, row in sorted(run.read(shared).items()):
@@ -196,12 +203,12 @@ def _reply(row: Row, decoding: Decoding, source: str) -> ModelReply:
         finish_reason=row["finish_reason"] or "",
         usage=Usage(row["prompt_tokens"], row["completion_tokens"], row["reasoning_tokens"]),
         tokens=_tokens(row) if decoding.top_logprobs is not None else None,
-        replayed=Replayed(
+        replayed=ReplaySource(
             source, row["logprob_stage"] or "unknown", (failed and row["error"]) or "", held=row["held"] is not False
         ),
         stated=_stated(row),
         reasoning=row["reasoning"] or "",
-        from_reasoning=read_by(row["reading"], FROM_REASONING),
+        from_reasoning=has_reading_mark(row["reading"], FROM_REASONING),
     )
 
 

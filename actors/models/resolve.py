@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 from moot.actors.models.api_key import redact
 from moot.actors.models.families import Api, family_of_model
 from moot.actors.models.interface import Model, Offered
-from moot.actors.models.small.name import SmallName, is_small
+from moot.actors.models.small.name import SmallModelSpec, is_small
 from moot.actors.models.small.weights import with_weights
 from moot.protocols.errors import ConfigError, unknown_name
 
@@ -92,7 +92,7 @@ class ModelSpec:
         if name.partition("?")[0] == "simulated":
             return cls("simulated", name)
         if is_small(name):
-            return cls("small", str(SmallName.parse(name)))
+            return cls("small", str(SmallModelSpec.parse(name)))
         prefix, _, model = name.partition("/")
         kind, what = _PREFIXES.get(prefix, (None, ""))
         if kind is None or name == "local":
@@ -158,7 +158,7 @@ def canonical_model(name: str) -> str:
     """
     spec = ModelSpec.parse(name)
     if spec.kind == "small":
-        return str(with_weights(SmallName.parse(name)))
+        return str(with_weights(SmallModelSpec.parse(name)))
     if spec.kind == "url":
         return pool_name((spec.base_url, *spec.more_urls), spec.model)
     return absolute_model(name)
@@ -186,7 +186,7 @@ def offered_schemas(name: str) -> Offered:
     return _OFFERED.get(ModelSpec.parse(name).kind, "no")
 
 
-def held_before_profiles(name: str) -> bool:
+def constrained_before_profiles(name: str) -> bool:
     """Whether a backend that holds replies to schemas did so before records had profiles of models."""
     return ModelSpec.parse(name).kind != "local"
 

@@ -105,7 +105,7 @@ _COUNTED = 2**17
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
-def believed(reply: ModelReply, messages: Sequence[Message]) -> ModelReply:
+def with_plausible_usage(reply: ModelReply, messages: Sequence[Message]) -> ModelReply:
     """The reply, with an estimate for each count that is less than its text surely has, and `stated` set then.
 
     Args:

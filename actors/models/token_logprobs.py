@@ -190,7 +190,7 @@ _LEAST = -80.0
 """Log-probability below which a server means none: a mask leaves minus infinity, which some write as -100 or -9999."""
 
 
-def held_stage(tokens: TokenLogprobs) -> HeldStage:
+def constrained_logprob_stage(tokens: TokenLogprobs) -> HeldStage:
     """What a reply's first token, and what it could have been, say of the schema's mask.
 
     The model was asked to say Yes and held to a JSON object. Where a token that begins no object has a probability, the

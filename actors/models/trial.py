@@ -36,7 +36,7 @@ STEP_KEY = "moot/probe"
 
 
 @dataclass(frozen=True, slots=True)
-class AskedReply:
+class ExpectedReply:
     """A reply that a run will ask for, held to its schema.
 
     Attributes:
@@ -53,7 +53,7 @@ class AskedReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ProbeRequest:
     """What a run will ask of one model.
 
     Attributes:
@@ -70,7 +70,7 @@ class Trial:
 
     decoding: Decoding
     timeout_s: float
-    replies: Sequence[AskedReply] = ()
+    replies: Sequence[ExpectedReply] = ()
     insists: bool = False
     needs_logprobs: bool = False
     free_logprobs: bool = False
@@ -115,7 +115,7 @@ _SETTINGS = ("top_p", "temperature", "seed", "stop", "repetition_penalty", "reas
 """Settings that an error may name; of two that exclude each other, the first is left out."""
 
 
-class TrialCalls:
+class ProbeCalls:
     """The calls of one trial, and what they have found out so far.
 
     Args:
@@ -125,7 +125,7 @@ class TrialCalls:
         profile: what is known of the model.
     """
 
-    def __init__(self, model: Model, trial: Trial) -> None:
+    def __init__(self, model: Model, trial: ProbeRequest) -> None:
         self._model, self._trial = model, trial
         self.profile = declared_profile(model, "free")
         self._replied = False
@@ -173,7 +173,7 @@ class TrialCalls:
         ask = self._streamed if streamed else self._complete
         limit_s = self._trial.timeout_s
         try:
-            with told_when_long(_WAITING, model=self._model.name, at_most_s=limit_s):
+            with warn_when_slow(_WAITING, model=self._model.name, at_most_s=limit_s):
                 async with asyncio.timeout(limit_s):
                     return await call_with_retries(PROBE_RETRIES, lambda: ask(messages, decoding, schema))
         except TimeoutError:
@@ -309,7 +309,7 @@ WAITED_S = 5.0
 
 
 @contextmanager
-def told_when_long(waiting_for: str, *, model: str, at_most_s: float) -> Iterator[None]:
+def warn_when_slow(waiting_for: str, *, model: str, at_most_s: float) -> Iterator[None]:
     """Tell once, after `WAITED_S`, that something is waited for; on the running event loop.
 
     Args:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from moot.actors.record.closing import Closing
-from moot.actors.record.memory import Memory
+from moot.actors.record.closing import VerdictRecord
+from moot.actors.record.memory import WriterCache
 from moot.actors.record.open_debate import OpenDebate
 from moot.actors.record.rows import sorted_json
 from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, CaseKey
@@ -29,7 +29,7 @@ _ASIDE = 256
 _MAX_ATTEMPTS = 16
 
 
-class Right(NamedTuple):
+class GroundTruth(NamedTuple):
     """What is right in a case that is being debated, and the number of its registering.
 
     Attributes:
@@ -42,7 +42,7 @@ class Right(NamedTuple):
     number: int
 
 
-class Arrivals:
+class RowDeduplicator:
     """The cases and debates of one writer, as far as their rows have come.
 
     A debate that was put aside without a verdict leaves the mind after a while; it is taken back when its next row, or
@@ -53,10 +53,10 @@ class Arrivals:
         finished: debates that have their verdict.
     """
 
-    def __init__(self, memory: Memory, finished: set[CaseKey]) -> None:
+    def __init__(self, memory: WriterCache, finished: set[CaseKey]) -> None:
         self._memory, self._finished = memory, finished
         self._open: dict[CaseKey, OpenDebate] = {}
-        self._right: dict[str, Right] = {}
+        self._right: dict[str, GroundTruth] = {}
         self._aside: dict[str, None] = {}
         self._waiting: dict[CaseKey, asyncio.Event] = {}
         self._noted: dict[tuple[str, int, str, str, float], None] = {}
@@ -66,7 +66,9 @@ class Arrivals:
         for labelled in cases:
             case_id = labelled.case.id
             self._aside.pop(case_id, None)
-            self._right[case_id] = Right(labelled.gold, labelled.reference, labelled.case.judged is not None, number)
+            self._right[case_id] = GroundTruth(
+                labelled.gold, labelled.reference, labelled.case.judged is not None, number
+            )
         known = {labelled.case.id for labelled in cases}
         for key, waiting in self._waiting.items():
             if key[0] in known:
@@ -133,13 +135,13 @@ class Arrivals:
         if (waiting := self._waiting.get(key)) is not None:
             waiting.set()
 
-    def end(self, key: CaseKey) -> Right:
+    def end(self, key: CaseKey) -> GroundTruth:
         """A debate has its verdict: whatever comes of it from now on is late. Gives what is right in its case, which is
         debated no more."""
         self._finished.add(key)
         self._open.pop(key, None)
         self._arrived(key)
-        return self._right.pop(key[0], Right(None, Reference(), False, 0))
+        return self._right.pop(key[0], GroundTruth(None, Reference(), False, 0))
 
     def reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> OpenDebate | None:
         """The debate that a reply was taken into; None if it has come before, another one stands in its place, or its
@@ -178,7 +180,7 @@ class Arrivals:
 _PATIENCE_S = 10.0
 
 
-class Admission:
+class CommitCheck:
     """Admits each debate's verdict once, when everything it rests on is here.
 
     Args:
@@ -188,10 +190,12 @@ class Admission:
             their ids, notes by nothing, so that a debate with notes from then is replayed, which notes them again.
     """
 
-    def __init__(self, arrivals: Arrivals, write: Callable[[Closing, OpenDebate, Right], None], life: str) -> None:
+    def __init__(
+        self, arrivals: RowDeduplicator, write: Callable[[VerdictRecord, OpenDebate, GroundTruth], None], life: str
+    ) -> None:
         self._arrivals, self._write, self._life = arrivals, write, life
 
-    async def admit(self, closings: Sequence[Closing]) -> list[bool]:
+    async def admit(self, closings: Sequence[VerdictRecord]) -> list[bool]:
         """Whether each is in the journal now, or was before; waits a little for replies that are on their way."""
         admitted = [self._at_once(closing) for closing in closings]
         late = [i for i, ok in enumerate(admitted) if ok is None]
@@ -199,7 +203,7 @@ class Admission:
             admitted[i] = ok
         return [bool(ok) for ok in admitted]
 
-    def _at_once(self, closing: Closing) -> bool | None:
+    def _at_once(self, closing: VerdictRecord) -> bool | None:
         """Admit a verdict whose replies are all here, or refuse one that rests on others; None to wait for what is
         right in its case, or for some of its replies."""
         key = (closing.case_id, closing.attempt)
@@ -215,7 +219,7 @@ class Admission:
         self._write(closing, debate, self._arrivals.end(key))
         return True
 
-    async def _in_time(self, closing: Closing) -> bool:
+    async def _in_time(self, closing: VerdictRecord) -> bool:
         """The same, waiting for what is on its way."""
         try:
             async with asyncio.timeout(_PATIENCE_S):

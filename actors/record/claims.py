@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 
-class Claims:
+class ReplyLeases:
     """The claims of one writer.
 
     Args:

@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 
 
-class Closing(msgspec.Struct, frozen=True, kw_only=True):
+class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A debate's end, as its moderator reports it: the verdict and the replies that it rests on.
 
     Attributes:
@@ -37,7 +37,7 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float = 0.0
 
 
-class Ended(msgspec.Struct, frozen=True):
+class DebateResult(msgspec.Struct, frozen=True):
     """A debate's end for whoever brought its case.
 
     Attributes:
@@ -45,7 +45,7 @@ class Ended(msgspec.Struct, frozen=True):
         usage: what the replies that it rests on used, by model.
     """
 
-    closing: Closing
+    closing: VerdictRecord
     usage: dict[str, ModelUsage]
 
     def used_more_than(self, paid: Mapping[str, ModelUsage]) -> bool:

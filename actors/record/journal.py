@@ -14,13 +14,13 @@ import pyarrow as pa
 from moot.actors.failpoints import failpoint
 from moot.actors.record.compaction import compact
 from moot.actors.record.folder import RunFolder, roll_name
-from moot.actors.record.rows import Rows
+from moot.actors.record.rows import RowBuffer
 from moot.actors.record.schema import JOURNAL
 from moot.actors.record.segments import SegmentWriter
 from moot.actors.record.store.deltas import DeltaWriter, rolls_of, seal
 from moot.actors.record.store.mirror import pull
 from moot.actors.record.store.store import Store
-from moot.actors.record.threads import to_its_end
+from moot.actors.record.threads import to_thread_shielded
 from moot.protocols.errors import RecordError
 
 FLUSH_ROWS = 256
@@ -47,7 +47,7 @@ class Journal:
 
     def __init__(self, folder: RunFolder, epoch: int, writer: int) -> None:
         self._folder, self._epoch, self._writer = folder, epoch, writer
-        self._rows = {stream: Rows(stream) for stream in JOURNAL if stream != "replies"}
+        self._rows = {stream: RowBuffer(stream) for stream in JOURNAL if stream != "replies"}
         self._replies: list[pa.RecordBatch] = []
         self._buffered = 0
         self._flushing = asyncio.Lock()
@@ -187,7 +187,7 @@ class Journal:
             with self._noting_failure():
                 write({**taken, "replies": replies})
 
-        await to_its_end(checked)
+        await to_thread_shielded(checked)
 
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:
@@ -264,7 +264,7 @@ class Journal:
         try:
             await self.flush()
             async with self._flushing:
-                await to_its_end(self._compact if compact else self._end_segments)
+                await to_thread_shielded(self._compact if compact else self._end_segments)
         finally:
             for segment in self._segments.values():
                 segment.let_go()

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from moot.actors.record.closing import Ended
+from moot.actors.record.closing import DebateResult
 from moot.actors.record.open_debate import OpenDebate
-from moot.actors.record.parts import Groups, opened
+from moot.actors.record.parts import Groups, open_parquet
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import array_as_plain, plain_as_array
 from moot.protocols.errors import RecordError
@@ -33,7 +33,7 @@ CREATE TABLE places (file INTEGER, hash INTEGER, row_group INTEGER, PRIMARY KEY 
 """
 
 
-class Memory:
+class WriterCache:
     """An SQLite database of one writer; several threads may use it.
 
     It is SQLite's own temporary file: on a disk of this machine, never in the run's folder, which several machines may
@@ -80,7 +80,7 @@ class Memory:
         self._debates -= 1
         return msgspec.msgpack.decode(found[0][0], type=OpenDebate, dec_hook=plain_as_array)
 
-    def put_ending(self, ended: Ended) -> None:
+    def put_ending(self, ended: DebateResult) -> None:
         """Keep how the latest attempt at a case ended, in place of an earlier one."""
         raw = msgspec.msgpack.encode(ended)
         case_id = ended.closing.case_id
@@ -89,12 +89,12 @@ class Memory:
             self._query("INSERT INTO endings (case_id, ended) VALUES (?, ?)", (case_id, raw))
             self._query("DELETE FROM endings WHERE number <= last_insert_rowid() - ?", (self._most_endings,))
 
-    def endings(self, case_ids: Iterable[str]) -> dict[str, Ended]:
+    def endings(self, case_ids: Iterable[str]) -> dict[str, DebateResult]:
         """By case, what is known; the others are left out."""
         found = {}
         for case_id in case_ids:
             for (raw,) in self._query("SELECT ended FROM endings WHERE case_id = ?", (case_id,)):
-                found[case_id] = msgspec.msgpack.decode(raw, type=Ended)
+                found[case_id] = msgspec.msgpack.decode(raw, type=DebateResult)
         return found
 
     def groups_of(self, case_ids: Iterable[str]) -> Groups:
@@ -114,7 +114,7 @@ class Memory:
     def _look_through(self, file: Path) -> None:
         """Note each row group's cases by the hash of their ids: two with one hash cost a reading too much, no more."""
         number = len(self._files)
-        with opened(file, read_dictionary=["case_id"]) as part:
+        with open_parquet(file, read_dictionary=["case_id"]) as part:
             for group in range(part.num_row_groups):
                 hashes = [hash(i) for i in part.read_row_group(group, ["case_id"])["case_id"].unique().to_pylist()]
                 for first in range(0, len(hashes), _INSERTED_TOGETHER):  # the event loop waits for the database, too

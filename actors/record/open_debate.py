@@ -14,10 +14,10 @@ from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.protocols.rubrics.assessed import AssessmentData
 
 SPEAKER_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
-"""What `Spoken.of` is read from."""
+"""What `SampledLogprobs.of` is read from."""
 
 
-class Spoken(NamedTuple):
+class SampledLogprobs(NamedTuple):
     """What is needed of a reply: the log-probabilities of its tokens `(T,)`, its model, and how it was sampled."""
 
     logprobs: npt.NDArray[np.float32] | None
@@ -25,12 +25,12 @@ class Spoken(NamedTuple):
     sampling: Sampling
 
     @classmethod
-    def of(cls, logprobs: npt.NDArray[np.float32] | None, model: str | None, *sampling: Any) -> Spoken:
+    def of(cls, logprobs: npt.NDArray[np.float32] | None, model: str | None, *sampling: Any) -> SampledLogprobs:
         """Of a reply's log-probabilities and its `SPEAKER_COLUMNS`."""
         return cls(logprobs, model or UNKNOWN, Sampling.recorded(*sampling))
 
 
-UNRECORDED = Spoken.of(None, None, None, None, None, None)
+UNRECORDED = SampledLogprobs.of(None, None, None, None, None, None)
 """A reply of which nothing is on record."""
 
 
@@ -50,7 +50,7 @@ class OpenDebate(msgspec.Struct):
     events: dict[tuple[str, str], int] = {}
     used: dict[str, tuple[str, int | None, int | None]] = {}
     gone: set[str] = set()
-    said: dict[str, Spoken] = {}
+    said: dict[str, SampledLogprobs] = {}
     assessments: dict[str, AssessmentData] = {}
 
     def take(self, path: str, reply_id: str, supersedes: str | None) -> bool:

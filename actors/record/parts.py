@@ -18,7 +18,7 @@ Groups = Callable[[Path], list[int]]
 
 
 @contextmanager
-def opened(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
+def open_parquet(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
     """A Parquet file of a part.
 
     Args:
@@ -35,13 +35,13 @@ def opened(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
 
 
 def columns_of(file: Path) -> set[str]:
-    """The names of a part's columns. Raises as `opened`."""
-    with opened(file) as part:
+    """The names of a part's columns. Raises as `open_parquet`."""
+    with open_parquet(file) as part:
         return set(part.schema_arrow.names)
 
 
 def read_part(file: Path, columns: list[str], only: pc.Expression | None = None) -> pa.Table:
-    """Columns of a part, of the rows that are wanted. Raises as `opened`."""
+    """Columns of a part, of the rows that are wanted. Raises as `open_parquet`."""
     try:
         return pq.read_table(file, columns=columns, filters=only, partitioning=None, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
@@ -49,7 +49,7 @@ def read_part(file: Path, columns: list[str], only: pc.Expression | None = None)
 
 
 def read_groups(file: Path, groups: list[int], columns: list[str]) -> pa.Table:
-    """Columns of some row groups of a part, in the order given; only those that it has. Raises as `opened`."""
-    with opened(file) as part:
+    """Columns of some row groups of a part, in the order given; only those that it has. Raises as `open_parquet`."""
+    with open_parquet(file) as part:
         there = [name for name in columns if name in part.schema_arrow.names]
         return part.read_row_groups(groups, columns=there).select(there)

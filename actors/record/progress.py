@@ -142,7 +142,7 @@ def verdict_event(row: Mapping[str, Any]) -> StreamedEvent:
     return StreamedEvent(row["case_id"], row["attempt"], "verdict", "verdict", told, row["at"])
 
 
-def chronicle(folder: RunFolder, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
+def recorded_events(folder: RunFolder, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
     """What the record has of a case that happened before a time (Unix seconds), in the order of time.
 
     Raises:

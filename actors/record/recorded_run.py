@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.record.folder import Part, RunFolder
-from moot.actors.record.parts import opened
+from moot.actors.record.parts import open_parquet
 from moot.actors.record.schema import TOKEN_COLUMNS, TURNS, completed
 from moot.actors.record.segments import read_segment
-from moot.actors.record.tables import standing_turns
+from moot.actors.record.tables import effective_turns
 from moot.protocols.errors import RecordError
 
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ class _Group(NamedTuple):
     number: int
 
 
-class Lookup:
+class HashIndex:
     """Row numbers by text, in sixteen bytes a row: a dictionary of as many strings takes ten times that.
 
     Args:
@@ -108,18 +108,18 @@ class RecordedRun:
         for path, valid_bytes in segments:
             for batch in read_segment(path, valid_bytes):
                 pieces.append(self._piece(batch, pa.Table.from_batches([batch.select(_INDEXED)])))
-        self._tokens_by_id = Lookup(token_ids)
+        self._tokens_by_id = HashIndex(token_ids)
         schema = pa.schema([*(TURNS.field(name) for name in _INDEXED), ("source", pa.int32()), ("row", pa.int64())])
         whole = pa.concat_tables([piece.cast(schema) for piece in pieces]) if pieces else schema.empty_table()
         keys = [("case_id", "ascending"), ("attempt", "ascending"), ("path", "ascending")]
-        self.replies = standing_turns(whole).sort_by(keys).combine_chunks()
+        self.replies = effective_turns(whole).sort_by(keys).combine_chunks()
 
     def _groups(self, part: Part, table: str, columns: list[str]) -> Iterator[tuple[_Group, pa.Table]]:
         """Some columns of each row group of a part's table."""
         if table not in part.tables:
             return
         path = self._folder.table_file(part, table)
-        with opened(path) as file:
+        with open_parquet(path) as file:
             for number in range(file.num_row_groups):
                 yield _Group(path, number), file.read_row_group(number, columns=columns)
 
@@ -180,7 +180,7 @@ class RecordedRun:
             return source
         known = self._kept.pop(source, None)
         if known is None:
-            with opened(source.path) as file:
+            with open_parquet(source.path) as file:
                 known = _one_batch(file.read_row_group(source.number))
         self._kept[source] = known
         while len(self._kept) > 1 and sum(batch.get_total_buffer_size() for batch in self._kept.values()) > _KEPT_BYTES:

@@ -18,20 +18,20 @@ import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
 from moot.actors.meter import SILENT, Meter
-from moot.actors.record.arrivals import Admission, Arrivals, Right
-from moot.actors.record.claims import Claims
-from moot.actors.record.closing import Closing, Ended, writer_of
+from moot.actors.record.arrivals import CommitCheck, GroundTruth, RowDeduplicator
+from moot.actors.record.claims import ReplyLeases
+from moot.actors.record.closing import DebateResult, VerdictRecord, writer_of
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
-from moot.actors.record.memory import Memory
+from moot.actors.record.memory import WriterCache
 from moot.actors.record.open_debate import OpenDebate
 from moot.actors.record.progress import Progress, StreamedEvent, replies_as_events, verdict_event
-from moot.actors.record.recovery import History, histories, recorded_endings, recover, recover_signals
+from moot.actors.record.recovery import History, histories, recorded_results, recover, recover_signals
 from moot.actors.record.rows import DECISION, SHARED, case_columns, sorted_json, verdict_columns
 from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
-from moot.actors.record.signal_keeper import SignalKeeper, take_assessment
-from moot.actors.record.tally import Tally
-from moot.actors.record.threads import to_its_end
+from moot.actors.record.signal_keeper import SignalAggregator, add_assessment
+from moot.actors.record.tally import RecordCounters
+from moot.actors.record.threads import to_thread_shielded
 from moot.protocols.case import LabelledCase, is_shared_id
 from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessed import ASSESSMENT
@@ -61,7 +61,7 @@ _DROPPED_COLUMNS = [
 ]
 
 
-class Recorder:
+class RecordWriter:
     """Writes the rows of the cases that hash to it.
 
     Args:
@@ -89,17 +89,17 @@ class Recorder:
         self._writer, self._writers = writer, writers
         self.life = uuid4().hex
         self._journal = Journal(self._folder, epoch, writer)
-        self._memory = Memory()
+        self._memory = WriterCache()
         self._finished: set[CaseKey] = set()
-        self._arrivals = Arrivals(self._memory, self._finished)
+        self._arrivals = RowDeduplicator(self._memory, self._finished)
         self._cases_written: set[str] = set()
         self._reading = asyncio.Lock()
-        self._admission = Admission(self._arrivals, self._write_verdict, self.life)
+        self._admission = CommitCheck(self._arrivals, self._write_verdict, self.life)
         self._not_durable: set[str] = set()
-        self.claims = Claims(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
+        self.claims = ReplyLeases(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
         self.progress = Progress()
-        self.signals = SignalKeeper()
-        self._tally = Tally(meter)
+        self.signals = SignalAggregator()
+        self._tally = RecordCounters(meter)
         self._tells_replies = tells_replies
 
     async def load(self) -> None:
@@ -195,7 +195,7 @@ class Recorder:
             if not self._arrivals.event((case_id, attempt), event, at):
                 continue
             if event.kind == ASSESSMENT:
-                take_assessment(self._arrivals.debate((case_id, attempt)), event.data, case_id)
+                add_assessment(self._arrivals.debate((case_id, attempt)), event.data, case_id)
             self._tally.take_event(event)
             self._write_event(case_id, attempt, event, at)
         self._arrivals.tidy()
@@ -224,23 +224,23 @@ class Recorder:
             return [History() for _ in keys]
         await self._journal.readable()
         async with self._reading:
-            read = await to_its_end(lambda: histories(self._folder, known, self._memory))
+            read = await to_thread_shielded(lambda: histories(self._folder, known, self._memory))
         found = dict(zip(known, read, strict=True))
         return [found.get(key, History()) for key in keys]
 
     def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
-        """See `Arrivals.so_far`."""
+        """See `RowDeduplicator.so_far`."""
         return self._arrivals.so_far(keys)
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
-        """See `recorded_endings`; the last ones are known. What has to be read is read beside what is written."""
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+        """See `recorded_results`; the last ones are known. What has to be read is read beside what is written."""
         if not self._not_durable.isdisjoint(case_ids):
             await self.flush()
             self._not_durable.difference_update(case_ids)
         found = self._memory.endings(case_ids)
         if missing := [case_id for case_id in case_ids if case_id not in found]:
             async with self._reading:
-                found |= await to_its_end(lambda: recorded_endings(self._folder, missing, self._memory))
+                found |= await to_thread_shielded(lambda: recorded_results(self._folder, missing, self._memory))
         return found
 
     def _is_shared_and_new(self, key: CaseKey) -> bool:
@@ -248,7 +248,7 @@ class Recorder:
         return is_shared_id(key[0]) and not self._arrivals.debate(key).reply_ids
 
     async def claim(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
-        """See `Claims.claim`; and what is recorded of the shared reply."""
+        """See `ReplyLeases.claim`; and what is recorded of the shared reply."""
         mine = await self.claims.claim(key, lease_s, claimant)
         try:
             return mine, (await self.history([(key, 0)]))[0]
@@ -276,7 +276,7 @@ class Recorder:
                 vector=np.frombuffer(raw, np.float32),
             )
 
-    async def commit(self, closings: Sequence[Closing]) -> list[bool]:
+    async def commit(self, closings: Sequence[VerdictRecord]) -> list[bool]:
         """Record verdicts; returns when they are durable.
 
         False for a debate whose replies are not (or not the same ones) in the journal, or whose notes an earlier life
@@ -290,7 +290,7 @@ class Recorder:
             self._not_durable.difference_update(closing.case_id for closing in closings)
         return admitted
 
-    def _write_verdict(self, closing: Closing, debate: OpenDebate, right: Right) -> None:
+    def _write_verdict(self, closing: VerdictRecord, debate: OpenDebate, right: GroundTruth) -> None:
         gold, reference, is_reply, _ = right
         failed = bool(closing.failure)
         unanswered = closing.answer is None and is_reply
@@ -298,7 +298,7 @@ class Recorder:
         columns = verdict_columns(closing, gold, correct, time.time())
         self._not_durable.add(closing.case_id)
         self._journal.append("verdicts", **columns)
-        self._memory.put_ending(Ended(msgspec.structs.replace(closing, replies={}, noted_in=""), debate.usage()))
+        self._memory.put_ending(DebateResult(msgspec.structs.replace(closing, replies={}, noted_in=""), debate.usage()))
         self._tally.end(closing)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)
         self.signals.end(debate, failed=failed, correct=correct)

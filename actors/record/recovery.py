@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
-from moot.actors.record.closing import Closing, Ended, ModelUsage
+from moot.actors.record.closing import DebateResult, ModelUsage, VerdictRecord
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.memory import Memory
-from moot.actors.record.open_debate import SPEAKER_COLUMNS, OpenDebate, Spoken
+from moot.actors.record.memory import WriterCache
+from moot.actors.record.open_debate import SPEAKER_COLUMNS, OpenDebate, SampledLogprobs
 from moot.actors.record.progress import Progress
 from moot.actors.record.rows import (
     DECISION,
@@ -26,9 +26,9 @@ from moot.actors.record.rows import (
     recorded_replies,
 )
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.signal_keeper import SignalKeeper, in_a_debate, judged_replies, take_assessment
+from moot.actors.record.signal_keeper import SignalAggregator, add_assessment, belongs_to_debate, judged_replies
 from moot.actors.record.signals import Signals
-from moot.actors.record.tables import of_cases, read_table, rows_as_written
+from moot.actors.record.tables import of_cases, read_raw_rows, read_table
 from moot.protocols.messages import Ask, Unreadable
 from moot.protocols.rubrics.assessed import ASSESSMENT
 
@@ -79,7 +79,7 @@ def vector_key(encoder: str, text_hash: str) -> str:
 
 
 @dataclass
-class State:
+class WriterState:
     """A writer's knowledge at its start, beside the debates without verdict, which are in its memory."""
 
     finished: set[CaseKey]
@@ -87,7 +87,7 @@ class State:
     progress: Progress
 
 
-def recover(folder: RunFolder, mine: Callable[[str], bool], memory: Memory) -> State:
+def recover(folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache) -> WriterState:
     """Read the record as far as `mine(case_id)` says it concerns this writer; open debates go to `memory`."""
     progress = Progress()
     finished: set[CaseKey] = set()
@@ -97,22 +97,22 @@ def recover(folder: RunFolder, mine: Callable[[str], bool], memory: Memory) -> S
             progress.verdict(verdict["how"], verdict["failed"], verdict["correct"], verdict["rounds"])
     begun: set[CaseKey] = set()
     columns = ["case_id", "attempt", "reply_id", *_TOKENS, "reused_from"]
-    for batch in rows_as_written(folder, "turns", columns):
+    for batch in read_raw_rows(folder, "turns", columns):
         for row in batch.to_pylist():
             if mine(row["case_id"]):
                 begun.add((row["case_id"], row["attempt"]))
                 if not row["reply_id"].startswith(DECISION):
                     reused = row["reused_from"] is not None
                     progress.reply(row["prompt_tokens"], row["completion_tokens"], reused=reused)
-    for batch in rows_as_written(folder, "events", ["case_id", "attempt"]):
+    for batch in read_raw_rows(folder, "events", ["case_id", "attempt"]):
         begun.update(key for key in zip(*batch.to_pydict().values(), strict=True) if mine(key[0]))
     for key, debate in recorded_debates(folder, begun - finished, memory).items():
         memory.put_debate(key, debate)
     cases = {case_id for case_id in read_table(folder, "cases", [])["case_id"].to_pylist() if mine(case_id)}
-    return State(finished, cases, progress)
+    return WriterState(finished, cases, progress)
 
 
-def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Memory) -> dict[CaseKey, OpenDebate]:
+def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: WriterCache) -> dict[CaseKey, OpenDebate]:
     """What is recorded of debates, their log-probabilities with it, as if they had no verdict yet."""
     found = {key: OpenDebate() for key in keys}
     if not keys:
@@ -121,7 +121,7 @@ def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Memor
     only, groups = of_cases(case_ids), memory.groups_of(case_ids)
 
     def rows(table: str, *columns: str) -> Iterator[tuple[OpenDebate, dict[str, Any]]]:
-        for batch in rows_as_written(folder, table, ["case_id", "attempt", *columns], only, groups):
+        for batch in read_raw_rows(folder, table, ["case_id", "attempt", *columns], only, groups):
             for row in batch.to_pylist():
                 if (debate := found.get((row["case_id"], row["attempt"]))) is not None:
                     yield debate, row
@@ -140,17 +140,19 @@ def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Memor
 def _take_again(debate: OpenDebate, row: dict[str, Any]) -> None:
     if debate.take(row["path"], row["reply_id"], row["supersedes"]):
         debate.use(row["reply_id"], row["supersedes"], row["model"], *(row[name] for name in _TOKENS))
-        if in_a_debate(row["case_id"], row["path"]):
-            debate.said[row["path"]] = Spoken.of(None, *(row[name] for name in SPEAKER_COLUMNS))
+        if belongs_to_debate(row["case_id"], row["path"]):
+            debate.said[row["path"]] = SampledLogprobs.of(None, *(row[name] for name in SPEAKER_COLUMNS))
 
 
 def _note_again(debate: OpenDebate, row: dict[str, Any]) -> None:
     debate.events[row["kind"], row["path"]] = crc32(row["data"].encode())
     if row["kind"] == ASSESSMENT:
-        take_assessment(debate, msgspec.json.decode(row["data"]), row["case_id"])
+        add_assessment(debate, msgspec.json.decode(row["data"]), row["case_id"])
 
 
-def recover_signals(folder: RunFolder, mine: Callable[[str], bool], memory: Memory | None = None) -> SignalKeeper:
+def recover_signals(
+    folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache | None = None
+) -> SignalAggregator:
     """What a writer would keep of ended debates if it had written the whole record, as far as `mine(case_id)` says it
     concerns it.
 
@@ -158,27 +160,27 @@ def recover_signals(folder: RunFolder, mine: Callable[[str], bool], memory: Memo
     kinds of event there are, and no further.
     """
     judged: dict[CaseKey, None] = {}
-    for batch in rows_as_written(folder, "events", ["case_id", "attempt", "kind"], pc.field("kind") == ASSESSMENT):
+    for batch in read_raw_rows(folder, "events", ["case_id", "attempt", "kind"], pc.field("kind") == ASSESSMENT):
         keys = zip(batch["case_id"].to_pylist(), batch["attempt"].to_pylist(), strict=True)
         judged.update((key, None) for key in keys if mine(key[0]))
     signals = Signals()
     if not judged:
-        return SignalKeeper()
+        return SignalAggregator()
     verdicts = read_table(folder, "verdicts", ["failed", "correct"]).to_pylist()
     correct = {(row["case_id"], row["attempt"]): row["correct"] for row in verdicts if not row["failed"]}
     ended = [key for key in judged if key in correct]
-    memory = memory or Memory()
+    memory = memory or WriterCache()
     for first in range(0, len(ended), _DEBATES_TOGETHER):
         debates = recorded_debates(folder, ended[first : first + _DEBATES_TOGETHER], memory)
         replies = [one for key, debate in debates.items() for one in judged_replies(debate, correct[key])]
         signals = signals.merge(Signals.of(replies))
-    return SignalKeeper(signals)
+    return SignalAggregator(signals)
 
 
-def recorded_endings(folder: RunFolder, case_ids: Sequence[str], memory: Memory) -> dict[str, Ended]:
+def recorded_results(folder: RunFolder, case_ids: Sequence[str], memory: WriterCache) -> dict[str, DebateResult]:
     """By case, the latest attempt that has a verdict; a case without one is left out."""
     groups, only = memory.groups_of(case_ids), of_cases(case_ids)
-    closings: dict[str, Closing] = {}
+    closings: dict[str, VerdictRecord] = {}
     for row in read_table(folder, "verdicts", only=only, groups=groups).to_pylist():
         known = closings.get(row["case_id"])
         if known is None or row["attempt"] > known.attempt:
@@ -191,18 +193,18 @@ def recorded_endings(folder: RunFolder, case_ids: Sequence[str], memory: Memory)
             continue
         of_model = usage[row["case_id"]].setdefault(row["model"], ModelUsage())
         of_model.add(row["prompt_tokens"], row["completion_tokens"])
-    return {case_id: Ended(closing, usage[case_id]) for case_id, closing in closings.items()}
+    return {case_id: DebateResult(closing, usage[case_id]) for case_id, closing in closings.items()}
 
 
-def _closing(row: dict[str, object]) -> Closing:
+def _closing(row: dict[str, object]) -> VerdictRecord:
     values = {name: value for name, value in row.items() if name not in _PUT_DOWN}
     for name in _AS_JSON:
         raw = values[name]
         values[name] = msgspec.json.decode(raw) if isinstance(raw, str) else None
-    return msgspec.convert({**values, "payload": values["payload"] or {}, "replies": {}}, Closing)
+    return msgspec.convert({**values, "payload": values["payload"] or {}, "replies": {}}, VerdictRecord)
 
 
-def histories(folder: RunFolder, keys: Sequence[CaseKey], memory: Memory) -> list[History]:
+def histories(folder: RunFolder, keys: Sequence[CaseKey], memory: WriterCache) -> list[History]:
     """What is recorded of each debate; of several replies on one path the one that nothing supersedes."""
     case_ids = {case_id for case_id, _ in keys}
     only, groups = of_cases(case_ids), memory.groups_of(case_ids)

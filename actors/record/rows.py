@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.models.interface import TokenLogprobs
-from moot.actors.record.closing import Closing
+from moot.actors.record.closing import VerdictRecord
 from moot.actors.record.schema import JOURNAL, TURNS
 from moot.protocols.case import Image, LabelledCase
-from moot.protocols.messages import Answered, Intrinsic, Message, Usage
+from moot.protocols.messages import AskResult, Intrinsic, Message, Usage
 
 SaveTokens = Literal["none", "chosen", "all"]
 """How much of the token log-probabilities the record keeps."""
 
 
-class Rows:
+class RowBuffer:
     """Rows of one journal stream, gathered until they become a batch.
 
     Args:
@@ -120,7 +120,7 @@ class RecordedReply(msgspec.Struct, frozen=True):
 
     path: str
     fingerprint: str
-    answered: Answered
+    answered: AskResult
     reused_from: str = ""
 
 
@@ -142,7 +142,7 @@ def recorded_reply(row: dict[str, Any]) -> RecordedReply:
             stage=row["logprob_stage"] or "unknown",
             reason=row["p_reason"],
         )
-    answered = Answered(
+    answered = AskResult(
         path=row["path"],
         reply_id=row["reply_id"],
         model=row["model"],
@@ -253,7 +253,7 @@ def case_columns(labelled: LabelledCase) -> dict[str, Any]:
     }
 
 
-def verdict_columns(closing: Closing, gold: str | None, correct: bool | None, at: float) -> dict[str, Any]:
+def verdict_columns(closing: VerdictRecord, gold: str | None, correct: bool | None, at: float) -> dict[str, Any]:
     """Of the table `verdicts`.
 
     Args:
@@ -287,7 +287,7 @@ FROM_REASONING = "reasoning"
 """The server put the reply where hidden reasoning belongs, and left the content empty."""
 
 
-def reading(*, by_prefix: bool, from_reasoning: bool) -> str | None:
+def reading_marks(*, by_prefix: bool, from_reasoning: bool) -> str | None:
     """The column's value: the marks that apply, with a comma between them; None for a reply read as it stood.
 
     >>> reading(by_prefix=True, from_reasoning=True), reading(by_prefix=False, from_reasoning=False)
@@ -297,6 +297,6 @@ def reading(*, by_prefix: bool, from_reasoning: bool) -> str | None:
     return ",".join(mark for mark, applies in marks if applies) or None
 
 
-def read_by(column: str | None, mark: str) -> bool:
+def has_reading_mark(column: str | None, mark: str) -> bool:
     """Whether a value of the column holds a mark."""
     return mark in (column or "").split(",")

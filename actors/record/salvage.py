@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.files import checksum, encode_file
 from moot.actors.record.folder import Ownership, Part, RunFolder, decode_part, write_whole
-from moot.actors.record.parts import opened
+from moot.actors.record.parts import open_parquet
 from moot.actors.record.schema import ABANDONED, ASKED, JOURNAL, TABLES
 from moot.actors.record.segments import read_segment, salvage_segment
 from moot.protocols.errors import RecordError
@@ -86,12 +86,12 @@ def _rewrite(folder: RunFolder, path: Path) -> str:
     """Keep the row groups of a Parquet file that can be read."""
     name = path.relative_to(folder.path)
     groups, kept = 0, [TABLES[name.parts[0]].empty_table()]
-    with suppress(RecordError), opened(path) as content:
+    with suppress(RecordError), open_parquet(path) as content:
         groups, kept = content.num_row_groups, [content.schema_arrow.empty_table()]
     for number in range(groups):
-        with suppress(RecordError), opened(path) as content:
+        with suppress(RecordError), open_parquet(path) as content:
             kept.append(content.read_row_group(number))
-    _put_aside(folder, path)
+    _quarantine(folder, path)
     _write(path, pa.concat_tables(kept))
     return f"{name}: {len(kept) - 1} of {groups} row groups kept" if groups else f"{name}: nothing of it can be read"
 
@@ -104,7 +104,7 @@ def _salvage_segments(folder: RunFolder) -> Iterator[str]:
         except RecordError:
             draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
             batches = salvage_segment(path, draft, JOURNAL[path.stem.rsplit("-", 1)[1]], valid)
-            _put_aside(folder, path)
+            _quarantine(folder, path)
             if batches:
                 os.replace(draft, path)
             yield f"journal/{path.name}: {batches} whole batches kept"
@@ -119,7 +119,7 @@ def _note_what_is_left(folder: RunFolder) -> None:
     folder.put("epochs.json", encode_file(epochs))
 
 
-def _put_aside(folder: RunFolder, path: Path) -> None:
+def _quarantine(folder: RunFolder, path: Path) -> None:
     if not path.exists():
         return
     target = folder.path / ASIDE / path.relative_to(folder.path)
@@ -166,7 +166,7 @@ def _key(row: Row, *more: str) -> tuple[Any, ...]:
 def _rows(folder: RunFolder, table: str) -> Iterator[Row]:
     for part in folder.committed_parts():
         if table in part.tables:
-            with opened(folder.path / part.tables[table]) as content:
+            with open_parquet(folder.path / part.tables[table]) as content:
                 yield from content.read(columns=_NEEDED[table]).to_pylist()
 
 
@@ -177,7 +177,7 @@ def _filter(folder: RunFolder, table: str, keeps: Callable[[Row], bool]) -> None
         if table not in part.tables:
             continue
         path = folder.path / part.tables[table]
-        with opened(path) as content:
+        with open_parquet(path) as content:
             rows = content.read()
         names = [name for name in ("case_id", "attempt", "reply_id") if name in rows.column_names]
         kept = [number for number, row in enumerate(rows.select(names).to_pylist()) if keeps(row)]

@@ -20,7 +20,7 @@ NO_CHOICE = -1e-6
 """From this log-probability on, a token behind a mask may have been the only one that its schema permits."""
 
 
-def without_forced(logprobs: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
+def mask_forced_tokens(logprobs: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
     """Log-probabilities taken after a schema's mask, NaN where there may have been no choice: such a token does not say
     how sure the model was.
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.record.sampling import Sampling, without_forced
+from moot.actors.record.sampling import Sampling, mask_forced_tokens
 from moot.metrics.confidence_features import features, window_features
 from moot.metrics.online.divergence_counts import JointCounts
 from moot.metrics.online.moments import CoMoments, Moments
 from moot.metrics.online.quantile_bands import QuantileBands
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 from moot.metrics.signal_divergences import FLAGGED
 from moot.metrics.trajectory import GRID, percent_grid
 from moot.protocols.rubrics.assessed import AssessmentData
@@ -37,7 +37,7 @@ QUALITY, FLAG, CORRECT = "quality", "flag", "correct"
 the answer is right."""
 
 
-class JudgedReply(NamedTuple):
+class JudgedReplySignals(NamedTuple):
     """A judged reply of a debate that has its verdict.
 
     Attributes:
@@ -59,11 +59,11 @@ class JudgedReply(NamedTuple):
         """The log-probabilities that say how sure the model was, NaN for the others; empty where none are recorded."""
         if self.logprobs is None:
             return np.zeros(0, np.float32)
-        return without_forced(self.logprobs) if self.sampling.may_be_masked else self.logprobs
+        return mask_forced_tokens(self.logprobs) if self.sampling.may_be_masked else self.logprobs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class SignalGroup:
     """What is kept of judged replies that count together.
 
     Attributes:
@@ -83,17 +83,17 @@ class Group:
     joint: JointCounts
 
     @classmethod
-    def empty(cls) -> Group:
+    def empty(cls) -> SignalGroup:
         """Of no reply."""
         return cls(0, 0, Moments.empty(GRID), QuantileBands.empty(GRID), {}, JointCounts.empty())
 
     @classmethod
-    def of(cls, judged: Sequence[JudgedReply]) -> Group:
+    def of(cls, judged: Sequence[JudgedReplySignals]) -> SignalGroup:
         """Of some replies."""
         tokens = [one.own for one in judged]
         lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
         offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-        replies = Ragged(np.concatenate([np.zeros(0, np.float32), *tokens]), offsets)
+        replies = RaggedArray(np.concatenate([np.zeros(0, np.float32), *tokens]), offsets)
         watched, curves = window_features(replies)[:, _WATCHED], percent_grid(replies)
         targets = _targets(judged)
         joint = JointCounts.of(watched[:, _MU], targets[QUALITY], targets[FLAG], targets[CORRECT])
@@ -101,11 +101,11 @@ class Group:
         silent = int(np.count_nonzero(lengths == 0))
         return cls(len(judged), silent, Moments.of(curves), QuantileBands.of(curves), with_targets, joint)
 
-    def merge(self, other: Group) -> Group:
+    def merge(self, other: SignalGroup) -> SignalGroup:
         """Of both together."""
         none = CoMoments.empty(len(FEATURES), 1)
         names = [*self.with_targets, *(other.with_targets.keys() - self.with_targets.keys())]
-        return Group(
+        return SignalGroup(
             self.replies + other.replies,
             self.without_logprobs + other.without_logprobs,
             self.curve.merge(other.curve),
@@ -115,7 +115,7 @@ class Group:
         )
 
 
-def _targets(judged: Sequence[JudgedReply]) -> dict[str, Floats]:
+def _targets(judged: Sequence[JudgedReplySignals]) -> dict[str, Floats]:
     """By name, what the features are held against, `(R,)` each, NaN where unknown."""
     found = [one.assessment for one in judged]
     dimensions = sorted({name for one in found for name in one.scores})

@@ -15,10 +15,10 @@ import msgspec
 import pyarrow as pa
 import structlog
 
-from moot.actors.record.open_debate import SPEAKER_COLUMNS, UNRECORDED, OpenDebate, Spoken
+from moot.actors.record.open_debate import SPEAKER_COLUMNS, UNRECORDED, OpenDebate, SampledLogprobs
 from moot.actors.record.rows import SHARED
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.signal_group import JudgedReply
+from moot.actors.record.signal_group import JudgedReplySignals
 from moot.actors.record.signals import Signals
 from moot.protocols.case import is_shared_id
 from moot.protocols.rubrics.assessed import read_assessment
@@ -29,7 +29,7 @@ FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
 _log = structlog.get_logger(__name__)
 
 
-def _spoken(batch: pa.RecordBatch) -> list[Spoken]:
+def _spoken(batch: pa.RecordBatch) -> list[SampledLogprobs]:
     """Of each row of a batch of the stream `replies`; the tokens are copied, so that nothing holds the batch."""
     column = batch["logprob"]
     offsets = column.offsets.to_numpy()
@@ -37,12 +37,12 @@ def _spoken(batch: pa.RecordBatch) -> list[Spoken]:
     known = column.is_valid().to_pylist()
     asked = zip(*(batch[name].to_pylist() for name in SPEAKER_COLUMNS), strict=True)
     return [
-        Spoken.of(values[offsets[row] : offsets[row + 1]].copy() if known[row] else None, *columns)
+        SampledLogprobs.of(values[offsets[row] : offsets[row + 1]].copy() if known[row] else None, *columns)
         for row, columns in enumerate(asked)
     ]
 
 
-def take_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") -> None:
+def add_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") -> None:
     """Keep the means of what an event of kind `assessment` tells: the judges' own texts are many times as long, and no
     signal is made of them. What is no assessment is left out, with a warning that names the case."""
     assessment = read_assessment(data)
@@ -52,18 +52,18 @@ def take_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "")
     debate.assessments[assessment.reply] = msgspec.structs.replace(assessment, judges=(), scales=())
 
 
-def judged_replies(debate: OpenDebate, correct: bool | None) -> list[JudgedReply]:
+def judged_replies(debate: OpenDebate, correct: bool | None) -> list[JudgedReplySignals]:
     """The judged replies of a debate that has its verdict."""
     found = debate.assessments.items()
-    return [JudgedReply(*debate.said.get(path, UNRECORDED), assessment, correct) for path, assessment in found]
+    return [JudgedReplySignals(*debate.said.get(path, UNRECORDED), assessment, correct) for path, assessment in found]
 
 
-def in_a_debate(case_id: str, path: str) -> bool:
+def belongs_to_debate(case_id: str, path: str) -> bool:
     """Whether a reply belongs to one debate; what is shared by all has no verdict that would end it."""
     return path != SHARED or not is_shared_id(case_id)
 
 
-class SignalKeeper:
+class SignalAggregator:
     """The signals of one writer.
 
     Args:
@@ -72,7 +72,7 @@ class SignalKeeper:
 
     def __init__(self, folded: Signals | None = None) -> None:
         self._folded = folded or Signals()
-        self._pending: list[JudgedReply] = []
+        self._pending: list[JudgedReplySignals] = []
         self._pending_tokens = 0
         self._replies = self._folded.replies
         self._folding: asyncio.Task[None] | None = None
@@ -86,7 +86,7 @@ class SignalKeeper:
         """Rows of the stream `replies` that were taken into the journal, of these debates."""
         keys = zip(*(batch[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True)
         for (case_id, attempt, path), said in zip(keys, _spoken(batch), strict=True):
-            if in_a_debate(case_id, path):
+            if belongs_to_debate(case_id, path):
                 debate((case_id, attempt)).said[path] = said
 
     def end(self, debate: OpenDebate, *, failed: bool, correct: bool | None) -> None:
@@ -118,5 +118,5 @@ class SignalKeeper:
         return self._folded
 
 
-def _with(folded: Signals, judged: list[JudgedReply]) -> Signals:
+def _with(folded: Signals, judged: list[JudgedReplySignals]) -> Signals:
     return folded.merge(Signals.of(judged))

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.record.sampling import Sampling
-from moot.actors.record.signal_group import CORRECT, FEATURES, FLAG, PLACES, QUALITY, Group, JudgedReply
-from moot.metrics.online.divergence_counts import Divergences, divergences
+from moot.actors.record.signal_group import CORRECT, FEATURES, FLAG, PLACES, QUALITY, JudgedReplySignals, SignalGroup
+from moot.metrics.online.divergence_counts import SignalDivergences, divergences
 from moot.metrics.signal_divergences import HIGH_QUALITY, LOW_QUALITY, TAIL
 from moot.protocols.errors import ConfigError, unknown_name
 
@@ -34,7 +34,7 @@ class GroupKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bands:
+class LogprobBands:
     """Log-probability along a group's replies, from the first token (0) to the last (1).
 
     Attributes:
@@ -94,7 +94,7 @@ class Signals:
     models are of one kind, nor log-probabilities at several temperatures, or before and after these.
     """
 
-    kept: Mapping[GroupKey, Group] = field(default_factory=dict)
+    kept: Mapping[GroupKey, SignalGroup] = field(default_factory=dict)
 
     @property
     def kind(self) -> Literal["signals"]:
@@ -102,15 +102,15 @@ class Signals:
         return "signals"
 
     @classmethod
-    def of(cls, judged: Sequence[JudgedReply]) -> Signals:
+    def of(cls, judged: Sequence[JudgedReplySignals]) -> Signals:
         """Of some replies."""
-        members: dict[GroupKey, list[JudgedReply]] = {}
+        members: dict[GroupKey, list[JudgedReplySignals]] = {}
         for one in judged:
             spoken = one.logprobs is not None and len(one.logprobs) > 0
             found = one.assessment
             key = GroupKey(found.domain or "", found.role, one.model, one.sampling if spoken else None)
             members.setdefault(key, []).append(one)
-        return cls({key: Group.of(replies) for key, replies in members.items()})
+        return cls({key: SignalGroup.of(replies) for key, replies in members.items()})
 
     def merge(self, other: Signals) -> Signals:
         """Of both together."""
@@ -137,7 +137,9 @@ class Signals:
         of_model = [key for key in self.kept if key[:2] == (domain, role) and model in (None, key.model)]
         return sorted({key.sampling for key in of_model if key.sampling is not None}, key=repr)
 
-    def group(self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None) -> Group:
+    def group(
+        self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None
+    ) -> SignalGroup:
         """Everything that is kept of a group; replies without log-probabilities count with every sampling.
 
         Args:
@@ -157,7 +159,7 @@ class Signals:
             raise ConfigError(f"{domain}/{role} has no {sampling}; known: {known}")
         spoken = sampling or next(iter(known), None)
         parts = [self.kept.get(GroupKey(domain, role, model, one)) for one in dict.fromkeys((spoken, None))]
-        found = Group.empty()
+        found = SignalGroup.empty()
         for part in parts:
             found = found if part is None else found.merge(part)
         return found
@@ -173,11 +175,13 @@ class Signals:
             raise unknown_name("model", model, known)
         return model or known[0]
 
-    def bands(self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None) -> Bands:
+    def bands(
+        self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None
+    ) -> LogprobBands:
         """Log-probability along the replies. Arguments and errors as for `group`."""
         group = self.group(domain, role, sampling, model=model)
         quantiles = group.bands.quantiles((0.10, 0.25, 0.50, 0.75, 0.90))
-        return Bands(PLACES, group.bands.n(), group.curve.known_mean(), *quantiles)
+        return LogprobBands(PLACES, group.bands.n(), group.curve.known_mean(), *quantiles)
 
     def correlation(
         self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None
@@ -200,7 +204,7 @@ class Signals:
         low_quality: float = LOW_QUALITY,
         high_quality: float = HIGH_QUALITY,
         mu_share: float = TAIL,
-    ) -> Divergences:
+    ) -> SignalDivergences:
         """How often confidence, quality and correctness part; see `moot.metrics.online.divergence_counts`. The group's
         arguments and errors as for `group`."""
         joint = self.group(domain, role, sampling, model=model).joint
@@ -214,7 +218,7 @@ def encode_signals(signals: Signals) -> bytes:
 
 def decode_signals(raw: bytes) -> Signals:
     """What `encode_signals` was given."""
-    return Signals(dict(msgspec.msgpack.decode(raw, type=list[tuple[GroupKey, Group]], dec_hook=plain_as_array)))
+    return Signals(dict(msgspec.msgpack.decode(raw, type=list[tuple[GroupKey, SignalGroup]], dec_hook=plain_as_array)))
 
 
 def array_as_plain(value: Any) -> Any:

@@ -53,7 +53,7 @@ def read_table(
     return _winners(table, whole)
 
 
-def rows_as_written(
+def read_raw_rows(
     folder: RunFolder,
     table: str,
     columns: Sequence[str],
@@ -132,7 +132,7 @@ def _superseded(turns: pa.Table) -> pa.ChunkedArray:
     return pc.is_in(turns["reply_id"], value_set=_gone(turns))
 
 
-def standing_turns(turns: pa.Table) -> pa.Table:
+def effective_turns(turns: pa.Table) -> pa.Table:
     """The replies that count: the first of each key that no later one supersedes.
 
     Args:

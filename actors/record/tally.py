@@ -21,7 +21,7 @@ from moot.actors.meter import (
     TURNS,
     Meter,
 )
-from moot.actors.record.closing import Closing
+from moot.actors.record.closing import VerdictRecord
 from moot.actors.roles import family_of
 from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessed import ASSESSMENT, read_assessment
@@ -47,7 +47,7 @@ _INSIDE = frozenset({"invalid", "cut"})
 """Outcomes of replies that do not end their ask."""
 
 
-class Tally:
+class RecordCounters:
     """Tells a meter what has come into the record.
 
     Args:
@@ -56,7 +56,7 @@ class Tally:
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self._ended: deque[Closing] = deque()
+        self._ended: deque[VerdictRecord] = deque()
         self._counted = 0
         self._families: set[str] = set()
         meter.add(DEBATES_DONE, 0.0)
@@ -82,7 +82,7 @@ class Tally:
         for disagreement in judge_disagreements(event):
             self._meter.observe(JUDGE_DISAGREEMENT, disagreement)
 
-    def end(self, closing: Closing) -> None:
+    def end(self, closing: VerdictRecord) -> None:
         """A verdict was taken into the journal; it counts once it is durable."""
         self._ended.append(closing)
 

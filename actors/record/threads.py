@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def to_its_end(work: Callable[[], T]) -> T:
+async def to_thread_shielded(work: Callable[[], T]) -> T:
     """As `asyncio.to_thread`; a caller that is cancelled is so when the thread has ended, for it cannot be stopped.
 
     Whoever holds a lock around this lets go of it when nothing is done under it any more.

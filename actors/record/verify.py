@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.folder import Part, RunFolder, decode_part
-from moot.actors.record.parts import opened
+from moot.actors.record.parts import open_parquet
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import TABLES
 from moot.actors.record.segments import has_checksums, read_segment
@@ -30,7 +30,7 @@ _REFERENCES = {
 
 
 @dataclass
-class Verified:
+class VerificationReport:
     """What a look at every byte of a record found.
 
     Attributes:
@@ -46,7 +46,7 @@ class Verified:
     rows: dict[str, int] = field(default_factory=dict)
 
 
-def verify(folder: RunFolder) -> Verified:
+def verify(folder: RunFolder) -> VerificationReport:
     """Look at every byte of a record that nobody writes meanwhile.
 
     Raises:
@@ -54,7 +54,7 @@ def verify(folder: RunFolder) -> Verified:
     """
     if not folder.exists():
         raise RecordError(folder.missing())
-    found = Verified()
+    found = VerificationReport()
     found.faults += _run_yaml(folder)
     found.faults += _parts(folder, found)
     found.faults += _segments(folder, found)
@@ -71,7 +71,7 @@ def _run_yaml(folder: RunFolder) -> Iterator[str]:
             yield str(error)
 
 
-def _parts(folder: RunFolder, found: Verified) -> Iterator[str]:
+def _parts(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     listed = set()
     for file in sorted(folder.parts.glob("*.json")):
         try:
@@ -87,19 +87,19 @@ def _parts(folder: RunFolder, found: Verified) -> Iterator[str]:
             yield f"{orphan}: no part lists it"
 
 
-def _part_file(folder: RunFolder, part: Part, table: str, found: Verified) -> Iterator[str]:
+def _part_file(folder: RunFolder, part: Part, table: str, found: VerificationReport) -> Iterator[str]:
     with_checksum = part.checksums.get(table) is not None
     found.files += with_checksum
     found.unchecked += not with_checksum
     try:
-        with opened(folder.table_file(part, table)) as content:
+        with open_parquet(folder.table_file(part, table)) as content:
             for number in range(content.num_row_groups):
                 content.read_row_group(number)
     except RecordError as error:
         yield str(error)
 
 
-def _segments(folder: RunFolder, found: Verified) -> Iterator[str]:
+def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     try:
         segments = list(folder.segments())
         covered = {name for part in folder.committed_parts() for name in part.covers}
@@ -120,7 +120,7 @@ def _segments(folder: RunFolder, found: Verified) -> Iterator[str]:
             yield str(error)
 
 
-def _tables(folder: RunFolder, found: Verified) -> Iterator[str]:
+def _tables(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     columns = {table: ["reply_id"] if "reply_id" in TABLES[table].names else [] for table in TABLES}
     tables = {table: read_table(folder, table, columns[table]) for table in TABLES}
     found.rows = {table: content.num_rows for table, content in tables.items()}

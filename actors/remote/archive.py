@@ -9,7 +9,7 @@ from functools import partial, reduce
 
 import msgspec
 
-from moot.actors.record.closing import Ended, writer_of
+from moot.actors.record.closing import DebateResult, writer_of
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import Signals, decode_signals
@@ -21,7 +21,7 @@ from moot.protocols.errors import ActorGone, RecordError
 _FORGET_EACH_S = 1.0
 
 
-class RayArchive:
+class RayWriterPool:
     """The writer actors as the arena sees them; a writer that was lost is told again which cases are open."""
 
     def __init__(self, writers: Sequence[Peer]) -> None:
@@ -123,14 +123,14 @@ class RayArchive:
                 ended, replies = ended + told[0], replies + told[1]
         return ended, replies
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         """See `arena.Archive.endings`."""
-        found: dict[str, Ended] = {}
+        found: dict[str, DebateResult] = {}
         for number, writer in enumerate(self._writers):
             mine = [case_id for case_id in case_ids if writer_of(case_id, len(self._writers)) == number]
             if mine:
                 raw = await writer.call_until_done("endings", mine)
-                found |= msgspec.msgpack.decode(raw, type=dict[str, Ended])
+                found |= msgspec.msgpack.decode(raw, type=dict[str, DebateResult])
         return found
 
     async def signals(self) -> Signals:

@@ -12,13 +12,20 @@ from uuid import uuid4
 from moot.actors.household import Service, service_of, services
 from moot.actors.record.closing import writer_of
 from moot.actors.record.schema import ASKED
-from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope, decode_replies, encode
-from moot.actors.remote.line import Line
-from moot.actors.remote.peers import Deaths, Peer, PeerLost
-from moot.actors.remote.scribe import RemoteScribe
+from moot.actors.remote.envelopes import (
+    AskEnvelope,
+    CancelEnvelope,
+    MessageBatch,
+    ReplyEnvelope,
+    decode_replies,
+    encode,
+)
+from moot.actors.remote.line import AgentConnection
+from moot.actors.remote.peers import CrashLoopGuard, Peer, PeerLost
+from moot.actors.remote.scribe import RemoteRecordClient
 from moot.actors.roles import Roles
 from moot.protocols.errors import ActorGone, MootError
-from moot.protocols.messages import Answered, Ask, Event
+from moot.protocols.messages import Ask, AskResult, Event
 
 _GRACE_S = 10.0
 _DOUBTS = 2
@@ -26,7 +33,7 @@ _TOGETHER_S = 0.05
 """Within it the calls that one death ends are all told of, so that one recovery serves them."""
 
 
-class RemoteCrew:
+class RemoteAgentPool:
     """Agents and judges in their own actors, each reached over a line of its own.
 
     Args:
@@ -37,22 +44,22 @@ class RemoteCrew:
             before has asked.
     """
 
-    def __init__(self, roles: Roles, agents: dict[Service, list[Peer]], scribe: RemoteScribe, name: str) -> None:
+    def __init__(self, roles: Roles, agents: dict[Service, list[Peer]], scribe: RemoteRecordClient, name: str) -> None:
         self._roles, self._scribe = roles, scribe
         self._numbers = itertools.count()
         self.sender = f"{name}:{uuid4().hex}"
         self.draining = False
-        self._waiting: dict[int, asyncio.Future[Answered]] = {}
-        self._lines = {service: [_Extension(peer, self) for peer in peers] for service, peers in agents.items()}
+        self._waiting: dict[int, asyncio.Future[AskResult]] = {}
+        self._lines = {service: [_AgentClient(peer, self) for peer in peers] for service, peers in agents.items()}
         if set(self._lines) != set(services(roles)):
             raise ValueError("every service of the run needs an agent")
 
-    async def answer(self, ask: Ask) -> Answered:
+    async def answer(self, ask: Ask) -> AskResult:
         """See `house.Crew.answer`."""
         lines = self._lines[service_of(ask.role, self._roles.binding(ask.role))]
         line = lines[writer_of(ask.case_id, len(lines))]
         number = next(self._numbers)
-        reply: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[AskResult] = asyncio.get_running_loop().create_future()
         self._waiting[number] = reply
         line.post(number, ask)
         try:
@@ -84,7 +91,7 @@ class RemoteCrew:
         """Watch the agents no longer: they are about to be taken down. No ask may follow."""
         await asyncio.gather(*(extension.close() for lines in self._lines.values() for extension in lines))
 
-    def resolve(self, number: int, answered: Answered) -> None:
+    def resolve(self, number: int, answered: AskResult) -> None:
         """The reply to an ask is here."""
         waiting = self._waiting.get(number)
         if waiting is not None and not waiting.done():
@@ -100,10 +107,10 @@ class RemoteCrew:
         """How many asks left together: calls by batch size."""
         return sum((extension.line.batch_sizes for lines in self._lines.values() for extension in lines), Counter())
 
-    def _unanswered(self, ask: Ask) -> Answered:
+    def _unanswered(self, ask: Ask) -> AskResult:
         """The agent itself did not answer in time: a failure like any other, written down here."""
         message = f"the agent did not answer within {ask.seconds_left + _GRACE_S:g} s"
-        answered = Answered(
+        answered = AskResult(
             path=ask.path,
             reply_id=f"unanswered-{ask.step_key}",
             model=self._roles.binding(ask.role).model,
@@ -147,17 +154,17 @@ class RemoteCrew:
         return again
 
 
-class _Extension:
+class _AgentClient:
     """The line to one agent actor, with the asks that it has not answered yet."""
 
-    def __init__(self, peer: Peer, crew: RemoteCrew) -> None:
+    def __init__(self, peer: Peer, crew: RemoteAgentPool) -> None:
         self._peer, self._crew = peer, crew
         self._open: dict[int, Ask] = {}
-        self.line = Line(crew.sender, self._exchange, self._arrived, self._open.keys(), self._broken)
+        self.line = AgentConnection(crew.sender, self._exchange, self._arrived, self._open.keys(), self._broken)
         self._watch: asyncio.Task[None] | None = None
         self._losses = self._recovered = 0
         self._recovering = asyncio.Lock()
-        self._deaths = Deaths(peer.name)
+        self._deaths = CrashLoopGuard(peer.name)
 
     def post(self, number: int, ask: Ask) -> None:
         self._open[number] = ask
@@ -194,7 +201,7 @@ class _Extension:
         except (PeerLost, TimeoutError):
             return True  # it is asked again when the agent is back
 
-    async def _exchange(self, parcel: Parcel) -> Sequence[ReplyEnvelope] | None:
+    async def _exchange(self, parcel: MessageBatch) -> Sequence[ReplyEnvelope] | None:
         try:
             return decode_replies(await self._peer.call("exchange", encode(parcel)))
         except PeerLost:

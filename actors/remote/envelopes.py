@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from moot.protocols.messages import Answered, Ask
+from moot.protocols.messages import Ask, AskResult
 
 
 class AskEnvelope(msgspec.Struct, frozen=True, tag="ask", array_like=True):
@@ -24,14 +24,14 @@ class ReplyEnvelope(msgspec.Struct, frozen=True, array_like=True):
     """The reply to the ask of that number; when answering it raised, by a mistake of ours, what it raised."""
 
     number: int
-    answered: Answered | None
+    answered: AskResult | None
     raised: str = ""
 
 
 Outgoing = AskEnvelope | CancelEnvelope
 
 
-class Parcel(msgspec.Struct, frozen=True, array_like=True):
+class MessageBatch(msgspec.Struct, frozen=True, array_like=True):
     """What a call from a moderator to an agent carries.
 
     Attributes:
@@ -50,16 +50,16 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_parcel = msgspec.msgpack.Decoder(Parcel)
+_parcel = msgspec.msgpack.Decoder(MessageBatch)
 _replies = msgspec.msgpack.Decoder(list[ReplyEnvelope])
 
 
-def encode(cargo: Parcel | list[ReplyEnvelope]) -> bytes:
+def encode(cargo: MessageBatch | list[ReplyEnvelope]) -> bytes:
     """A parcel or a batch of replies as bytes."""
     return _encoder.encode(cargo)
 
 
-def decode_parcel(blob: bytes) -> Parcel:
+def decode_batch(blob: bytes) -> MessageBatch:
     """The parcel that a moderator encoded."""
     return _parcel.decode(blob)
 

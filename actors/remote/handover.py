@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import msgspec
 
-from moot.actors.moderator import Assignment, Moderator, Outcome, Report
+from moot.actors.moderator import Assignment, DebateOutcome, Moderator, ModeratorReport
 
 
-class Handover(msgspec.Struct, frozen=True):
+class AssignmentBatch(msgspec.Struct, frozen=True):
     """Assignments, and which outcomes have arrived.
 
     Attributes:
@@ -26,7 +26,7 @@ class Handover(msgspec.Struct, frozen=True):
     assignments: list[Assignment] = []
 
 
-class Returned(msgspec.Struct, frozen=True):
+class OutcomeBatch(msgspec.Struct, frozen=True):
     """Outcomes of one life of a moderator.
 
     Attributes:
@@ -37,10 +37,10 @@ class Returned(msgspec.Struct, frozen=True):
 
     life: str
     first: int
-    outcomes: list[Outcome] = []
+    outcomes: list[DebateOutcome] = []
 
 
-class Tray:
+class ReliableChannelServer:
     """A moderator's end: keeps each outcome until the arena has it.
 
     Args:
@@ -51,18 +51,18 @@ class Tray:
         self._moderator = moderator
         self._life = uuid4().hex
         self._latest = self._confirmed = 0
-        self._kept: list[Outcome] = []
+        self._kept: list[DebateOutcome] = []
 
-    async def exchange(self, handover: Handover, *, wait: bool) -> Returned:
+    async def exchange(self, handover: AssignmentBatch, *, wait: bool) -> OutcomeBatch:
         """See `Moderator.exchange`."""
         if handover.life == self._life and handover.received > self._confirmed:
             del self._kept[: handover.received - self._confirmed]
             self._confirmed = handover.received
         report = await self._moderator.exchange(self._new(handover), wait=wait and not self._kept)
         self._kept += report.done
-        return Returned(self._life, self._confirmed, list(self._kept))
+        return OutcomeBatch(self._life, self._confirmed, list(self._kept))
 
-    def _new(self, handover: Handover) -> Sequence[Assignment]:
+    def _new(self, handover: AssignmentBatch) -> Sequence[Assignment]:
         """The assignments, but for those of a late handover and of debates that have ended already."""
         if not handover.assignments or handover.number <= self._latest:
             return ()
@@ -71,7 +71,7 @@ class Tray:
         return [each for each in handover.assignments if (each.case.id, each.attempt) not in ended]
 
 
-class Counter:
+class ReliableChannelClient:
     """The arena's end: numbers what it hands over, and takes each outcome once. Assignments are handed over one call
     after the other; calls without any may go beside them."""
 
@@ -79,16 +79,16 @@ class Counter:
         self._number = self._received = 0
         self._life = ""
 
-    def handover(self, assignments: Sequence[Assignment]) -> Handover:
+    def handover(self, assignments: Sequence[Assignment]) -> AssignmentBatch:
         """The next one."""
         self._number += bool(assignments)
-        return Handover(self._number, self._life, self._received, list(assignments))
+        return AssignmentBatch(self._number, self._life, self._received, list(assignments))
 
-    def report(self, returned: Returned) -> Report:
+    def report(self, returned: OutcomeBatch) -> ModeratorReport:
         """What of it is new."""
         if returned.life != self._life:
             self._life, self._received = returned.life, 0
         known = max(0, self._received - returned.first)
         new = returned.outcomes[known:]
         self._received = returned.first + known + len(new)
-        return Report(new)
+        return ModeratorReport(new)

@@ -16,13 +16,13 @@ from ray import cloudpickle
 from ray.job_config import JobConfig
 from ray.util import client
 
-from moot.actors.folder_lock import LOCK, FolderLock, take_away_the_dead
-from moot.actors.placement import HERE, Site, cluster_address
+from moot.actors.folder_lock import LOCK, FolderLock, remove_stale_folders
+from moot.actors.placement import HERE, ClusterInfo, cluster_address
 from moot.protocols.errors import ConfigError
 from moot.protocols.user_modules import LOOK_IN
 
 
-class Carried:
+class ByValue:
     """A value that arrives as itself. Before it is made, `LOOK_IN` there is as it is here.
 
     Args:
@@ -43,7 +43,7 @@ def _arrived(look_in: list[str], named: list[str], pickled: bytes) -> Any:
     return cloudpickle.loads(pickled)
 
 
-class _SearchedHere(list[str]):
+class _SearchPath(list[str]):
     """The folders that workers search first: of those that Ray names only what this process searches first, too."""
 
     def extend(self, folders: Iterable[str]) -> None:
@@ -55,7 +55,7 @@ class _SearchedHere(list[str]):
 def job_config() -> JobConfig:
     """Of a job whose workers search no folder that this process does not search."""
     config = JobConfig()
-    config._py_driver_sys_path = _SearchedHere()
+    config._py_driver_sys_path = _SearchPath()
     return config
 
 
@@ -70,7 +70,7 @@ _BREAKPOINT = "PYTHONBREAKPOINT"
 """Ray sets it for every process that connects, and leaves it."""
 
 
-class Membership:
+class RaySession:
     """This process's connection to Ray.
 
     A program that is connected keeps its cluster, its namespace and its settings. Otherwise we connect, and take back
@@ -84,7 +84,7 @@ class Membership:
         site: what was found; once joined.
     """
 
-    site: Site
+    site: ClusterInfo
 
     def __init__(self, address: str | None) -> None:
         self._given = address
@@ -112,7 +112,7 @@ class Membership:
                 self._connect()
         nodes = [node for node in ray.nodes() if node["Alive"]]
         cores = ray.cluster_resources().get("CPU", 0.0)
-        self.site = Site(cores, len(nodes), joined=self._address is not None or len(nodes) > 1)
+        self.site = ClusterInfo(cores, len(nodes), joined=self._address is not None or len(nodes) > 1)
 
     def _check_same(self) -> None:
         """The program's own cluster is the one that was asked for, if one was."""
@@ -261,7 +261,7 @@ class _LocalSession:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = FolderLock(folder)
-        take_away_the_dead(folder.parent.glob(f"session_*/{LOCK}"))
+        remove_stale_folders(folder.parent.glob(f"session_*/{LOCK}"))
 
     def remove(self) -> None:
         """Remove the folder of a session that is over, and the link that says it is the latest."""

@@ -11,24 +11,24 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from moot.actors.remote.envelopes import CancelEnvelope, Outgoing, Parcel, ReplyEnvelope
+from moot.actors.remote.envelopes import CancelEnvelope, MessageBatch, Outgoing, ReplyEnvelope
 
 SPACING_S = 0.004
 MOST_PER_CALL = 64
 MOST_CALLS = 4
 
-Exchange = Callable[[Parcel], Awaitable[Sequence[ReplyEnvelope] | None]]
+Exchange = Callable[[MessageBatch], Awaitable[Sequence[ReplyEnvelope] | None]]
 """Delivers a parcel and gives replies back; None when the call was lost, which it sees to itself."""
 
 
-class Line:
+class AgentConnection:
     """Carries messages to one agent, and its replies back.
 
     The first message after a pause leaves at once. After that a call starts at the earliest `spacing_s` after the one
     before it, so that messages which come unevenly still share calls; a full batch leaves without waiting.
 
     Args:
-        sender: see `Parcel`.
+        sender: see `MessageBatch`.
         exchange: see `Exchange`.
         arrived: called for each reply.
         expected: numbers of the asks whose replies are awaited. Any other ask that has not left yet stays here: it
@@ -88,7 +88,7 @@ class Line:
         self._free_at = asyncio.get_running_loop().time() + self._spacing_s
         self.batch_sizes[len(batch)] += 1
         self._sent += 1
-        parcel = Parcel(self._sender, self._epoch, self._sent, self._received, batch)
+        parcel = MessageBatch(self._sender, self._epoch, self._sent, self._received, batch)
         self._received = []
         call = asyncio.create_task(self._call(parcel))
         self._calls.add(call)
@@ -103,7 +103,7 @@ class Line:
                 batch.append(message)
         return batch
 
-    async def _call(self, parcel: Parcel) -> None:
+    async def _call(self, parcel: MessageBatch) -> None:
         replies = await self._exchange(parcel)
         if replies is None:
             self._received += parcel.received

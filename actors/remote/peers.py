@@ -19,7 +19,7 @@ from moot.protocols.errors import ActorGone, MootError
 Loss = Literal["its node died", "its process died", "it was out of reach and has not died"]
 
 
-class Life(msgspec.Struct, frozen=True):
+class Incarnation(msgspec.Struct, frozen=True):
     """Where and as what an actor lives, until it dies.
 
     Attributes:
@@ -33,13 +33,13 @@ class Life(msgspec.Struct, frozen=True):
     pid: int
 
     @classmethod
-    def here(cls) -> Life:
+    def here(cls) -> Incarnation:
         """That of the calling actor."""
         context = ray.get_runtime_context()
         return cls(context.get_node_id(), context.get_worker_id(), os.getpid())
 
 
-async def loss_of(before: Life, after: Life) -> Loss:
+async def loss_reason(before: Incarnation, after: Incarnation) -> Loss:
     """What had become of an actor that answers again."""
     if before.worker == after.worker:
         return "it was out of reach and has not died"
@@ -52,7 +52,7 @@ MOST_DEATHS = 5
 weights or its debates do not fit into memory, for one."""
 
 
-class Deaths:
+class CrashLoopGuard:
     """The deaths of one actor since its work has last come on.
 
     Args:
@@ -61,14 +61,14 @@ class Deaths:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._life: Life | None = None
+        self._life: Incarnation | None = None
         self._in_vain = 0
 
     def gained(self) -> None:
         """Its work has come on, or it had none."""
         self._in_vain = 0
 
-    def count(self, life: Life | None, why: str = "") -> None:
+    def count(self, life: Incarnation | None, why: str = "") -> None:
         """The actor was lost and is back: count it, unless it was only out of reach.
 
         Args:
@@ -180,7 +180,7 @@ class Peer:
         Raises:
             ActorGone: it is not back in time, or dies of the call.
         """
-        deaths = Deaths(self.name)
+        deaths = CrashLoopGuard(self.name)
         while True:
             try:
                 return await self.call(method, *args)
@@ -238,7 +238,7 @@ class Peer:
                 await lost()
                 if before is not None and life is not None:
                     with suppress(RayError, RuntimeError):  # only a word in the log
-                        how = await loss_of(before, life)
+                        how = await loss_reason(before, life)
                         _log.warning("an actor is back", actor=self.name, was=how, node=life.node, pid=life.pid)
         finally:
             watching.cancel()
@@ -252,13 +252,13 @@ class Peer:
         except (ValueError, RayError) as error:
             _log.warning("an actor could not be ended", actor=self.name, why=_reason(error))
 
-    async def life(self) -> Life | None:
+    async def life(self) -> Incarnation | None:
         """Where and as what the actor lives; None when it is gone again."""
         try:
             raw = await self.call("where")
         except PeerLost:
             return None
-        return None if raw is None else msgspec.msgpack.decode(raw, type=Life)
+        return None if raw is None else msgspec.msgpack.decode(raw, type=Incarnation)
 
 
 def _reason(error: Exception) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 import ray
 import structlog
 
-from moot.actors.placement import Kind, Placing, Site
-from moot.actors.remote.joining import Carried
+from moot.actors.placement import ClusterInfo, ClusterSettings, Kind
+from moot.actors.remote.joining import ByValue
 from moot.actors.remote.peers import Peer
 from moot.protocols.errors import ActorGone, ConfigError
 
@@ -37,7 +37,7 @@ _NO_PACKAGE = "No module named 'moot"
 
 
 @dataclass(frozen=True)
-class Want:
+class ResourceRequest:
     """What an actor asks for to be placed.
 
     Attributes:
@@ -48,7 +48,7 @@ class Want:
     amounts: Mapping[str, float] = field(default_factory=dict)
 
 
-class Placer:
+class ActorScheduler:
     """Places actors as a run is told to.
 
     Args:
@@ -58,10 +58,10 @@ class Placer:
         can_grow: whether nodes may come that are not there yet.
     """
 
-    def __init__(self, placing: Placing, site: Site, namespace: str, *, can_grow: bool) -> None:
+    def __init__(self, placing: ClusterSettings, site: ClusterInfo, namespace: str, *, can_grow: bool) -> None:
         self._placing, self._site, self._namespace = placing, site, namespace
         self._can_grow = can_grow
-        self._placed: list[tuple[str, Any, Want]] = []
+        self._placed: list[tuple[str, Any, ResourceRequest]] = []
 
     def place(self, actor: type, kind: Kind, name: str, *args: Any, gpus: float = 0.0) -> None:
         """Create an actor under a name; returns before it has a place.
@@ -71,7 +71,7 @@ class Placer:
         """
         cpus = self._placing.cpus(kind, self._site)
         amounts = {"CPU": cpus, "GPU": gpus, **self._placing.resources}
-        want = Want(kind, {what: amount for what, amount in amounts.items() if amount})
+        want = ResourceRequest(kind, {what: amount for what, amount in amounts.items() if amount})
         remote = ray.remote(actor).options(
             name=name,
             namespace=self._namespace,
@@ -84,7 +84,7 @@ class Placer:
             max_concurrency=1000,
             enable_task_events=False,
         )
-        self._placed.append((name, remote.remote(*map(Carried, args)), want))
+        self._placed.append((name, remote.remote(*map(ByValue, args)), want))
 
     async def placed(self) -> None:
         """Wait until every actor has a place; what they wait for is said in a line.
@@ -111,7 +111,7 @@ class Placer:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
 
-    async def _all_placed(self, waiting: Mapping[asyncio.Task[None], Want]) -> None:
+    async def _all_placed(self, waiting: Mapping[asyncio.Task[None], ResourceRequest]) -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
         lacking_since, told, told_at = 0.0, "", 0.0
@@ -145,15 +145,15 @@ class Placer:
         self._placed.clear()
 
 
-def _wait(wants: Sequence[Want]) -> tuple[str, str]:
-    """See `reason`; of this cluster, now."""
+def _wait(wants: Sequence[ResourceRequest]) -> tuple[str, str]:
+    """See `unplaced_reason`; of this cluster, now."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     free = importlib.import_module("ray._private.state").available_resources_per_node()
-    return reason(wants, nodes, list(free.values()))
+    return unplaced_reason(wants, nodes, list(free.values()))
 
 
-def reason(
-    wants: Sequence[Want], nodes: Sequence[Mapping[str, float]], free: Sequence[Mapping[str, float]]
+def unplaced_reason(
+    wants: Sequence[ResourceRequest], nodes: Sequence[Mapping[str, float]], free: Sequence[Mapping[str, float]]
 ) -> tuple[str, str]:
     """What actors without a place need, as "what for whom", and why they do not have it.
 
@@ -169,11 +169,11 @@ def reason(
     return f"a process for {_an(wants[0])}", _STARTING
 
 
-def _fits(want: Want, node: Mapping[str, float]) -> bool:
+def _fits(want: ResourceRequest, node: Mapping[str, float]) -> bool:
     return all(node.get(what, 0.0) >= amount for what, amount in want.amounts.items())
 
 
-def _short(want: Want, nodes: Sequence[Mapping[str, float]]) -> str:
+def _short(want: ResourceRequest, nodes: Sequence[Mapping[str, float]]) -> str:
     """The resource that no node has enough of; all of them, when it is only their combination."""
     for what, amount in want.amounts.items():
         if not any(node.get(what, 0.0) >= amount for node in nodes):
@@ -181,5 +181,5 @@ def _short(want: Want, nodes: Sequence[Mapping[str, float]]) -> str:
     return " with ".join(f"{what} {amount:g}" for what, amount in want.amounts.items())
 
 
-def _an(want: Want) -> str:
+def _an(want: ResourceRequest) -> str:
     return f"an {want.kind}" if want.kind == "agent" else f"a {want.kind}"

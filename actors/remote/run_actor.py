@@ -19,29 +19,29 @@ from ray.util import metrics
 from moot.actors.agent import Agent
 from moot.actors.failpoints import failpoint
 from moot.actors.household import (
-    LocalCrew,
+    LocalAgentPool,
     Service,
     build_agent,
+    build_debate_context,
     build_gate,
-    build_house,
     build_limiter,
     services,
 )
-from moot.actors.limits.envelopes import Grant, Report
-from moot.actors.limits.gate import Gate
-from moot.actors.limits.ledger import Once
+from moot.actors.limits.envelopes import Grant, UsageReport
+from moot.actors.limits.gate import LimiterClient
+from moot.actors.limits.ledger import ReportDeduplicator
 from moot.actors.log import configure_json
 from moot.actors.meter import ACTOR_RESTARTS, BUDGET_USED, METRICS, Meter, Metric
 from moot.actors.moderator import Moderator
-from moot.actors.remote.crew import RemoteCrew
-from moot.actors.remote.envelopes import decode_parcel, encode
-from moot.actors.remote.handover import Handover, Tray
-from moot.actors.remote.peers import SET_UP_S, Life, Peer
-from moot.actors.remote.scribe import RemoteScribe
-from moot.actors.remote.station import Station
+from moot.actors.remote.crew import RemoteAgentPool
+from moot.actors.remote.envelopes import decode_batch, encode
+from moot.actors.remote.handover import AssignmentBatch, ReliableChannelServer
+from moot.actors.remote.peers import SET_UP_S, Incarnation, Peer
+from moot.actors.remote.scribe import RemoteRecordClient
+from moot.actors.remote.station import AgentServer
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
-from moot.actors.tracing import Tracing, Watch
+from moot.actors.tracing import Telemetry, Tracing
 
 _PROTOCOL = "protocol"
 
@@ -92,7 +92,7 @@ def _make(metric: Metric) -> Any:
     return (metrics.Counter if metric.kind == "counter" else metrics.Gauge)(metric.name, metric.about, tag_keys=tags)
 
 
-class Roster(msgspec.Struct, frozen=True):
+class ActorDirectory(msgspec.Struct, frozen=True):
     """Where everybody of a run is to be found: actor names by what they do; no limiter when nothing is limited."""
 
     namespace: str
@@ -109,7 +109,7 @@ class Roster(msgspec.Struct, frozen=True):
 _THRESHOLDS = (50_000, 50, 50)
 
 
-def collect_seldom() -> None:
+def tune_garbage_collection() -> None:
     """Leave what is there now out of every collection, and collect the rest seldom: many debates are open for long, and
     collecting them again and again took a third of a moderator's CPU, and stopped a server for a tenth of a second.
 
@@ -125,7 +125,7 @@ class RunActor(ABC):
 
     kind: ClassVar[str]
 
-    def __init__(self, spec: str, roster: Roster, *args: Any) -> None:
+    def __init__(self, spec: str, roster: ActorDirectory, *args: Any) -> None:
         self._spec = RunSpec.model_validate_json(spec)
         self._roster = roster
         self._args = args
@@ -138,8 +138,8 @@ class RunActor(ABC):
         await self._up()
 
     async def where(self) -> bytes:
-        """The actor's `Life`, encoded: at once, set up or not."""
-        return msgspec.msgpack.encode(Life.here())
+        """The actor's `Incarnation`, encoded: at once, set up or not."""
+        return msgspec.msgpack.encode(Incarnation.here())
 
     async def watch(self) -> None:
         """Never returns: a call that fails tells the caller that this process is gone."""
@@ -155,7 +155,7 @@ class RunActor(ABC):
     async def _set_up_once(self) -> None:
         self._meter = self._new_meter()
         await self._set_up()
-        collect_seldom()
+        tune_garbage_collection()
 
     def _new_meter(self) -> Meter:
         """This process's meter, which is told first whether the actor was started again."""
@@ -170,13 +170,13 @@ class RunActor(ABC):
     async def _set_up(self) -> None:
         """Make what the actor works with."""
 
-    def _new_gate(self) -> Gate | None:
+    def _new_gate(self) -> LimiterClient | None:
         """This process's gate; None when nothing is limited."""
         if not self._roster.limiter:
             return None
         (limiter,) = self._roster.peers([self._roster.limiter])
 
-        async def exchange(report: Report) -> Grant:
+        async def exchange(report: UsageReport) -> Grant:
             raw = await limiter.call_until_done("exchange", msgspec.msgpack.encode(report))
             return msgspec.msgpack.decode(raw, type=Grant)
 
@@ -190,12 +190,12 @@ class LimiterActor(RunActor):
 
     async def _set_up(self) -> None:
         self._limiter = build_limiter(self._spec)
-        self._once = Once(self._limiter.exchange)
+        self._once = ReportDeduplicator(self._limiter.exchange)
 
     async def exchange(self, raw: bytes) -> bytes:
         """See `Limiter.exchange`."""
         await self._up()
-        grant = await self._once.exchange(msgspec.msgpack.decode(raw, type=Report))
+        grant = await self._once.exchange(msgspec.msgpack.decode(raw, type=UsageReport))
         for budget, ratio in self._limiter.used_ratios().items():
             self._meter.put(BUDGET_USED, ratio, budget)
         return msgspec.msgpack.encode(grant)
@@ -209,18 +209,18 @@ class AgentActor(RunActor):
     async def _set_up(self) -> None:
         service: Service = tuple(self._args[0])
         self._family = "judge" if service[0].startswith("judge") else "agent"
-        self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), self._family)
+        self._scribe = RemoteRecordClient(self._roster.peers(self._roster.writers), self._family)
         binding = services(Roles(self._spec.roles))[service]
         self._gate = self._new_gate()
-        watch = Watch(self._meter, Tracing(self._spec.store or self._spec.folder))
+        watch = Telemetry(self._meter, Tracing(self._spec.store or self._spec.folder))
         self._tracer = watch.tracer
         self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe, self._gate, watch)
-        self._station = Station(self._agent.answer)
+        self._station = AgentServer(self._agent.answer)
 
     async def exchange(self, blob: bytes) -> bytes:
-        """See `Station.exchange`."""
+        """See `AgentServer.exchange`."""
         await self._up()
-        parcel = decode_parcel(blob)
+        parcel = decode_batch(blob)
         if parcel.received:
             failpoint(f"{self._family}.sent_to_moderator")
         return encode(await self._station.exchange(parcel))
@@ -232,7 +232,8 @@ class AgentActor(RunActor):
             self._gate.drain()
 
     async def holds(self, sender: str, number: int) -> bool:
-        """See `Station.holds`; True while the asks of the actor's last life are still to come, at most `SET_UP_S`."""
+        """See `AgentServer.holds`; True while the asks of the actor's last life are still to come, at most
+        `SET_UP_S`."""
         up = self._setting_up is not None and self._setting_up.done()
         if not up and time.monotonic() < self._born + SET_UP_S:
             return True
@@ -266,29 +267,29 @@ class ModeratorActor(RunActor):
 
     async def _set_up(self) -> None:
         name, placement, protocol = self._args
-        self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), "agent")
+        self._scribe = RemoteRecordClient(self._roster.peers(self._roster.writers), "agent")
         roles = Roles(self._spec.roles)
-        self._remote: RemoteCrew | None = None
-        self._local: LocalCrew | None = None
+        self._remote: RemoteAgentPool | None = None
+        self._local: LocalAgentPool | None = None
         self._gate = self._new_gate() if placement == "packed" else None
-        watch = Watch(self._meter, Tracing(self._spec.store or self._spec.folder))
+        watch = Telemetry(self._meter, Tracing(self._spec.store or self._spec.folder))
         self._tracer = watch.tracer
         if placement == "packed":
-            self._local = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate, watch)
+            self._local = await asyncio.to_thread(LocalAgentPool, self._spec, self._scribe, self._gate, watch)
         else:
             agents = {(service[0], service[1]): self._roster.peers(names) for service, names in self._roster.agents}
-            self._remote = RemoteCrew(roles, agents, self._scribe, name)
+            self._remote = RemoteAgentPool(roles, agents, self._scribe, name)
         crew = self._remote or self._local
         assert crew is not None
         places = max(1, self._spec.max_open // len(self._roster.moderators))
-        self._house = build_house(self._spec, crew, self._scribe, watch)
+        self._house = build_debate_context(self._spec, crew, self._scribe, watch)
         self._moderator = Moderator(protocol, self._house, places, self._spec.debate_timeout_s)
-        self._tray = Tray(self._moderator)
+        self._tray = ReliableChannelServer(self._moderator)
 
     async def exchange(self, raw: bytes, wait: bool) -> bytes:
-        """See `Tray.exchange`."""
+        """See `ReliableChannelServer.exchange`."""
         await self._up()
-        handover = msgspec.msgpack.decode(raw, type=Handover)
+        handover = msgspec.msgpack.decode(raw, type=AssignmentBatch)
         return msgspec.msgpack.encode(await self._tray.exchange(handover, wait=wait))
 
     async def withdraw(self, keys: list[tuple[str, int]]) -> None:

@@ -14,20 +14,20 @@ import msgspec
 import ray
 import structlog
 
-from moot.actors.arena import Archive, Seat, SeatLost
+from moot.actors.arena import ModeratorHandle, ModeratorLost, WriterPool
 from moot.actors.household import Service, needs_limiter, services
 from moot.actors.models.resolve import ModelSpec
-from moot.actors.moderator import Assignment, Report
+from moot.actors.moderator import Assignment, ModeratorReport
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.threads import to_its_end
-from moot.actors.remote.archive import RayArchive
-from moot.actors.remote.handover import Counter, Returned
-from moot.actors.remote.joining import Membership
-from moot.actors.remote.peers import Deaths, Peer, PeerLost
-from moot.actors.remote.placing import Placer
-from moot.actors.remote.run_actor import AgentActor, LimiterActor, ModeratorActor, Roster
-from moot.actors.remote.silence import end_silence
-from moot.actors.remote.writer_actor import WriterActor
+from moot.actors.record.threads import to_thread_shielded
+from moot.actors.remote.archive import RayWriterPool
+from moot.actors.remote.handover import OutcomeBatch, ReliableChannelClient
+from moot.actors.remote.joining import RaySession
+from moot.actors.remote.peers import CrashLoopGuard, Peer, PeerLost
+from moot.actors.remote.placing import ActorScheduler
+from moot.actors.remote.run_actor import ActorDirectory, AgentActor, LimiterActor, ModeratorActor
+from moot.actors.remote.silence import run_watchdog
+from moot.actors.remote.writer_actor import MetricsActor
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
 from moot.protocols.errors import MootError
@@ -61,7 +61,7 @@ _DRAINED_LATE_S = 15.0
 """Seconds beyond its own that a moderator may need for a drain: its debates are put aside, its last rows leave."""
 
 
-class RaySeat:
+class RayModeratorHandle:
     """A moderator actor as the arena sees it.
 
     Args:
@@ -69,13 +69,13 @@ class RaySeat:
         archive: says whether the debates of a moderator that was lost have come on.
     """
 
-    def __init__(self, peer: Peer, archive: RayArchive) -> None:
-        self._peer, self._archive, self._counter = peer, archive, Counter()
-        self._deaths = Deaths(peer.name)
+    def __init__(self, peer: Peer, archive: RayWriterPool) -> None:
+        self._peer, self._archive, self._counter = peer, archive, ReliableChannelClient()
+        self._deaths = CrashLoopGuard(peer.name)
         self._open: set[CaseKey] = set()
         self._so_far = (0, 0)
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         """See `arena.Seat.exchange`.
 
         Raises:
@@ -90,8 +90,8 @@ class RaySeat:
         except PeerLost as lost:
             await self._peer.back()
             await self._count(lost)
-            raise SeatLost(self._peer.name) from lost
-        report = self._counter.report(msgspec.msgpack.decode(raw, type=Returned))
+            raise ModeratorLost(self._peer.name) from lost
+        report = self._counter.report(msgspec.msgpack.decode(raw, type=OutcomeBatch))
         if report.done:
             self._open -= {(outcome.case_id, outcome.attempt) for outcome in report.done}
             self._deaths.gained()
@@ -140,33 +140,33 @@ class RayRuntime:
     ) -> None:
         self._spec, self._protocol = spec, protocol
         self._placement: Literal["actors", "packed"] = placement
-        self._membership = Membership(address)
+        self._membership = RaySession(address)
         self._weight_owners = weight_owners(Roles(spec.roles))
-        self._placer: Placer | None = None
-        self.seats: Sequence[Seat] = ()
+        self._placer: ActorScheduler | None = None
+        self.seats: Sequence[ModeratorHandle] = ()
         self.max_open = spec.max_open
-        self.archive: Archive
-        self._archive: RayArchive | None = None
+        self.archive: WriterPool
+        self._archive: RayWriterPool | None = None
         self._listening: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
-        await to_its_end(self._membership.join)
+        await to_thread_shielded(self._membership.join)
         self.roster = self._name_everybody()
-        placer = self._placer = Placer(
+        placer = self._placer = ActorScheduler(
             self._spec.cluster, self._membership.site, self.roster.namespace, can_grow=self._membership.can_grow
         )
-        await to_its_end(partial(self._create, placer.place))
+        await to_thread_shielded(partial(self._create, placer.place))
         await placer.placed()
         everybody = [*self.roster.writers, *self.roster.moderators]
         everybody += [name for _, names in self.roster.agents for name in names]
         all_of_them = [*everybody, *filter(None, [self.roster.limiter])]
-        self._listening = asyncio.create_task(end_silence(self.roster.peers(all_of_them)))
+        self._listening = asyncio.create_task(run_watchdog(self.roster.peers(all_of_them)))
         await asyncio.gather(*(peer.first_call() for peer in self.roster.peers(everybody)))
-        self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
-        self.seats = [RaySeat(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
+        self.archive = self._archive = RayWriterPool(self.roster.peers(self.roster.writers))
+        self.seats = [RayModeratorHandle(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
 
-    def _name_everybody(self) -> Roster:
+    def _name_everybody(self) -> ActorDirectory:
         run = uuid4().hex[:8]
         placing, packed = self._spec.cluster, self._placement == "packed"
         moderators, processes = placing.counts(self._membership.site, packed=packed, max_open=self._spec.max_open)
@@ -176,7 +176,7 @@ class RayRuntime:
             several = 1 if service in self._weight_owners and placing.agent_processes is None else processes
             # A role may be called like an actor of the runtime: `moderator`, for one.
             agents.append((service, [f"moot-{run}-role-{service[0]}-{number}-{i}" for i in range(several)]))
-        return Roster(
+        return ActorDirectory(
             namespace=ray.get_runtime_context().namespace,
             writers=[f"moot-{run}-writer-{i}" for i in range(self._spec.writers)],
             moderators=[f"moot-{run}-moderator-{i}" for i in range(moderators)],
@@ -192,7 +192,7 @@ class RayRuntime:
             place(LimiterActor, "limiter", roster.limiter, keyless, roster)
         gpus = self._gpus_by_process()
         for number, name in enumerate(roster.writers):
-            place(WriterActor, "writer", name, keyless, roster, number)
+            place(MetricsActor, "writer", name, keyless, roster, number)
         for service, names in roster.agents:
             share = gpus if service in self._weight_owners else 0.0
             for name in names:
@@ -226,7 +226,7 @@ class RayRuntime:
             if self._listening is not None:
                 self._listening.cancel()
                 await asyncio.gather(self._listening, return_exceptions=True)
-            await to_its_end(self._take_down)
+            await to_thread_shielded(self._take_down)
 
     async def _close_all(self, compact: bool) -> None:
         first = [*self.roster.moderators, *(name for _, names in self.roster.agents for name in names)]

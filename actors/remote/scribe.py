@@ -14,7 +14,7 @@ import pyarrow as pa
 import structlog
 
 from moot.actors.failpoints import failpoint
-from moot.actors.record.closing import Closing, writer_of
+from moot.actors.record.closing import VerdictRecord, writer_of
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import batch_of
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
@@ -47,7 +47,7 @@ def unpack(packed: bytes, size: int, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.decompress(packed, size, "lz4_raw"), schema)
 
 
-class RemoteScribe:
+class RemoteRecordClient:
     """Sends rows to the record's writers in batches.
 
     Args:
@@ -57,11 +57,11 @@ class RemoteScribe:
 
     def __init__(self, writers: Sequence[Peer], sender: str) -> None:
         self._sender = sender
-        self._desks = [_Desk(writer, sender) for writer in writers]
+        self._desks = [_WriterConnection(writer, sender) for writer in writers]
         self._claimants: dict[str, str] = {}
         self._unclaiming: set[asyncio.Task[None]] = set()
 
-    def _desk(self, case_id: str) -> _Desk:
+    def _desk(self, case_id: str) -> _WriterConnection:
         return self._desks[writer_of(case_id, len(self._desks))]
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ class RemoteScribe:
         for text_hash, raw in vectors:
             post((case_id, attempt, encoder, text_hash, raw))
 
-    async def commit(self, closing: Closing) -> bool:
+    async def commit(self, closing: VerdictRecord) -> bool:
         """See `house.Scribe.commit`."""
         desk = self._desk(closing.case_id)
         durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -141,14 +141,14 @@ class RemoteScribe:
             await desk.rows.drained()
 
 
-class _Desk:
+class _WriterConnection:
     """The mailboxes of one process to one writer."""
 
     def __init__(self, writer: Peer, sender: str) -> None:
         self.writer, self._sender = writer, sender
         self._noted_in: dict[CaseKey, str] = {}
         self.rows: Mailbox[Row] = Mailbox(self._send_rows, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH)
-        self.closings: Mailbox[tuple[Closing, asyncio.Future[bool]]] = Mailbox(
+        self.closings: Mailbox[tuple[VerdictRecord, asyncio.Future[bool]]] = Mailbox(
             self._send_closings, spacing_s=COMMIT_SPACING_S
         )
         self._questions: Mailbox[tuple[CaseKey, asyncio.Future[History]]] = Mailbox(
@@ -197,7 +197,7 @@ class _Desk:
         if replies:
             failpoint(f"{self._sender}.sent_to_writer")
 
-    async def _send_closings(self, batch: list[tuple[Closing, asyncio.Future[bool]]]) -> None:
+    async def _send_closings(self, batch: list[tuple[VerdictRecord, asyncio.Future[bool]]]) -> None:
         """A verdict leaves after everything that its debate has noted; waiting for it holds up no other batch."""
         try:
             await self.rows.drained()
@@ -208,7 +208,7 @@ class _Desk:
         self._commits.add(task)
         task.add_done_callback(self._commits.discard)
 
-    async def _commit(self, batch: list[tuple[Closing, asyncio.Future[bool]]]) -> None:
+    async def _commit(self, batch: list[tuple[VerdictRecord, asyncio.Future[bool]]]) -> None:
         try:
             raw = msgspec.msgpack.encode([self._with_life(closing) for closing, _ in batch])
             accepted = await self.writer.call_until_done("commit", raw)
@@ -219,7 +219,7 @@ class _Desk:
             if not durable.done():
                 durable.set_result(ok)
 
-    def _with_life(self, closing: Closing) -> Closing:
+    def _with_life(self, closing: VerdictRecord) -> VerdictRecord:
         """The closing with the writer's life that took its first notes; what is noted after it counts anew."""
         life = self._noted_in.pop((closing.case_id, closing.attempt), "")
         return msgspec.structs.replace(closing, noted_in=life)

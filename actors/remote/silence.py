@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 import structlog
 
-from moot.actors.remote.peers import Life, Peer, PeerLost
+from moot.actors.remote.peers import Incarnation, Peer, PeerLost
 
 _log = structlog.get_logger(__name__)
 _ASK_EACH_S = 10.0
@@ -22,7 +22,7 @@ than whoever waits for it to come back gives it (`peers.BACK_WITHIN_S`)."""
 _TICK_S = 1.0
 
 
-async def end_silence(peers: Iterable[Peer]) -> None:
+async def run_watchdog(peers: Iterable[Peer]) -> None:
     """Warn of each actor that does not answer, and end its process when it stays so; returns never.
 
     An actor that is ended is started again by Ray, and its work goes on from the journal as after any death.
@@ -31,7 +31,7 @@ async def end_silence(peers: Iterable[Peer]) -> None:
 
 
 async def _listen(peer: Peer) -> None:
-    life: Life | None = None
+    life: Incarnation | None = None
     while True:
         asking = asyncio.ensure_future(peer.call("where"))
         try:
@@ -42,7 +42,7 @@ async def _listen(peer: Peer) -> None:
                     _log.error("the process of an actor is ended: it hangs", actor=peer.name, silent_s=HUNG_S)
                     await peer.end()
             try:
-                life = msgspec.msgpack.decode(await asking, type=Life)
+                life = msgspec.msgpack.decode(await asking, type=Incarnation)
             except PeerLost:  # others see to that
                 pass
             except Exception as error:  # of Ray
@@ -64,7 +64,7 @@ async def _within(asking: asyncio.Future[bytes], seconds: float) -> bool:
     return asking.done()
 
 
-def _tell(peer: Peer, life: Life | None) -> None:
+def _tell(peer: Peer, life: Incarnation | None) -> None:
     _log.warning(
         "an actor does not answer and has not died: its process is stopped, or a protocol computes beside "
         "floor.compute; when it stays so, its process is ended, and its work goes on from the journal",

@@ -9,10 +9,10 @@ from contextlib import suppress
 
 import structlog
 
-from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Outgoing, Parcel, ReplyEnvelope
+from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, MessageBatch, Outgoing, ReplyEnvelope
 from moot.actors.remote.line import MOST_PER_CALL, SPACING_S
 from moot.protocols.errors import ActorGone, RecordError
-from moot.protocols.messages import Answered, Ask
+from moot.protocols.messages import Ask, AskResult
 
 _log = structlog.get_logger(__name__)
 
@@ -20,7 +20,7 @@ MOST_KEPT = 2
 """Calls that an agent keeps for one moderator: one to give replies to, and one for the next replies."""
 
 
-class Station:
+class AgentServer:
     """Has asks answered and gives the replies to the calls of those who asked.
 
     An ask that comes again, because a call was lost on its way there or back, is neither answered nor paid twice: it is
@@ -31,14 +31,14 @@ class Station:
         spacing_s: least time between two batches of replies to one moderator; a full one leaves without waiting.
     """
 
-    def __init__(self, answer: Callable[[Ask], Awaitable[Answered]], *, spacing_s: float = SPACING_S) -> None:
+    def __init__(self, answer: Callable[[Ask], Awaitable[AskResult]], *, spacing_s: float = SPACING_S) -> None:
         self._answer, self._spacing_s = answer, spacing_s
         self._outboxes: dict[str, _Outbox] = {}
         self._retired: set[str] = set()
         self._broken: ActorGone | RecordError | None = None
         self.batch_sizes: Counter[int] = Counter()
 
-    async def exchange(self, parcel: Parcel) -> list[ReplyEnvelope]:
+    async def exchange(self, parcel: MessageBatch) -> list[ReplyEnvelope]:
         """Take a parcel; returns with replies to it or to earlier ones, or with none when more calls wait than needed.
 
         A call of an older epoch or life is let go with none, as one that has come before: nobody waits for what it
@@ -48,7 +48,7 @@ class Station:
             ActorGone, RecordError: the record takes no more rows, so that nothing more can be answered here.
         """
         if self._broken is not None:
-            raise _anew(self._broken)
+            raise _fresh_copy(self._broken)
         if parcel.sender in self._retired:
             return []
         outbox = self._outbox(parcel.sender)
@@ -115,7 +115,7 @@ class Station:
                 outbox.fail(error)
 
 
-def _anew(error: ActorGone | RecordError) -> ActorGone | RecordError:
+def _fresh_copy(error: ActorGone | RecordError) -> ActorGone | RecordError:
     """The same error once more: each raise of one lengthens its traceback."""
     return type(error)(str(error))
 
@@ -150,7 +150,7 @@ class _Outbox:
             self._timer, self._free_at = None, 0.0
         self._schedule()
 
-    def is_new(self, parcel: Parcel) -> bool:
+    def is_new(self, parcel: MessageBatch) -> bool:
         """Whether a parcel is of this epoch, and comes for the first time; a younger epoch lets the calls of the one
         before go."""
         if parcel.epoch > self._epoch:
@@ -164,7 +164,7 @@ class _Outbox:
             return False
         return parcel.number > self._before and parcel.number not in self._overtook
 
-    def confirm(self, parcel: Parcel) -> None:
+    def confirm(self, parcel: MessageBatch) -> None:
         """A new parcel says which replies have arrived. They are kept until every parcel before it has come: one may
         hold the same asks once more."""
         self._overtook[parcel.number] = parcel.received
@@ -210,7 +210,7 @@ class _Outbox:
     def fail(self, error: ActorGone | RecordError) -> None:
         """No reply can be given any more: every call that is kept gets the error, and every ask ends."""
         while self._kept:
-            self._kept.popleft().set_exception(_anew(error))
+            self._kept.popleft().set_exception(_fresh_copy(error))
         for task in self.under_way.values():
             if task is not asyncio.current_task():
                 task.cancel()

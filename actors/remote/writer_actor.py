@@ -6,9 +6,9 @@ import asyncio
 
 import msgspec
 
-from moot.actors.record.closing import Closing
+from moot.actors.record.closing import VerdictRecord
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recorder import Recorder
+from moot.actors.record.recorder import RecordWriter
 from moot.actors.record.schema import JOURNAL
 from moot.actors.record.signals import encode_signals
 from moot.actors.record.store.mirror import Mirror
@@ -19,7 +19,7 @@ from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
 
 
-class WriterActor(RunActor):
+class MetricsActor(RunActor):
     """A metrics actor: writes the record of the cases that hash to it and keeps the running aggregates."""
 
     kind = "writer"
@@ -28,16 +28,18 @@ class WriterActor(RunActor):
         number: int = self._args[0]
         self._copy, folder = await asyncio.to_thread(_writing_folder, self._spec)
         spec = self._spec
-        self._recorder = Recorder(folder, spec.epoch, number, spec.writers, self._meter, tells_replies=spec.followed)
+        self._recorder = RecordWriter(
+            folder, spec.epoch, number, spec.writers, self._meter, tells_replies=spec.followed
+        )
         await self._recorder.load()
 
     async def register(self, raw: bytes, number: int) -> None:
-        """See `Recorder.register`."""
+        """See `RecordWriter.register`."""
         await self._up()
         await self._recorder.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]), number)
 
     async def forget(self, numbered: list[tuple[int, str]]) -> None:
-        """See `Recorder.forget`."""
+        """See `RecordWriter.forget`."""
         await self._up()
         self._recorder.forget(numbered)
 
@@ -53,12 +55,12 @@ class WriterActor(RunActor):
         return self._recorder.life
 
     async def commit(self, raw: bytes) -> list[bool]:
-        """See `Recorder.commit`."""
+        """See `RecordWriter.commit`."""
         await self._up()
-        return await self._recorder.commit(msgspec.msgpack.decode(raw, type=list[Closing]))
+        return await self._recorder.commit(msgspec.msgpack.decode(raw, type=list[VerdictRecord]))
 
     async def history(self, keys: list[tuple[str, int]]) -> tuple[str, bytes]:
-        """The life of the writer, and what `Recorder.history` gives, encoded."""
+        """The life of the writer, and what `RecordWriter.history` gives, encoded."""
         await self._up()
         return self._recorder.life, msgspec.msgpack.encode(await self._recorder.history(keys))
 
@@ -68,18 +70,18 @@ class WriterActor(RunActor):
         return self._recorder.so_far(keys)
 
     async def endings(self, case_ids: list[str]) -> bytes:
-        """See `Recorder.endings`; encoded."""
+        """See `RecordWriter.endings`; encoded."""
         await self._up()
         return msgspec.msgpack.encode(await self._recorder.endings(case_ids))
 
     async def claim(self, key: str, lease_s: float, claimant: str) -> tuple[bool, bytes]:
-        """See `Recorder.claim`."""
+        """See `RecordWriter.claim`."""
         await self._up()
         mine, history = await self._recorder.claim(key, lease_s, claimant)
         return mine, msgspec.msgpack.encode(history)
 
     async def has_shared(self, key: str) -> bool:
-        """See `Recorder.has_shared`."""
+        """See `RecordWriter.has_shared`."""
         await self._up()
         return await self._recorder.has_shared(key)
 
@@ -108,7 +110,7 @@ class WriterActor(RunActor):
         return encode_signals(await keeper.signals()) if keeper.replies != known else b""
 
     async def close(self, compact: bool) -> None:
-        """See `Recorder.close`."""
+        """See `RecordWriter.close`."""
         await self._up()
         try:
             await self._recorder.close(compact=compact)

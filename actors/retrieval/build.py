@@ -15,7 +15,7 @@ import numpy as np
 
 from moot.actors.encoders.interface import Encoder, Rows
 from moot.actors.failpoints import failpoint
-from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, LibraryNote, digest_of, write_chunks
+from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, LibraryManifest, digest_of, write_chunks
 from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable, RecordError, RunFolderBusy
 
 _BATCH = 256
@@ -47,13 +47,13 @@ async def build_library(
     """
     files = LibraryFolder(folder)
     digest = await asyncio.to_thread(digest_of, chunks)
-    wanted = LibraryNote(encoder=encoder.name, digest=digest, chunks=len(chunks))
+    wanted = LibraryManifest(encoder=encoder.name, digest=digest, chunks=len(chunks))
     with _locked(files) as vectors:
         note = await asyncio.to_thread(_begun, files, chunks, wanted)
         await _Build(files, note, vectors, chunks, encoder).go_on(told)
 
 
-def _begun(files: LibraryFolder, chunks: Sequence[LibraryChunk], wanted: LibraryNote) -> LibraryNote:
+def _begun(files: LibraryFolder, chunks: Sequence[LibraryChunk], wanted: LibraryManifest) -> LibraryManifest:
     """The note of a library that has been begun, now or before."""
     if not files.exists():
         write_chunks(files.chunks_file, chunks)
@@ -92,7 +92,7 @@ class _Build:
     def __init__(
         self,
         files: LibraryFolder,
-        note: LibraryNote,
+        note: LibraryManifest,
         vectors: BinaryIO,
         chunks: Sequence[LibraryChunk],
         encoder: Encoder,

@@ -30,7 +30,7 @@ _Chunks = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 _Dimension = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
 
 
-class LibraryNote(msgspec.Struct, frozen=True, kw_only=True):
+class LibraryManifest(msgspec.Struct, frozen=True, kw_only=True):
     """What library.json says.
 
     Attributes:
@@ -65,28 +65,28 @@ class LibraryFolder:
         """Whether a library has been begun here."""
         return self.note_file.is_file()
 
-    def note(self) -> LibraryNote:
+    def note(self) -> LibraryManifest:
         """What library.json says.
 
         Raises:
             ConfigError: it cannot be read, or is none that this version of moot writes.
         """
         try:
-            return msgspec.json.decode(self.note_file.read_bytes(), type=LibraryNote)
+            return msgspec.json.decode(self.note_file.read_bytes(), type=LibraryManifest)
         except (OSError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
             raise ConfigError(f"{self.note_file} is not of a library: {' '.join(str(error).split())}") from None
 
-    def write_note(self, note: LibraryNote) -> None:
+    def write_note(self, note: LibraryManifest) -> None:
         """Write library.json. Raises `RecordError`."""
         write_whole(self.note_file, msgspec.json.encode(note))
 
-    def embedded(self, note: LibraryNote) -> int:
+    def embedded(self, note: LibraryManifest) -> int:
         """How many chunks have a whole vector."""
         if note.dimension is None or not self.vectors_file.exists():
             return 0
         return self.vectors_file.stat().st_size // (4 * note.dimension)
 
-    def check(self, encoder: str) -> LibraryNote:
+    def check(self, encoder: str) -> LibraryManifest:
         """What library.json says of a library that can be searched with an encoder.
 
         Args:
@@ -134,13 +134,13 @@ class StoredLibrary:
         if len(self._chunks) != self.note.chunks:
             raise RecordError(f"library {files.path}: {len(self._chunks):,} chunks, expected {self.note.chunks:,}")
         shape = (self.note.chunks, self.note.dimension or 0)
-        self._searching = Searching(np.memmap(files.vectors_file, np.float32, "r", shape=shape))
+        self._searching = SearchBatcher(np.memmap(files.vectors_file, np.float32, "r", shape=shape))
 
     def __len__(self) -> int:
         return len(self._chunks)
 
     async def search(self, vector: npt.NDArray[np.float32], n: int) -> list[Passage]:
-        """See `moot.actors.house.Library.search`.
+        """See `moot.actors.house.Retriever.search`.
 
         Raises:
             EncoderFailed: the vector is of another size than the library's.
@@ -258,7 +258,7 @@ class _Query(NamedTuple):
     found: asyncio.Future[Found]
 
 
-class Searching:
+class SearchBatcher:
     """Finds the rows nearest to queries, in a thread, one batch at a time.
 
     Args:

@@ -13,28 +13,28 @@ from moot.actors.record.folder import RunFolder
 from moot.deploy.ablation.cases import CellCases, dependent_cases, pairs, read_cell, scored_by_all
 from moot.deploy.ablation.grid import Axis, Cell
 from moot.deploy.ablation.means import (
-    BrierAgainst,
+    BrierComparison,
     CaseMean,
-    MeanAgainst,
-    adjusted,
-    bca,
+    MeanComparison,
+    adjusted_p_values,
+    bca_of_mean,
     brier_change,
     brier_scores,
     case_means,
     debate_scores,
     mean_change,
 )
-from moot.deploy.reading.detection.detection import Seconds, claims_of
+from moot.deploy.reading.detection.detection import DurationSummary, claims_of
 from moot.deploy.reading.detection.figures import ClaimSet
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import read_facts
-from moot.deploy.reading.summaries.accuracy import Paired, paired
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import read_run_info
+from moot.deploy.reading.summaries.accuracy import PairedComparison, compare_paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.text import Interval, cases
 from moot.protocols.errors import ConfigError
 
 
-class MainEffect(Frozen):
+class MainEffect(FrozenModel):
     """A value of a key; every cell that has it counts alike, and a run that serves several of these counts once.
 
     Attributes:
@@ -92,7 +92,7 @@ def main_effects(
                     n=len(shared),
                     accuracy=fmean(right) if right else None,
                     difference=fmean(gains) if gains else None,
-                    interval=bca(gains),
+                    interval=bca_of_mean(gains),
                     tokens_per_case=fmean(known) if len(known) == len(costs) else None,
                 )
             )
@@ -108,7 +108,7 @@ FEW = 100
 """Pairs below which a comparison is called coarse."""
 
 
-class Against(Frozen):
+class BaselineComparison(FrozenModel):
     """A cell (first) against the baseline (second), on the cases that both scored.
 
     Attributes:
@@ -119,12 +119,12 @@ class Against(Frozen):
             another one of its group.
     """
 
-    accuracy: Paired
+    accuracy: PairedComparison
     p_adjusted: float | None
     left_out: dict[str, int]
 
 
-class CellFigures(Frozen):
+class CellFigures(FrozenModel):
     """A cell in figures; None is unknown, never 0.
 
     Attributes:
@@ -170,14 +170,14 @@ class CellFigures(Frozen):
     tokens_per_case: float | None
     cost_usd: float | None
     replies_reused: int
-    brier: CaseMean[BrierAgainst] | None
+    brier: CaseMean[BrierComparison] | None
     brier_left_out: dict[str, int]
-    debates: dict[str, CaseMean[MeanAgainst]] = Field(default_factory=dict)
+    debates: dict[str, CaseMean[MeanComparison]] = Field(default_factory=dict)
     claims: ClaimSet | None
-    seconds: Seconds | None
+    seconds: DurationSummary | None
     trained_on: int
     group_trained_on: int
-    vs_baseline: Against | None
+    vs_baseline: BaselineComparison | None
 
 
 _SAME = (
@@ -187,7 +187,7 @@ _SAME = (
 """What a cell has from its run's summary as it is."""
 
 
-class Ablation(Frozen):
+class Ablation(FrozenModel):
     """A grid in figures.
 
     Attributes:
@@ -212,7 +212,7 @@ class Ablation(Frozen):
     warnings: list[str]
 
 
-def measure(
+def measure_grid(
     folder: str | Path,
     axes: Sequence[Axis],
     grid: Sequence[Cell],
@@ -244,7 +244,7 @@ def measure(
     read = {cell.name: read_cell(folders[cell.name]) for cell in own}
     figures = _measured(own, folders, read, runs[baseline.name])
     by_run = {each.cell: each for each in figures}
-    facts = read_facts(folders[own[0].name])
+    facts = read_run_info(folders[own[0].name])
     several = len(axes) > 1 and len(begun) == len(grid)
     tokens = {each.cell: each.tokens_per_case for each in figures}
     return Ablation(
@@ -293,19 +293,19 @@ def _shown(cell: Cell, run: CellFigures) -> CellFigures:
     return run.model_copy(update={**own, "brier": brier, "vs_baseline": None})
 
 
-def _against(read: Mapping[str, CellCases], baseline: str) -> dict[str, Against]:
+def _against(read: Mapping[str, CellCases], baseline: str) -> dict[str, BaselineComparison]:
     """Every other cell against the baseline; nothing before that has begun."""
     if baseline not in read:
         return {}
-    tests: dict[str, tuple[Paired, dict[str, int]]] = {}
+    tests: dict[str, tuple[PairedComparison, dict[str, int]]] = {}
     for name, each in read.items():
         if name != baseline:
             known, left_out = pairs(each, read[baseline])
-            found = paired([each.right(i) for i in known], [read[baseline].right(i) for i in known])
+            found = compare_paired([each.right(i) for i in known], [read[baseline].right(i) for i in known])
             tests[name] = found, left_out
-    adjustments = adjusted([test.p_value for test, _ in tests.values()])
+    adjustments = adjusted_p_values([test.p_value for test, _ in tests.values()])
     return {
-        name: Against(accuracy=test, p_adjusted=p, left_out=left_out)
+        name: BaselineComparison(accuracy=test, p_adjusted=p, left_out=left_out)
         for (name, (test, left_out)), p in zip(tests.items(), adjustments, strict=True)
     }
 

@@ -29,7 +29,7 @@ _LONGEST = 180
 
 
 @dataclass(frozen=True)
-class Value:
+class AxisValue:
     """A value of a key.
 
     Attributes:
@@ -48,7 +48,7 @@ class Axis:
     """A key and the values that it takes, two or more."""
 
     key: str
-    values: tuple[Value, ...]
+    values: tuple[AxisValue, ...]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Cell:
     """
 
     name: str
-    values: Mapping[str, Value]
+    values: Mapping[str, AxisValue]
 
 
 def parse_axes(flags: Iterable[str]) -> list[Axis]:
@@ -108,7 +108,7 @@ def _apart(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _values(key: str, texts: Sequence[str]) -> tuple[Value, ...]:
+def _values(key: str, texts: Sequence[str]) -> tuple[AxisValue, ...]:
     read = [_read(key, text) for text in texts]
     for number, value in enumerate(read):
         same = next((text for text, before in zip(texts, read[:number], strict=False) if _same(value, before)), None)
@@ -124,7 +124,7 @@ def _values(key: str, texts: Sequence[str]) -> tuple[Value, ...]:
     names = [_UNSAFE.sub("-", _several(key, text)) for text in shown]
     marked = [f"{name}-{_digest(text)}" for name, text in zip(names, texts, strict=True)]
     told = [mark if names.count(name) > 1 else name for name, mark in zip(names, marked, strict=True)]
-    return tuple(map(Value, told, shown, read))
+    return tuple(map(AxisValue, told, shown, read))
 
 
 def _several(key: str, text: str) -> str:
@@ -173,7 +173,7 @@ def cells_of(axes: Sequence[Axis]) -> list[Cell]:
     return [_cell(dict(zip(keys, values, strict=True))) for values in combinations]
 
 
-def _cell(values: Mapping[str, Value]) -> Cell:
+def _cell(values: Mapping[str, AxisValue]) -> Cell:
     name = ",".join(f"{_UNSAFE.sub('-', key)}={value.name}" for key, value in values.items())
     short = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{_digest(name)}"
     return Cell(short, values)
@@ -238,7 +238,7 @@ def _dotted(tree: Mapping[str, Any], prefix: str = "") -> set[str]:
     return keys
 
 
-def configured(base: RunConfig, cell: Cell, out: str) -> RunConfig:
+def cell_config(base: RunConfig, cell: Cell, out: str) -> RunConfig:
     """The run of a cell, in the folder OUT/CELL; a preset reaches the cells of its protocol only.
 
     Raises:

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from moot.deploy.ablation.prepare import ReadyCell, cells_to_hold, on_its_own
+from moot.deploy.ablation.prepare import ReadyCell, cells_to_run, without_reuse
 from moot.deploy.reading.text import count
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.dry_run import Plan, plan
+from moot.deploy.running.dry_run import DryRunPlan, plan
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.resume import used
-from moot.deploy.running.session import finished
+from moot.deploy.running.session import outcome_if_complete
 from moot.deploy.running.stopped import SAYS
 
 _HEADER = ("cell", "cases", "calls", "tokens, at least", "at most about")
@@ -23,7 +23,7 @@ _HEADER = ("cell", "cases", "calls", "tokens, at least", "at most about")
 
 def plan_lines(grid: Sequence[ReadyCell]) -> list[str]:
     """Cases, calls and tokens of each cell and in total, as lines of text; reads the cases, asks nobody."""
-    plans = {each.cell.name: plan(on_its_own(each.prepared, grid)) for each in cells_to_hold(grid)}
+    plans = {each.cell.name: plan(without_reuse(each.prepared, grid)) for each in cells_to_run(grid)}
     rows = [
         (each.cell.name, *((f"as {each.same_as}", "", "", "") if each.same_as else _figures([plans[each.cell.name]])))
         for each in grid
@@ -39,7 +39,7 @@ def plan_lines(grid: Sequence[ReadyCell]) -> list[str]:
     ]
 
 
-def _figures(plans: Sequence[Plan]) -> tuple[str, str, str, str]:
+def _figures(plans: Sequence[DryRunPlan]) -> tuple[str, str, str, str]:
     least, most = _sum(each.least for each in plans), _sum(each.most for each in plans)
     calls = "unknown" if least is None or most is None else f"{least:,} to {most:,}"
     tokens = (_sum(each.least_tokens for each in plans), _sum(each.most_tokens for each in plans))
@@ -53,7 +53,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if len(known) == len(found) else None
 
 
-class Held(NamedTuple):
+class CellRun(NamedTuple):
     """A cell after its turn.
 
     Attributes:
@@ -66,9 +66,9 @@ class Held(NamedTuple):
     stopped_by: str
 
 
-def hold_grid(
+def run_grid(
     grid: Sequence[ReadyCell], hold: Callable[[Prepared], Run], clock: Callable[[], float] = time.monotonic
-) -> Iterator[Held]:
+) -> Iterator[CellRun]:
     """Hold the cells that are not finished and have a run of their own, in order, until one is stopped or interrupted.
 
     `max_tokens`, `max_cost_usd` and `max_minutes` bound the whole grid: a cell gets what the others have left over.
@@ -79,24 +79,24 @@ def hold_grid(
         clock: seconds, rising.
     """
     started = clock()
-    for each in cells_to_hold(grid):
+    for each in cells_to_run(grid):
         prepared = each.prepared
-        if (done := finished(prepared)) is not None:
-            yield Held(each, done, "")
+        if (done := outcome_if_complete(prepared)) is not None:
+            yield CellRun(each, done, "")
             continue
         left = _left(prepared.config, [other.prepared for other in grid if other is not each], clock() - started)
         if why := _used_up(prepared.config, left):
-            yield Held(each, None, why)
+            yield CellRun(each, None, why)
             return
         config = prepared.config.model_copy(update=left._asdict())
         run = hold(dataclasses.replace(prepared, config=config))
         stopped = run.status == "stopped"
-        yield Held(each, run, _of_the_grid(prepared.config, run.stopped_by) if stopped else "")
+        yield CellRun(each, run, _of_the_grid(prepared.config, run.stopped_by) if stopped else "")
         if stopped or run.status == "interrupted":
             return
 
 
-class _Bounds(NamedTuple):
+class _CellBudget(NamedTuple):
     """What a cell may use; None is no bound."""
 
     max_tokens: int | None
@@ -104,19 +104,19 @@ class _Bounds(NamedTuple):
     max_minutes: float | None
 
 
-def _left(config: RunConfig, others: Sequence[Prepared], gone_s: float) -> _Bounds:
+def _left(config: RunConfig, others: Sequence[Prepared], gone_s: float) -> _CellBudget:
     """What the other cells, and the seconds gone by, have left over of the grid's bounds."""
     bounded = config.max_tokens is not None or config.max_cost_usd is not None
     spent = [used(other) for other in others] if bounded else []
     tokens, usd = (math.fsum(each[budget] for each in spent) for budget in ("tokens", "usd"))
-    return _Bounds(
+    return _CellBudget(
         None if config.max_tokens is None else max(0, math.floor(config.max_tokens - tokens)),
         None if config.max_cost_usd is None else max(0.0, config.max_cost_usd - usd),
         None if config.max_minutes is None else max(0.0, config.max_minutes - gone_s / 60.0),
     )
 
 
-def _used_up(config: RunConfig, left: _Bounds) -> str:
+def _used_up(config: RunConfig, left: _CellBudget) -> str:
     """The bound of which nothing is left, in words; a bound of no money is for models that cost nothing."""
     if left.max_tokens == 0:
         return _of_the_grid(config, "--max-tokens")

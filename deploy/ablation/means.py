@@ -11,11 +11,11 @@ from typing import Generic, TypeVar
 
 from moot.actors.record.tables import read_table
 from moot.deploy.ablation.cases import CellCases
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import Noted, decoded, read_events
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import EventRow, decode_json, read_events
 from moot.deploy.reading.rounds.over_cases import latest_attempts
-from moot.deploy.reading.summaries.consensus import hold_against
-from moot.deploy.reading.text import Interval, known_number
+from moot.deploy.reading.summaries.consensus import score_distribution
+from moot.deploy.reading.text import Interval, finite_or_none
 from moot.metrics.bootstrap import bca_interval
 from moot.metrics.significance import benjamini_hochberg, cliffs_delta_per_case, wilcoxon_signed_rank
 
@@ -23,7 +23,7 @@ Scores = Mapping[str, float]
 """By case id, in order of the ids, so that nothing drawn over them depends on the record's order."""
 
 
-class BrierAgainst(Frozen):
+class BrierComparison(FrozenModel):
     """A cell's Brier scores (first) against the baseline's (second), on the cases that have both.
 
     Attributes:
@@ -42,7 +42,7 @@ class BrierAgainst(Frozen):
     n: int
 
 
-class MeanAgainst(Frozen):
+class MeanComparison(FrozenModel):
     """A cell's means by case (first) against the baseline's (second), on the cases that have both.
 
     Attributes:
@@ -59,10 +59,10 @@ class MeanAgainst(Frozen):
     n: int
 
 
-C = TypeVar("C", BrierAgainst, MeanAgainst)
+C = TypeVar("C", BrierComparison, MeanComparison)
 
 
-class CaseMean(Frozen, Generic[C]):
+class CaseMean(FrozenModel, Generic[C]):
     """The mean of a measure over the cases of a cell.
 
     Attributes:
@@ -96,7 +96,7 @@ def case_means(
             shared = sorted(each.keys() & base.get(key, {}).keys())
             if cell != baseline and shared:
                 found[cell, key] = change([each[i] for i in shared], [base[key][i] for i in shared])
-    p_values = adjusted([each.p_value for each in found.values()])
+    p_values = adjusted_p_values([each.p_value for each in found.values()])
     against = {
         place: each.model_copy(update={"p_adjusted": p})
         for (place, each), p in zip(found.items(), p_values, strict=True)
@@ -105,7 +105,7 @@ def case_means(
         cell: {
             key: CaseMean(
                 mean=fmean(each.values()),
-                interval=bca(list(each.values())),
+                interval=bca_of_mean(list(each.values())),
                 n=len(each),
                 vs_baseline=against.get((cell, key)),
             )
@@ -116,38 +116,38 @@ def case_means(
     }
 
 
-def brier_change(own: Sequence[float], base: Sequence[float]) -> BrierAgainst:
+def brier_change(own: Sequence[float], base: Sequence[float]) -> BrierComparison:
     """The change of a Brier score, case by case."""
-    return BrierAgainst(
+    return BrierComparison(
         difference=fmean(own) - fmean(base),
-        p_value=known(wilcoxon_signed_rank(own, base).p_value),
-        cliffs_delta=known(cliffs_delta_per_case(own, base)),
+        p_value=none_if_nan(wilcoxon_signed_rank(own, base).p_value),
+        cliffs_delta=none_if_nan(cliffs_delta_per_case(own, base)),
         n=len(own),
     )
 
 
-def mean_change(own: Sequence[float], base: Sequence[float]) -> MeanAgainst:
+def mean_change(own: Sequence[float], base: Sequence[float]) -> MeanComparison:
     """The change of a mean, case by case."""
-    return MeanAgainst(
+    return MeanComparison(
         difference=fmean(own) - fmean(base),
-        interval=bca([one - other for one, other in zip(own, base, strict=True)]),
-        p_value=known(wilcoxon_signed_rank(own, base).p_value),
+        interval=bca_of_mean([one - other for one, other in zip(own, base, strict=True)]),
+        p_value=none_if_nan(wilcoxon_signed_rank(own, base).p_value),
         n=len(own),
     )
 
 
-def adjusted(p_values: Sequence[float | None]) -> list[float | None]:
+def adjusted_p_values(p_values: Sequence[float | None]) -> list[float | None]:
     """p-values after Benjamini and Hochberg, over those that are known."""
-    return [known(p) for p in benjamini_hochberg(p_values).tolist()]
+    return [none_if_nan(p) for p in benjamini_hochberg(p_values).tolist()]
 
 
-def bca(values: Sequence[float]) -> Interval | None:
+def bca_of_mean(values: Sequence[float]) -> Interval | None:
     """The BCa bootstrap interval (95 %) of a mean over cases; None where it has none, as for one case."""
     found = bca_interval(values)
     return (found.low, found.high) if found.resamples else None
 
 
-def known(value: float) -> float | None:
+def none_if_nan(value: float) -> float | None:
     """A figure of `moot.metrics`, where NaN is unknown."""
     return None if math.isnan(value) else value
 
@@ -177,10 +177,10 @@ def brier_scores(folder: str | Path, cell: CellCases) -> tuple[Scores, Mapping[s
         if verdict.failed:
             left_out["failed"] += 1
             continue
-        if decoded(row["payload"]).get("distribution_from") == "votes":
+        if decode_json(row["payload"]).get("distribution_from") == "votes":
             left_out[VOTES] += 1
             continue
-        held = hold_against(decoded(row["distribution"]), cell.labels.get(case_id, ()), verdict.gold)
+        held = score_distribution(decode_json(row["distribution"]), cell.labels.get(case_id, ()), verdict.gold)
         if isinstance(held, str):
             left_out[held] += 1
         elif case_id in cell.trained_on:
@@ -221,15 +221,15 @@ def debate_scores(folder: str | Path) -> dict[str, Scores]:
     }
 
 
-def _measured(event: Noted) -> dict[str, float | None]:
+def _measured(event: EventRow) -> dict[str, float | None]:
     data = event.data
-    words = known_number(data.get("agreement_words"))
+    words = finite_or_none(data.get("agreement_words"))
     if event.kind == "closing":
         return {"closing_agreement_words": words}
     conceded = data.get("conceded")
     return {
         "agreement_words": words,
-        "gamma": known_number(data.get("gamma")),
+        "gamma": finite_or_none(data.get("gamma")),
         "conceded": float(len(conceded)) if isinstance(conceded, list) else None,
-        "words": known_number(data.get("words")),
+        "words": finite_or_none(data.get("words")),
     }

@@ -14,14 +14,14 @@ from typing import Any
 from moot.actors.record.folder import RunFolder, write_whole
 from moot.actors.record.run_yaml import yaml_text
 from moot.actors.record.store.uri import is_uri
-from moot.deploy.ablation.grid import Axis, Cell, cells_of, configured
-from moot.deploy.running.checks import Trials, check_models
+from moot.deploy.ablation.grid import Axis, Cell, cell_config, cells_of
+from moot.deploy.running.checks import TrialResults, check_models
 from moot.deploy.running.config import RunConfig, read_yaml
-from moot.deploy.running.documents import Shelf
+from moot.deploy.running.documents import LibraryCache
 from moot.deploy.running.places import default_out, run_name
-from moot.deploy.running.prepare import Prepared, inner, prepare
+from moot.deploy.running.prepare import Prepared, prepare, unwrap_protocol
 from moot.deploy.running.resume import describe
-from moot.deploy.running.session import finished
+from moot.deploy.running.session import outcome_if_complete
 from moot.protocols.errors import ConfigError, RunMismatch, TaskFileError, UserError
 from moot.protocols.tasks import open_task
 
@@ -61,11 +61,11 @@ def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool =
         raise ConfigError("--share-replies and --reuse contradict each other: a run reuses the replies of one other")
     if share_replies and any(axis.key == "seed" for axis in axes):
         raise ConfigError("--share-replies: with --over seed the cells are to have replies of their own; leave one out")
-    out = folder_of(base, axes, share_replies=share_replies)
-    grid, shelf = [], Shelf(out)
+    out = find_grid_folder(base, axes, share_replies=share_replies)
+    grid, shelf = [], LibraryCache(out)
     for cell in cells_of(axes):
         with _naming(cell):
-            grid.append(ReadyCell(cell, prepare(configured(base, cell, out), shelf=shelf)))
+            grid.append(ReadyCell(cell, prepare(cell_config(base, cell, out), shelf=shelf)))
     _check_different(grid)
     grid = _served(grid)
     return _sharing(grid) if share_replies else grid
@@ -103,18 +103,20 @@ def _served(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
 
 def _effective_settings(prepared: Prepared) -> Mapping[str, Any]:
     """What the protocol says of its settings by `effective_settings()`; all of them when it says nothing."""
-    says: Callable[[], Mapping[str, Any]] | None = getattr(inner(prepared.protocol), "effective_settings", None)
+    says: Callable[[], Mapping[str, Any]] | None = getattr(
+        unwrap_protocol(prepared.protocol), "effective_settings", None
+    )
     return prepared.settings if says is None else says()
 
 
-def cells_to_hold(grid: Iterable[ReadyCell]) -> list[ReadyCell]:
+def cells_to_run(grid: Iterable[ReadyCell]) -> list[ReadyCell]:
     """Those with a run of their own."""
     return [each for each in grid if not each.same_as]
 
 
 def _sharing(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
     """The cells, the replies of all but the first taken from that one's, which need not have begun yet."""
-    first, sharing = cells_to_hold(grid)[0].prepared, list[ReadyCell]()
+    first, sharing = cells_to_run(grid)[0].prepared, list[ReadyCell]()
     for each in grid:
         config = each.prepared.config.model_copy(update={"reuse": first.config.out})
         reusing = dataclasses.replace(each.prepared, config=config, reuse=first.folder)
@@ -135,12 +137,12 @@ def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> list[Ready
         UserError: one line for the first thing that is wrong, and in which cell.
     """
     unfinished = set()
-    for each in cells_to_hold(grid):
+    for each in cells_to_run(grid):
         with _naming(each.cell):
-            asyncio.run(check_models(on_its_own(each.prepared, grid), network=False))
-            if finished(each.prepared) is None:
+            asyncio.run(check_models(without_reuse(each.prepared, grid), network=False))
+            if outcome_if_complete(each.prepared) is None:
                 unfinished.add(each.cell.name)
-    trials, checked = Trials(), list[ReadyCell]()
+    trials, checked = TrialResults(), list[ReadyCell]()
     for each in grid:
         with _naming(each.cell):
             asked = network and each.cell.name in unfinished
@@ -154,9 +156,9 @@ def has_gold(grid: Sequence[ReadyCell]) -> bool:
     return any(labelled.gold is not None for labelled in grid[0].prepared.cases())
 
 
-def on_its_own(prepared: Prepared, grid: Sequence[ReadyCell]) -> Prepared:
+def without_reuse(prepared: Prepared, grid: Sequence[ReadyCell]) -> Prepared:
     """A cell's run without the first cell's replies, which may not be there yet."""
-    first = cells_to_hold(grid)[0].prepared
+    first = cells_to_run(grid)[0].prepared
     return dataclasses.replace(prepared, reuse=None) if prepared.reuse == first.folder else prepared
 
 
@@ -179,7 +181,7 @@ def _naming(cell: Cell) -> Iterator[None]:
 _NAME = "grid.yaml"
 
 
-def folder_of(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool) -> str:
+def find_grid_folder(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool) -> str:
     """Where the cells' folders lie, if a grid over these keys can begin or go on there.
 
     Values may be added when a grid is gone on with: they are further cells.
@@ -203,7 +205,7 @@ def folder_of(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool) -> 
     return out
 
 
-def write_down(folder: str | Path, axes: Sequence[Axis], baseline: Cell, *, share_replies: bool) -> None:
+def write_grid_file(folder: str | Path, axes: Sequence[Axis], baseline: Cell, *, share_replies: bool) -> None:
     """Say in the grid's folder what its cells are.
 
     Raises:

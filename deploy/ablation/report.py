@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from moot.deploy.ablation.effects import Ablation, Against, CellFigures
-from moot.deploy.ablation.means import MEASURES, VOTES, BrierAgainst, CaseMean, MeanAgainst
-from moot.deploy.reading.detection.estimates import Estimate, in_percent, without_interval
+from moot.deploy.ablation.effects import Ablation, BaselineComparison, CellFigures
+from moot.deploy.ablation.means import MEASURES, VOTES, BrierComparison, CaseMean, MeanComparison
+from moot.deploy.reading.detection.estimates import IntervalEstimate, in_percent, without_interval
 from moot.deploy.reading.detection.figures import ALWAYS, VERDICT, ClaimSet, Detector
 from moot.deploy.reading.detection.show import claims_notes, mean_seconds
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
@@ -31,18 +31,18 @@ def show_ablation(found: Ablation, form: str = "text", console: Console | None =
 
 
 def _report(found: Ablation) -> list[Block]:
-    remarks = [*banner(found.simulated), *(Note(remark, "warning") for remark in _remarks(found))]
+    remarks = [*banner(found.simulated), *(Note(remark, "warning") for remark in _caveats(found))]
     return [Heading("Ablation", 1), *remarks, *_tables(found), *map(Note, _notes(found))]
 
 
-def _remarks(found: Ablation) -> list[str]:
+def _caveats(found: Ablation) -> list[str]:
     shared = [_SHARED] if found.shared_replies else []
     left = [f"not begun: {', '.join(found.not_begun)}"] if found.not_begun else []
     return shared + left + found.warnings
 
 
 def _tables(found: Ablation) -> list[Table]:
-    blocks = [_cells(found), *crossed(found)]
+    blocks = [_cells(found), *cross_table(found)]
     compared = [each for each in found.cells if each.vs_baseline is not None]
     if compared:
         blocks.append(_accuracy(found, compared))
@@ -94,8 +94,9 @@ def _cells(found: Ablation) -> Table:
         del columns["USD"]
     if all(each.accuracy is None for each in cells):
         columns["answers"] = [_answers(each.answers) for each in cells]
-    title = "accuracy with Wilson's 95 % interval, over the n cases with a gold label (no answer is wrong)" + trivial(
-        cells
+    title = (
+        "accuracy with Wilson's 95 % interval, over the n cases with a gold label (no answer is wrong)"
+        + trivial_baseline(cells)
     )
     figures = {each.cell: row for each, row in zip(cells, zip(*columns.values(), strict=True), strict=True)}
     rows = [
@@ -138,7 +139,7 @@ def _left_out(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {why}" for why, n in reasons.items()) or "-"
 
 
-def _against(found: Against) -> tuple[str, ...]:
+def _against(found: BaselineComparison) -> tuple[str, ...]:
     test = found.accuracy
     left_out = _left_out(found.left_out)
     if test.difference is None:
@@ -171,7 +172,7 @@ def _brier_mean(cell: CellFigures) -> tuple[str, str]:
     return (f"{brier.mean:.3f}{ends}", count(brier.n))
 
 
-def _brier_change(against: BrierAgainst) -> tuple[str, ...]:
+def _brier_change(against: BrierComparison) -> tuple[str, ...]:
     return (
         f"{against.difference:+.3f}",
         p_value(against.p_value),
@@ -220,13 +221,13 @@ def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str)
     ]
 
 
-def _debate_row(found: CaseMean[MeanAgainst] | None) -> tuple[str, ...]:
+def _debate_row(found: CaseMean[MeanComparison] | None) -> tuple[str, ...]:
     if found is None:
         return ("unknown", "0", *_change(None))
     return (_with_ends(f"{found.mean:.3g}", found.interval, ".3g"), count(found.n), *_change(found.vs_baseline))
 
 
-def _change(found: MeanAgainst | None) -> tuple[str, ...]:
+def _change(found: MeanComparison | None) -> tuple[str, ...]:
     if found is None:
         return ("-", "-", "-", "-")
     change = _with_ends(f"{found.difference:+.3g}", found.interval, "+.3g")
@@ -272,14 +273,14 @@ def _head(cells: Sequence[CellFigures]) -> str:
     return _RECALL if any(each.claims and each.claims.only for each in cells) else _F1
 
 
-def _figure(claims: ClaimSet | None, by: str) -> Estimate:
+def _figure(claims: ClaimSet | None, by: str) -> IntervalEstimate:
     found: Detector | None = claims.by(by) if claims is not None else None
     if found is None or claims is None:
-        return Estimate()
+        return IntervalEstimate()
     return found.accuracy if claims.only else found.macro_f1
 
 
-def trivial(cells: Sequence[CellFigures]) -> str:
+def trivial_baseline(cells: Sequence[CellFigures]) -> str:
     """What always saying one label gives on the first cell's claims, to end a title with; empty without claims."""
     claims = next((each.claims for each in cells if each.claims), None)
     if claims is None:
@@ -289,7 +290,7 @@ def trivial(cells: Sequence[CellFigures]) -> str:
     return f"; {figure} over the claims with a verdict, one left open is wrong ({said}; [95 %, groups drawn anew])"
 
 
-def crossed(found: Ablation) -> list[Table]:
+def cross_table(found: Ablation) -> list[Table]:
     """Two keys crossed, the figure and the seconds of a case in each place; none unless it is a grid of two keys."""
     keys = list(found.cells[0].values)
     if len(keys) != 2 or not any(each.claims for each in found.cells):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from moot.actors.record.store.mirror import name_of, record_path
+from moot.actors.record.store.mirror import display_name, record_path
 from moot.deploy.analysis import figures as drawn
 from moot.deploy.analysis.brought import replies_of_table
 from moot.deploy.analysis.correctness import correctness_table, signal_pairs_table, stated_confidence_table
@@ -20,14 +20,14 @@ from moot.deploy.analysis.divergences import divergence_tables
 from moot.deploy.analysis.features import ablation_table, associations_table, top_features_table
 from moot.deploy.analysis.judges import consistency_table, score_distributions_table
 from moot.deploy.analysis.recorded import replies_of_runs
-from moot.deploy.analysis.replies import Measured, Replies, measure, strata
+from moot.deploy.analysis.replies import Replies, ReplyFeatures, extract_features, strata
 from moot.deploy.analysis.role_comparison import role_comparison_tables, strata_table
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.sweep import sweep
-from moot.deploy.analysis.table import Table
+from moot.deploy.analysis.sweep import run_sweep
+from moot.deploy.analysis.table import AnalysisTable
 from moot.deploy.analysis.trajectories import entropies_table, openings_table, trajectories, trajectory_tables
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import read_facts
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import read_run_info
 from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies
 from moot.protocols.errors import ConfigError, unknown_name
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Draw = Callable[[], "Figure | None"]
 
 
-class Facts(Frozen):
+class AnalysisScope(FrozenModel):
     """What an analysis is over.
 
     Attributes:
@@ -85,9 +85,9 @@ class Analysis:
         figures: by name, how each is drawn; one that has nothing to show gives None.
     """
 
-    facts: Facts
+    facts: AnalysisScope
     settings: AnalysisSettings
-    tables: Mapping[str, Table]
+    tables: Mapping[str, AnalysisTable]
     figures: Mapping[str, Draw]
 
     def table(self, name: str) -> pa.Table:
@@ -106,12 +106,12 @@ class Analysis:
         Raises:
             ConfigError: there is no such figure, or matplotlib is not installed.
         """
-        from moot.deploy.reading.plotting import need_matplotlib, our_style
+        from moot.deploy.reading.plotting import plot_style, require_matplotlib
 
         if name not in self.figures:
             raise unknown_name("figure", name, self.figures)
-        need_matplotlib(f"the figure {name!r}")
-        with our_style():
+        require_matplotlib(f"the figure {name!r}")
+        with plot_style():
             return self.figures[name]()
 
 
@@ -140,19 +140,19 @@ def analyze(
     if bool(runs) == (table is not None):
         raise ConfigError("expected the folders of runs, or a table with --table: one of the two")
     runs = tuple(record_path(run) for run in runs)
-    simulated = any(read_facts(run).simulated for run in runs)
+    simulated = any(read_run_info(run).simulated for run in runs)
     replies = (
         replies_of_table(Path(table), vocabulary)
         if table is not None
         else replies_of_runs(runs, vocabulary, keep_truncated=keep_truncated)
     )
-    sources = [name_of(source) for source in runs] if table is None else [str(table)]
-    return analysis_of(
+    sources = [display_name(source) for source in runs] if table is None else [str(table)]
+    return analyze_replies(
         replies, sources, settings or AnalysisSettings(), simulated=simulated, behaviour=model_replies(*runs)
     )
 
 
-def analysis_of(
+def analyze_replies(
     replies: Replies,
     sources: Sequence[str],
     settings: AnalysisSettings,
@@ -161,10 +161,10 @@ def analysis_of(
     behaviour: Sequence[ModelReplies] = (),
 ) -> Analysis:
     """Every table and figure over these replies; `behaviour` is what models did in the runs that they are from."""
-    measured = measure(replies)
+    measured = extract_features(replies)
     named, by_domain = strata(replies), strata(replies, "domain")
     by_dataset = [stratum for stratum in named if len(stratum.rows) >= settings.too_few]
-    sweeps = sweep(measured, by_dataset, settings)
+    sweeps = run_sweep(measured, by_dataset, settings)
     found = trajectories(replies, by_dataset)
     divergences, cases = divergence_tables(measured, by_domain, settings)
     tables = [
@@ -187,7 +187,7 @@ def analysis_of(
     figures: dict[str, Draw] = {
         "bands": partial(drawn.by_percent, found),
         "trajectories": partial(drawn.by_position, found),
-        "strengths": partial(drawn.strengths, sweeps),
+        "strengths": partial(drawn.association_heatmap, sweeps),
         "score_distributions": partial(drawn.score_distributions, replies, by_dataset),
         "divergences": partial(drawn.divergences, divergences.rows),
     }
@@ -196,10 +196,12 @@ def analysis_of(
     )
 
 
-def _facts(measured: Measured, sources: Sequence[str], simulated: bool, behaviour: Sequence[ModelReplies]) -> Facts:
+def _facts(
+    measured: ReplyFeatures, sources: Sequence[str], simulated: bool, behaviour: Sequence[ModelReplies]
+) -> AnalysisScope:
     replies = measured.replies
     lengths = replies.logprobs.lengths[replies.has_logprobs]
-    return Facts(
+    return AnalysisScope(
         sources=list(sources),
         replies=len(replies),
         cases=len(set(zip(replies.dataset, replies.case, strict=True))),

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from moot.actors.record.sampling import Sampling
 from moot.deploy.analysis.replies import Replies, numbers, texts
-from moot.deploy.analysis.tokens import Tokens, content_of
+from moot.deploy.analysis.tokens import Tokens, content_starts
 from moot.metrics.distribution import Floats
 from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, unknown_name
@@ -68,7 +68,9 @@ def read_columns(path: Path) -> pa.Table:
         ConfigError: one line: the file cannot be read or has no rows, a column is unknown or of another type, the lists
             of a row do not fit each other, or a log-probability is above 0.
     """
-    table = read_given(f"--table {path}", "Parquet", lambda: pq.read_table(path, partitioning=None)).combine_chunks()
+    table = read_user_table(
+        f"--table {path}", "Parquet", lambda: pq.read_table(path, partitioning=None)
+    ).combine_chunks()
     table = table.drop_columns([name for name in table.column_names if _INDEX.fullmatch(name)])
     _check_names(path, table)
     for place, name in enumerate(table.column_names):
@@ -77,7 +79,7 @@ def read_columns(path: Path) -> pa.Table:
     return table
 
 
-def read_given(where: str, form: str, read: Callable[[], pa.Table]) -> pa.Table:
+def read_user_table(where: str, form: str, read: Callable[[], pa.Table]) -> pa.Table:
     """The table in a file of the user's.
 
     Args:
@@ -211,7 +213,7 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
     codes = {key: n for n, key in enumerate(sorted(set(zip(dataset, group, strict=True))))}
     role = _texts(table, "role", lambda _: "reply")
     model = _texts(table, "model", lambda _: "unknown")
-    starts, openings = content_of(tokens.heads, list(zip(dataset, role, model, strict=True)))
+    starts, openings = content_starts(tokens.heads, list(zip(dataset, role, model, strict=True)))
     return Replies(
         run=texts([path.name] * count),
         case=case,

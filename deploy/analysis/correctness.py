@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.replies import Measured, Replies, Stratum
+from moot.deploy.analysis.replies import Replies, ReplyFeatures, Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.table import Column, Table, Value, with_ends
+from moot.deploy.analysis.table import AnalysisTable, Column, Value, with_interval
 from moot.metrics.bootstrap import cluster_bootstrap
 from moot.metrics.calibration_error import brier_stated
 from moot.metrics.cluster_bootstrap import (
@@ -40,9 +40,9 @@ PAIRS = (
 )
 
 
-def signal_pairs_table(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSettings) -> Table:
+def signal_pairs_table(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
     """Q with mu and sigma, correctness with Q and mu, and each of them with the reply's length."""
-    return Table(
+    return AnalysisTable(
         name="signal_pairs",
         title="Judged quality, confidence and correctness in pairs",
         rows=_with_q([row for stratum in strata for row in _pair_rows(measured, stratum, settings)]),
@@ -55,7 +55,7 @@ def signal_pairs_table(measured: Measured, strata: Sequence[Stratum], settings: 
     )
 
 
-def _pair_rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+def _pair_rows(measured: ReplyFeatures, stratum: Stratum, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
     replies = measured.replies
     signals = {
         "Q": replies.quality,
@@ -102,7 +102,7 @@ def _pair(
 
 
 def _figure(name: str, value: float, resampled: Floats | None) -> dict[str, Value]:
-    return with_ends(name, value, *([] if resampled is None else [[*map(float, interval_from(resampled, value))]]))
+    return with_interval(name, value, *([] if resampled is None else [[*map(float, interval_from(resampled, value))]]))
 
 
 FEATURES = ("full.mean", "full.std", "full.slope", "first-10.mean", "first-3.range", "last-10.mean", "full.min")
@@ -120,9 +120,9 @@ SHOWN = (
 )
 
 
-def correctness_table(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSettings) -> Table:
+def correctness_table(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
     """Nested logistic regressions of correctness, cross-validated by case."""
-    return Table(
+    return AnalysisTable(
         name="correctness",
         title="What foretells a right answer",
         rows=[row for stratum in strata for row in _rows(measured, stratum, settings)],
@@ -136,7 +136,7 @@ def correctness_table(measured: Measured, strata: Sequence[Stratum], settings: A
     )
 
 
-def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+def _rows(measured: ReplyFeatures, stratum: Stratum, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
     rows = stratum.rows
     correct = measured.replies.correct[rows]
     clusters = measured.replies.group[rows]
@@ -156,11 +156,11 @@ def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> I
                 "auroc": score.auroc if score.predictors else None,
                 "brier": score.brier,
                 "log_loss": score.log_loss,
-                **with_ends("gain", score.gain, (score.gain_low, score.gain_high)),
+                **with_interval("gain", score.gain, (score.gain_low, score.gain_high)),
             }
 
 
-def _questions(measured: Measured, rows: npt.NDArray[np.int64]) -> dict[str, Mapping[str, Floats]]:
+def _questions(measured: ReplyFeatures, rows: npt.NDArray[np.int64]) -> dict[str, Mapping[str, Floats]]:
     """By question, blocks of predictors in the order in which they are added."""
     features = np.column_stack([measured.column(f"logprob.{name}")[rows] for name in FEATURES])
     mean, slope = (measured.column(f"logprob.full.{name}")[rows] for name in ("mean", "slope"))
@@ -193,14 +193,16 @@ STATED_SHOWN = (
 )
 
 
-def stated_confidence_table(replies: Replies, strata: Sequence[Stratum], settings: AnalysisSettings) -> Table:
+def stated_confidence_table(replies: Replies, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
     """One row for each stratum with replies that state a confidence and can be scored."""
     found = [row for stratum in strata if (row := _row(replies, stratum, settings)) is not None]
     note = (
         "Brier: mean of (c - [right])^2, 0 (best) to 1, of the one confidence c that was stated of the answer given; "
         "not of the larger of c and 1 - c. Whoever always states the share of right answers scores the last column."
     )
-    return Table("stated_confidence", "Stated confidence against right answers", found, STATED_SHOWN, notes=(note,))
+    return AnalysisTable(
+        "stated_confidence", "Stated confidence against right answers", found, STATED_SHOWN, notes=(note,)
+    )
 
 
 def _row(replies: Replies, stratum: Stratum, settings: AnalysisSettings) -> dict[str, Value] | None:
@@ -221,6 +223,6 @@ def _row(replies: Replies, stratum: Stratum, settings: AnalysisSettings) -> dict
         "n": len(rows),
         "confidence": float(replies.confidence[rows].mean()),
         "accuracy": accuracy,
-        **with_ends("brier", float(scores.mean()), ends),
+        **with_interval("brier", float(scores.mean()), ends),
         "brier_constant": accuracy * (1.0 - accuracy),
     }

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.replies import Measured, Stratum
+from moot.deploy.analysis.replies import ReplyFeatures, Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.table import Column, Table, Value, with_ends
+from moot.deploy.analysis.table import AnalysisTable, Column, Value, with_interval
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.distribution import Floats
-from moot.metrics.signal_divergences import CONFIDENT_BUT_WEAK, Conditions, conditions, confidence_ends
+from moot.metrics.signal_divergences import CONFIDENT_BUT_WEAK, ConditionPair, conditions, confidence_ends
 from moot.metrics.significance import wilson_interval
 
 Booleans = npt.NDArray[np.bool_]
@@ -45,7 +45,9 @@ FEWEST_CLUSTERS = 5
 _ROUNDING = 1e-12
 
 
-def divergence_tables(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSettings) -> list[Table]:
+def divergence_tables(
+    measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings
+) -> list[AnalysisTable]:
     """How often each divergence is there, beside what independence would give, and the cases to read.
 
     Args:
@@ -70,12 +72,14 @@ def divergence_tables(measured: Measured, strata: Sequence[Stratum], settings: A
     )
     read = "The cases to read are in the file `divergence_cases`; `moot show RUN CASE` shows one."
     return [
-        Table("divergences", "Where the signals disagree", counted, SHOWN, notes=(note, read)),
-        Table("divergence_cases", "Cases to read", listed, CASES, in_files_only=True),
+        AnalysisTable("divergences", "Where the signals disagree", counted, SHOWN, notes=(note, read)),
+        AnalysisTable("divergence_cases", "Cases to read", listed, CASES, in_files_only=True),
     ]
 
 
-def conditions_in(measured: Measured, rows: npt.NDArray[np.int64], settings: AnalysisSettings) -> Iterator[Conditions]:
+def conditions_in(
+    measured: ReplyFeatures, rows: npt.NDArray[np.int64], settings: AnalysisSettings
+) -> Iterator[ConditionPair]:
     """The three divergences among some replies; what is high or low confidence is told among these."""
     replies, mu = measured.replies, measured.mu[rows]
     return conditions(
@@ -89,7 +93,7 @@ def conditions_in(measured: Measured, rows: npt.NDArray[np.int64], settings: Ana
     )
 
 
-def _counted(each: Conditions, groups: npt.NDArray[np.int64], settings: AnalysisSettings) -> dict[str, Value]:
+def _counted(each: ConditionPair, groups: npt.NDArray[np.int64], settings: AnalysisSettings) -> dict[str, Value]:
     first, second, clusters = each.first[each.known], each.second[each.known], groups[each.known]
     both = first & second
     columns = np.column_stack([both, first, second, np.ones(len(both))])
@@ -104,9 +108,9 @@ def _counted(each: Conditions, groups: npt.NDArray[np.int64], settings: Analysis
     return {
         "n": len(both),
         "count": int(both.sum()),
-        **with_ends("prevalence", prevalence, _prevalence_interval(both, shares[:, 0], number)),
+        **with_interval("prevalence", prevalence, _prevalence_interval(both, shares[:, 0], number)),
         "independent": independent,
-        **with_ends("excess", prevalence - independent, ends),
+        **with_interval("excess", prevalence - independent, ends),
     }
 
 
@@ -128,7 +132,9 @@ def _percentiles(resamples: Floats, clusters: int) -> tuple[float | None, float 
     return low, high
 
 
-def _listed(measured: Measured, stratum: Stratum, name: str, rows: npt.NDArray[np.int64]) -> Iterator[dict[str, Value]]:
+def _listed(
+    measured: ReplyFeatures, stratum: Stratum, name: str, rows: npt.NDArray[np.int64]
+) -> Iterator[dict[str, Value]]:
     replies = measured.replies
     descending = name == CONFIDENT_BUT_WEAK
     order = np.argsort(np.nan_to_num(measured.mu[rows], nan=0.0), kind="stable")

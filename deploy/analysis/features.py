@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.replies import FLAG, Measured
+from moot.deploy.analysis.replies import FLAG, ReplyFeatures
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.sweep import Sweep, alike, blocks
-from moot.deploy.analysis.table import Column, Table, Value, with_ends
+from moot.deploy.analysis.sweep import Sweep, feature_blocks, targets_by_features
+from moot.deploy.analysis.table import AnalysisTable, Column, Value, with_interval
 from moot.metrics.class_separation import folded_auroc
 from moot.metrics.confidence_features import STATISTICS, WINDOWS, Feature
 from moot.metrics.distribution import Floats
@@ -37,7 +37,7 @@ TOP_FEATURES = (
 )
 
 
-def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: AnalysisSettings) -> Table:
+def top_features_table(measured: ReplyFeatures, sweeps: Sequence[Sweep], settings: AnalysisSettings) -> AnalysisTable:
     """The best three features for each stratum, target, signal and origin.
 
     A feature that orders the replies as a better one does (the variance as the standard deviation, a window that holds
@@ -46,7 +46,7 @@ def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: An
     rows = [row for each in sweeps for row in _rows(measured, each, settings)]
     # Without the interval: it knows nothing of the choice, and a terminal has room for one reservation only.
     terse = [{name: value for name, value in row.items() if name not in ("value_low", "value_high")} for row in rows]
-    return Table(
+    return AnalysisTable(
         name="top_features",
         title="Top features for each target",
         rows=rows,
@@ -63,12 +63,13 @@ def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: An
     )
 
 
-def _rows(measured: Measured, sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+def _rows(measured: ReplyFeatures, sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
     held_out = {
-        (signal, origin): _held_out(measured, sweep, part, settings) for signal, origin, part in blocks(sweep.features)
+        (signal, origin): _held_out(measured, sweep, part, settings)
+        for signal, origin, part in feature_blocks(sweep.features)
     }
     for t in range(len(sweep.targets)):
-        for signal, origin, numbers in blocks(sweep.features):
+        for signal, origin, numbers in feature_blocks(sweep.features):
             for place, f in enumerate(_top(measured, sweep, numbers, t, settings), start=1):
                 row = association(sweep, f, t)
                 yield {
@@ -82,7 +83,7 @@ def _rows(measured: Measured, sweep: Sweep, settings: AnalysisSettings) -> Itera
 
 
 def _top(
-    measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, settings: AnalysisSettings
+    measured: ReplyFeatures, sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, settings: AnalysisSettings
 ) -> list[int]:
     """The strongest features, none of which orders the replies as one before it does."""
     x = measured.x[sweep.stratum.rows]
@@ -109,7 +110,9 @@ def may_rank(feature: Feature) -> bool:
     return feature.statistic != "variance"
 
 
-def _held_out(measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], settings: AnalysisSettings) -> Floats:
+def _held_out(
+    measured: ReplyFeatures, sweep: Sweep, numbers: npt.NDArray[np.int64], settings: AnalysisSettings
+) -> Floats:
     """For each target; NaN where there are too few cases for folds."""
     rows = sweep.stratum.rows
     targets = measured.replies.ordinal if sweep.kind == "spearman" else measured.replies.binary
@@ -118,7 +121,7 @@ def _held_out(measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], 
     if len(np.unique(clusters)) < settings.folds:
         return found
     ranked = numbers[[may_rank(sweep.features[f]) for f in numbers.tolist()]]
-    for chosen, enough in alike(sweep.n[ranked] >= settings.least_n):
+    for chosen, enough in targets_by_features(sweep.n[ranked] >= settings.least_n):
         found[chosen] = held_out_selection(
             measured.x[np.ix_(rows, ranked[enough])],
             np.column_stack([targets[sweep.targets[t]][rows] for t in chosen.tolist()]),
@@ -143,12 +146,12 @@ ABLATION = (
 )
 
 
-def ablation_table(sweeps: Sequence[Sweep], settings: AnalysisSettings) -> Table:
+def ablation_table(sweeps: Sequence[Sweep], settings: AnalysisSettings) -> AnalysisTable:
     """For each window the statistics, and for each statistic the windows, in each stratum and target.
 
     Of the features that `top_features` ranks: others have replies, or replies of a class, too few.
     """
-    return Table(
+    return AnalysisTable(
         name="ablation",
         title="Which window, which statistic",
         rows=[row for sweep in sweeps for row in _ablation_rows(sweep, settings)],
@@ -163,7 +166,7 @@ def ablation_table(sweeps: Sequence[Sweep], settings: AnalysisSettings) -> Table
 def _ablation_rows(sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
     enough = sweep.enough(settings)
     for t, target in enumerate(sweep.targets):
-        for signal, origin, numbers in blocks(sweep.features):
+        for signal, origin, numbers in feature_blocks(sweep.features):
             for kind, names in (("window", WINDOWS), ("statistic", STATISTICS)):
                 for name in names:
                     chosen = [f for f in numbers.tolist() if getattr(sweep.features[f], kind) == name]
@@ -208,9 +211,9 @@ ASSOCIATIONS = (
 )
 
 
-def associations_table(sweeps: Sequence[Sweep]) -> Table:
+def associations_table(sweeps: Sequence[Sweep]) -> AnalysisTable:
     """Every association of the sweep."""
-    return Table(
+    return AnalysisTable(
         name="associations",
         title="Every feature against every target",
         rows=[
@@ -245,7 +248,7 @@ def association(sweep: Sweep, f: int, t: int) -> dict[str, Value]:
         "window_statistic": feature.statistic if feature else None,
         "n": int(sweep.n[f, t]),
         "rarer": int(sweep.rarer[f, t]),
-        **with_ends("value", value, (float(sweep.low[f, t]), float(sweep.high[f, t]))),
+        **with_interval("value", value, (float(sweep.low[f, t]), float(sweep.high[f, t]))),
         "folded": float(folded_auroc(value)) if sweep.kind == "auroc" else abs(value),
         **{name: float(getattr(sweep, name)[f, t]) for name in further},
         "exchangeable": float(sweep.movable[t]),

@@ -10,7 +10,7 @@ import numpy as np
 from moot.deploy.analysis.replies import QUALITY, Replies, Stratum, settings_of
 from moot.deploy.analysis.sweep import Sweep
 from moot.deploy.analysis.table import Value
-from moot.deploy.analysis.trajectories import Trajectory
+from moot.deploy.analysis.trajectories import ConfidenceTrajectory
 from moot.deploy.reading.plotting import OF_SIDES, plot_label
 from moot.metrics.confidence_features import STATISTICS, WINDOWS
 from moot.metrics.trajectory import LATE_START, OPENING_END, PLATEAU
@@ -33,13 +33,13 @@ def _blank(height: float) -> Figure:
     return Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
 
 
-def _by_setting(found: Sequence[Trajectory]) -> list[tuple[str, list[Trajectory]]]:
+def _by_setting(found: Sequence[ConfidenceTrajectory]) -> list[tuple[str, list[ConfidenceTrajectory]]]:
     """The trajectories of the roles of each setting, with its words."""
     settings = settings_of([each.stratum for each in found])
     return [(words, [each for each in found if each.stratum in members]) for words, members in settings]
 
 
-def by_position(found: Sequence[Trajectory]) -> Figure | None:
+def by_position(found: Sequence[ConfidenceTrajectory]) -> Figure | None:
     """Mean token probability at each position, one line for each role; None when every curve was cut at once."""
     several = _by_setting([each for each in found if len(each.by_position.mean)])
     if not several:
@@ -61,7 +61,7 @@ def by_position(found: Sequence[Trajectory]) -> Figure | None:
     return drawn
 
 
-def by_percent(found: Sequence[Trajectory]) -> Figure | None:
+def by_percent(found: Sequence[ConfidenceTrajectory]) -> Figure | None:
     """Log-probability from 0 to 100 % of a reply: mean line, 25-75 and 10-90 bands, a column for each role."""
     rows = _by_setting(found)
     if not rows:
@@ -83,7 +83,7 @@ def by_percent(found: Sequence[Trajectory]) -> Figure | None:
     return drawn
 
 
-def _draw_bands(axes: Axes, color: str, each: Trajectory) -> None:
+def _draw_bands(axes: Axes, color: str, each: ConfidenceTrajectory) -> None:
     points = np.arange(len(each.bands.n))
     axes.fill_between(points, each.bands.low_10, each.bands.high_90, color=color, alpha=0.15, linewidth=0)
     axes.fill_between(points, each.bands.low_25, each.bands.high_75, color=color, alpha=0.3, linewidth=0)
@@ -154,7 +154,7 @@ def _number(value: Value) -> float:
     return float(value)
 
 
-def strengths(sweeps: Sequence[Sweep]) -> Figure | None:
+def association_heatmap(sweeps: Sequence[Sweep]) -> Figure | None:
     """Spearman's rho of Q with every log-probability feature from token 0; None where Q is in no sweep.
 
     Cells are white at 0, blue above, orange below, and hatched where nothing is known.

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.deploy.analysis.replies import FLAG, QUALITY, Replies, Stratum, numbers
-from moot.deploy.analysis.table import Column, Table, Value, with_ends
-from moot.deploy.reading.detection.estimates import Estimate
+from moot.deploy.analysis.table import AnalysisTable, Column, Value, with_interval
+from moot.deploy.reading.detection.estimates import IntervalEstimate
 from moot.deploy.reading.summaries.consistency import Agreement, judge_consistency
 from moot.metrics.distribution import Floats
 from moot.metrics.rank_correlation import spearman_ceiling, spearman_matrix
@@ -29,10 +29,10 @@ CONSISTENCY = (
 )
 
 
-def consistency_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
+def consistency_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
     """Agreement between judges and within each, for every dimension and the flag."""
     rows = [row for stratum in strata for row in _consistency(replies, stratum)]
-    return Table(
+    return AnalysisTable(
         name="judge_consistency",
         title="Consistency of the judges",
         rows=rows,
@@ -87,8 +87,8 @@ def _agreement(
         "clusters": found.clusters,
     }
     for name in ("alpha", "ac2", "raw"):
-        figure: Estimate = getattr(found, name)
-        row |= with_ends(name, figure.value, figure.interval or (None, None))
+        figure: IntervalEstimate = getattr(found, name)
+        row |= with_interval(name, figure.value, figure.interval or (None, None))
     marks = [list(chain.from_iterable(each)) for each in of_raters]
     return row | {"spearman": _mean_rho(found.name, marks), "why": found.why}
 
@@ -123,9 +123,9 @@ DISTRIBUTIONS = (
 )
 
 
-def score_distributions_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
+def score_distributions_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
     """Each target's scores in each stratum, with the ceiling that their ties set on Spearman's rho."""
-    return Table(
+    return AnalysisTable(
         name="score_distributions",
         title="Distributions of the judges' scores",
         rows=[row for stratum in strata for row in _distributions(replies, stratum)],

@@ -15,11 +15,11 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from moot.deploy.analysis.brought import read_given
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.analysis.brought import read_user_table
+from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Table
 from moot.deploy.reading.report.render import show_report
-from moot.deploy.reading.text import Interval, natural
+from moot.deploy.reading.text import Interval, natural_sort_key
 from moot.metrics.agreement import (
     Level,
     Weights,
@@ -46,7 +46,7 @@ _FEW = 30
 """Independent items below which the intervals cover less than they say."""
 
 
-class Statistic(Frozen):
+class Statistic(FrozenModel):
     """A coefficient with its 95 % interval; each None when unknown.
 
     Attributes:
@@ -62,7 +62,7 @@ class Statistic(Frozen):
     interval: Interval | None
 
 
-class RatingAgreement(Frozen):
+class RatingAgreement(FrozenModel):
     """How far the raters of a table agree.
 
     Attributes:
@@ -104,7 +104,7 @@ def rating_agreement(path: str | Path, *, resamples: int = 1000, seed: int = 0) 
     rows = _rows(path)
     scores, numeric = _scores(row["score"] for row in rows)
     cells = _cells(path, rows, scores)
-    items, raters = list(dict.fromkeys(i for i, _ in cells)), sorted({r for _, r in cells}, key=natural)
+    items, raters = list(dict.fromkeys(i for i, _ in cells)), sorted({r for _, r in cells}, key=natural_sort_key)
     if len(raters) < 2:
         raise ConfigError(f"--ratings {path}: expected two raters or more, found {len(raters)}")
     groups = _groups(path, rows)
@@ -188,7 +188,7 @@ def _statistics(
 def _rows(path: Path) -> list[dict[str, Any]]:
     as_csv = path.suffix.lower() == ".csv"
     read = partial(pc.read_csv, path) if as_csv else partial(pq.read_table, path, partitioning=None)
-    table = read_given(f"--ratings {path}", "CSV (.csv) or else Parquet", read)
+    table = read_user_table(f"--ratings {path}", "CSV (.csv) or else Parquet", read)
     for name in table.column_names:
         if name not in NEEDED + OPTIONAL:
             raise ConfigError(f"--ratings {path}: {unknown_name('column', name, NEEDED + OPTIONAL)}")

@@ -17,8 +17,8 @@ from moot.actors.attempt import LENGTH
 from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.actors.record.tables import read_table
 from moot.deploy.analysis.replies import Replies, numbers, texts
-from moot.deploy.analysis.tokens import Tokens, content_of, join_tokens
-from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_facts
+from moot.deploy.analysis.tokens import Tokens, content_starts, join_tokens
+from moot.deploy.reading.record import RunInfo, VerdictRow, latest_verdicts, read_run_info
 from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.registry import PROTOCOLS
@@ -29,7 +29,7 @@ Key = tuple[str, int, str]
 _TRUNCATED = "truncated at the token limit (--keep-truncated keeps them)"
 
 
-class _Judged(NamedTuple):
+class _JudgedReply(NamedTuple):
     """A judged reply of a debate that ended well."""
 
     run: str
@@ -67,7 +67,7 @@ def replies_of_runs(
     same = [folder for folder, count in Counter(Path(each).resolve() for each in folders).items() if count > 1]
     if same:
         raise ConfigError(f"{same[0]} is named twice: its replies would count twice")
-    judged: list[_Judged] = []
+    judged: list[_JudgedReply] = []
     left_out = Counter[str]()
     tokens, turns = list[Tokens](), dict[tuple[str, Key], Mapping[str, Any]]()
     datasets = _datasets([Path(folder) for folder in folders])
@@ -86,12 +86,12 @@ def replies_of_runs(
         if left_out:
             counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
             raise RecordError(f"{where}: every judged reply is left out ({counts}): go on with the run first")
-        raise RecordError(f"{where}: {_none_judged([read_facts(folder) for folder in folders])}")
-    roles = [role for folder in folders for role in _roles(read_facts(folder))]
+        raise RecordError(f"{where}: {_none_judged([read_run_info(folder) for folder in folders])}")
+    roles = [role for folder in folders for role in _roles(read_run_info(folder))]
     return _replies(judged, turns, join_tokens(tokens), left_out, vocabulary, roles)
 
 
-def _none_judged(runs: Sequence[RunFacts]) -> str:
+def _none_judged(runs: Sequence[RunInfo]) -> str:
     """What is to be done where no run has a reply that was judged under a rubric."""
     protocols = ", ".join(dict.fromkeys(str(run.protocol) for run in runs))
     task = shlex.quote(next((run.task for run in runs if run.task), "TASK"))
@@ -110,7 +110,7 @@ def _name(folder: Path, folders: Sequence[str | Path]) -> str:
 
 def _datasets(folders: Sequence[Path]) -> dict[Path, str]:
     """What each run's cases are called where they have no parts: its task, and its file where several runs differ."""
-    specs = {folder: read_facts(folder).task or folder.name for folder in folders}
+    specs = {folder: read_run_info(folder).task or folder.name for folder in folders}
     files = {folder: spec.partition(":")[::2] for folder, spec in specs.items()}
     several = {name for name, _ in files.values() if len({file for other, file in files.values() if other == name}) > 1}
     return {
@@ -118,7 +118,7 @@ def _datasets(folders: Sequence[Path]) -> dict[Path, str]:
     }
 
 
-def _judged(folder: Path, run: str, dataset: str, left_out: Counter[str]) -> list[_Judged]:
+def _judged(folder: Path, run: str, dataset: str, left_out: Counter[str]) -> list[_JudgedReply]:
     events = read_table(folder, "events", ["data"])
     events = events.filter(pc.equal(events["kind"], ASSESSMENT))
     verdicts = {verdict.case_id: verdict for verdict in latest_verdicts(folder)}
@@ -134,7 +134,7 @@ def _judged(folder: Path, run: str, dataset: str, left_out: Counter[str]) -> lis
             continue
         case = cases.get(row["case_id"], {})
         found.append(
-            _Judged(
+            _JudgedReply(
                 run=run,
                 key=(row["case_id"], row["attempt"], data.reply),
                 data=data,
@@ -177,7 +177,7 @@ def _keys(table: pa.Table) -> list[Key]:
 
 
 def _replies(
-    judged: Sequence[_Judged],
+    judged: Sequence[_JudgedReply],
     turns: Mapping[tuple[str, Key], Mapping[str, Any]],
     tokens: Tokens,
     left_out: Mapping[str, int],
@@ -187,7 +187,7 @@ def _replies(
     rows = [turns.get((each.run, each.key), {}) for each in judged]
     clusters = {key: n for n, key in enumerate(sorted({(each.dataset, each.cluster) for each in judged}))}
     asked = [(each.dataset, each.data.role, row.get("model")) for each, row in zip(judged, rows, strict=True)]
-    starts, openings = content_of(tokens.heads, asked)
+    starts, openings = content_starts(tokens.heads, asked)
     sampled = ("temperature", "top_p", "logprob_stage", "held")
     sampling = [Sampling.recorded(*(row.get(name) for name in sampled)) for row in rows]
     tokens = tokens.own(sampling)
@@ -221,7 +221,7 @@ def _replies(
     ).in_order([*(role for role in dict.fromkeys(roles) if role in there), *sorted(there - set(roles))])
 
 
-def _roles(facts: RunFacts) -> tuple[str, ...]:
+def _roles(facts: RunInfo) -> tuple[str, ...]:
     """The roles of a run's protocol in its order, as far as it is one of ours."""
     entry = PROTOCOLS.get(facts.protocol or "")
     return entry.make({}).roles if entry is not None else ()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from moot.actors.record.sampling import Sampling
 from moot.metrics.confidence_features import LEAST_LOGPROB, Feature, Origin, Signal, features, window_features
 from moot.metrics.distribution import Floats
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 from moot.protocols.rubrics.assessed import AssessmentData
 
 Texts = npt.NDArray[np.object_]
@@ -58,11 +58,11 @@ class Replies:
     role: Texts
     model: Texts
     sampling: Sequence[Sampling]
-    logprobs: Ragged
+    logprobs: RaggedArray
     has_logprobs: npt.NDArray[np.bool_]
     content_start: Rows
     opening: Texts
-    entropies: Mapping[str, Ragged]
+    entropies: Mapping[str, RaggedArray]
     scores: Mapping[str, Floats]
     quality: Floats
     flag: Floats
@@ -104,7 +104,7 @@ class Replies:
 
 def _taken(column: Any, rows: Rows) -> Any:
     """Some rows of a field of `Replies`, in whatever form it holds them."""
-    if isinstance(column, Ragged):
+    if isinstance(column, RaggedArray):
         return column.take(rows)
     if isinstance(column, np.ndarray):
         return column[rows]
@@ -207,7 +207,7 @@ ENTROPY = "renormalised"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class ReplyFeatures:
     """Every reply in numbers.
 
     Attributes:
@@ -233,15 +233,15 @@ class Measured:
         return self.x[:, [feature.name for feature in self.features].index(name)]
 
 
-def measure(replies: Replies) -> Measured:
+def extract_features(replies: Replies) -> ReplyFeatures:
     """Extract every feature: both signals, where there are alternatives, and both origins."""
-    signals: list[tuple[Signal, Ragged]] = [("logprob", replies.logprobs)]
+    signals: list[tuple[Signal, RaggedArray]] = [("logprob", replies.logprobs)]
     if ENTROPY in replies.entropies:
         signals.append(("entropy", replies.entropies[ENTROPY]))
     names: list[Feature] = []
     columns: list[Floats] = []
     for signal, values in signals:
-        origins: list[tuple[Origin, Ragged]] = [("token 0", values)]
+        origins: list[tuple[Origin, RaggedArray]] = [("token 0", values)]
         if replies.content_start.any():
             origins.append(("content", values.from_starts(np.minimum(replies.content_start, values.lengths))))
         for origin, part in origins:
@@ -251,7 +251,7 @@ def measure(replies: Replies) -> Measured:
     place = {feature.name: number for number, feature in enumerate(names)}
     lengths = replies.logprobs.lengths.astype(np.float64)
     tokens = replies.logprobs.values
-    return Measured(
+    return ReplyFeatures(
         replies=replies,
         features=tuple(names),
         x=x,

@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from moot.deploy.analysis.replies import FLAG, QUALITY, Measured, Stratum, settings_of
+from moot.deploy.analysis.replies import FLAG, QUALITY, ReplyFeatures, Stratum, settings_of
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.sweep import Sweep
-from moot.deploy.analysis.table import Column, Table, Value, with_ends
+from moot.deploy.analysis.table import AnalysisTable, Column, Value, with_interval
 from moot.metrics.confidence_features import Feature
 from moot.metrics.distribution import Floats
 from moot.metrics.rank_correlation import somers_d
@@ -45,10 +45,10 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 
 def strata_table(
-    measured: Measured, strata: Sequence[Stratum], sweeps: Sequence[Sweep], settings: AnalysisSettings
-) -> Table:
+    measured: ReplyFeatures, strata: Sequence[Stratum], sweeps: Sequence[Sweep], settings: AnalysisSettings
+) -> AnalysisTable:
     """One row for each stratum."""
-    return Table(
+    return AnalysisTable(
         name="strata",
         title="The same features in every stratum",
         rows=[_row(measured, stratum, sweeps, settings) for stratum in strata],
@@ -80,7 +80,9 @@ def size_of_model(name: str) -> float | None:
     return float(found[1]) if found else None
 
 
-def _row(measured: Measured, stratum: Stratum, sweeps: Sequence[Sweep], settings: AnalysisSettings) -> dict[str, Value]:
+def _row(
+    measured: ReplyFeatures, stratum: Stratum, sweeps: Sequence[Sweep], settings: AnalysisSettings
+) -> dict[str, Value]:
     replies, rows = measured.replies, stratum.rows
     domains = sorted({str(domain) for domain in replies.domain[rows]} - {""})
     row: dict[str, Value] = {
@@ -98,10 +100,10 @@ def _row(measured: Measured, stratum: Stratum, sweeps: Sequence[Sweep], settings
         row |= _of(by_kind.get("spearman"), name, QUALITY, f"rho_{number}")
     row |= _of(by_kind.get("auroc"), "logprob.first-3.range", FLAG, "auroc")
     row["exchangeable"] = min((float(each.movable.min()) for each in by_kind.values()), default=None)
-    return row | {"remark": "; ".join(_remarks(row, measured.mu[rows], settings))}
+    return row | {"remark": "; ".join(_caveats(row, measured.mu[rows], settings))}
 
 
-def _remarks(row: Mapping[str, Value], mu: Floats, settings: AnalysisSettings) -> Iterator[str]:
+def _caveats(row: Mapping[str, Value], mu: Floats, settings: AnalysisSettings) -> Iterator[str]:
     """What a stratum is too small for, or lacks."""
     replies, with_logprobs, exchangeable = (row[name] for name in ("replies", "with_logprobs", "exchangeable"))
     assert isinstance(replies, int)
@@ -126,10 +128,10 @@ def _remarks(row: Mapping[str, Value], mu: Floats, settings: AnalysisSettings) -
 
 def _of(sweep: Sweep | None, feature: str, target: str, key: str) -> dict[str, Value]:
     if sweep is None or target not in sweep.targets:
-        return {**with_ends(key, None), f"{key}_n": 0}
+        return {**with_interval(key, None), f"{key}_n": 0}
     f, t = [each.name for each in sweep.features].index(feature), sweep.targets.index(target)
     value, *ends = (float(part[f, t]) for part in (sweep.value, sweep.low, sweep.high))
-    return {**with_ends(key, value, ends), f"{key}_n": int(sweep.n[f, t])}
+    return {**with_interval(key, value, ends), f"{key}_n": int(sweep.n[f, t])}
 
 
 def _mean(values: Floats) -> float | None:
@@ -161,8 +163,8 @@ RATIOS = (
 
 
 def role_comparison_tables(
-    measured: Measured, strata: Sequence[Stratum], sweeps: Sequence[Sweep], settings: AnalysisSettings
-) -> list[Table]:
+    measured: ReplyFeatures, strata: Sequence[Stratum], sweeps: Sequence[Sweep], settings: AnalysisSettings
+) -> list[AnalysisTable]:
     """Each pair of roles of one data set, model and sampling."""
     differences: list[dict[str, Value]] = []
     ratios: list[dict[str, Value]] = []
@@ -178,7 +180,7 @@ def role_comparison_tables(
                 differences += [named | row for row in _differences(measured, a, b, targets, settings)]
                 ratios += [named | row for row in _ratios(a, b, targets, settings)]
     return [
-        Table(
+        AnalysisTable(
             "role_differences",
             "The same feature in both roles",
             differences,
@@ -191,7 +193,7 @@ def role_comparison_tables(
                 "compared.",
             ),
         ),
-        Table(
+        AnalysisTable(
             "role_ratios",
             "Best values, role over role",
             ratios,
@@ -217,7 +219,7 @@ def _resamples(a: Sweep, b: Sweep, targets: Sequence[str], features: Sequence[in
 
 
 def _differences(
-    measured: Measured, a: Sweep, b: Sweep, targets: Sequence[str], settings: AnalysisSettings
+    measured: ReplyFeatures, a: Sweep, b: Sweep, targets: Sequence[str], settings: AnalysisSettings
 ) -> Iterator[dict[str, Value]]:
     names = [feature.name for feature in a.features]
     features = [names.index(name) for name in FIXED]
@@ -233,7 +235,7 @@ def _differences(
                 "feature": a.features[f].words,
                 "first": values[0],
                 "second": values[1],
-                **with_ends(
+                **with_interval(
                     "difference",
                     float(found.value[row, t]),
                     [float(end[row, t] * known[row, t]) for end in (found.low, found.high)],
@@ -243,7 +245,7 @@ def _differences(
             }
 
 
-def _somers(measured: Measured, sweep: Sweep, f: int, target: str) -> float:
+def _somers(measured: ReplyFeatures, sweep: Sweep, f: int, target: str) -> float:
     rows = sweep.stratum.rows
     targets = measured.replies.ordinal if sweep.kind == "spearman" else measured.replies.binary
     return float(somers_d(measured.x[rows, f], targets[target][rows])[0, 0])
@@ -270,7 +272,7 @@ def _ratios(a: Sweep, b: Sweep, targets: Sequence[str], settings: AnalysisSettin
             "over": words,
             "first": best[0],
             "second": best[1],
-            **with_ends("ratio", float(found.value), (float(found.low), float(found.high))),
+            **with_interval("ratio", float(found.value), (float(found.low), float(found.high))),
         }
 
 

@@ -15,11 +15,11 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from moot.actors.record.folder import write_whole
-from moot.deploy.analysis.analysis import Analysis, Facts
-from moot.deploy.analysis.table import Table
-from moot.deploy.reading.plotting import has_matplotlib, our_style, rendered
+from moot.deploy.analysis.analysis import Analysis, AnalysisScope
+from moot.deploy.analysis.table import AnalysisTable
+from moot.deploy.reading.plotting import has_matplotlib, plot_style, render_figure
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Picture
-from moot.deploy.reading.report.render import banner, page, show_report
+from moot.deploy.reading.report.render import banner, report_html, show_report
 from moot.deploy.reading.summaries.model_replies import replies_words, warnings_of
 from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import visible
@@ -43,7 +43,7 @@ _CAPTIONS = {
 }
 
 
-class Shown(BaseModel):
+class AnalysisView(BaseModel):
     """An analysis as JSON.
 
     Attributes:
@@ -51,7 +51,7 @@ class Shown(BaseModel):
         files: the folder with everything.
     """
 
-    facts: Facts
+    facts: AnalysisScope
     settings: dict[str, object]
     tables: dict[str, list[dict[str, object]]]
     files: str
@@ -69,7 +69,9 @@ def show_analysis(found: Analysis, written: Path, form: str = "text", console: C
         ConfigError: for an unknown format.
     """
     tables = {each.name: each.arrow().to_pylist() for each in _tables(found, folded=False)}
-    data = Shown(facts=found.facts, settings=found.settings.model_dump(), tables=tables, files=str(written.parent))
+    data = AnalysisView(
+        facts=found.facts, settings=found.settings.model_dump(), tables=tables, files=str(written.parent)
+    )
     but = "with figures" if has_matplotlib() else f"but figures, which {_NO_FIGURES}"
     end = Note(f"everything{',' if has_matplotlib() else ''} {but}: {written}")
     show_report(data, lambda: [*_front(found), *_read(found), end], form, console)
@@ -92,15 +94,15 @@ def analysis_page(found: Analysis, pictures: Mapping[str, bytes]) -> str:
         *([Heading("More"), *more] if more else []),
         Note(f"Settings: {counted}. {how}", "dim"),
     ]
-    return page(TITLE, blocks)
+    return report_html(TITLE, blocks)
 
 
-def _tables(found: Analysis, *, folded: bool) -> list[Table]:
+def _tables(found: Analysis, *, folded: bool) -> list[AnalysisTable]:
     return [table for table in found.tables.values() if table.rows and table.in_files_only == folded]
 
 
 def _front(found: Analysis) -> list[Block]:
-    return [Heading(TITLE, 1), *banner(found.facts.simulated), Items(list(facts_in_words(found.facts)))]
+    return [Heading(TITLE, 1), *banner(found.facts.simulated), Items(list(scope_words(found.facts)))]
 
 
 def _pictures(pictures: Mapping[str, bytes]) -> Iterable[Block]:
@@ -118,14 +120,14 @@ def _read(found: Analysis, most: int | None = None) -> Iterator[Block]:
         yield from _blocks(table, "", most)
 
 
-def _blocks(table: Table, title: str, most: int | None = MOST_ROWS) -> Iterator[Block]:
+def _blocks(table: AnalysisTable, title: str, most: int | None = MOST_ROWS) -> Iterator[Block]:
     yield table.block(title, most)
     yield from (Note(note, "dim") for note in table.notes)
     if most is not None and (left := len(table.rows) - most) > 0:
         yield Note(f"{left:,} more rows stand in {table.name}.csv and {table.name}.parquet.", "dim")
 
 
-def facts_in_words(facts: Facts) -> Iterator[str]:
+def scope_words(facts: AnalysisScope) -> Iterator[str]:
     """One line for each thing that a reader must know; nothing is said of what there is none of."""
     groups = f" in {facts.groups:,} groups" if facts.groups != facts.cases else ""
     replies = _count(facts.replies, "reply", "replies")
@@ -230,11 +232,11 @@ def _figure_files(found: Analysis) -> dict[str, bytes]:
     if not has_matplotlib():
         return {}
     files = dict[str, bytes]()
-    with our_style():
+    with plot_style():
         for name, draw in found.figures.items():
             drawn = draw()
             if drawn is not None:
-                files |= {f"{name}.{form}": rendered(drawn, form) for form in ("svg", "png")}
+                files |= {f"{name}.{form}": render_figure(drawn, form) for form in ("svg", "png")}
     return files
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.replies import Measured, Stratum, settings_of
+from moot.deploy.analysis.replies import ReplyFeatures, Stratum, settings_of
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.metrics.class_separation import auroc_matrix, point_biserial_matrix, within_groups_auroc
 from moot.metrics.cluster_bootstrap import Weights, cluster_weights, interval_from, resampled_auroc, resampled_spearman
@@ -76,14 +76,14 @@ class Sweep:
         return np.abs(self.value - (0.5 if self.kind == "auroc" else 0.0))
 
 
-def blocks(features: Sequence[Feature]) -> Iterator[tuple[str, str, npt.NDArray[np.int64]]]:
+def feature_blocks(features: Sequence[Feature]) -> Iterator[tuple[str, str, npt.NDArray[np.int64]]]:
     """(signal, origin, numbers of the features) for each signal and origin: the papers' sweep is one of these."""
     keys = [(feature.signal, feature.origin) for feature in features]
     for key in dict.fromkeys(keys):
         yield *key, np.array([number for number, other in enumerate(keys) if other == key], np.int64)
 
 
-def sweep(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSettings) -> list[Sweep]:
+def run_sweep(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> list[Sweep]:
     """The sweep over every stratum that is large enough and has log-probabilities."""
     kinds: list[tuple[Statistic, Mapping[str, Floats]]] = [
         ("spearman", measured.replies.ordinal),
@@ -108,7 +108,7 @@ def sweep(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSetti
 
 
 def _one(
-    measured: Measured,
+    measured: ReplyFeatures,
     stratum: Stratum,
     kind: Statistic,
     targets: Mapping[str, Floats],
@@ -151,7 +151,7 @@ def _one(
 
 
 def _tests(
-    measured: Measured,
+    measured: ReplyFeatures,
     stratum: Stratum,
     x: Floats,
     y: Floats,
@@ -166,8 +166,8 @@ def _tests(
     clusters, slots = measured.replies.group[stratum.rows], measured.replies.slot[stratum.rows].astype(str)
     p, max_p = np.full(n.shape, np.nan), np.full(n.shape, np.nan)
     movable = np.zeros(y.shape[1])
-    for targets, enough in alike(n >= settings.least_n):
-        parts = [numbers[enough[numbers]] for _, _, numbers in blocks(measured.features)]
+    for targets, enough in targets_by_features(n >= settings.least_n):
+        parts = [numbers[enough[numbers]] for _, _, numbers in feature_blocks(measured.features)]
         for numbers in [*parts, np.flatnonzero(~enough[:-1]), np.array([x.shape[1] - 1])]:
             if not len(numbers):
                 continue
@@ -181,7 +181,7 @@ def _tests(
     return p, max_p, movable
 
 
-def alike(enough: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
+def targets_by_features(enough: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
     """The targets for which the same features have enough replies, with these features."""
     masks, kind = np.unique(enough, axis=1, return_inverse=True)
     for number in range(masks.shape[1]):

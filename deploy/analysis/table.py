@@ -37,7 +37,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class AnalysisTable:
     """Figures of one kind.
 
     Attributes:
@@ -60,7 +60,7 @@ class Table:
 
     def block(self, title: str = "", most: int | None = None) -> Block:
         """The table as it is read, or its first rows; a terminal, which has little room, gets fewer columns."""
-        rows = [[cell(row, column) for column in self.shown] for row in self.rows[:most]]
+        rows = [[format_cell(row, column) for column in self.shown] for row in self.rows[:most]]
         header = [column.title for column in self.shown]
         return Block(title, header, rows, folded=self.in_files_only, terse=self._for_terminal())
 
@@ -70,7 +70,10 @@ class Table:
             replace(column, digits=2) if column.interval else column for column in self.shown[1:] if column.short
         ]
         rows = [
-            (cell(row, self.shown[0]), *(cell(row, column).removeprefix(f"{column.short} ") for column in columns))
+            (
+                format_cell(row, self.shown[0]),
+                *(format_cell(row, column).removeprefix(f"{column.short} ") for column in columns),
+            )
             for row in (self.rows if self.terse is None else self.terse)
         ]
         return Block("", (self.shown[0].title, *(column.short for column in columns)), rows, grouped=True)
@@ -82,13 +85,13 @@ class Table:
         return pa.table({name: pa.array(values) for name, values in columns.items()})
 
 
-def with_ends(name: str, value: float | None, ends: Sequence[float | None] = (None, None)) -> dict[str, Value]:
+def with_interval(name: str, value: float | None, ends: Sequence[float | None] = (None, None)) -> dict[str, Value]:
     """The columns of a figure and of its interval."""
     low, high = ends
     return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
-def cell(row: Mapping[str, Value], column: Column) -> str:
+def format_cell(row: Mapping[str, Value], column: Column) -> str:
     """One value as it is shown; `-` is unknown.
 
     >>> cell({"rho": 0.25, "rho_low": 0.1, "rho_high": 0.4}, Column("rho", "rho", interval=True))

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.sampling import Sampling, without_forced
-from moot.metrics.openings import content_start, shared_starts
-from moot.metrics.ragged import Ragged
+from moot.actors.record.sampling import Sampling, mask_forced_tokens
+from moot.metrics.openings import content_start, shared_prefixes
+from moot.metrics.ragged import RaggedArray
 from moot.metrics.token_entropy import entropy_lower, entropy_renormalised, entropy_upper
 from moot.protocols.errors import ConfigError
 
@@ -31,8 +31,8 @@ class Tokens:
         heads: the first tokens of each reply, in which its opening is looked for; empty where they are not there.
     """
 
-    logprobs: Ragged
-    alternatives: Ragged
+    logprobs: RaggedArray
+    alternatives: RaggedArray
     known: npt.NDArray[np.bool_]
     heads: Sequence[Sequence[str]]
 
@@ -53,7 +53,7 @@ class Tokens:
         whole[there] = True
         spread = iter(heads)
         listed = "alt_logprob" if "alt_logprob" in table.column_names else None
-        none = Ragged(np.empty(0, np.float32), np.zeros(len(known) + 1, np.int64))
+        none = RaggedArray(np.empty(0, np.float32), np.zeros(len(known) + 1, np.int64))
         return Tokens(
             logprobs=_spread(logprobs, known),
             alternatives=_spread(ragged_of(table[listed]), known) if listed else none,
@@ -74,7 +74,7 @@ class Tokens:
             self, logprobs=_unforced(self.logprobs, masked), alternatives=_unforced(self.alternatives, masked)
         )
 
-    def entropies(self, vocabulary: int | None) -> dict[str, Ragged]:
+    def entropies(self, vocabulary: int | None) -> dict[str, RaggedArray]:
         """Entropies per token, nats, by name; none without alternatives, no `upper` for an unknown vocabulary.
 
         Raises:
@@ -99,14 +99,14 @@ def join_tokens(parts: Sequence[Tokens]) -> Tokens:
     if len(parts) == 1:
         return parts[0]
     return Tokens(
-        logprobs=Ragged.concatenate([part.logprobs for part in parts]),
-        alternatives=Ragged.concatenate([part.alternatives for part in parts]),
+        logprobs=RaggedArray.concatenate([part.logprobs for part in parts]),
+        alternatives=RaggedArray.concatenate([part.alternatives for part in parts]),
         known=np.concatenate([part.known for part in parts]),
         heads=[head for part in parts for head in part.heads],
     )
 
 
-def content_of(
+def content_starts(
     heads: Sequence[Sequence[str]], alike: Sequence[Hashable]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
     """Where each reply's content starts, and the opening before it.
@@ -122,12 +122,12 @@ def content_of(
     for number, key in enumerate(alike):
         groups.setdefault(key, []).append(number)
     for numbers in groups.values():
-        starts[numbers] = np.maximum(starts[numbers], shared_starts([heads[number] for number in numbers]))
+        starts[numbers] = np.maximum(starts[numbers], shared_prefixes([heads[number] for number in numbers]))
     openings = ["".join(head[:start]).strip() for head, start in zip(heads, starts.tolist(), strict=True)]
     return starts, np.array(openings, dtype=object)
 
 
-def ragged_of(column: pa.ChunkedArray) -> Ragged:
+def ragged_of(column: pa.ChunkedArray) -> RaggedArray:
     """A list column's numbers; a null list is an empty row, a null number is NaN."""
     kind = pa.large_list(pa.float32())
     lists = pa.chunked_array(column.chunks, column.type).cast(kind).combine_chunks()
@@ -135,7 +135,7 @@ def ragged_of(column: pa.ChunkedArray) -> Ragged:
         lists = lists.chunk(0) if lists.num_chunks else pa.array([], kind)
     lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False), np.int64)
     values = lists.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
-    return Ragged(values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+    return RaggedArray(values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
 
 
 def _heads(table: pa.Table) -> list[list[str]]:
@@ -146,12 +146,14 @@ def _heads(table: pa.Table) -> list[list[str]]:
     return [[token or "" for token in head or ()] for head in heads]
 
 
-def _spread(rows: Ragged, known: npt.NDArray[np.bool_]) -> Ragged:
+def _spread(rows: RaggedArray, known: npt.NDArray[np.bool_]) -> RaggedArray:
     """The rows where they are known, empty ones elsewhere."""
     lengths = np.zeros(len(known), np.int64)
     lengths[known] = rows.lengths
-    return Ragged(rows.values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+    return RaggedArray(rows.values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
 
 
-def _unforced(rows: Ragged, masked: npt.NDArray[np.bool_]) -> Ragged:
-    return Ragged(np.where(np.repeat(masked, rows.lengths), without_forced(rows.values), rows.values), rows.offsets)
+def _unforced(rows: RaggedArray, masked: npt.NDArray[np.bool_]) -> RaggedArray:
+    return RaggedArray(
+        np.where(np.repeat(masked, rows.lengths), mask_forced_tokens(rows.values), rows.values), rows.offsets
+    )

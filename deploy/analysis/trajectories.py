@@ -9,8 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from moot.deploy.analysis.replies import Replies, Stratum
-from moot.deploy.analysis.table import Column, Table, Value
-from moot.metrics.trajectory import Bands, MeanProbability, Phase, bands, mean_probability, percent_grid, phases
+from moot.deploy.analysis.table import AnalysisTable, Column, Value
+from moot.metrics.trajectory import (
+    MeanProbability,
+    Phase,
+    TrajectoryBands,
+    bands,
+    mean_probability,
+    percent_grid,
+    phases,
+)
 
 PHASES = (
     Column("stratum", "stratum"),
@@ -23,7 +31,7 @@ PHASES = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trajectory:
+class ConfidenceTrajectory:
     """One stratum's way from the first token to the last.
 
     Attributes:
@@ -37,10 +45,10 @@ class Trajectory:
     n: int
     by_position: MeanProbability
     phases: tuple[Phase, ...]
-    bands: Bands
+    bands: TrajectoryBands
 
 
-def trajectories(replies: Replies, strata: Sequence[Stratum]) -> list[Trajectory]:
+def trajectories(replies: Replies, strata: Sequence[Stratum]) -> list[ConfidenceTrajectory]:
     """The trajectory of each stratum that has log-probabilities."""
     found = []
     for stratum in strata:
@@ -48,11 +56,11 @@ def trajectories(replies: Replies, strata: Sequence[Stratum]) -> list[Trajectory
         n = int((part.lengths > 0).sum())
         if n:
             mean = mean_probability(part)
-            found.append(Trajectory(stratum, n, mean, phases(mean), bands(percent_grid(part))))
+            found.append(ConfidenceTrajectory(stratum, n, mean, phases(mean), bands(percent_grid(part))))
     return found
 
 
-def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
+def trajectory_tables(found: Sequence[ConfidenceTrajectory]) -> list[AnalysisTable]:
     """The phases, and the two curves for files."""
     by_phase: list[dict[str, Value]] = [
         {
@@ -82,7 +90,7 @@ def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
         for point in range(len(each.bands.n))
     ]
     return [
-        Table(
+        AnalysisTable(
             "phases",
             "Mean token probability in four phases",
             by_phase,
@@ -92,14 +100,14 @@ def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
                 "show which replies are long. A phase that it does not reach is empty.",
             ),
         ),
-        Table(
+        AnalysisTable(
             "trajectory_positions",
             "Mean token probability by position",
             by_position,
             _curve("position"),
             in_files_only=True,
         ),
-        Table(
+        AnalysisTable(
             "trajectory_percent",
             "Log-probability from 0 to 100 % of a reply",
             by_percent,
@@ -139,7 +147,7 @@ ENTROPIES = (
 )
 
 
-def openings_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
+def openings_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
     """The distinct openings of each stratum's replies: where all begin alike, the first tokens say little."""
     rows: list[dict[str, Value]] = []
     for stratum in strata:
@@ -162,10 +170,10 @@ def openings_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
         "An opening is the section label or other fixed text that a reply begins with; `from content` features begin "
         "after it, and the column within_openings of the file `associations` compares replies of one opening only."
     )
-    return Table("openings", "How the replies begin", rows, OPENINGS, notes=(note,))
+    return AnalysisTable("openings", "How the replies begin", rows, OPENINGS, notes=(note,))
 
 
-def entropies_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
+def entropies_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
     """Mean token entropy in each stratum, in nats, with the bounds that the listed alternatives leave."""
     rows: list[dict[str, Value]] = []
     for stratum in strata if replies.entropies else ():
@@ -181,4 +189,4 @@ def entropies_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
         "Nats. Servers list a few alternatives for each token; what they do not list leaves the entropy between two "
         "bounds. The upper one needs the size of the vocabulary (--vocabulary). Features take the middle column."
     )
-    return Table("entropies", "Token entropy and its bounds", rows, ENTROPIES, notes=(note,))
+    return AnalysisTable("entropies", "Token entropy and its bounds", rows, ENTROPIES, notes=(note,))

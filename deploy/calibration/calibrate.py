@@ -11,12 +11,20 @@ import numpy as np
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.calibration.cases import Bools, BothBranches, read_both_branches
-from moot.deploy.calibration.epsilon import EpsilonChoice, choose_epsilon, read_debates
-from moot.deploy.calibration.grid import GridPoint, Threshold, axes_of, cheapest_within, evaluate, skips, sweep
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import RunFacts, read_facts, read_replies
-from moot.deploy.reading.summaries.accuracy import Paired, paired, share
-from moot.deploy.reading.text import Interval, known_number
+from moot.deploy.calibration.epsilon import EpsilonChoice, choose_epsilon, read_debate_rounds
+from moot.deploy.calibration.grid import (
+    GridPoint,
+    Threshold,
+    cheapest_within,
+    evaluate_point,
+    skip_mask,
+    sweep_grid,
+    threshold_axes,
+)
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import RunInfo, read_replies, read_run_info
+from moot.deploy.reading.summaries.accuracy import PairedComparison, compare_paired, share
+from moot.deploy.reading.text import Interval, finite_or_none
 from moot.metrics.detection import auroc
 from moot.protocols.errors import ConfigError
 
@@ -24,14 +32,14 @@ SMALL = 100
 """Held-out cases below which the figures are called too few."""
 
 
-class Accuracy(Frozen):
+class AccuracyEstimate(FrozenModel):
     """A share of right answers with its Wilson interval (95 %)."""
 
     value: float
     interval: Interval
 
 
-class Predictor(Frozen):
+class Predictor(FrozenModel):
     """How well a signal tells the cases that the skip branch gets wrong.
 
     Attributes:
@@ -48,7 +56,7 @@ class Predictor(Frozen):
     errors: int
 
 
-class HeldOut(Frozen):
+class HeldOutPoint(FrozenModel):
     """A setting of the gate on the held-out cases, with Wilson intervals (95 %).
 
     Attributes:
@@ -60,10 +68,10 @@ class HeldOut(Frozen):
     point: GridPoint
     accuracy_interval: Interval | None
     accuracy_skipped_interval: Interval | None
-    vs_debate: Paired
+    vs_debate: PairedComparison
 
 
-class Calibration(Frozen):
+class GateCalibration(FrozenModel):
     """What `calibrate` found. "Always debating" is the debate branch of the same run.
 
     Attributes:
@@ -97,12 +105,12 @@ class Calibration(Frozen):
     left_out: dict[str, int]
     debate_accuracy_validation: float
     skip_accuracy_validation: float
-    debate_accuracy: Accuracy
-    skip_accuracy: Accuracy
+    debate_accuracy: AccuracyEstimate
+    skip_accuracy: AccuracyEstimate
     grid: list[GridPoint]
     chosen: GridPoint
-    held_out: HeldOut
-    as_run: HeldOut | None
+    held_out: HeldOutPoint
+    as_run: HeldOutPoint | None
     predictors: list[Predictor]
     stopping: EpsilonChoice | None
     warnings: list[str]
@@ -116,7 +124,7 @@ def calibrate(
     seed: int = 0,
     tolerance: float = 0.01,
     keep_truncated: bool = False,
-) -> Calibration:
+) -> GateCalibration:
     """Choose the gate's thresholds from a run made with `both_branches`.
 
     The cases are split by a seeded hash of their ids. On the validation part every point of a grid over (tau_d,
@@ -140,9 +148,9 @@ def calibrate(
     if not 0.0 <= tolerance <= 1.0:
         raise ConfigError(f"tolerance is a difference of accuracies in [0, 1], not {tolerance:g}")
     folder = record_path(folder)
-    facts = read_facts(folder)
+    facts = read_run_info(folder)
     if not facts.models:
-        facts = read_facts(folder, read_replies(folder))
+        facts = read_run_info(folder, read_replies(folder))
     cases = read_both_branches(folder, _how(facts), keep_truncated=keep_truncated)
     held = cases.held_out(holdout, seed)
     if held.all() or not held.any():
@@ -150,11 +158,11 @@ def calibrate(
             f"{folder}: {len(cases)} usable cases cannot be split with holdout={holdout:g}; use more cases"
         )
     encoder = _encoder(folder, facts)
-    grid = sweep(cases, ~held, axes_of(cases, ~held))
+    grid = sweep_grid(cases, ~held, threshold_axes(cases, ~held))
     debate_validation = float(cases.debate_right[~held].mean())
     chosen = cheapest_within(grid, debate_validation, tolerance)
-    stopping = choose_epsilon(read_debates(folder, cases.case_ids), cases, held, tolerance)
-    return Calibration(
+    stopping = choose_epsilon(read_debate_rounds(folder, cases.case_ids), cases, held, tolerance)
+    return GateCalibration(
         **{name: getattr(facts, name) for name in ("schema_version", "task", "protocol", "models", "simulated")},
         run=facts.name,
         encoder=encoder,
@@ -179,12 +187,12 @@ def calibrate(
     )
 
 
-def _share(right: Bools) -> Accuracy:
+def _share(right: Bools) -> AccuracyEstimate:
     value, interval, _ = share(right.tolist())
-    return Accuracy.model_validate({"value": value, "interval": interval})
+    return AccuracyEstimate.model_validate({"value": value, "interval": interval})
 
 
-def _how(facts: RunFacts) -> str:
+def _how(facts: RunInfo) -> str:
     if facts.protocol not in ("selene", None):
         return (
             f"protocol {facts.protocol!r} has no gate to calibrate: make a run of selene with --set both_branches=true"
@@ -192,7 +200,7 @@ def _how(facts: RunFacts) -> str:
     return f"give the command of this run again, with --set both_branches=true --out {facts.name}-both"
 
 
-def _encoder(folder: str | Path, facts: RunFacts) -> str:
+def _encoder(folder: str | Path, facts: RunInfo) -> str:
     """The encoder whose embeddings D was computed from: the record's word counts before run.yaml's."""
     used = read_table(folder, "embeddings", ["encoder"])["encoder"].unique().to_pylist()
     if len(used) > 1:
@@ -201,14 +209,14 @@ def _encoder(folder: str | Path, facts: RunFacts) -> str:
     return str(used[0]) if used else facts.encoder or "unknown"
 
 
-def _held_out(cases: BothBranches, held: Bools, taus: Sequence[Threshold]) -> HeldOut:
-    skipped = skips(cases, *taus)
+def _held_out(cases: BothBranches, held: Bools, taus: Sequence[Threshold]) -> HeldOutPoint:
+    skipped = skip_mask(cases, *taus)
     right = np.where(skipped, cases.skip_right, cases.debate_right)
-    return HeldOut(
-        point=evaluate(cases, held, taus),
+    return HeldOutPoint(
+        point=evaluate_point(cases, held, taus),
         accuracy_interval=share(right[held].tolist())[1],
         accuracy_skipped_interval=share(right[held & skipped].tolist())[1],
-        vs_debate=paired(right[held].tolist(), cases.debate_right[held].tolist()),
+        vs_debate=compare_paired(right[held].tolist(), cases.debate_right[held].tolist()),
     )
 
 
@@ -218,12 +226,12 @@ def _predictors(cases: BothBranches) -> Iterator[Predictor]:
         values = getattr(cases, name) * (1.0 if which.startswith("higher") else -1.0)
         known = ~np.isnan(values)
         wrong = ~cases.skip_right[known]
-        area = known_number(auroc(values[known], wrong))
+        area = finite_or_none(auroc(values[known], wrong))
         direction = f"{which}, more errors"
         yield Predictor(name=name, direction=direction, auroc=area, n=int(known.sum()), errors=int(wrong.sum()))
 
 
-def _warnings(cases: BothBranches, facts: RunFacts, n_held_out: int, chosen: GridPoint) -> list[str]:
+def _warnings(cases: BothBranches, facts: RunInfo, n_held_out: int, chosen: GridPoint) -> list[str]:
     found = []
     if facts.simulated:
         found.append("simulated models: these thresholds say nothing about any real model")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import Noted, References, Reply, latest_verdicts, read_events, read_replies
+from moot.deploy.reading.record import EventRow, References, ReplyRow, latest_verdicts, read_events, read_replies
 from moot.deploy.reading.summaries.costs import measurement_only, total_tokens
 from moot.deploy.reading.summaries.model_replies import USABLE
 from moot.metrics.distribution import Floats
@@ -60,11 +60,11 @@ class BothBranches:
         return len(self.case_ids)
 
     def held_out(self, share: float, seed: int) -> Bools:
-        """Which cases are held out, see `held_out`."""
-        return held_out(self.case_ids, share, seed)
+        """Which cases are held out, see `held_out_mask`."""
+        return held_out_mask(self.case_ids, share, seed)
 
 
-def held_out(case_ids: Sequence[str], share: float, seed: int) -> Bools:
+def held_out_mask(case_ids: Sequence[str], share: float, seed: int) -> Bools:
     """Which cases are held out: by a hash of seed and case id, so that no case changes sides if others come."""
     ids = (blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest() for case_id in case_ids)
     return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
@@ -91,7 +91,7 @@ def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = F
     gates = {event.key: event for event in events if event.kind == "gate"}
     references, left_out = References.of(folder), Counter[str]()
     truncated = set[CaseKey]() if keep_truncated else _truncated(folder)
-    usable: list[tuple[Noted, Noted, bool, bool]] = []
+    usable: list[tuple[EventRow, EventRow, bool, bool]] = []
     for verdict in latest_verdicts(folder):
         gate, both = gates.get(verdict.key), branches.get(verdict.key)
         if verdict.failed or gate is None or both is None:
@@ -123,11 +123,11 @@ def _truncated(folder: str | Path) -> set[CaseKey]:
 
 
 def _arrays(
-    folder: str | Path, usable: Sequence[tuple[Noted, Noted, bool, bool]], left_out: dict[str, int]
+    folder: str | Path, usable: Sequence[tuple[EventRow, EventRow, bool, bool]], left_out: dict[str, int]
 ) -> BothBranches:
     gates = [gate for gate, _, _, _ in usable]
     keys = [gate.key for gate in gates]
-    by_case = _standing(folder, set(keys))
+    by_case = _current_replies(folder, set(keys))
     reading = gates[0].data.get("intrinsic_reading")
     stages = _stages(folder, set(keys)) if reading in ("normalised", "printed") else set()
     pooled = len(stages) < 2
@@ -163,19 +163,19 @@ def _may_skip(gate: Mapping[str, Any]) -> bool:
     return bool(equal and complete and gate.get("comparable", True))
 
 
-def _column(gates: Sequence[Noted], name: str) -> Floats:
+def _column(gates: Sequence[EventRow], name: str) -> Floats:
     return np.array([gate.data.get(name) for gate in gates], np.float64)
 
 
-def _standing(folder: str | Path, keys: set[CaseKey]) -> dict[CaseKey, list[Reply]]:
-    found: dict[CaseKey, list[Reply]] = {key: [] for key in keys}
+def _current_replies(folder: str | Path, keys: set[CaseKey]) -> dict[CaseKey, list[ReplyRow]]:
+    found: dict[CaseKey, list[ReplyRow]] = {key: [] for key in keys}
     for reply in read_replies(folder):
         if reply.key in found and not reply.superseded:
             found[reply.key].append(reply)
     return found
 
 
-def _tokens(keys: Sequence[CaseKey], replies: Mapping[CaseKey, list[Reply]], branch: str) -> Floats:
+def _tokens(keys: Sequence[CaseKey], replies: Mapping[CaseKey, list[ReplyRow]], branch: str) -> Floats:
     totals = [total_tokens([r for r in replies[key] if not measurement_only(r.path, branch)]) for key in keys]
     return np.array(totals, np.float64)
 

@@ -13,10 +13,10 @@ import yaml
 
 from moot.actors.early_stop import EarlyStop
 from moot.actors.record.store.mirror import record_path
-from moot.deploy.calibration.cases import held_out
+from moot.deploy.calibration.cases import held_out_mask
 from moot.deploy.calibration.labelled_replies import Bools, LabelledReplies, read_labelled_replies
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import read_facts, read_replies
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import read_replies, read_run_info
 from moot.deploy.reading.text import Interval
 from moot.metrics.bootstrap import BootstrapInterval, cluster_bootstrap
 from moot.metrics.confidence_features import STATISTICS
@@ -31,7 +31,7 @@ LEAST = 50
 """Replies with a known value that a feature needs on either part."""
 
 
-class EarlySignal(Frozen):
+class EarlySignal(FrozenModel):
     """What the first tokens of one model's replies say of their answers, at one temperature and stage.
 
     Attributes:
@@ -75,7 +75,7 @@ class EarlySignal(Frozen):
         return yaml.safe_dump({"early_stop": settings}, default_flow_style=None, sort_keys=False, width=200).strip()
 
 
-class EarlyStopCalibration(Frozen):
+class EarlyStopCalibration(FrozenModel):
     """What `calibrate_early_stop` found.
 
     Attributes:
@@ -99,7 +99,7 @@ class EarlyStopCalibration(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class _StopChoice:
     stop: EarlyStop
     auroc: float
     sign: float
@@ -137,7 +137,7 @@ def calibrate_early_stop(
     if not 0.0 < share <= 0.5:
         raise ConfigError(f"share is the share of replies to stop, above 0 and at most 0.5, not {share:g}")
     folder = record_path(folder)
-    facts = read_facts(folder, read_replies(folder))
+    facts = read_run_info(folder, read_replies(folder))
     groups, left_out = read_labelled_replies(folder, role, keep_truncated=keep_truncated)
     signals = [_signal(group, holdout, seed, share) for group in groups]
     windows = [min(WINDOWS) if each.early_stop is None else each.early_stop.window for each in signals]
@@ -167,7 +167,7 @@ def _warnings(simulated: bool, signals: list[EarlySignal]) -> Iterator[str]:
 
 
 def _signal(replies: LabelledReplies, holdout: float, seed: int, share: float) -> EarlySignal:
-    held = held_out(replies.case_ids, holdout, seed)
+    held = held_out_mask(replies.case_ids, holdout, seed)
     known = EarlySignal(
         model=replies.model,
         temperature=replies.temperature,
@@ -179,9 +179,9 @@ def _signal(replies: LabelledReplies, holdout: float, seed: int, share: float) -
     return known if choice is None else known.model_copy(update=_tried(replies, held, choice, seed))
 
 
-def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _Choice | None:
+def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _StopChoice | None:
     """The feature farthest from saying nothing; of equal ones the one that is known first."""
-    best: _Choice | None = None
+    best: _StopChoice | None = None
     for window in WINDOWS:
         for statistic in STATISTICS:
             values = replies.feature(window, statistic)
@@ -196,11 +196,11 @@ def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _Choice 
             keep: Literal["above", "below"] = "below" if sign > 0 else "above"
             bound = float(np.quantile(values[usable], 1.0 - share if sign > 0 else share))
             stop = EarlyStop(window=window, statistic=statistic, keep=keep, bound=float(f"{bound:.6g}"))
-            best = _Choice(stop, directed, sign)
+            best = _StopChoice(stop, directed, sign)
     return best
 
 
-def _tried(replies: LabelledReplies, held: Bools, choice: _Choice, seed: int) -> dict[str, object]:
+def _tried(replies: LabelledReplies, held: Bools, choice: _StopChoice, seed: int) -> dict[str, object]:
     values = choice.sign * replies.feature(choice.stop.window, choice.stop.statistic)
     usable = held & ~np.isnan(values)
     told: dict[str, object] = {"early_stop": choice.stop, "auroc_learning": choice.auroc, "n_known": int(usable.sum())}

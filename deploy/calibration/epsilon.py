@@ -14,9 +14,9 @@ import numpy as np
 from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.deploy.calibration.cases import Bools, BothBranches
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import References, Reply, latest_verdicts, read_events, read_replies
-from moot.deploy.reading.summaries.accuracy import Paired, paired, share
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import References, ReplyRow, latest_verdicts, read_events, read_replies
+from moot.deploy.reading.summaries.accuracy import PairedComparison, compare_paired, share
 from moot.deploy.reading.summaries.costs import total_tokens
 from moot.deploy.reading.text import Interval
 from moot.metrics.distribution import Floats
@@ -25,7 +25,7 @@ _STEPS = np.linspace(0.0, 1.0, 11)
 _DIGITS = 4
 
 
-class EpsilonPoint(Frozen):
+class EpsilonPoint(FrozenModel):
     """What a bound comes to on a set of debates.
 
     Attributes:
@@ -41,7 +41,7 @@ class EpsilonPoint(Frozen):
     cost_vs_run: float | None
 
 
-class EpsilonChoice(Frozen):
+class EpsilonChoice(FrozenModel):
     """The bound that was chosen, and what it is worth.
 
     Attributes:
@@ -62,11 +62,11 @@ class EpsilonChoice(Frozen):
     held_out_interval: Interval | None
     as_run: EpsilonPoint
     as_run_interval: Interval | None
-    vs_run: Paired
+    vs_run: PairedComparison
 
 
 @dataclass(frozen=True, slots=True)
-class Debates:
+class DebateRounds:
     """The debates of a run, one row per case and one column per round; NaN beyond a debate's end.
 
     Attributes:
@@ -90,7 +90,7 @@ class Debates:
         return np.where(still.any(axis=1), still.argmax(axis=1) + 1.0, self.rounds)
 
 
-def read_debates(folder: str | Path, case_ids: Sequence[str]) -> Debates:
+def read_debate_rounds(folder: str | Path, case_ids: Sequence[str]) -> DebateRounds:
     """The rounds of these cases' last attempts, in their order.
 
     Raises:
@@ -110,17 +110,17 @@ def read_debates(folder: str | Path, case_ids: Sequence[str]) -> Debates:
     for i, case_id in enumerate(case_ids):
         verdict = verdicts[case_id]
         told = sorted(rounds.get(verdict.key, ()), key=lambda data: data["round"])
-        scored = [references.correct(case_id, voted(data), verdict.gold) for data in told]
+        scored = [references.correct(case_id, majority_answer(data), verdict.gold) for data in told]
         if any(each is None for each in scored):
             continue
         held[i] = len(told)
         moved[i, : len(told)] = [_moved(data) for data in told]
         right[i, : len(told)] = [bool(each) for each in scored]
         tokens[i, : len(told)] = [paid.get((verdict.key, data["round"])) for data in told]
-    return Debates(moved, right, tokens, held, min(bounds, default=0.0))
+    return DebateRounds(moved, right, tokens, held, min(bounds, default=0.0))
 
 
-def voted(data: Mapping[str, Any]) -> str:
+def majority_answer(data: Mapping[str, Any]) -> str:
     """The answer that most agents give after a round; of several the one with the higher mean stated confidence, then
     that of the first agent."""
     answers: Mapping[str, str] = data["answers"]
@@ -139,9 +139,9 @@ def _moved(data: Mapping[str, Any]) -> float:
     return np.inf if data["delta"] is None or data["joined"] or silent else abs(float(data["delta"]))
 
 
-def _paid(replies: Sequence[Reply]) -> dict[tuple[CaseKey, int], float | None]:
+def _paid(replies: Sequence[ReplyRow]) -> dict[tuple[CaseKey, int], float | None]:
     """Tokens by debate and round; None where a reply's are unknown."""
-    said: dict[tuple[CaseKey, int], list[Reply]] = {}
+    said: dict[tuple[CaseKey, int], list[ReplyRow]] = {}
     for reply in replies:
         parts = step_of(reply.path).split("/")
         if parts[0] == "round" and not reply.superseded:
@@ -149,7 +149,7 @@ def _paid(replies: Sequence[Reply]) -> dict[tuple[CaseKey, int], float | None]:
     return {at: total_tokens(several) for at, several in said.items()}
 
 
-def choose_epsilon(debates: Debates, cases: BothBranches, held: Bools, tolerance: float) -> EpsilonChoice | None:
+def choose_epsilon(debates: DebateRounds, cases: BothBranches, held: Bools, tolerance: float) -> EpsilonChoice | None:
     """Choose the bound on the cases that are not `held` out, and evaluate it on those that are.
 
     The bounds tried are the run's and, above it, the tenths of what D moved by. A debate that stops earlier is answered
@@ -175,7 +175,7 @@ def choose_epsilon(debates: Debates, cases: BothBranches, held: Bools, tolerance
         held_out_interval=share(by_choice)[1],
         as_run=_point(debates, cases, testing, debates.epsilon),
         as_run_interval=share(by_run)[1],
-        vs_run=paired(by_choice, by_run),
+        vs_run=compare_paired(by_choice, by_run),
     )
 
 
@@ -184,7 +184,7 @@ def _cheap_first(point: EpsilonPoint) -> tuple[float, float, float]:
     return (cost, -point.accuracy, point.epsilon)
 
 
-def _bounds(debates: Debates, among: Bools) -> list[float]:
+def _bounds(debates: DebateRounds, among: Bools) -> list[float]:
     moved = debates.moved[among]
     moved = moved[np.isfinite(moved)]
     if not moved.size:
@@ -193,13 +193,13 @@ def _bounds(debates: Debates, among: Bools) -> list[float]:
     return [debates.epsilon, *np.unique(above[above > debates.epsilon]).tolist()]
 
 
-def _right(debates: Debates, epsilon: float) -> Bools:
+def _right(debates: DebateRounds, epsilon: float) -> Bools:
     last = np.maximum(debates.stops(epsilon).astype(np.intp) - 1, 0)
     right: Bools = np.take_along_axis(debates.right, last[:, None], axis=1)[:, 0] == 1.0
     return right
 
 
-def _point(debates: Debates, cases: BothBranches, among: Bools, epsilon: float) -> EpsilonPoint:
+def _point(debates: DebateRounds, cases: BothBranches, among: Bools, epsilon: float) -> EpsilonPoint:
     stops = debates.stops(epsilon)
     after = np.arange(1, debates.moved.shape[1] + 1) > stops[:, None]
     held = np.arange(1, debates.moved.shape[1] + 1) <= debates.rounds[:, None]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moot.deploy.calibration.cases import Bools, BothBranches
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.frozen import FrozenModel
 from moot.metrics.distribution import Floats
 
 Threshold = float | None
@@ -20,7 +20,7 @@ _STEPS = np.linspace(0.0, 1.0, 11)
 _DIGITS = 4
 
 
-class GridPoint(Frozen):
+class GridPoint(FrozenModel):
     """What a setting of the gate comes to on a set of cases.
 
     Attributes:
@@ -44,7 +44,7 @@ class GridPoint(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
-class Axes:
+class ThresholdAxes:
     """The thresholds that are tried."""
 
     tau_d: list[Threshold]
@@ -55,13 +55,13 @@ class Axes:
         return len(self.tau_d) * len(self.tau_m) * len(self.tau_p)
 
 
-def axes_of(cases: BothBranches, among: Bools) -> Axes:
+def threshold_axes(cases: BothBranches, among: Bools) -> ThresholdAxes:
     """Thresholds at the tenths of the signals observed in some cases, to four digits.
 
     tau_d begins at 0, where every case is debated; tau_d and tau_m end just above the largest value and tau_p begins
     at 0, where a test lets every case pass. A signal that is never known has its test off.
     """
-    return Axes(
+    return ThresholdAxes(
         tau_d=_upper(cases.d[among]) or [0.0],
         tau_m=_upper(cases.m[among]) or [None],
         tau_p=_lower(cases.p[among]) or [None],
@@ -88,7 +88,7 @@ def _lower(values: Floats) -> list[Threshold]:
     return list(np.unique(np.concatenate(([0.0], np.floor(cuts * 10**_DIGITS) / 10**_DIGITS))).tolist())
 
 
-def skips(cases: BothBranches, tau_d: Threshold, tau_m: Threshold, tau_p: Threshold) -> Bools:
+def skip_mask(cases: BothBranches, tau_d: Threshold, tau_m: Threshold, tau_p: Threshold) -> Bools:
     """Which cases the gate skips: the rule of `selene.gate.decide` on arrays (unknown D debates, M and p pass)."""
     low_d = _below(cases.d, tau_d, unknown=False)
     return cases.may_skip & low_d & _below(cases.m, tau_m, unknown=True) & _at_least(cases.p, tau_p)
@@ -104,7 +104,7 @@ def _at_least(values: Floats, tau: Threshold) -> Bools:
     return np.ones(len(values), np.bool_) if tau is None else np.isnan(values) | (values >= tau)
 
 
-def sweep(cases: BothBranches, among: Bools, axes: Axes) -> list[GridPoint]:
+def sweep_grid(cases: BothBranches, among: Bools, axes: ThresholdAxes) -> list[GridPoint]:
     """Every point of the grid on the cases `among`, tau_d slowest and tau_p fastest.
 
     The sums over cases for all (tau_m, tau_p) of one tau_d are one matrix product per quantity.
@@ -123,10 +123,10 @@ def sweep(cases: BothBranches, among: Bools, axes: Axes) -> list[GridPoint]:
     return points
 
 
-def evaluate(cases: BothBranches, among: Bools, taus: Sequence[Threshold]) -> GridPoint:
+def evaluate_point(cases: BothBranches, among: Bools, taus: Sequence[Threshold]) -> GridPoint:
     """One setting on the cases `among`."""
     weights = _Weights.of(cases, among)
-    skipped = skips(cases, *taus)[among].astype(np.float64)
+    skipped = skip_mask(cases, *taus)[among].astype(np.float64)
     return weights.point(taus, [float(skipped @ weight) for weight in weights.of_skipped])
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from moot.actors.attempt import LENGTH
 from moot.actors.record.rows import step_of
-from moot.actors.record.sampling import UNKNOWN, may_be_masked, without_forced
+from moot.actors.record.sampling import UNKNOWN, mask_forced_tokens, may_be_masked
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.deploy.reading.record import References
@@ -103,7 +103,7 @@ def read_labelled_replies(
             left_out["without log-probabilities"] += 1
         else:
             stage = row["logprob_stage"] or UNKNOWN
-            own = without_forced(tokens) if may_be_masked(stage, bool(row["held"])) else tokens
+            own = mask_forced_tokens(tokens) if may_be_masked(stage, bool(row["held"])) else tokens
             forced = np.flatnonzero(np.isnan(own) & ~np.isnan(tokens))
             first_forced = float(forced[0]) if len(forced) else np.inf
             groups[row["model"], row["temperature"], stage].append((row["case_id"], not correct, own, first_forced))

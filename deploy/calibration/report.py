@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from rich.console import Console
 
-from moot.deploy.calibration.calibrate import Calibration, HeldOut
+from moot.deploy.calibration.calibrate import GateCalibration, HeldOutPoint
 from moot.deploy.calibration.early_stop import EarlySignal, EarlyStopCalibration
 from moot.deploy.calibration.epsilon import EpsilonChoice, EpsilonPoint
 from moot.deploy.calibration.grid import GridPoint, best_by_skip_rate
@@ -25,7 +25,7 @@ _STOPPING_HEADER = ("epsilon", "cases", "rounds", "accuracy of the vote", "cost 
 _PREDICTOR_HEADER = ("signal", "read as", "AUROC", "n", "errors")
 
 
-def show_calibration(found: Calibration, form: str = "text", console: Console | None = None) -> None:
+def show_calibration(found: GateCalibration, form: str = "text", console: Console | None = None) -> None:
     """Write a calibration to the console."""
     show_report(found, lambda: _blocks(found), form, console)
 
@@ -45,7 +45,7 @@ def _grid_cells(point: GridPoint) -> tuple[str, ...]:
     )
 
 
-def _held_cells(name: str, held: HeldOut) -> tuple[str, ...]:
+def _held_cells(name: str, held: HeldOutPoint) -> tuple[str, ...]:
     point = held.point
     skipped = percent(point.accuracy_skipped, held.accuracy_skipped_interval, point.n_skipped)
     return (
@@ -58,7 +58,7 @@ def _held_cells(name: str, held: HeldOut) -> tuple[str, ...]:
     )
 
 
-def _held_rows(found: Calibration) -> list[tuple[str, ...]]:
+def _held_rows(found: GateCalibration) -> list[tuple[str, ...]]:
     debate = percent(found.debate_accuracy.value, found.debate_accuracy.interval)
     never = percent(found.skip_accuracy.value, found.skip_accuracy.interval)
     own = [] if found.as_run is None else [_held_cells("the run's own thresholds", found.as_run)]
@@ -96,7 +96,7 @@ def _stopping_rule(found: EpsilonChoice) -> str:
     )
 
 
-def _shown_points(found: Calibration) -> list[GridPoint]:
+def _shown_points(found: GateCalibration) -> list[GridPoint]:
     """The best point of each skip rate, thinned to a screenful; the ends and the chosen point stay."""
     points = [point for point in best_by_skip_rate(found.grid) if point.n_skipped != found.chosen.n_skipped]
     step = -(-len(points) // _ROWS) or 1
@@ -113,7 +113,7 @@ def left_out_words(left_out: Mapping[str, int]) -> str:
     return f"; left out: {', '.join(f'{n} {why}' for why, n in left_out.items())}" if left_out else ""
 
 
-def _blocks(found: Calibration) -> Iterator[Block]:
+def _blocks(found: GateCalibration) -> Iterator[Block]:
     yield Heading("Calibration of the gate", 1)
     yield from (Note(warning, "warning") for warning in found.warnings)
     yield Note(

@@ -13,7 +13,7 @@ from typing import Any
 from moot.actors.models.pictures import PictureSource
 from moot.actors.spec import Engine
 from moot.deploy.checking.checked import CASE_ID, Checked, read_checked
-from moot.deploy.running.documents import library_of
+from moot.deploy.running.documents import default_library_folder
 from moot.deploy.running.places import check_folder, default_out, run_folder
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reused_folder
@@ -116,7 +116,7 @@ async def _files(docs: Documents, encoder: str, stack: AsyncExitStack) -> tuple[
     return tuple(os.fspath(each) for each in several)
 
 
-def in_its_own_folder(prepared: Prepared) -> Prepared:
+def with_content_folder(prepared: Prepared) -> Prepared:
     """The check in a folder that is named by its claim and by all that its outcome hangs on: documents, pictures,
     models, settings. So the same check finds its record again, and another one makes its own."""
     config = prepared.config
@@ -129,5 +129,5 @@ def in_its_own_folder(prepared: Prepared) -> Prepared:
         config=config.model_copy(update={"out": out}),
         folder=folder,
         reuse=reused_folder(config, folder) if config.reuse else None,
-        library=None if docs is None else docs.library or library_of(folder),
+        library=None if docs is None else docs.library or default_library_folder(folder),
     )

@@ -8,12 +8,12 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.reading.frozen import read_as
+from moot.deploy.reading.frozen import parse_event
 from moot.deploy.reading.record import read_replies
-from moot.deploy.reading.summaries.costs import totals
+from moot.deploy.reading.summaries.costs import run_totals
 from moot.deploy.reading.transcripts.ceda import (
     CheckPayload,
-    Conflict,
+    ConflictData,
     EvidenceData,
     EvidenceItem,
     JudgeRuling,
@@ -21,8 +21,8 @@ from moot.deploy.reading.transcripts.ceda import (
     Stance,
     StanceData,
 )
-from moot.deploy.reading.transcripts.transcript import transcript
-from moot.deploy.reading.transcripts.views import Cost, Transcript
+from moot.deploy.reading.transcripts.transcript import build_transcript
+from moot.deploy.reading.transcripts.views import AttemptCost, Transcript
 from moot.deploy.running.outcome import EXIT_HALLUCINATED, EXIT_OK, EXIT_SOME_FAILED, EXIT_UNDECIDED
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError
@@ -87,13 +87,13 @@ class Checked(BaseModel):
     rationale: str
     flags: list[str]
     evidence: list[EvidenceItem]
-    conflicts: list[Conflict]
+    conflicts: list[ConflictData]
     missing_pictures: list[int]
     messages: list[DebateMessage]
     judges: list[JudgeRuling]
     failure: str
     error: str
-    cost: Cost
+    cost: AttemptCost
     simulated: bool
     record: str | None
 
@@ -115,13 +115,13 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
         ConfigError: it holds no check of one claim.
         RecordError: it cannot be read.
     """
-    debate = transcript(folder, CASE_ID)
+    debate = build_transcript(folder, CASE_ID)
     verdict = debate.verdict
     if verdict is None:
         return None
     evidence = next(_events(debate, EvidenceData, "evidence"), EvidenceData(items=[]))
     ruling = next(_events(debate, RulingData, "ruling"), None)
-    told = read_as(CheckPayload, verdict.payload)
+    told = parse_event(CheckPayload, verdict.payload)
     return Checked.model_validate(
         {
             "claim": debate.question,
@@ -146,9 +146,9 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
     )
 
 
-def _cost(folder: str | Path) -> Cost:
-    whole = totals(read_replies(folder), (), {})
-    return Cost(
+def _cost(folder: str | Path) -> AttemptCost:
+    whole = run_totals(read_replies(folder), (), {})
+    return AttemptCost(
         calls=whole["calls"],
         tokens=whole["tokens_paid"],
         tokens_reused=whole["tokens_reused"],
@@ -160,7 +160,7 @@ def _events(debate: Transcript, shape: type[S], kind: str) -> Iterator[S]:
     for section in debate.sections:
         for event in section.events:
             if event.kind == kind:
-                data = read_as(shape, event.data)
+                data = parse_event(shape, event.data)
                 if data is None:
                     raise ConfigError(f"{debate.run}: its event at {event.path!r} is none of a check of this version")
                 yield data

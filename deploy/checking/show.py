@@ -11,7 +11,7 @@ from moot.deploy.reading.report.blocks import Block, Heading, Pairs, Quote
 from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.blocks import cost_words
-from moot.deploy.reading.transcripts.ceda import EvidenceItem, JudgeRuling, ruled, said_in_words, similarity
+from moot.deploy.reading.transcripts.ceda import EvidenceItem, JudgeRuling, ruling_words, similarity_words, stance_words
 
 
 def show_checked(checked: Checked, form: str = "text", console: Console | None = None) -> None:
@@ -82,7 +82,7 @@ def facts(checked: Checked) -> Iterator[tuple[str, str]]:
 
 def evidence_head(item: EvidenceItem) -> str:
     """A piece of evidence by its number, with its place and how near it is to the claim."""
-    near = f", similarity {similarity(item)}" if item.kind != "picture" else ""
+    near = f", similarity {similarity_words(item)}" if item.kind != "picture" else ""
     return f"{item.id}: {item.place}{near}"
 
 
@@ -96,11 +96,11 @@ def conflict_lines(checked: Checked) -> list[str]:
 
 def message_head(message: DebateMessage) -> str:
     """Who speaks, and where that leaves the claim."""
-    said = said_in_words(message.says, message.of, message.stance)
+    said = stance_words(message.says, message.of, message.stance)
     return f"{message.turn}. {message.debater} on {message.model} {said}"
 
 
 def judge_head(judge: JudgeRuling) -> str:
     """What a judge ruled, or why it is missing."""
     sure = f", confidence {number(judge.confidence, 2)}" if judge.verdict is not None else ""
-    return f"{judge.judge}: {ruled(judge)}{sure}"
+    return f"{judge.judge}: {ruling_words(judge)}{sure}"

@@ -14,7 +14,7 @@ from moot.deploy.cli import options
 if TYPE_CHECKING:
     from moot.deploy.ablation.prepare import ReadyCell
 
-Command = options.of_a_run(
+Command = options.run_options(
     "attended",
     protocol="A protocol (default: selene), or module:Class.",
     out="Holds the cells' folders; by default in runs/, from protocol, task and seed.",
@@ -44,16 +44,16 @@ def ablate(
 
     The same command again goes on where it was stopped. A budget holds for all the runs together.
     """
-    from moot.deploy.ablation.effects import measure
+    from moot.deploy.ablation.effects import measure_grid
     from moot.deploy.ablation.grid import baseline_of, check_keys, parse_axes
     from moot.deploy.ablation.hold import plan_lines
-    from moot.deploy.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid, write_down
+    from moot.deploy.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid, write_grid_file
     from moot.deploy.ablation.report import next_cells, show_ablation
-    from moot.deploy.cli.run import configured, tell_next
+    from moot.deploy.cli.run import build_run_config, print_next_commands
 
     axes = parse_axes(over or [])
     compared_with = baseline_of(axes, baseline or [])
-    base = configured(context.obj, file)
+    base = build_run_config(context.obj, file)
     check_keys(axes, base, context.obj)
     grid = check_grid(prepare_grid(base, axes, share_replies=share_replies), network=not dry_run)
     if not has_gold(grid):
@@ -64,48 +64,52 @@ def ablate(
         print("\n".join(plan_lines(grid)))
         return
     folder = grid_folder(grid)
-    write_down(folder, axes, compared_with, share_replies=share_replies)
-    code = _hold(grid, quiet=quiet)
+    write_grid_file(folder, axes, compared_with, share_replies=share_replies)
+    code = _run_grid(grid, quiet=quiet)
     same_as = {each.cell.name: each.same_as for each in grid if each.same_as}
     cells = [each.cell for each in grid]
-    found = measure(folder, axes, cells, compared_with, same_as=same_as, shared_replies=share_replies)
+    found = measure_grid(folder, axes, cells, compared_with, same_as=same_as, shared_replies=share_replies)
     show_ablation(found, form)
     if form == "text":
-        tell_next((f"moot show {shlex.quote(f'{found.folder}/{cell}')}", about) for cell, about in next_cells(found))
+        print_next_commands(
+            (f"moot show {shlex.quote(f'{found.folder}/{cell}')}", about) for cell, about in next_cells(found)
+        )
     raise typer.Exit(code)
 
 
-def _hold(grid: list[ReadyCell], *, quiet: bool) -> int:
+def _run_grid(grid: list[ReadyCell], *, quiet: bool) -> int:
     """Hold the cells that are not finished; returns the exit code.
 
     Raises:
         Exit: one was interrupted.
     """
-    from moot.deploy.ablation.hold import hold_grid
-    from moot.deploy.ablation.prepare import cells_to_hold
-    from moot.deploy.cli.run import hold_visibly, say, tell, tell_interrupted
+    from moot.deploy.ablation.hold import run_grid
+    from moot.deploy.ablation.prepare import cells_to_run
+    from moot.deploy.cli.run import print_status, report_interrupted, report_outcome, run_with_progress
     from moot.deploy.running.outcome import EXIT_STOPPED, Run
     from moot.deploy.running.prepare import Prepared
 
-    names = [each.cell.name for each in cells_to_hold(grid)]
+    names = [each.cell.name for each in cells_to_run(grid)]
     for each in grid:
         if each.same_as:
-            say(f"cell {each.cell.name} is not held: its settings come to those of {each.same_as}", quiet=quiet)
+            print_status(
+                f"cell {each.cell.name} is not held: its settings come to those of {each.same_as}", quiet=quiet
+            )
 
     def hold(prepared: Prepared) -> Run:
         name = prepared.folder.name
-        say(f"cell {names.index(name) + 1} of {len(names)}, {name}:", quiet=quiet)
-        return hold_visibly(prepared, quiet=quiet)
+        print_status(f"cell {names.index(name) + 1} of {len(names)}, {name}:", quiet=quiet)
+        return run_with_progress(prepared, quiet=quiet)
 
     code = 0
-    for cell, run, stopped_by in hold_grid(grid, hold):
+    for cell, run, stopped_by in run_grid(grid, hold):
         if run is None:
             print(f"stopped: {stopped_by}; cell {cell.cell.name} and those after it wait", file=sys.stderr)
             return EXIT_STOPPED
         if run.status == "interrupted":
-            raise typer.Exit(tell_interrupted(run, cell.prepared))
+            raise typer.Exit(report_interrupted(run, cell.prepared))
         if not run.worked:
-            say(f"cell {cell.cell.name}:", quiet=quiet)
-        tell(dataclasses.replace(run, stopped_by=stopped_by), cell.prepared, quiet=quiet)
+            print_status(f"cell {cell.cell.name}:", quiet=quiet)
+        report_outcome(dataclasses.replace(run, stopped_by=stopped_by), cell.prepared, quiet=quiet)
         code = max(code, run.exit_code)
     return code

@@ -45,13 +45,13 @@ def analyze(
     from moot.deploy.analysis.analysis import analyze as analyzed
     from moot.deploy.analysis.settings import AnalysisSettings
     from moot.deploy.analysis.show import show_analysis, write_analysis
-    from moot.deploy.running.validated import validated
+    from moot.deploy.running.validated import validate_model
 
     if ratings is not None:
         _show_agreement(ratings, runs, table, seed, form)
         return
     given = {key: value for key, value in context.params.items() if key in AnalysisSettings.model_fields}
-    settings = validated(AnalysisSettings, given, "")
+    settings = validate_model(AnalysisSettings, given, "")
     in_it = runs is not None and len(runs) == 1 and store_of(runs[0]) is None
     if runs and in_it and not out:
         refuse_links(runs[0])

@@ -9,7 +9,7 @@ import typer
 
 from moot.deploy.cli import options
 
-Command = options.of_a_run(
+Command = options.run_options(
     *options.OF_MANY_CASES,
     "protocol",
     "agents",
@@ -28,19 +28,19 @@ def check(
 ) -> None:
     """Check one claim: label, confidence, evidence with its place, and the debate. Exit codes: 0 supported,
     5 hallucinated, 6 undecided."""
-    from moot.deploy.checking.check import PROTOCOL, claim_case, in_its_own_folder
+    from moot.deploy.checking.check import PROTOCOL, claim_case, with_content_folder
     from moot.deploy.checking.checked import read_checked
     from moot.deploy.checking.show import show_checked
-    from moot.deploy.cli.run import configured, hold_and_tell, read_at
+    from moot.deploy.cli.run import build_run_config, readable_folder, run_and_report
     from moot.deploy.running.prepare import prepare
 
     case = claim_case(_from_standard_input() if claim == "-" else claim, image or [])
-    config = configured(options.here(context.obj), protocol=PROTOCOL)
+    config = build_run_config(options.inline_options(context.obj), protocol=PROTOCOL)
     prepared = prepare(config, task=[case])
     if config.out is None:
-        prepared = in_its_own_folder(prepared)
-    done = hold_and_tell(prepared, quiet=quiet)
-    checked = read_checked(read_at(prepared)) if done.status == "finished" else None
+        prepared = with_content_folder(prepared)
+    done = run_and_report(prepared, quiet=quiet)
+    checked = read_checked(readable_folder(prepared)) if done.status == "finished" else None
     if checked is None:
         raise typer.Exit(done.exit_code)
     show_checked(checked, form)

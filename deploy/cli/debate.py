@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PROTOCOL = "socrasynth"
 
-Command = options.of_a_run(
+Command = options.run_options(
     *options.OF_MANY_CASES,
     "docs",
     "classifier",
@@ -44,13 +44,13 @@ def debate(
 ) -> None:
     """Debate one subject and show the debate; the same command again goes on with it, or shows it again."""
     from moot.actors.record.store.uri import is_uri
-    from moot.deploy.cli.run import hold_and_tell, read_at
-    from moot.deploy.moderation.terminal import hold_moderated
+    from moot.deploy.cli.run import readable_folder, run_and_report
+    from moot.deploy.moderation.terminal import run_moderated
     from moot.deploy.reading.show import show
     from moot.deploy.running.single import CASE_ID
     from moot.protocols.errors import ConfigError
 
-    flags = options.here(context.obj)
+    flags = options.inline_options(context.obj)
     out = flags["out"]
     if interactive and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError(
@@ -64,21 +64,21 @@ def debate(
     flags["protocol"] = flags["protocol"] or (DEFAULT_PROTOCOL if flags["preset"] is None else None)
     prepared = _prepared(subject, labels, facts, {**flags, "attended": interactive or None}, new=new)
     if interactive:
-        done = hold_moderated(prepared, quiet=quiet)
+        done = run_moderated(prepared, quiet=quiet)
         shows = done.status == "finished" and (form != "text" or not sys.stdout.isatty())
     else:
-        done, shows = hold_and_tell(prepared, quiet=quiet, tells=False), True
+        done, shows = run_and_report(prepared, quiet=quiet, tells=False), True
     if shows and done.table("cases").num_rows:
-        show(read_at(prepared), CASE_ID, form=form)
+        show(readable_folder(prepared), CASE_ID, form=form)
     raise typer.Exit(done.exit_code)
 
 
 def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict[str, Any], *, new: bool) -> Prepared:
-    from moot.deploy.cli.run import configured
+    from moot.deploy.cli.run import build_run_config
     from moot.deploy.running.places import run_name
     from moot.deploy.running.prepare import prepare
     from moot.deploy.running.resume import check_resumable
-    from moot.deploy.running.single import Subject, debate_out, read_facts_file
+    from moot.deploy.running.single import Subject, default_debate_out, read_facts_file
     from moot.protocols.errors import ConfigError
 
     if not question.strip():
@@ -87,10 +87,12 @@ def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict
     if answers is not None and not all(answers):
         raise ConfigError(f"--labels {labels!r}: expected answers with commas between them, such as Yes,No")
     subject = Subject(question.strip(), read_facts_file(facts) if facts else "", answers)
-    config = configured(flags)
+    config = build_run_config(flags)
     named = config.out
     if named is None:
-        where = debate_out(run_name(config.protocol, config.preset), subject, config.seed, config.model, new=new)
+        where = default_debate_out(
+            run_name(config.protocol, config.preset), subject, config.seed, config.model, new=new
+        )
         config = config.model_copy(update={"out": where})
     prepared = prepare(config, task=[subject.case()])
     check_resumable(prepared, "--new" if named is None else "--out NEW")

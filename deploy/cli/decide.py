@@ -1,4 +1,4 @@
-"""`moot decide`: a person's answers to debates that wait in a run's folder."""
+"""`moot record_decision`: a person's answers to debates that wait in a run's folder."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def decide(
 
     An action that takes a text is given it at once, with --text, or at the terminal, where it is asked for.
     """
-    from moot.deploy.moderation.dialogue import choose
+    from moot.deploy.moderation.dialogue import parse_choice
     from moot.deploy.reading.text import visible_line
-    from moot.deploy.running.decide import decide as decided
-    from moot.deploy.running.decide import form_of
+    from moot.deploy.running.decide import pending_form
+    from moot.deploy.running.decide import record_decision as decided
     from moot.protocols.errors import ConfigError
 
     if case is None:
         _list(folder)
         return
-    waits = form_of(folder, case)
+    waits = pending_form(folder, case)
     if not answer:
         _show(waits.form)
         return
-    action, typed = choose(" ".join(answer), waits.form.actions)
+    action, typed = parse_choice(" ".join(answer), waits.form.actions)
     if typed and text is not None:
         raise ConfigError("the text is given twice: after the action, and as --text")
     said = sys.stdin.read().strip() if text == "-" else text if text is not None else typed
@@ -53,9 +53,9 @@ def decide(
 
 def _list(folder: Path) -> None:
     from moot.deploy.reading.text import visible_line
-    from moot.deploy.running.decide import waiting
+    from moot.deploy.running.decide import pending_forms
 
-    forms = waiting(folder)
+    forms = pending_forms(folder)
     if not forms:
         print("no debate waits for a person", file=sys.stderr)
     for each in forms:

@@ -8,7 +8,7 @@ import typer
 
 from moot.deploy.cli import options
 
-Command = options.of_a_run(
+Command = options.run_options(
     *("protocol", "preset", "task", "agents", "encoder", "docs", "classifier", "set", "attended", "debate_timeout_s"),
     roles="judge=MODEL[,MODEL...]: the panel.",
     limit="Only the first so many replies.",
@@ -27,24 +27,31 @@ def judge(
     quiet: options.Quiet = False,
 ) -> None:
     """Have judges score replies under a rubric, and show how far they agree; the same command again goes on."""
-    from moot.deploy.cli.run import configured, hold_and_tell, read_at, show_plans, shown, tell_next
-    from moot.deploy.reading.summaries.judged import judging, show_judging
-    from moot.deploy.running.judge import PROTOCOL, judge_out, replies_spec, rubric_of
+    from moot.deploy.cli.run import (
+        build_run_config,
+        folder_as_given,
+        print_next_commands,
+        readable_folder,
+        run_and_report,
+        show_plans,
+    )
+    from moot.deploy.reading.summaries.judged import show_judging, summarise_judging
+    from moot.deploy.running.judge import PROTOCOL, default_judge_out, replies_spec, rubric_of
     from moot.deploy.running.outcome import EXIT_SOME_FAILED
     from moot.deploy.running.prepare import prepare
 
     sheet = rubric_of(rubric)
     settings = {"rubric": sheet.model_dump(mode="json"), "passes": passes}
-    config = configured(context.obj, protocol=PROTOCOL, task=replies_spec(file), set=settings)
+    config = build_run_config(context.obj, protocol=PROTOCOL, task=replies_spec(file), set=settings)
     if config.out is None:
-        config = config.model_copy(update={"out": judge_out(file, sheet, config.seed, config.model)})
+        config = config.model_copy(update={"out": default_judge_out(file, sheet, config.seed, config.model)})
     prepared = prepare(config)
     if dry_run:
         show_plans([prepared])
         return
-    done = hold_and_tell(prepared, quiet=quiet)
-    where = shown(prepared)
-    found = judging(read_at(prepared))
+    done = run_and_report(prepared, quiet=quiet)
+    where = folder_as_given(prepared)
+    found = summarise_judging(readable_folder(prepared))
     if found is None and done.done and not done.exit_code:
         unread = f"{done.done:,} verdicts and no assessment that can be read: judge again with --out NEW"
         typer.echo(f"error: {where} has {unread}", err=True)
@@ -53,5 +60,5 @@ def judge(
         show_judging(found, form)
         if form == "text":
             again = (f"moot show {where}", "these figures and what they cost, again")
-            tell_next([again, (f"moot show {where} CASE", "what each judge said of one reply")])
+            print_next_commands([again, (f"moot show {where} CASE", "what each judge said of one reply")])
     raise typer.Exit(done.exit_code)

@@ -28,7 +28,7 @@ app = typer.Typer(
 
 def main() -> NoReturn:
     """The console's entry: errors that the user can mend are one line and exit code 2."""
-    _look_here()
+    _import_from_cwd()
     from typer.exceptions import Abort, TyperException
 
     from moot.protocols.errors import MootError, RecordError, UserError
@@ -44,9 +44,9 @@ def main() -> NoReturn:
     except Abort:
         sys.exit(130)
     except MootError as error:
-        from moot.actors.record.store.mirror import in_users_words
+        from moot.actors.record.store.mirror import with_uris
 
-        _print_error(in_users_words(str(error)))
+        _print_error(with_uris(str(error)))
         sys.exit(2 if isinstance(error, UserError | RecordError) else 1)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -58,12 +58,12 @@ def _said(error: TyperException) -> str:
     """What is wrong; of a flag's value, in the words that a configuration's is told in."""
     from pydantic import ValidationError
 
-    from moot.protocols.wording import explained
+    from moot.protocols.wording import explain_error
 
     found, flag = error.__cause__, getattr(error, "param", None)
     if flag is None or not error.message:
         return error.format_message()
-    wrong = explained(found.errors(include_url=False)[0]) if isinstance(found, ValidationError) else error.message
+    wrong = explain_error(found.errors(include_url=False)[0]) if isinstance(found, ValidationError) else error.message
     return f"{' / '.join(flag.opts)}: {wrong}"
 
 
@@ -81,7 +81,7 @@ def _command() -> Any:
     return typer.main.get_command(app)
 
 
-def _look_here() -> None:
+def _import_from_cwd() -> None:
     """Let a `module:Class` that is named be found in the current folder, and nothing else there be imported."""
     from moot.protocols.user_modules import LOOK_IN
 
@@ -107,7 +107,7 @@ def _root(
     """Language-model debates at scale."""
 
 
-@app.command(cls=options.of_a_run())
+@app.command(cls=options.run_options())
 def run(
     context: typer.Context,
     file: options.File = None,

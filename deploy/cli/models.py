@@ -43,7 +43,7 @@ def doctor(
     from moot.deploy.running.doctor import examine, machine
     from moot.deploy.running.doctor_protocol import try_protocol
     from moot.deploy.running.flags import flag_of, parse_settings
-    from moot.deploy.running.validated import validated
+    from moot.deploy.running.validated import validate_model
     from moot.protocols.errors import ConfigError
 
     debates = protocol is not None or preset is not None
@@ -54,7 +54,7 @@ def doctor(
     found = list(machine())
     if model is not None:
         named = {"model": model, "api_key_env": api_key_env, "base_url": base_url}
-        binding = validated(ModelBinding, named, typed={key: flag_of(key) for key in named})
+        binding = validate_model(ModelBinding, named, typed={key: flag_of(key) for key in named})
         found += asyncio.run(examine(binding, prices))
     width = max(len(each.what) for each in found)
     for each in found:

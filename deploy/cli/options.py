@@ -41,9 +41,9 @@ File = Annotated[Path | None, typer.Argument(help="A YAML configuration; flags w
 
 
 def _known_form(form: str) -> str:
-    from moot.deploy.reading.text import check_format
+    from moot.deploy.reading.text import check_output_format
 
-    check_format(form)
+    check_output_format(form)
     return form
 
 
@@ -57,13 +57,13 @@ OF_MANY_CASES = ("task", "limit", "max_minutes", "max_open", "attended", "debate
 """Fields without a meaning, and engine, of a command that holds one debate."""
 
 
-def here(fields: dict[str, Any]) -> dict[str, Any]:
+def inline_options(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields, with the engine of a command that holds one debate."""
     clustered = fields["address"] or fields["placement"]
     return {**fields, "engine": fields["engine"] or ("ray" if clustered else "inline")}
 
 
-def of_a_run(*without: str, **said: str) -> type[TyperCommand]:
+def run_options(*without: str, **said: str) -> type[TyperCommand]:
     """The class of a command that takes the fields of `RunConfig` as flags, and finds those given as its `context.obj`.
 
     They are made when a command is parsed or helped with, so that no other pays for the import.
@@ -74,7 +74,7 @@ def of_a_run(*without: str, **said: str) -> type[TyperCommand]:
     """
 
     def made() -> list[Any]:
-        return _made(without, tuple(said.items()))
+        return _typer_options(without, tuple(said.items()))
 
     class OfARun(TyperCommand):
         def get_params(self, ctx: Any) -> list[Any]:
@@ -95,7 +95,7 @@ def of_a_run(*without: str, **said: str) -> type[TyperCommand]:
 
 
 @cache
-def _made(without: tuple[str, ...], said: tuple[tuple[str, str], ...]) -> list[Any]:
+def _typer_options(without: tuple[str, ...], said: tuple[tuple[str, str], ...]) -> list[Any]:
     """The options of the fields, as Typer makes them of a function's parameters."""
 
     def options() -> None:

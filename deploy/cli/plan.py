@@ -45,9 +45,9 @@ def plan(
 ) -> None:
     """Plan a large run from the record of a small one: time, cost, machines, and what holds it back."""
     from moot.deploy.planning.plan import plan as planned
-    from moot.deploy.planning.show import check_form, show_plan
+    from moot.deploy.planning.show import check_output_form, show_plan
 
-    check_form(form)
+    check_output_form(form)
     found = planned(
         pilot,
         prices=prices,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from moot.deploy.serving.settings import ServeConfig
 
 
-Command = options.of_a_run(
+Command = options.run_options(
     *("task", "limit", "classifier", "prompts", "cluster", "save_tokens", "save_reasoning", "reuse"),
     *("max_minutes", "attended", "retry_failed"),
     protocol="Of debates (default: selene); see `moot protocols`.",

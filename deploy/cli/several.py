@@ -14,12 +14,12 @@ from moot.protocols.registry import PROTOCOLS, make_protocol
 from moot.protocols.tasks import open_task
 
 
-def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
+def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
     """One configuration per protocol, each with the folder OUT/PROTOCOL.
 
     `agents`, `roles`, `docs` and `classifier` reach only the protocols that have a use for them, and of a role only as
-    many members as they ask, so that one command can compare a debate with a single agent; `left_out` says what that
-    was. A setting `PROTOCOL.KEY` reaches that protocol only, and counts more than `KEY`.
+    many members as they ask, so that one command can compare a debate with a single agent; `unused_roles` says what
+    that was. A setting `PROTOCOL.KEY` reaches that protocol only, and counts more than `KEY`.
 
     Raises:
         ConfigError: a protocol is unknown, named twice, or does not take a setting; or nobody has a use for a role, one
@@ -61,7 +61,7 @@ def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
     return made
 
 
-def left_out(config: RunConfig, alone: RunConfig) -> list[str]:
+def unused_roles(config: RunConfig, alone: RunConfig) -> list[str]:
     """What of the roles of a common configuration one of its protocols does not ask, in lines for its user."""
     told = []
     if config.preset is not None and alone.preset is None:

@@ -37,24 +37,24 @@ def show(
     of_debate = {"a case": case, "--attempt": attempt, "--plot": plot}
     if rounds:
         _not_with("--rounds", of_debate | {"--questioned": questioned or None, "--dial": dial or None})
-        from moot.deploy.reading.rounds.dynamics import dynamics, dynamics_blocks
+        from moot.deploy.reading.rounds.dynamics import dynamics_blocks, round_dynamics
 
-        held = dynamics(folder)
+        held = round_dynamics(folder)
         show_report(held, lambda: dynamics_blocks(held), form)
     elif dial:
         _not_with("--dial", of_debate | {"--questioned": questioned or None})
-        from moot.deploy.reading.rounds.dial import dial_blocks, dial_effect
+        from moot.deploy.reading.rounds.dial import contentiousness_blocks, contentiousness_effect
 
-        effect = dial_effect(folder)
-        show_report(effect, lambda: dial_blocks(effect), form)
+        effect = contentiousness_effect(folder)
+        show_report(effect, lambda: contentiousness_blocks(effect), form)
     elif questioned:
         _not_with("--questioned", of_debate)
-        from moot.deploy.reading.summaries.questioned import CONFIDENCE, CRIT, questioned_blocks
-        from moot.deploy.reading.summaries.questioned import questioned as listed
+        from moot.deploy.reading.summaries.questioned import CONFIDENCE, CRIT, label_audit_blocks
+        from moot.deploy.reading.summaries.questioned import audit_labels as listed
 
         bounds = (CONFIDENCE if confidence is None else confidence, CRIT if crit is None else crit)
         labels = listed(folder, *bounds)
-        show_report(labels, lambda: questioned_blocks(labels), form)
+        show_report(labels, lambda: label_audit_blocks(labels), form)
     else:
         from moot.deploy.reading.show import show as shown
 

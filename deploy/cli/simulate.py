@@ -43,17 +43,17 @@ def simulate(
     from moot.actors.models.answer_key import AnswerKey
     from moot.actors.models.simulated.settings import SimulatedSettings
     from moot.deploy.running.flags import flag_of
-    from moot.deploy.running.validated import validated
+    from moot.deploy.running.validated import validate_model
     from moot.deploy.simulation.options import SimulateOptions
     from moot.deploy.simulation.server import run_server
     from moot.protocols.tasks import open_task
 
     own = SimulatedSettings.model_fields.keys() - SimulateOptions.model_fields.keys()
     behaviour = {key: value for key, value in context.params.items() if key in own and value is not None}
-    settings = validated(SimulatedSettings, behaviour, typed={key: flag_of(key) for key in behaviour})
+    settings = validate_model(SimulatedSettings, behaviour, typed={key: flag_of(key) for key in behaviour})
     chosen = {key: value for key, value in context.params.items() if key in SimulateOptions.model_fields}
     typed = {key: flag_of(key) for key in chosen}
-    options = validated(SimulateOptions, {**chosen, "settings": settings}, typed=typed)
+    options = validate_model(SimulateOptions, {**chosen, "settings": settings}, typed=typed)
     key = AnswerKey.from_cases(open_task(task).cases()) if task is not None else None
 
     def ready(number: int) -> None:

@@ -35,13 +35,15 @@ def train_classifier(
 ) -> None:
     """Train a classifier of judges' summaries, and measure it on held-out cases."""
     from moot.deploy.running.flags import flag_of
-    from moot.deploy.running.validated import validated
+    from moot.deploy.running.validated import validate_model
     from moot.deploy.training.report import show_training
-    from moot.deploy.training.train import TrainingSettings, trained
+    from moot.deploy.training.train import TrainingSettings, train_with_progress
 
     given = {key: value for key, value in context.params.items() if key in TrainingSettings.model_fields}
-    settings = validated(TrainingSettings, given, typed={key: flag_of(key) for key in given})
-    done = trained(runs, out, settings, lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
+    settings = validate_model(TrainingSettings, given, typed={key: flag_of(key) for key in given})
+    done = train_with_progress(
+        runs, out, settings, lambda line: None if quiet else print(line, file=sys.stderr, flush=True)
+    )
     if done.known_already and not quiet:
         print(f"{out} holds this classifier already", file=sys.stderr)
     show_training(done.card, out, form)

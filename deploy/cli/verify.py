@@ -21,7 +21,7 @@ def verify(
     """Check every checksum, count and reference of a record that nobody writes just now."""
     from moot.actors.record.folder import RunFolder
     from moot.actors.record.salvage import salvage as salvaged
-    from moot.actors.record.store.mirror import in_users_words, name_of, store_of
+    from moot.actors.record.store.mirror import display_name, store_of, with_uris
     from moot.actors.record.verify import verify as verified
     from moot.deploy.reading.text import visible_line
 
@@ -31,11 +31,11 @@ def verify(
             print(line)
     found = verified(record)
     unchecked = f", {found.unchecked:,} files of an earlier version have none" if found.unchecked else ""
-    print(f"{name_of(folder)}: {'damaged' if found.faults else 'whole'}")
+    print(f"{display_name(folder)}: {'damaged' if found.faults else 'whole'}")
     print(f"  {found.files:,} files compared with their checksums{unchecked}")
     if found.rows:
         print(f"  {', '.join(f'{table} {rows:,}' for table, rows in found.rows.items())}")
     for fault in found.faults:
-        print(f"  {visible_line(in_users_words(fault))}")
+        print(f"  {visible_line(with_uris(fault))}")
     if found.faults:
         raise typer.Exit(DAMAGED)

@@ -12,13 +12,13 @@ import ray
 from ray.data.block import BlockAccessor
 from ray.exceptions import RayTaskError
 
-from moot.deploy.dataset.fields import Fields
+from moot.deploy.dataset.fields import ColumnMapping
 from moot.protocols.errors import ConfigError, MootError
 
 CLOSED = "the stage was closed while its dataset was in use"
 
 
-class Caller:
+class StageClient:
     """What a stage is in a Ray Data task.
 
     Args:
@@ -30,7 +30,7 @@ class Caller:
     """
 
     def __init__(
-        self, actor: str, namespace: str, execution: str, fields: Fields, schema: pa.Schema, prefix: str
+        self, actor: str, namespace: str, execution: str, fields: ColumnMapping, schema: pa.Schema, prefix: str
     ) -> None:
         self.actor, self._namespace, self._execution = actor, namespace, execution
         self._fields, self._schema, self._prefix = fields, schema, prefix
@@ -71,17 +71,17 @@ class Caller:
         return ends
 
 
-class MootBatches:
+class StageClientActor:
     """A caller in an actor of Ray Data, which waits for several batches at once in threads of one process.
 
     Each of its tasks must hold one batch: it cannot tell the second from the first one that comes again.
     """
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: StageClient) -> None:
         self._caller = caller
 
     def __call__(self, batch: Batch) -> pa.Table:
-        """See `Caller.debated`."""
+        """See `StageClient.debated`."""
         return self._caller.debated(batch, 0)
 
 

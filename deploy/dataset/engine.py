@@ -17,7 +17,7 @@ import structlog
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from moot.actors.remote.placing import FOREVER
-from moot.deploy.dataset.kinds import Kind
+from moot.deploy.dataset.kinds import RowKind
 from moot.deploy.dataset.stage_actor import CONTROL, StageActor
 from moot.protocols.errors import ConfigError
 
@@ -29,7 +29,7 @@ _CLOSE_WITHIN_S = 90.0
 """Beyond the drain: seconds for flushing the record and taking the engine down."""
 
 
-class Started:
+class EngineHandle:
     """An actor that is up, or on its way.
 
     Args:
@@ -69,7 +69,7 @@ class Started:
                 ray.kill(self._handle)
 
 
-class Engine:
+class StageEngine:
     """One run for all stages of this process that have one record and one configuration.
 
     Args:
@@ -78,15 +78,15 @@ class Engine:
         kind: what rows are.
     """
 
-    def __init__(self, config: str, protocol: object | None, kind: Kind) -> None:
+    def __init__(self, config: str, protocol: object | None, kind: RowKind) -> None:
         self._args = (config, protocol, kind, os.getcwd())
         self._lock = threading.Lock()
-        self._box: dict[str, Started] = {}
+        self._box: dict[str, EngineHandle] = {}
         self._closed = False
         _OPEN[id(self)] = self._box
-        finalize(self, _forsaken, id(self), self._box).atexit = False
+        finalize(self, _close_unreferenced, id(self), self._box).atexit = False
 
-    def start(self) -> Started:
+    def start(self) -> EngineHandle:
         """The actor, made now unless it is there.
 
         Raises:
@@ -114,28 +114,28 @@ class Engine:
         return self._closed
 
 
-_OPEN: dict[int, dict[str, Started]] = {}
-_SHARED: WeakValueDictionary[tuple[str, Kind], Engine] = WeakValueDictionary()
+_OPEN: dict[int, dict[str, EngineHandle]] = {}
+_SHARED: WeakValueDictionary[tuple[str, RowKind], StageEngine] = WeakValueDictionary()
 
 
-def engine_for(config: str, protocol: object | None, kind: Kind) -> Engine:
+def engine_for(config: str, protocol: object | None, kind: RowKind) -> StageEngine:
     """The engine of a configuration, which names its record's folder: the one that is there already, or a new one."""
     if protocol is not None:
-        return Engine(config, protocol, kind)
+        return StageEngine(config, protocol, kind)
     found = _SHARED.get((config, kind))
     if found is None or found.closed:
-        found = _SHARED[config, kind] = Engine(config, None, kind)
+        found = _SHARED[config, kind] = StageEngine(config, None, kind)
     return found
 
 
-def _in_thread(args: tuple[Any, ...]) -> Started:
+def _in_thread(args: tuple[Any, ...]) -> EngineHandle:
     """Made apart: this may be called while Ray pickles a pipeline, which it would not do twice at once in a thread."""
-    made: list[Started] = []
+    made: list[EngineHandle] = []
     failed: list[BaseException] = []
 
     def make() -> None:
         try:
-            made.append(Started(*args))
+            made.append(EngineHandle(*args))
         except BaseException as error:
             failed.append(error)
 
@@ -147,7 +147,7 @@ def _in_thread(args: tuple[Any, ...]) -> Started:
     return made[0]
 
 
-def _forsaken(key: int, box: Mapping[str, Started]) -> None:
+def _close_unreferenced(key: int, box: Mapping[str, EngineHandle]) -> None:
     """Nobody has the stage any more. A collector may run anywhere, so that the work is done in a thread."""
     _OPEN.pop(key, None)
     for started in box.values():

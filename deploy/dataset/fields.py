@@ -15,7 +15,7 @@ _LISTS = ("images", "documents", "labels", "choices")
 """Fields that hold lists: a single value is a list of one."""
 
 
-class Fields(BaseModel):
+class ColumnMapping(BaseModel):
     """How rows become cases.
 
     Attributes:

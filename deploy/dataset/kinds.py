@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import msgspec
 import pyarrow as pa
 
-from moot.deploy.running.held import Held
-from moot.deploy.running.task import as_task
+from moot.deploy.running.held import CaseResult
+from moot.deploy.running.task import task_from_cases
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import UserError
 from moot.protocols.tasks.replies import replies_in_memory
@@ -30,7 +30,7 @@ _COSTS = (
 )
 
 
-class Kind(Protocol):
+class RowKind(Protocol):
     """Rows into cases, ends into columns."""
 
     @property
@@ -42,18 +42,18 @@ class Kind(Protocol):
         """The case of a row. Raises `UserError` for a row that is none."""
         ...
 
-    def ended(self, held: Held) -> dict[str, Any]:
+    def ended(self, held: CaseResult) -> dict[str, Any]:
         """The columns of a row whose case has ended."""
         ...
 
 
 @dataclass(frozen=True)
-class Debates:
+class DebateRows:
     """Each row is a question or a claim."""
 
     @property
     def schema(self) -> pa.Schema:
-        """See `Kind.schema`."""
+        """See `RowKind.schema`."""
         return pa.schema(
             [
                 ("case_id", pa.string()),
@@ -68,11 +68,11 @@ class Debates:
         )
 
     def case(self, row: Mapping[str, Any]) -> LabelledCase:
-        """See `Kind.case`."""
-        return next(as_task([row]).cases())
+        """See `RowKind.case`."""
+        return next(task_from_cases([row]).cases())
 
-    def ended(self, held: Held) -> dict[str, Any]:
-        """See `Kind.ended`."""
+    def ended(self, held: CaseResult) -> dict[str, Any]:
+        """See `RowKind.ended`."""
         return {
             "answer": held.answer,
             "confidence": held.confidence,
@@ -85,7 +85,7 @@ class Debates:
 
 
 @dataclass(frozen=True)
-class Judgings:
+class JudgmentRows:
     """Each row is a reply that judges score.
 
     Attributes:
@@ -96,7 +96,7 @@ class Judgings:
 
     @property
     def schema(self) -> pa.Schema:
-        """See `Kind.schema`."""
+        """See `RowKind.schema`."""
         scores = [(f"{what}_{name}", pa.float64()) for name in self.dimensions for what in ("score", "spread")]
         found = [
             ("quality", pa.float64()),
@@ -107,11 +107,11 @@ class Judgings:
         return pa.schema([("case_id", pa.string()), *scores, *found, *_COSTS])
 
     def case(self, row: Mapping[str, Any]) -> LabelledCase:
-        """See `Kind.case`."""
+        """See `RowKind.case`."""
         return next(replies_in_memory([row]).cases())
 
-    def ended(self, held: Held) -> dict[str, Any]:
-        """See `Kind.ended`."""
+    def ended(self, held: CaseResult) -> dict[str, Any]:
+        """See `RowKind.ended`."""
         found = held.payload
         row: dict[str, Any] = {"quality": found.get("quality"), "flag": found.get("flag"), **_costs(held)}
         row |= {"marks": found.get("judgments"), "missing": found.get("missing")}
@@ -120,14 +120,14 @@ class Judgings:
         return row
 
 
-def refused(error: UserError) -> dict[str, Any]:
+def rejected_row(error: UserError) -> dict[str, Any]:
     """The columns of a row for which nothing was paid, for it is no case."""
     said = getattr(error, "expected", "")
     field = getattr(error, "field", "")
     return {"failure": FAILED_ROW, "error": f"`{field}`: {said}" if field and said else said or str(error)}
 
 
-def _costs(held: Held) -> dict[str, Any]:
+def _costs(held: CaseResult) -> dict[str, Any]:
     return {
         "case_id": held.case_id,
         "calls": held.calls,

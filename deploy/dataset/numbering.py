@@ -14,7 +14,7 @@ MOST_EXECUTIONS = 16
 once over one stage are the copies of one numbered anew."""
 
 
-class Numbering:
+class RowIds:
     """Tells copies of a row apart, over all batches of an execution.
 
     Which copy gets which number hangs on the order in which batches come, but copies are alike: an execution always
@@ -22,7 +22,7 @@ class Numbering:
     """
 
     def __init__(self) -> None:
-        self._executions: OrderedDict[str, _Execution] = OrderedDict()
+        self._executions: OrderedDict[str, _ExecutionCopies] = OrderedDict()
 
     def ids(self, key: BatchKey, hashes: Sequence[str]) -> list[str]:
         """An id for each row of a batch; the same ones when the batch comes again.
@@ -33,7 +33,7 @@ class Numbering:
         >>> numbering.ids(("one", "task", 0), ["a", "b", "a"]), numbering.ids(("two", "task", 0), ["a"])
         (['a', 'b', 'a~1'], ['a'])
         """
-        execution = self._executions.setdefault(key[0], _Execution())
+        execution = self._executions.setdefault(key[0], _ExecutionCopies())
         self._executions.move_to_end(key[0])
         while len(self._executions) > MOST_EXECUTIONS:
             self._executions.popitem(last=False)
@@ -45,7 +45,7 @@ class Numbering:
         return ids
 
 
-class _Execution:
+class _ExecutionCopies:
     """The copies of one execution."""
 
     def __init__(self) -> None:

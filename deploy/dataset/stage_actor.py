@@ -15,14 +15,14 @@ import ray
 import structlog
 
 from moot.actors.log import configure_json
-from moot.actors.seating import NotHeld, RunBroken
+from moot.actors.seating import DebateCancelled, RunFailed
 from moot.deploy.dataset.caller import CLOSED
 from moot.deploy.dataset.fields import ID
-from moot.deploy.dataset.kinds import Kind, refused
-from moot.deploy.dataset.numbering import BatchKey, Numbering
+from moot.deploy.dataset.kinds import RowKind, rejected_row
+from moot.deploy.dataset.numbering import BatchKey, RowIds
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
-from moot.deploy.running.task import content_id
+from moot.deploy.running.task import content_case_id
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, RunFolderBusy, UserError
 
@@ -50,11 +50,11 @@ class StageActor:
         folder: the driver's working folder, which paths in the configuration may be relative to.
     """
 
-    def __init__(self, config: str, protocol: object | None, kind: Kind, folder: str) -> None:
+    def __init__(self, config: str, protocol: object | None, kind: RowKind, folder: str) -> None:
         os.chdir(folder)
         configure_json("warning")
         self._config, self._protocol, self._kind = config, protocol, kind
-        self._numbering = Numbering()
+        self._numbering = RowIds()
         self._opening = asyncio.Lock()
         self._run: OpenRun | None = None
         self._users = 0
@@ -187,7 +187,7 @@ class StageActor:
     def _named(self, key: BatchKey, cases: list[LabelledCase | UserError]) -> list[LabelledCase | UserError]:
         """The cases, those without an id known by their content."""
         unnamed = [i for i, case in enumerate(cases) if isinstance(case, LabelledCase) and not case.case.id]
-        hashes = [content_id(each.case) for i in unnamed if isinstance(each := cases[i], LabelledCase)]
+        hashes = [content_case_id(each.case) for i in unnamed if isinstance(each := cases[i], LabelledCase)]
         for i, case_id in zip(unnamed, self._numbering.ids(key, hashes), strict=True):
             labelled = cases[i]
             assert isinstance(labelled, LabelledCase)
@@ -197,7 +197,7 @@ class StageActor:
 
     async def _end(self, run: OpenRun | None, case: LabelledCase | UserError, forsaken: list[str]) -> dict[str, Any]:
         if not isinstance(case, LabelledCase):
-            return refused(case)
+            return rejected_row(case)
         case_id = case.case.id
         if run is None:
             return {"case_id": case_id, "failure": PUT_ASIDE, "error": self._spent[1] if self._spent else ""}
@@ -207,10 +207,10 @@ class StageActor:
         except UserError as error:
             if self._closed:  # between its batch's coming and its own
                 return {"case_id": case_id, "failure": PUT_ASIDE, "error": CLOSED}
-            return {"case_id": case_id, **refused(error)}
-        except RunBroken:
+            return {"case_id": case_id, **rejected_row(error)}
+        except RunFailed:
             raise
-        except NotHeld as error:
+        except DebateCancelled as error:
             return {"case_id": case_id, "failure": PUT_ASIDE, "error": str(error)}
         except asyncio.CancelledError:
             if self._holders[case_id] == 1:

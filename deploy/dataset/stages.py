@@ -9,16 +9,16 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from moot.actors.placement import ClusterSettings
 from moot.actors.placement import Kind as Process
-from moot.actors.placement import Placing
-from moot.deploy.dataset.fields import Fields
-from moot.deploy.dataset.kinds import Debates, Judgings, Kind
+from moot.deploy.dataset.fields import ColumnMapping
+from moot.deploy.dataset.kinds import DebateRows, JudgmentRows, RowKind
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.judge import panel, rubric_of
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.places import default_out
 from moot.deploy.running.resume import check_resumable
-from moot.deploy.running.run import Base, Role, configured
+from moot.deploy.running.run import Base, Role, build_configuration
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
 from moot.protocols.rubrics.rubric import Rubric
@@ -26,8 +26,8 @@ from moot.protocols.tasks.claim_fields import SHORTHAND
 from moot.protocols.tasks.memory import KEYS
 
 if TYPE_CHECKING:
-    from moot.deploy.dataset.caller import Caller
-    from moot.deploy.dataset.engine import Engine
+    from moot.deploy.dataset.caller import StageClient
+    from moot.deploy.dataset.engine import StageEngine
 
 Columns = Mapping[str, str | None]
 """By field the column that holds it; None for a field that no column holds."""
@@ -53,7 +53,9 @@ class Stage:
     more, or when the program ends. Stages of one process with the same record and configuration share one run.
     """
 
-    def __init__(self, config: RunConfig, protocol: object | None, kind: Kind, fields: Fields, prefix: str) -> None:
+    def __init__(
+        self, config: RunConfig, protocol: object | None, kind: RowKind, fields: ColumnMapping, prefix: str
+    ) -> None:
         for key, why in _NOT_HERE.items():
             if key in config.model_fields_set:
                 raise ConfigError(f"`{key}` is not for a stage: {why}")
@@ -62,9 +64,11 @@ class Stage:
         check_resumable(checked)
         self._folder, self._max_open = checked.folder, config.max_open
         self._kind, self._fields, self._prefix = kind, fields, prefix
-        placed = config.model_copy(update={"out": str(checked.folder), "cluster": beside_tasks(config.cluster)})
+        placed = config.model_copy(
+            update={"out": str(checked.folder), "cluster": without_cpu_reservation(config.cluster)}
+        )
         self._engine = _engine(placed.model_dump_json(exclude_unset=True), protocol, kind)
-        self._here: Caller | None = None
+        self._here: StageClient | None = None
 
     @property
     def path(self) -> Path:
@@ -107,16 +111,16 @@ class Stage:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What Ray Data sends to its tasks: it pickles the stage once for each execution, in the driver."""
-        return _same, (self._caller(),)
+        return _restore_stage, (self._caller(),)
 
-    def _caller(self) -> Caller:
+    def _caller(self) -> StageClient:
         started = self._engine.start()
-        from moot.deploy.dataset.caller import Caller
+        from moot.deploy.dataset.caller import StageClient
 
-        return Caller(started.name, started.namespace, uuid4().hex, self._fields, self._kind.schema, self._prefix)
+        return StageClient(started.name, started.namespace, uuid4().hex, self._fields, self._kind.schema, self._prefix)
 
 
-def beside_tasks(placing: Placing) -> Placing:
+def without_cpu_reservation(placing: ClusterSettings) -> ClusterSettings:
     """The run's processes ask for no CPU unless told to: Ray Data's tasks may hold every one while they wait for them.
 
     >>> beside_tasks(Placing(num_cpus={"agent": 0.5})).num_cpus
@@ -157,11 +161,11 @@ class DebateStage(Stage):
         prefix: str = "",
         **options: Any,
     ) -> None:
-        built, protocol = _built(config, options)
+        built, protocol = _build_config(config, options)
         found = make_protocol(built.protocol, built.settings()) if protocol is None else protocol
         claims = bool(getattr(found, "needs_claims", False))
         same = {**(constant or {}), **({} if labels is None else {"labels": list(labels)})}
-        fields = Fields(
+        fields = ColumnMapping(
             known=(*KEYS, *SHORTHAND),
             by_name=("claim", *_CLAIM_FIELDS) if claims else ("question", *_QUESTION_FIELDS),
             needed=("claim", "question") if claims else ("question",),
@@ -169,7 +173,7 @@ class DebateStage(Stage):
             constant=same,
             id_column=id_column,
         )
-        super().__init__(built, protocol, Debates(), fields, prefix)
+        super().__init__(built, protocol, DebateRows(), fields, prefix)
 
 
 class JudgeStage(Stage):
@@ -202,28 +206,28 @@ class JudgeStage(Stage):
             if key in options:
                 raise ConfigError(f"`{key}` is not for a JudgeStage: it has `rubric`, `judges` and `passes`")
         sheet = rubric_of(rubric)
-        built, _ = _built(None, {**options, **panel(sheet, judges, passes)})
+        built, _ = _build_config(None, {**options, **panel(sheet, judges, passes)})
         if built.out is None:
             built = built.model_copy(update={"out": default_out("judge", f"rows-{sheet.name}", built.seed)})
-        fields = Fields(
+        fields = ColumnMapping(
             known=_REPLY_FIELDS,
             by_name=_REPLY_FIELDS[1:],
             needed=("reply",),
             columns=dict(columns or {}),
             id_column=id_column,
         )
-        super().__init__(built, None, Judgings(tuple(sheet.dimensions)), fields, prefix)
+        super().__init__(built, None, JudgmentRows(tuple(sheet.dimensions)), fields, prefix)
 
 
-def _built(config: Base | None, options: Mapping[str, Any]) -> tuple[RunConfig, object | None]:
+def _build_config(config: Base | None, options: Mapping[str, Any]) -> tuple[RunConfig, object | None]:
     """The configuration, and the protocol if it was brought as an object."""
-    built, objects = configured(config, options)
+    built, objects = build_configuration(config, options)
     if "task" in objects:
         raise ConfigError(f"`task` is not for a stage: {_NOT_HERE['task']}")
     return built, objects.get("protocol")
 
 
-def _engine(config: str, protocol: object | None, kind: Kind) -> Engine:
+def _engine(config: str, protocol: object | None, kind: RowKind) -> StageEngine:
     try:
         from moot.deploy.dataset import caller, engine  # noqa: F401 - what a task needs is missed here
     except ImportError as error:
@@ -231,7 +235,7 @@ def _engine(config: str, protocol: object | None, kind: Kind) -> Engine:
     return engine.engine_for(config, protocol, kind)
 
 
-def _same(caller: Caller) -> Caller:
+def _restore_stage(caller: StageClient) -> StageClient:
     return caller
 
 
@@ -278,7 +282,7 @@ def debate_dataset(
     known = ds.schema(fetch_if_missing=False)
     if known is not None:
         stage.check_columns(known.names)
-    from moot.deploy.dataset.caller import MootBatches
+    from moot.deploy.dataset.caller import StageClientActor
 
     waiting = ActorPoolStrategy(
         size=1,
@@ -288,7 +292,7 @@ def debate_dataset(
     )
     rows = batch_size or max(1, stage.max_open * _AHEAD // _BATCHES)
     return ds.repartition(target_num_rows_per_block=rows, strict=True).map_batches(
-        MootBatches,
+        StageClientActor,
         fn_constructor_args=[stage],
         batch_size=None,  # a block, so that a task holds one batch
         batch_format="pyarrow",

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, digest_of
-from moot.deploy.documents.reading import MOST_BYTES, MOST_CHARACTERS, Reading, read_plain_text
+from moot.deploy.documents.reading import MOST_BYTES, MOST_CHARACTERS, DocumentParser, read_plain_text
 from moot.protocols.chunking import PAGE_BREAK, located_chunks
 from moot.protocols.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SourceDocument:
     """What one file says.
 
     Attributes:
@@ -32,12 +32,12 @@ class Document:
     paged: bool = False
 
 
-def chunked(documents: Iterable[Document]) -> list[LibraryChunk]:
+def chunk_documents(documents: Iterable[SourceDocument]) -> list[LibraryChunk]:
     """The chunks of all documents, in order; one that goes on over the page is on the page on which it begins."""
     return [chunk for document in documents for chunk in _chunks(document)]
 
 
-def _chunks(document: Document) -> list[LibraryChunk]:
+def _chunks(document: SourceDocument) -> list[LibraryChunk]:
     text = PAGE_BREAK.join(document.pages)
     begins = [0, *accumulate(len(page) + 1 for page in document.pages[:-1])]
     return [
@@ -57,7 +57,7 @@ KINDS = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".pdf"})
 _SHOWN = ".txt, .md, .html or .pdf"
 
 
-class Found(NamedTuple):
+class DocumentFile(NamedTuple):
     """A file.
 
     Attributes:
@@ -71,7 +71,7 @@ class Found(NamedTuple):
     kind: str
 
 
-def find(named: str) -> Iterator[Found]:
+def find_documents(named: str) -> Iterator[DocumentFile]:
     """The file behind a path, or the files of a folder, at any depth, by path.
 
     Left out of a folder are hidden files, other kinds, and links that lead out of it: whoever fills a folder would else
@@ -82,7 +82,7 @@ def find(named: str) -> Iterator[Found]:
     """
     path = Path(named).expanduser()
     if path.is_dir():
-        yield from _within(named, path)
+        yield from _files_in_folder(named, path)
         return
     if not path.exists():
         raise ConfigError(f"--docs {named}: no such file or folder")
@@ -91,13 +91,13 @@ def find(named: str) -> Iterator[Found]:
         raise ConfigError(f"--docs {named}: expected {_SHOWN}, found {path.suffix or 'a name without a kind'!r}")
     if not path.is_file():
         raise ConfigError(f"--docs {named}: expected a file, found a pipe or a device")
-    yield Found(path.resolve(), path.name, kind)
+    yield DocumentFile(path.resolve(), path.name, kind)
 
 
-def _within(named: str, folder: Path) -> list[Found]:
+def _files_in_folder(named: str, folder: Path) -> list[DocumentFile]:
     names = [file.relative_to(folder) for file in sorted(folder.rglob("*")) if file.is_file()]
     names = [n for n in names if n.suffix.lower() in KINDS and not any(part.startswith(".") for part in n.parts)]
-    files = [Found((folder / name).resolve(), name.as_posix(), name.suffix.lower()) for name in names]
+    files = [DocumentFile((folder / name).resolve(), name.as_posix(), name.suffix.lower()) for name in names]
     inside = [each for each in files if each.path.is_relative_to(folder.resolve())]
     if not inside:
         why = "; links that lead out of a folder are passed over: name the files themselves" if files else ""
@@ -105,33 +105,33 @@ def _within(named: str, folder: Path) -> list[Found]:
     return inside
 
 
-def read_documents(named: Sequence[str]) -> list[Document]:
+def read_documents(named: Sequence[str]) -> list[SourceDocument]:
     """The documents in files and folders, in the order in which they are named, those of a folder by path.
 
     A file is called by its name, one of a folder by its path in there; where two would be called the same, every
     document is called by its path from the nearest folder that holds them all. A file that is named twice is read once.
-    See `find` for which files are taken, and `moot.deploy.documents.reading` for what reading one may take.
+    See `find_documents` for which files are taken, and `moot.deploy.documents.reading` for what reading one may take.
 
     Raises:
         ConfigError: naming the file and what is wrong with it.
     """
-    found: dict[Path, Found] = {}
+    found: dict[Path, DocumentFile] = {}
     for each in named:
-        for one in find(each):
+        for one in find_documents(each):
             found.setdefault(one.path, one)
-    files = _told_apart(list(found.values()))
-    with Reading() as reading:
+    files = _unique_names(list(found.values()))
+    with DocumentParser() as reading:
         return [_read(each, reading) for each in files]
 
 
-def _told_apart(files: Sequence[Found]) -> list[Found]:
+def _unique_names(files: Sequence[DocumentFile]) -> list[DocumentFile]:
     if max(Counter(each.name for each in files).values(), default=0) <= 1:
         return list(files)
     common = Path(os.path.commonpath([each.path.parent for each in files]))
     return [each._replace(name=each.path.relative_to(common).as_posix()) for each in files]
 
 
-def _read(found: Found, reading: Reading) -> Document:
+def _read(found: DocumentFile, reading: DocumentParser) -> SourceDocument:
     where = f"document {found.name!r}"
     try:
         with found.path.open("rb") as file:
@@ -148,7 +148,7 @@ def _read(found: Found, reading: Reading) -> Document:
         raise ConfigError(f"{where}: {error}") from None
     paged = found.kind == ".pdf"
     _check_text(where, pages, scanned=paged)
-    return Document(found.name, pages, paged=paged)
+    return SourceDocument(found.name, pages, paged=paged)
 
 
 def _check_text(where: str, pages: Sequence[str], *, scanned: bool = False) -> None:
@@ -164,7 +164,7 @@ def _check_text(where: str, pages: Sequence[str], *, scanned: bool = False) -> N
 
 
 @dataclass(frozen=True)
-class Docs:
+class DocumentSet:
     """Documents that can be made a library, or one that is at hand.
 
     Attributes:
@@ -182,7 +182,7 @@ class Docs:
     library: Path | None = None
 
 
-def open_docs(named: Sequence[str], encoder: str) -> Docs:
+def open_documents(named: Sequence[str], encoder: str) -> DocumentSet:
     """Read and cut the documents behind paths, or look at the library behind the only one.
 
     Args:
@@ -199,7 +199,7 @@ def open_docs(named: Sequence[str], encoder: str) -> Docs:
         raise ConfigError(f"--docs {libraries[0]}: a library is searched alone; name it, or documents")
     folder = Path(libraries[0]).expanduser().absolute()
     note = LibraryFolder(folder).check(encoder)
-    return Docs(note.digest, note.chunks, library=folder)
+    return DocumentSet(note.digest, note.chunks, library=folder)
 
 
 def _is_library(named: str) -> bool:
@@ -211,7 +211,7 @@ def _is_library(named: str) -> bool:
         raise ConfigError(f"--docs {named[:60]}: {reason.rstrip('.').lower()}") from None
 
 
-def docs_of_texts(texts: Mapping[str, str]) -> Docs:
+def documents_from_texts(texts: Mapping[str, str]) -> DocumentSet:
     """Documents from texts by name.
 
     Raises:
@@ -223,9 +223,9 @@ def docs_of_texts(texts: Mapping[str, str]) -> Docs:
         if not (isinstance(name, str) and isinstance(text, str) and name.strip()):
             raise ConfigError(f"`docs`: expected texts by name, found {name!r}: {type(text).__name__}")
         _check_text(f"document {name!r}", (text,))
-    return _docs([Document(name, (text,)) for name, text in texts.items()])
+    return _docs([SourceDocument(name, (text,)) for name, text in texts.items()])
 
 
-def _docs(documents: Sequence[Document]) -> Docs:
-    chunks = chunked(documents)
-    return Docs(digest_of(chunks), len(chunks), len(documents), chunks)
+def _docs(documents: Sequence[SourceDocument]) -> DocumentSet:
+    chunks = chunk_documents(documents)
+    return DocumentSet(digest_of(chunks), len(chunks), len(documents), chunks)

@@ -13,7 +13,7 @@ from moot.actors.encoders.resolve import identity, make_encoder
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.retrieval.build import build_library
 from moot.actors.retrieval.library import StoredLibrary
-from moot.deploy.documents.docs import Docs, docs_of_texts, open_docs
+from moot.deploy.documents.docs import DocumentSet, documents_from_texts, open_documents
 from moot.protocols.errors import ConfigError
 from moot.protocols.lookups import Passage
 
@@ -117,10 +117,10 @@ def _absolute(folder: Named) -> Path:
     return Path(folder).expanduser().absolute()
 
 
-def _opened(docs: Named | Sequence[Named] | Mapping[str, str], encoder: str) -> Docs:
+def _opened(docs: Named | Sequence[Named] | Mapping[str, str], encoder: str) -> DocumentSet:
     if isinstance(docs, Mapping):
-        return docs_of_texts(docs)
+        return documents_from_texts(docs)
     named = [docs] if isinstance(docs, str | os.PathLike) else list(docs)
     if not named:
         raise ConfigError("`docs`: expected at least one document")
-    return open_docs([os.fspath(each) for each in named], encoder)
+    return open_documents([os.fspath(each) for each in named], encoder)

@@ -15,36 +15,38 @@ from typing import BinaryIO
 
 import msgspec
 
-from moot.deploy.documents.reading import MOST_CHARACTERS, Reply, Request
+from moot.deploy.documents.reading import MOST_CHARACTERS, ParseReply, ParseRequest
 from moot.protocols.errors import ConfigError
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
     """Read one document after another until there is no further request."""
     while line := source.readline():
-        request = msgspec.json.decode(line, type=Request)
+        request = msgspec.json.decode(line, type=ParseRequest)
         raw = source.read(request.size_bytes)
-        _bound(resource.RLIMIT_CPU, math.ceil(time.process_time()) + request.seconds)
-        _bound(resource.RLIMIT_AS, request.memory_bytes)
-        sink.write(_encoded(reply_to(request.kind, raw)) + b"\n")
+        _set_rlimit(resource.RLIMIT_CPU, math.ceil(time.process_time()) + request.seconds)
+        _set_rlimit(resource.RLIMIT_AS, request.memory_bytes)
+        sink.write(_encoded(parse_document(request.kind, raw)) + b"\n")
         sink.flush()
 
 
-def reply_to(kind: str, raw: bytes) -> Reply:
+def parse_document(kind: str, raw: bytes) -> ParseReply:
     """What the bytes of a file say, or why they cannot be read; whatever a parser raises is told, not raised."""
     try:
         pages = _pages(kind, raw)
     except ConfigError as error:
-        return Reply(refused=str(error))
+        return ParseReply(refused=str(error))
     except Exception as error:  # parsers of others on bytes of anybody
         # SystemError: the interpreter, where an allocation failed and nobody said so.
         is_full = isinstance(error, MemoryError | SystemError) or getattr(error, "errno", None) == errno.ENOMEM
         if is_full:
-            return Reply(refused="it needs more memory to be read than a document may: split it, or save it as text")
-        return Reply(refused=f"it is broken ({type(error).__name__})")
+            return ParseReply(
+                refused="it needs more memory to be read than a document may: split it, or save it as text"
+            )
+        return ParseReply(refused=f"it is broken ({type(error).__name__})")
     if sum(map(len, pages)) > MOST_CHARACTERS:
-        return Reply(refused=f"its text is longer than {MOST_CHARACTERS:,} characters: split it")
-    return Reply(pages=pages)
+        return ParseReply(refused=f"its text is longer than {MOST_CHARACTERS:,} characters: split it")
+    return ParseReply(pages=pages)
 
 
 def _pages(kind: str, raw: bytes) -> tuple[str, ...]:
@@ -58,21 +60,21 @@ def _pages(kind: str, raw: bytes) -> tuple[str, ...]:
     return (read_markdown(raw) if kind in (".md", ".markdown") else read_web_page(raw),)
 
 
-def _encoded(reply: Reply) -> bytes:
+def _encoded(reply: ParseReply) -> bytes:
     try:
         return msgspec.json.encode(reply)
     except UnicodeEncodeError:
-        return msgspec.json.encode(Reply(refused="it holds a lone surrogate, which is not Unicode text"))
+        return msgspec.json.encode(ParseReply(refused="it holds a lone surrogate, which is not Unicode text"))
 
 
-def _bound(what: int, most: int) -> None:
+def _set_rlimit(what: int, most: int) -> None:
     """Set a limit of this process, or keep to a lower one that it was started with."""
     _, hard = resource.getrlimit(what)
     resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 if __name__ == "__main__":
-    _bound(resource.RLIMIT_CORE, 0)
+    _set_rlimit(resource.RLIMIT_CORE, 0)
     replies = sys.stdout.buffer
     sys.stdout = sys.stderr  # what a parser prints is no reply
     serve(sys.stdin.buffer, replies)

@@ -29,7 +29,7 @@ MOST_MEMORY_BYTES = 2 * 2**30
 _SECONDS, _SECONDS_PER_MIB = 20, 10
 
 
-def most_seconds(size_bytes: int) -> int:
+def parse_timeout_s(size_bytes: int) -> int:
     """Seconds of computing that a document may take: several times what honest files of its size do.
 
     >>> most_seconds(6_000), most_seconds(64 * 2**20)
@@ -66,7 +66,7 @@ _MOST_REPLY_BYTES = 6 * MOST_CHARACTERS + 3 * MOST_PAGES + 2**10
 """A control character takes six bytes in JSON."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ParseRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What precedes the bytes of a file.
 
     Attributes:
@@ -82,7 +82,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class ParseReply(msgspec.Struct, frozen=True, kw_only=True):
     """What a file says.
 
     Attributes:
@@ -94,7 +94,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     refused: str = ""
 
 
-class Reading:
+class DocumentParser:
     """Reads web pages, Markdown and PDF files; a context manager, which ends its process.
 
     One process, started for the first file, reads all of them. It gets bytes and gives texts, and nothing that it says
@@ -104,7 +104,7 @@ class Reading:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Reading:
+    def __enter__(self) -> DocumentParser:
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -126,14 +126,14 @@ class Reading:
         """
         if self._process is None:
             self._process = _started()
-        seconds = most_seconds(len(raw))
-        request = Request(kind=kind, size_bytes=len(raw), seconds=seconds, memory_bytes=MOST_MEMORY_BYTES)
+        seconds = parse_timeout_s(len(raw))
+        request = ParseRequest(kind=kind, size_bytes=len(raw), seconds=seconds, memory_bytes=MOST_MEMORY_BYTES)
         line = _asked(self._process, msgspec.json.encode(request) + b"\n", raw)
         if not line.endswith(b"\n"):
             self._process.kill()
             raise ConfigError(_why(self._process.wait(), seconds))
         try:
-            reply = msgspec.json.decode(line, type=Reply)
+            reply = msgspec.json.decode(line, type=ParseReply)
         except msgspec.MsgspecError:
             raise ConfigError("the process that was reading it gave no text") from None
         if reply.refused:

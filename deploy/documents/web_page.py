@@ -35,7 +35,7 @@ def read_web_page(raw: bytes) -> str:
     Raises:
         ConfigError: these are no bytes of a text.
     """
-    return text_of_html(_decoded(raw))
+    return html_to_text(_decoded(raw))
 
 
 def read_markdown(raw: bytes) -> str:
@@ -45,7 +45,7 @@ def read_markdown(raw: bytes) -> str:
         ConfigError: these are no bytes of a text.
     """
     source = _FRONT_MATTER.sub("", read_plain_text(raw))
-    return text_of_html(MarkdownIt("commonmark").enable("table").render(source))
+    return html_to_text(MarkdownIt("commonmark").enable("table").render(source))
 
 
 def _decoded(raw: bytes) -> str:
@@ -60,7 +60,7 @@ def _decoded(raw: bytes) -> str:
         return read_plain_text(raw)
 
 
-def text_of_html(html: str) -> str:
+def html_to_text(html: str) -> str:
     """As `read_web_page`, of markup that is text already."""
     parts: list[str] = []
     soup = BeautifulSoup("\n" + _PROLOGUE.sub("", html), "html.parser")  # begun so, no text is taken for a file's name

@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from moot.deploy.moderation.story import Story
+from moot.deploy.moderation.story import DebateTranscript
 from moot.deploy.reading.text import visible, visible_line
 from moot.protocols.errors import ConfigError, MootError, unknown_name
 from moot.protocols.messages import Decision, Form
@@ -31,14 +31,14 @@ _SHOWN = 40
 """Characters of what was typed that an error repeats."""
 
 
-class Choice(NamedTuple):
+class FormChoice(NamedTuple):
     """An action of a form, and the text that was typed with it (empty: none)."""
 
     action: str
     text: str
 
 
-def choose(line: str, actions: Sequence[str]) -> Choice:
+def parse_choice(line: str, actions: Sequence[str]) -> FormChoice:
     """The action that a line begins with, by its number or by the beginnings of its words; the rest is the text.
 
     >>> choose("set 0.3", ("go on", "set kappa", "end"))
@@ -53,22 +53,24 @@ def choose(line: str, actions: Sequence[str]) -> Choice:
     if typed and typed[0].isdecimal():
         if not 1 <= int(typed[0]) <= len(actions):
             raise ConfigError(f"there is no action {typed[0][:_SHOWN]}: expected a number from 1 to {len(actions)}")
-        return Choice(actions[int(typed[0]) - 1], "".join(line.split(maxsplit=1)[1:]).strip())
+        return FormChoice(actions[int(typed[0]) - 1], "".join(line.split(maxsplit=1)[1:]).strip())
     for words in range(len(typed), 0, -1):
-        begun = [action for action, name in names.items() if len(name) >= words and _begins(typed[:words], name)]
+        begun = [
+            action for action, name in names.items() if len(name) >= words and _matches_prefix(typed[:words], name)
+        ]
         found = [action for action in begun if names[action] == typed[:words]] or begun
         if len(found) > 1:
             raise ConfigError(f"{line.strip()[:_SHOWN]!r} may be any of {', '.join(found)}: type more, or a number")
         if found:
-            return Choice(found[0], "".join(line.split(maxsplit=words)[words:]).strip())
+            return FormChoice(found[0], "".join(line.split(maxsplit=words)[words:]).strip())
     raise unknown_name("action", line.strip()[:_SHOWN], actions)
 
 
-def _begins(typed: Sequence[str], name: Sequence[str]) -> bool:
+def _matches_prefix(typed: Sequence[str], name: Sequence[str]) -> bool:
     return all(word.startswith(part) for part, word in zip(typed, name, strict=False))
 
 
-def hold_dialogue(form: Form, story: Story, console: Console) -> Decision | None:
+def prompt_decision(form: Form, story: DebateTranscript, console: Console) -> Decision | None:
     """Show what has happened and a form, until there is a decision; None when the person leaves.
 
     Raises:
@@ -98,7 +100,7 @@ def hold_dialogue(form: Form, story: Story, console: Console) -> Decision | None
 
 
 def _decision(line: str, form: Form, console: Console) -> Decision:
-    action, text = choose(line, form.actions)
+    action, text = parse_choice(line, form.actions)
     if not text and form.takes_text(action):
         text = ask_text(action, form, console)
     if not text and form.takes_text(action):

@@ -11,14 +11,14 @@ from moot.deploy.reading.report.blocks import Block, Heading, Note
 from moot.deploy.reading.report.render import report_text
 from moot.deploy.reading.show import debate_blocks
 from moot.deploy.reading.transcripts.blocks import section_blocks
-from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.transcript import build_transcript
 from moot.deploy.reading.transcripts.views import EventView, TurnView
 
 _UNTOLD = BOOKKEEPING_EVENTS | {"parked", "superseded", "moderation"}
 """Events that say nothing to the person who moderates: the form itself does."""
 
 
-class Story:
+class DebateTranscript:
     """One debate, as it is told to the person who moderates it.
 
     Args:
@@ -37,7 +37,7 @@ class Story:
             RecordError: the record cannot be read.
         """
         blocks: list[Block] = []
-        for section in transcript(self._folder, self._case_id).sections:
+        for section in build_transcript(self._folder, self._case_id).sections:
             turns = [turn for turn in section.turns if self._is_news(turn)]
             said = [turn for turn in turns if turn.role != "person"]
             events = [event for event in section.events if self._is_noted(event)]
@@ -53,7 +53,7 @@ class Story:
         Raises:
             RecordError: the record cannot be read.
         """
-        return report_text(debate_blocks(transcript(self._folder, self._case_id)))
+        return report_text(debate_blocks(build_transcript(self._folder, self._case_id)))
 
     def _is_news(self, turn: TurnView) -> bool:
         return not (turn.superseded or turn.role.startswith("judge")) and self._is_new(turn.path, turn.text)

@@ -18,14 +18,14 @@ from rich.text import Text
 
 from moot.actors.desk import Consultation
 from moot.actors.record.progress import Counts
-from moot.deploy.cli.run import shown, tell, tell_interrupted, tell_stopping
-from moot.deploy.moderation.dialogue import hold_dialogue
-from moot.deploy.moderation.story import Story
-from moot.deploy.reading.document.read import document_of
+from moot.deploy.cli.run import folder_as_given, report_interrupted, report_outcome, report_stopping
+from moot.deploy.moderation.dialogue import prompt_decision
+from moot.deploy.moderation.story import DebateTranscript
+from moot.deploy.reading.document.read import build_document
 from moot.deploy.reading.report.render import report_text
-from moot.deploy.reading.transcripts.blocks import ending
-from moot.deploy.reading.transcripts.transcript import transcript
-from moot.deploy.running.interrupt import hold_in_thread
+from moot.deploy.reading.transcripts.blocks import ending_blocks
+from moot.deploy.reading.transcripts.transcript import build_transcript
+from moot.deploy.running.interrupt import run_in_thread
 from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared
@@ -34,14 +34,14 @@ from moot.deploy.running.single import CASE_ID
 from moot.protocols.messages import Decision
 
 
-class Left(BaseException):
+class PromptInterrupted(BaseException):
     """Whoever is at the prompt is taken away from it: by Ctrl-C, or because the run is over.
 
     Not an `Exception`: what reads the terminal must not take it for an error of its own.
     """
 
 
-class Terminal(AbstractContextManager["Terminal"]):
+class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
     """A `Person` who sits at this process's terminal. Use it in a `with` of the main thread.
 
     Args:
@@ -57,7 +57,7 @@ class Terminal(AbstractContextManager["Terminal"]):
         self.gone = False
         """Whether the person has left: what is asked from then on waits for another day."""
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> ModeratorTerminal:
         self._old = signal.signal(signal.SIGUSR1, self._dismissed)
         return self
 
@@ -90,7 +90,7 @@ class Terminal(AbstractContextManager["Terminal"]):
         try:
             self._at_prompt = True
             decision = self._hold(asked)
-        except Left:
+        except PromptInterrupted:
             return  # the session ends, and with it who waits for the answer
         except BaseException as error:
             answer.set_exception(error)
@@ -108,14 +108,14 @@ class Terminal(AbstractContextManager["Terminal"]):
         """
         if self._at_prompt:
             self._at_prompt = False
-            raise Left
+            raise PromptInterrupted
         return False
 
     def _dismissed(self, number: int, frame: FrameType | None) -> None:
         self.interrupted()
 
 
-class _Working(Listener):
+class _ProgressNote(Listener):
     """Says what models have done by now, while nobody is asked."""
 
     def __init__(self, status: Status) -> None:
@@ -126,7 +126,7 @@ class _Working(Listener):
         self._status.update(f"debating: {counts.replies:,} replies, {counts.tokens_paid:,} tokens")
 
 
-def hold_moderated(prepared: Prepared, *, quiet: bool) -> Run:
+def run_moderated(prepared: Prepared, *, quiet: bool) -> Run:
     """Hold a debate with the person at the terminal as its moderator; everything is said on stderr.
 
     Args:
@@ -136,45 +136,45 @@ def hold_moderated(prepared: Prepared, *, quiet: bool) -> Run:
         UserError: something is wrong with what was asked for; nothing has been written then.
         RecordError: the record cannot be read or written.
     """
-    console, story = Console(stderr=True), Story(prepared.folder, CASE_ID)
+    console, story = Console(stderr=True), DebateTranscript(prepared.folder, CASE_ID)
 
     def hold(asked: Consultation) -> Decision | None:
         status.stop()
         try:
-            return hold_dialogue(asked.form, story, console)
+            return prompt_decision(asked.form, story, console)
         finally:
             status.start()
 
     def stopping() -> None:
         if not terminal.interrupted():
-            tell_stopping(session)
+            report_stopping(session)
 
     if prepared.simulated:
         console.print(Text("simulated models", style="bold yellow"))
-    console.print(Text(f"record: {shown(prepared)}"))
-    with Console(stderr=True, quiet=quiet).status("starting") as status, Terminal(hold) as terminal:
-        session = Session(prepared, _Working(status), terminal)
-        done = hold_in_thread(session, on_signals=stopping, attend=terminal.serve)
-    _tell_end(done, prepared, story, console, asked=terminal.asked)
+    console.print(Text(f"record: {folder_as_given(prepared)}"))
+    with Console(stderr=True, quiet=quiet).status("starting") as status, ModeratorTerminal(hold) as terminal:
+        session = Session(prepared, _ProgressNote(status), terminal)
+        done = run_in_thread(session, on_signals=stopping, attend=terminal.serve)
+    _report_end(done, prepared, story, console, asked=terminal.asked)
     return done
 
 
-def _tell_end(done: Run, prepared: Prepared, story: Story, console: Console, *, asked: int) -> None:
+def _report_end(done: Run, prepared: Prepared, story: DebateTranscript, console: Console, *, asked: int) -> None:
     if done.status == "interrupted":
         console.print()
-        tell_interrupted(done, prepared)
+        report_interrupted(done, prepared)
         return
     if done.status == "waiting":
         console.print(Text("left: the debate waits for you; the same command comes back to it"))
         return
-    tell(done, prepared, quiet=True)
+    report_outcome(done, prepared, quiet=True)
     if done.done:
         if not asked and done.worked:
             console.print(Text("nobody was asked anything: this protocol did not consult a person"))
-        debate = transcript(prepared.folder, CASE_ID)
-        if document_of(debate) is None:
+        debate = build_transcript(prepared.folder, CASE_ID)
+        if build_document(debate) is None:
             story.tell_news(console)
-            console.print(report_text(ending(debate)))
+            console.print(report_text(ending_blocks(debate)))
         else:
             console.print(story.whole())
-    console.print(Text(f"next: moot show {shown(prepared)} {CASE_ID}"))
+    console.print(Text(f"next: moot show {folder_as_given(prepared)} {CASE_ID}"))

@@ -55,7 +55,7 @@ RAY_MB = 370
 """Ray's own processes, on each node."""
 
 
-class Needs(NamedTuple):
+class MachineNeeds(NamedTuple):
     """What a run needs of machines.
 
     Attributes:
@@ -69,9 +69,9 @@ class Needs(NamedTuple):
     memory_mb: float
 
 
-def needs(
+def machine_needs(
     calls_per_s: float, cpu_ms: float, open_debates: float, placement: Placement, log_probabilities: bool, nodes: int
-) -> Needs:
+) -> MachineNeeds:
     """What so many calls a second and so many open debates need.
 
     Args:
@@ -87,7 +87,7 @@ def needs(
     moderators = _at_least_one(busy * costs.moderator_share)
     agents = _at_least_one(busy * (1.0 - costs.moderator_share)) if placement == "actors" else 0
     memory_mb = FIXED_MB + RAY_MB * nodes + moderators * MODERATOR_MB[placement] + agents * AGENT_MB
-    return Needs(_at_least_one(busy), moderators, memory_mb + open_debates * costs.open_kb / 1024.0)
+    return MachineNeeds(_at_least_one(busy), moderators, memory_mb + open_debates * costs.open_kb / 1024.0)
 
 
 def _at_least_one(amount: float) -> int:

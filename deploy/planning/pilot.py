@@ -18,7 +18,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import read_facts
+from moot.deploy.reading.record import read_run_info
 from moot.protocols.case import is_shared_id
 from moot.protocols.errors import UserError
 
@@ -127,7 +127,7 @@ def read_pilot(folder: str | Path, *, prices: PriceTable | None = None, seed: in
         UserError: nothing in it can be planned from: there is no debate with a verdict of its own calls, or only one.
     """
     folder = record_path(folder)
-    facts, content = read_facts(folder), read_run_yaml(RunFolder(folder))
+    facts, content = read_run_info(folder), read_run_yaml(RunFolder(folder))
     rows = [row for row in read_table(folder, "turns", _COLUMNS).to_pylist() if not row["superseded"]]
     verdicts = read_table(folder, "verdicts", ["failed", "how", "wall_s"]).to_pylist()
     first = {row["case_id"]: row for row in verdicts if row["attempt"] == 0}

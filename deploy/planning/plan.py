@@ -19,12 +19,12 @@ import numpy as np
 from moot.actors.limits.concurrency import MOST
 from moot.actors.models.prices import price_table
 from moot.actors.spec import Placement
-from moot.deploy.planning.costs import BUSY_SHARE, ENGINE, Needs, needs
+from moot.deploy.planning.costs import BUSY_SHARE, ENGINE, MachineNeeds, machine_needs
 from moot.deploy.planning.pilot import Bools, Floats, Pilot, read_pilot
-from moot.deploy.planning.remarks import beyond_pilot, of_failures, remarks
+from moot.deploy.planning.remarks import beyond_pilot_caveat, caveats, failures_caveat
 from moot.deploy.planning.settings import Constraint, PlanSettings, Scenario
-from moot.deploy.planning.times import alone_s, binding, time_s
-from moot.deploy.running.validated import validated
+from moot.deploy.planning.times import binding_constraint, seconds_by_bound, time_s
+from moot.deploy.running.validated import validate_model
 from moot.protocols.errors import ConfigError
 
 LEVEL = 0.9
@@ -35,7 +35,7 @@ _DRAWS = 2_000
 _JEFFREYS = 0.5
 
 
-class Estimate(NamedTuple):
+class PlanEstimate(NamedTuple):
     """A figure and the ends of its interval."""
 
     value: float
@@ -43,7 +43,7 @@ class Estimate(NamedTuple):
     high: float
 
 
-class Totals(NamedTuple):
+class PlanTotals(NamedTuple):
     """What all cases use.
 
     Attributes:
@@ -55,16 +55,16 @@ class Totals(NamedTuple):
         skipped: share of the cases.
     """
 
-    calls: Estimate
-    requests: Estimate
-    prompt_tokens: Estimate
-    completion_tokens: Estimate
+    calls: PlanEstimate
+    requests: PlanEstimate
+    prompt_tokens: PlanEstimate
+    completion_tokens: PlanEstimate
     unconfirmed_tokens: float
-    cost_usd: Estimate | None
+    cost_usd: PlanEstimate | None
     calls_without_usage: float
     calls_without_price: float
-    failed: Estimate
-    skipped: Estimate
+    failed: PlanEstimate
+    skipped: PlanEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ class RunPlan:
     settings: PlanSettings
     scenario: Scenario
     placement: Placement
-    time_s: Estimate
-    totals: Totals
-    in_flight: Estimate
-    open_debates: Estimate
-    needs: Needs
-    needs_low: Needs
-    needs_high: Needs
+    time_s: PlanEstimate
+    totals: PlanTotals
+    in_flight: PlanEstimate
+    open_debates: PlanEstimate
+    needs: MachineNeeds
+    needs_low: MachineNeeds
+    needs_high: MachineNeeds
     cores_at_hand: int | None
     binding: Constraint
     alone_s: Mapping[Constraint, float]
@@ -122,7 +122,7 @@ def plan(pilot: str | Path, *, prices: str | None = None, **settings: Any) -> Ru
     """
     given = {name: value for name, value in settings.items() if value is not None}
     typed = {name: f"--{name.replace('_', '-')}" for name in PlanSettings.model_fields}
-    wanted = validated(PlanSettings, given, typed=typed)
+    wanted = validate_model(PlanSettings, given, typed=typed)
     table = None if prices is None else price_table(prices)
     return plan_of(read_pilot(pilot, prices=table, seed=wanted.seed), wanted)
 
@@ -134,8 +134,8 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     scenario = _scenario(pilot, settings, placement)
     draws = _Draws(pilot, cases, random)
     mean = draws.weights[:1]
-    alone = {name: float(seconds[0]) for name, seconds in alone_s(pilot, mean, scenario, cases).items()}
-    bound = binding(alone)
+    alone = {name: float(seconds[0]) for name, seconds in seconds_by_bound(pilot, mean, scenario, cases).items()}
+    bound = binding_constraint(alone)
     relaxed = scenario.without(bound)
     seconds = time_s(pilot, draws.weights, scenario, cases)
     time = draws.estimate(seconds)
@@ -167,9 +167,11 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         binding=bound,
         alone_s=alone,
         relaxed_s=None if bound == "latency" else float(time_s(pilot, mean, relaxed, cases)[0]),
-        then_binding=None if bound == "latency" else binding({name: alone[name] for name in alone if name != bound}),
+        then_binding=None
+        if bound == "latency"
+        else binding_constraint({name: alone[name] for name in alone if name != bound}),
         remarks=tuple(
-            remarks(
+            caveats(
                 pilot,
                 settings,
                 placement,
@@ -178,14 +180,14 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
                 has_cost=used.cost_usd is not None,
             )
         ),
-        warnings=(*of_failures(pilot), *beyond_pilot(pilot, in_flight.value)),
+        warnings=(*failures_caveat(pilot), *beyond_pilot_caveat(pilot, in_flight.value)),
     )
 
 
-def _totals(pilot: Pilot, draws: _Draws, cases: int) -> Totals:
+def _totals(pilot: Pilot, draws: _Draws, cases: int) -> PlanTotals:
     calls = max(1.0, float(pilot.calls.sum()))
     is_priced = (pilot.untold + pilot.unpriced < pilot.calls).any() or not pilot.calls.any()
-    return Totals(
+    return PlanTotals(
         calls=draws.total(pilot.calls),
         requests=draws.total(pilot.requests.sum(axis=1)),
         prompt_tokens=draws.total(pilot.prompt_tokens),
@@ -195,7 +197,7 @@ def _totals(pilot: Pilot, draws: _Draws, cases: int) -> Totals:
         calls_without_usage=float(pilot.untold.sum()) / calls,
         calls_without_price=float(pilot.unpriced.sum()) / calls,
         failed=draws.count(pilot.failed),
-        skipped=Estimate(*(each / cases for each in draws.count(pilot.skipped))),
+        skipped=PlanEstimate(*(each / cases for each in draws.count(pilot.skipped))),
     )
 
 
@@ -213,41 +215,43 @@ class _Draws:
         amount = (self.weights @ seconds_each) * self._cases
         return np.minimum(most, np.divide(amount, seconds, out=np.zeros_like(seconds), where=seconds > 0.0))
 
-    def estimate(self, by_draw: Floats) -> Estimate:
+    def estimate(self, by_draw: Floats) -> PlanEstimate:
         """What hangs on means over the debates; its interval is as wide as pilots and cases together make it."""
         value, drawn = float(by_draw[0]), by_draw[1:]
         middle = float(np.median(drawn))
         wider = math.sqrt(1.0 + self._count / self._cases)  # variances of means go by the inverse of how many there are
         return _interval(value, value * np.power(drawn / middle, wider) if middle > 0.0 else np.full_like(drawn, value))
 
-    def total(self, by_debate: Floats) -> Estimate:
+    def total(self, by_debate: Floats) -> PlanEstimate:
         """The sum over the run's cases."""
         means = self.weights[1:] @ by_debate
         spread = np.sqrt(np.maximum(0.0, self.weights[1:] @ by_debate**2 - means**2))
         noise = spread * math.sqrt(self._cases) * self._random.standard_normal(_DRAWS)
         return _interval(float(by_debate.mean()) * self._cases, np.maximum(0.0, means * self._cases + noise))
 
-    def count(self, is_one: Bools) -> Estimate:
+    def count(self, is_one: Bools) -> PlanEstimate:
         """How many cases are of a kind: drawn from what the pilot's count leaves possible, which is never nothing."""
         found = int(is_one.sum())
         shares = self._random.beta(found + _JEFFREYS, self._count - found + _JEFFREYS, size=_DRAWS)
         return _interval(found / self._count * self._cases, self._random.binomial(self._cases, shares).astype(float))
 
 
-def _interval(value: float, drawn: Floats) -> Estimate:
+def _interval(value: float, drawn: Floats) -> PlanEstimate:
     low, high = np.quantile(drawn, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
-    return Estimate(value, min(value, float(low)), max(value, float(high)))
+    return PlanEstimate(value, min(value, float(low)), max(value, float(high)))
 
 
 def _placement(pilot: Pilot) -> Placement:
     return "packed" if pilot.engine == "inline" or pilot.placement == "packed" else "actors"
 
 
-def _needs(per_s: float, pilot: Pilot, settings: PlanSettings, scenario: Scenario, placement: Placement) -> Needs:
+def _needs(
+    per_s: float, pilot: Pilot, settings: PlanSettings, scenario: Scenario, placement: Placement
+) -> MachineNeeds:
     if scenario.cores is not None:
         per_s = min(per_s, scenario.cores / scenario.cpu_s)  # a draw may have a few calls more than are on average
     peak = float(min(scenario.max_open, settings.cases))
-    return needs(per_s, 1000.0 * scenario.cpu_s, peak, placement, pilot.log_probabilities, settings.nodes or 1)
+    return machine_needs(per_s, 1000.0 * scenario.cpu_s, peak, placement, pilot.log_probabilities, settings.nodes or 1)
 
 
 def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Scenario:

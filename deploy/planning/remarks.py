@@ -14,7 +14,7 @@ MANY_FAILED = 0.2
 """Share of failed debates from which on something is wrong with the pilot rather than with a case here and there."""
 
 
-def remarks(
+def caveats(
     pilot: Pilot, settings: PlanSettings, placement: Placement, *, untold: float, unpriced: float, has_cost: bool
 ) -> Iterator[str]:
     """The remarks, most important first.
@@ -26,10 +26,10 @@ def remarks(
         untold, unpriced: share of the calls whose use, and whose price, is not known.
         has_cost: whether a cost is known.
     """
-    yield from _of_models(pilot, settings)
+    yield from _models_caveat(pilot, settings)
     if pilot.debates < FEW:
         yield (
-            f"only {debates(pilot.debates)} in the pilot: the intervals are too narrow for what it has not seen; "
+            f"only {debates_words(pilot.debates)} in the pilot: the intervals are too narrow for what it has not seen; "
             f"take {FEW} or more"
         )
     yield from _left_out(pilot)
@@ -37,7 +37,7 @@ def remarks(
     yield from _assumed(pilot, settings, placement)
 
 
-def beyond_pilot(pilot: Pilot, under_way: float) -> Iterator[str]:
+def beyond_pilot_caveat(pilot: Pilot, under_way: float) -> Iterator[str]:
     """The warning of a plan that has more calls under way than the pilot showed its servers to answer.
 
     Args:
@@ -53,7 +53,7 @@ def beyond_pilot(pilot: Pilot, under_way: float) -> Iterator[str]:
         )
 
 
-def debates(n: int) -> str:
+def debates_words(n: int) -> str:
     """So many debates.
 
     >>> debates(1), debates(2000)
@@ -62,7 +62,7 @@ def debates(n: int) -> str:
     return f"{n:,} {'debate' if n == 1 else 'debates'}"
 
 
-def of_failures(pilot: Pilot) -> Iterator[str]:
+def failures_caveat(pilot: Pilot) -> Iterator[str]:
     """The warning of a pilot of which many debates failed."""
     failed, held = int(pilot.failed.sum()), pilot.debates
     if failed >= MANY_FAILED * held:
@@ -72,7 +72,7 @@ def of_failures(pilot: Pilot) -> Iterator[str]:
         )
 
 
-def _of_models(pilot: Pilot, settings: PlanSettings) -> Iterator[str]:
+def _models_caveat(pilot: Pilot, settings: PlanSettings) -> Iterator[str]:
     if pilot.simulated:
         free = ", and its price is 0" if None not in pilot.prices else ""
         yield f"a simulated model: its latencies, tokens and failures are of no real one{free}"

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel
 from rich.console import Console
 
-from moot.deploy.planning.plan import LEVEL, Estimate, RunPlan, Totals
-from moot.deploy.planning.remarks import debates
+from moot.deploy.planning.plan import LEVEL, PlanEstimate, PlanTotals, RunPlan
+from moot.deploy.planning.remarks import debates_words
 from moot.deploy.planning.settings import WORDS
 from moot.deploy.reading.report.blocks import Block, Items, Note, Pairs
 from moot.deploy.reading.report.render import show_report
@@ -18,7 +18,7 @@ from moot.protocols.errors import ConfigError
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
 
 
-class Shown(BaseModel):
+class PlanView(BaseModel):
     """A plan as JSON; every interval is [low, high]."""
 
     pilot: dict[str, Any]
@@ -35,7 +35,7 @@ class Shown(BaseModel):
     warnings: tuple[str, ...]
 
 
-def check_form(form: str) -> None:
+def check_output_form(form: str) -> None:
     """Refuse a form that a plan does not have, before anything is read. Raises ConfigError."""
     if form not in ("text", "json"):
         raise ConfigError(f"--format: expected text or json, not {form!r}")
@@ -51,7 +51,7 @@ def show_plan(found: RunPlan, form: str = "text", console: Console | None = None
     Raises:
         ConfigError: for an unknown format.
     """
-    check_form(form)
+    check_output_form(form)
     show_report(_json(found), lambda: _blocks(found), form, console)
 
 
@@ -62,27 +62,28 @@ def _blocks(found: RunPlan) -> list[Block]:
 
 def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
     pilot, used = found.pilot, found.totals
-    yield "pilot", f"{pilot.name}: {pilot.protocol} on {pilot.task}, {debates(pilot.debates)}"
+    yield "pilot", f"{pilot.name}: {pilot.protocol} on {pilot.task}, {debates_words(pilot.debates)}"
     yield "models", ", ".join(pilot.models) or "none was asked"
     cases = found.settings.cases
     yield "planned", f"{cases:,} {'case' if cases == 1 else 'cases'}; {_bounds(found)}"
-    yield "time", _with_interval(found.time_s, duration)
+    yield "time", _with_interval(found.time_s, format_duration)
     yield "held back by", _binding(found)
     yield (
         "each bound alone",
         ", ".join(
-            f"{WORDS[name]} {duration(seconds)}" for name, seconds in sorted(found.alone_s.items(), key=lambda x: -x[1])
+            f"{WORDS[name]} {format_duration(seconds)}"
+            for name, seconds in sorted(found.alone_s.items(), key=lambda x: -x[1])
         ),
     )
-    yield "calls", f"{_with_interval(used.calls, whole)}, {used.calls.value / found.settings.cases:.3g} a case"
+    yield "calls", f"{_with_interval(used.calls, format_count)}, {used.calls.value / found.settings.cases:.3g} a case"
     untold = "at least " if used.calls_without_usage else ""
-    yield "prompt tokens", untold + _with_interval(used.prompt_tokens, whole)
-    yield "completion tokens", untold + _with_interval(used.completion_tokens, whole)
+    yield "prompt tokens", untold + _with_interval(used.prompt_tokens, format_count)
+    yield "completion tokens", untold + _with_interval(used.completion_tokens, format_count)
     yield "cost", _cost(used)
-    yield "cases that fail", _with_interval(used.failed, whole)
+    yield "cases that fail", _with_interval(used.failed, format_count)
     yield "cases skipped", _with_interval(used.skipped, lambda share: f"{share:.1%}")
-    yield "calls in flight", f"{_with_interval(found.in_flight, several)} on average"
-    yield "debates open", f"{_with_interval(found.open_debates, several)} on average"
+    yield "calls in flight", f"{_with_interval(found.in_flight, format_mean_count)} on average"
+    yield "debates open", f"{_with_interval(found.open_debates, format_mean_count)} on average"
     yield "needs", _needs(found)
     yield "intervals", f"{LEVEL:.0%}, over such pilots; seed {found.settings.seed}"
 
@@ -113,17 +114,18 @@ def _cores(n: int, interval: str = "") -> str:
 def _binding(found: RunPlan) -> str:
     if found.relaxed_s is None or found.then_binding is None:
         return f"{WORDS[found.binding]}: only quicker replies or shorter debates would help"
-    return f"{WORDS[found.binding]}; without that bound {duration(found.relaxed_s)}, then {WORDS[found.then_binding]}"
+    then = WORDS[found.then_binding]
+    return f"{WORDS[found.binding]}; without that bound {format_duration(found.relaxed_s)}, then {then}"
 
 
-def _cost(used: Totals) -> str:
+def _cost(used: PlanTotals) -> str:
     cost = used.cost_usd
     if cost is None:
         return "unknown"
-    return ("" if _is_all_known(used) else "at least ") + _with_interval(cost, dollars)
+    return ("" if _is_all_known(used) else "at least ") + _with_interval(cost, format_usd)
 
 
-def _is_all_known(used: Totals) -> bool:
+def _is_all_known(used: PlanTotals) -> bool:
     return not (used.calls_without_price or used.calls_without_usage)
 
 
@@ -138,11 +140,11 @@ def _needs(found: RunPlan) -> str:
     )
 
 
-def _with_interval(estimate: Estimate, words: Any) -> str:
+def _with_interval(estimate: PlanEstimate, words: Any) -> str:
     return f"{words(estimate.value)} [{words(estimate.low)} to {words(estimate.high)}]"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Seconds in words.
 
     >>> duration(0.5), duration(95), duration(8000), duration(200000)
@@ -157,35 +159,35 @@ def duration(seconds: float) -> str:
     return f"{seconds / _DAY_S:,.3g} days"
 
 
-def whole(amount: float) -> str:
+def format_count(amount: float) -> str:
     """A number of things."""
     return f"{round(amount):,}"
 
 
-def several(amount: float) -> str:
+def format_mean_count(amount: float) -> str:
     """A mean number of things: a small one is not rounded to none.
 
     >>> several(0.04), several(3.14), several(1234.5), several(0.0)
     ('0.04', '3.1', '1,234', '0')
     """
-    return whole(amount) if amount >= 10 or not amount else f"{amount:.2g}"
+    return format_count(amount) if amount >= 10 or not amount else f"{amount:.2g}"
 
 
-def dollars(amount: float) -> str:
+def format_usd(amount: float) -> str:
     """Money, with cents where they matter."""
     return (
         f"${amount:,.0f}" if amount >= 1000 else f"${amount:,.2f}" if amount >= 0.1 or not amount else f"${amount:.2g}"
     )
 
 
-def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
+def _estimate(estimate: PlanEstimate | None) -> dict[str, Any] | None:
     return None if estimate is None else {"value": estimate.value, "interval": [estimate.low, estimate.high]}
 
 
-def _json(found: RunPlan) -> Shown:
+def _json(found: RunPlan) -> PlanView:
     pilot, scenario, settings, used = found.pilot, found.scenario, found.settings, found.totals
     totals = ("calls", "requests", "prompt_tokens", "completion_tokens", "cost_usd")
-    return Shown(
+    return PlanView(
         pilot={
             "path": pilot.name,
             "protocol": pilot.protocol,

@@ -24,7 +24,7 @@ REFILL_S = WINDOW_S + PERMIT_TTL_S
 _TAIL = 0.5
 
 
-def alone_s(pilot: Pilot, weights: Floats, scenario: Scenario, cases: int) -> dict[Constraint, Floats]:
+def seconds_by_bound(pilot: Pilot, weights: Floats, scenario: Scenario, cases: int) -> dict[Constraint, Floats]:
     """Seconds by each bound if nothing else held the run back.
 
     Args:
@@ -57,8 +57,8 @@ def alone_s(pilot: Pilot, weights: Floats, scenario: Scenario, cases: int) -> di
 
 
 def time_s(pilot: Pilot, weights: Floats, scenario: Scenario, cases: int) -> Floats:
-    """Seconds from the first opening to the last verdict, by draw; the arguments are those of `alone_s`."""
-    alone, mean = alone_s(pilot, weights, scenario, cases), weights @ pilot.alone_s
+    """Seconds from the first opening to the last verdict, by draw; the arguments are those of `seconds_by_bound`."""
+    alone, mean = seconds_by_bound(pilot, weights, scenario, cases), weights @ pilot.alone_s
     shared = [seconds for name, seconds in alone.items() if name not in ("latency", "max_open")]
     found = alone["latency"]
     for seconds in shared:
@@ -78,6 +78,6 @@ def _longest(seconds: Floats, weights: Floats, cases: int) -> Floats:
     return found
 
 
-def binding(alone: Mapping[Constraint, float]) -> Constraint:
+def binding_constraint(alone: Mapping[Constraint, float]) -> Constraint:
     """What takes longest."""
     return max(alone, key=lambda name: alone[name])

@@ -13,7 +13,9 @@ Distribution = Mapping[str, float | None]
 """Probability by label; None is unknown."""
 
 
-def rows_of(distributions: Sequence[Distribution], shown: int = _SHOWN) -> list[tuple[str, list[float | None]]]:
+def distribution_rows(
+    distributions: Sequence[Distribution], shown: int = _SHOWN
+) -> list[tuple[str, list[float | None]]]:
     """Labels with their probability in each distribution, the likeliest first; then the other labels, then `OTHER`.
 
     Labels that no distribution gives any mass have no row. A label that a distribution does not name has the
@@ -46,10 +48,10 @@ def _sum(distribution: Distribution, labels: Sequence[str]) -> float | None:
     return sum(known) if len(known) == len(found) else None
 
 
-def in_a_line(distribution: Distribution) -> str:
+def distribution_line(distribution: Distribution) -> str:
     """A distribution in a line.
 
     >>> in_a_line({"No": 0.25, "Yes": 0.75})
     'Yes 0.75, No 0.25'
     """
-    return ", ".join(f"{label} {number(p)}" for label, (p,) in rows_of([distribution])) or "-"
+    return ", ".join(f"{label} {number(p)}" for label, (p,) in distribution_rows([distribution])) or "-"

@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 
-class Frozen(BaseModel):
+class FrozenModel(BaseModel):
     """A part of what is shown; what it is read from may hold more."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Shape(Frozen):
+class EventShape(FrozenModel):
     """What an event must look like, type for type, to be shown as one of its kind."""
 
     model_config = ConfigDict(strict=True)
@@ -22,7 +22,7 @@ class Shape(Frozen):
 S = TypeVar("S", bound=BaseModel)
 
 
-def read_as(shape: type[S], data: Any) -> S | None:
+def parse_event(shape: type[S], data: Any) -> S | None:
     """The data of an event in a shape; None when they are not of it: another protocol's event of the same name."""
     try:
         return shape.model_validate(data)

@@ -39,7 +39,7 @@ _SETTINGS = {
 }
 
 
-class Look(NamedTuple):
+class LineStyle(NamedTuple):
     """Marker and dashes tell lines apart without colour; the colours are those of Okabe and Ito.
 
     Markers are open and of different sizes, so that they are seen where lines coincide.
@@ -51,16 +51,16 @@ class Look(NamedTuple):
     dashes: str
 
 
-OF_ALL = (Look("#000000", "D", 8.0, "-"), Look("#767676", "x", 5.0, ":"))
+OF_ALL = (LineStyle("#000000", "D", 8.0, "-"), LineStyle("#767676", "x", 5.0, ":"))
 """For what belongs to nobody in particular."""
 
 OF_SIDES = (
-    Look("#0072B2", "o", 6.0, "-"),
-    Look("#D55E00", "s", 4.0, "--"),
-    Look("#009E73", "^", 7.0, "-."),
-    Look("#CC79A7", "v", 7.0, ":"),
-    Look("#56B4E9", "P", 6.0, "-"),
-    Look("#E69F00", "X", 6.0, "--"),
+    LineStyle("#0072B2", "o", 6.0, "-"),
+    LineStyle("#D55E00", "s", 4.0, "--"),
+    LineStyle("#009E73", "^", 7.0, "-."),
+    LineStyle("#CC79A7", "v", 7.0, ":"),
+    LineStyle("#56B4E9", "P", 6.0, "-"),
+    LineStyle("#E69F00", "X", 6.0, "--"),
 )
 """One after another for those who speak."""
 
@@ -74,7 +74,7 @@ def has_matplotlib() -> bool:
     return True
 
 
-def need_matplotlib(what: str) -> None:
+def require_matplotlib(what: str) -> None:
     """Refuse to go on without matplotlib.
 
     Raises:
@@ -103,7 +103,7 @@ def plot_label(written: str, width: int, lines: int = 2) -> str:
 
 
 @contextmanager
-def our_style() -> Iterator[None]:
+def plot_style() -> Iterator[None]:
     """Everything that is drawn and rendered inside looks like our other figures."""
     import matplotlib
 
@@ -112,8 +112,8 @@ def our_style() -> Iterator[None]:
         yield
 
 
-def rendered(drawn: Figure, form: str) -> bytes:
-    """The figure as `svg` or `png`; the same figure gives the same bytes. Call it inside `our_style`."""
+def render_figure(drawn: Figure, form: str) -> bytes:
+    """The figure as `svg` or `png`; the same figure gives the same bytes. Call it inside `plot_style`."""
     written = BytesIO()
     drawn.savefig(written, format=form, dpi=_DOTS_PER_INCH, metadata={"Date": None} if form == "svg" else None)
     return written.getvalue()

@@ -17,7 +17,7 @@ from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION, CaseKey
-from moot.actors.record.store.mirror import name_of
+from moot.actors.record.store.mirror import display_name
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.protocols.case import Reference
@@ -61,7 +61,7 @@ class References:
         return is_correct(answer, gold, self[case_id])
 
 
-def score_as_now(folder: str | Path, rows: Iterable[dict[str, Any]]) -> None:
+def rescore_verdicts(folder: str | Path, rows: Iterable[dict[str, Any]]) -> None:
     """Score rows of `verdicts` in place as they would be written now: no answer is wrong.
 
     Records from before that was so have null there. A case that is a reply to judge asks for no answer: it stays null.
@@ -90,7 +90,7 @@ def _reference(row: Mapping[str, Any]) -> Reference:
     )
 
 
-class Reply(NamedTuple):
+class ReplyRow(NamedTuple):
     """A row of `turns`, as far as counting goes.
 
     Attributes:
@@ -132,7 +132,7 @@ class Reply(NamedTuple):
         return None if self.prompt is None or self.completion is None else self.prompt + self.completion
 
 
-class Noted(NamedTuple):
+class EventRow(NamedTuple):
     """A row of `events`."""
 
     case_id: str
@@ -148,7 +148,8 @@ class Noted(NamedTuple):
 
 
 class VerdictRow(NamedTuple):
-    """A row of `verdicts`, as far as counting goes; `correct` is None for what cannot be scored: see `score_as_now`."""
+    """A row of `verdicts`, as far as counting goes; `correct` is None for what cannot be scored: see
+    `rescore_verdicts`."""
 
     case_id: str
     attempt: int
@@ -168,7 +169,7 @@ class VerdictRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunInfo:
     """What run.yaml says, as far as it says it; `models` falls back to what the replies name.
 
     Attributes:
@@ -206,10 +207,10 @@ class RunFacts:
     @property
     def name(self) -> str:
         """What users call the run: its folder, or its URI."""
-        return name_of(self.path)
+        return display_name(self.path)
 
 
-def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
+def read_run_info(folder: str | Path, replies: Iterable[ReplyRow] = ()) -> RunInfo:
     """Read run.yaml and epochs.json.
 
     Args:
@@ -238,7 +239,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
     epochs = run.epochs()
     texts: dict[str, Any] = {name: _text(raw.get(name)) for name in ("task", "protocol", "preset", "encoder")}
     counts: dict[str, Any] = {name: raw[name] if isinstance(raw.get(name), int) else None for name in ("seed", "cases")}
-    return RunFacts(
+    return RunInfo(
         path=run.path,
         schema_version=raw.get("schema_version", SCHEMA_VERSION),
         models=models,
@@ -269,7 +270,7 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _models_used(replies: Iterable[Reply]) -> dict[str, list[str]]:
+def _models_used(replies: Iterable[ReplyRow]) -> dict[str, list[str]]:
     used: dict[str, dict[str, None]] = {}
     for reply in replies:
         if reply.role != "person":
@@ -277,13 +278,13 @@ def _models_used(replies: Iterable[Reply]) -> dict[str, list[str]]:
     return {family: sorted(names) for family, names in sorted(used.items())}
 
 
-def read_replies(folder: str | Path) -> list[Reply]:
+def read_replies(folder: str | Path) -> list[ReplyRow]:
     """Every paid or reused reply, superseded ones included; a person's decisions, which cost nothing, are not."""
     names = ["role", "model", "outcome", "failure", "prompt_tokens", "completion_tokens", "reused_from"]
     more = ["unconfirmed_attempts", "unconfirmed_tokens_max", "completion_tokens_estimate"]
     more += ["prompt_tokens_stated", "completion_tokens_stated", "finish_reason"]
     return [
-        Reply(
+        ReplyRow(
             case_id=row["case_id"],
             attempt=row["attempt"],
             path=row["path"],
@@ -306,17 +307,17 @@ def read_replies(folder: str | Path) -> list[Reply]:
     ]
 
 
-def read_events(folder: str | Path, kinds: Iterable[str]) -> list[Noted]:
+def read_events(folder: str | Path, kinds: Iterable[str]) -> list[EventRow]:
     """The events of some kinds."""
     table = read_table(folder, "events", ["data"])
     table = table.filter(pc.is_in(table["kind"], value_set=pa.array(sorted(kinds), pa.string())))
     return [
-        Noted(row["case_id"], row["attempt"], row["kind"], row["path"], decoded(row["data"]))
+        EventRow(row["case_id"], row["attempt"], row["kind"], row["path"], decode_json(row["data"]))
         for row in table.to_pylist()
     ]
 
 
-def decoded(data: str | None) -> dict[str, Any]:
+def decode_json(data: str | None) -> dict[str, Any]:
     """A JSON object of the record; empty for null."""
     found = msgspec.json.decode(data) if data else {}
     return found if isinstance(found, dict) else {"value": found}
@@ -326,7 +327,7 @@ def latest_verdicts(folder: str | Path) -> list[VerdictRow]:
     """The verdict of each case's latest attempt that has one, in order of case id."""
     names = ["answer", "how", "rounds", "failed", "failure", "gold", "correct", "at"]
     rows = read_table(folder, "verdicts", names).to_pylist()
-    score_as_now(folder, rows)
+    rescore_verdicts(folder, rows)
     latest = {row["case_id"]: row for row in sorted(rows, key=lambda row: row["attempt"])}
     return [
         VerdictRow(

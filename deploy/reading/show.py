@@ -8,8 +8,8 @@ from rich.console import Console
 
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.reading.detection.show import detection_blocks
-from moot.deploy.reading.document.blocks import blocks_of
-from moot.deploy.reading.document.read import document_of
+from moot.deploy.reading.document.blocks import document_blocks
+from moot.deploy.reading.document.read import build_document
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Pairs
 from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.rounds.figure import save_figure
@@ -19,7 +19,7 @@ from moot.deploy.reading.summaries.scores import score_blocks
 from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.deploy.reading.transcripts.blocks import transcript_blocks
-from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.transcript import build_transcript
 from moot.deploy.reading.transcripts.views import Transcript
 from moot.protocols.errors import ConfigError
 
@@ -52,16 +52,16 @@ def show(
             raise ConfigError("--plot is of one debate: name a case")
         show_summary(summarise(folder), form, console)
         return
-    debate = transcript(record_path(folder), case_id, attempt)
+    debate = build_transcript(record_path(folder), case_id, attempt)
     if plot is not None:
         save_figure(debate, Path(plot))
-    show_report(document_of(debate) or debate, lambda: debate_blocks(debate), form, console)
+    show_report(build_document(debate) or debate, lambda: debate_blocks(debate), form, console)
 
 
 def debate_blocks(debate: Transcript) -> list[Block]:
     """A debate as `show` gives it: of a debate on a subject a document, of any other its transcript."""
-    document = document_of(debate)
-    return transcript_blocks(debate) if document is None else blocks_of(document)
+    document = build_document(debate)
+    return transcript_blocks(debate) if document is None else document_blocks(document)
 
 
 def show_summary(summary: Summary, form: str = "text", console: Console | None = None) -> None:

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from moot.protocols.errors import unknown_name
 
 
-def natural(path: str) -> tuple[tuple[int, int, str], ...]:
+def natural_sort_key(path: str) -> tuple[tuple[int, int, str], ...]:
     """A key that orders the numbers in paths as numbers.
 
     >>> natural("round/2/agent/0") < natural("round/10/agent/0")
@@ -123,7 +123,7 @@ def _json_escape(code: int) -> str:
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
-def known_number(value: Any) -> float | None:
+def finite_or_none(value: Any) -> float | None:
     """A finite number as it is; None for anything else."""
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if known else None
@@ -208,7 +208,7 @@ def p_value(value: float | None) -> str:
     return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
-def check_format(form: str) -> None:
+def check_output_format(form: str) -> None:
     """Refuse a form that nothing is shown in, before anything is paid for what it is to show.
 
     Raises:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
-from moot.actors.limits.affordable import Affordable, DebateBound
+from moot.actors.limits.affordable import BudgetForecast, DebateCostBound
 from moot.actors.sent_request import sent_decoding
-from moot.deploy.running.dry_run import CHARACTERS_PER_TOKEN, dry_calls
+from moot.deploy.running.dry_run import CHARACTERS_PER_TOKEN, estimate_calls
 from moot.deploy.running.prepare import Prepared
 from moot.protocols.case import Case
 
@@ -15,7 +15,7 @@ _LOOKED_AT = 20
 """Cases whose plans are looked at: a bound of what a debate uses counts as one debate among those that have ended."""
 
 
-def affordable(prepared: Prepared, spent: Mapping[str, float]) -> Affordable | None:
+def affordable_debates(prepared: Prepared, spent: Mapping[str, float]) -> BudgetForecast | None:
     """How many debates the budgets cover; None for a run without one.
 
     Args:
@@ -28,7 +28,7 @@ def affordable(prepared: Prepared, spent: Mapping[str, float]) -> Affordable | N
     if not left:
         return None
     cases = (each.case for each in islice(prepared.cases(), _LOOKED_AT)) if prepared.checked is not None else ()
-    return Affordable(left, _bounds(prepared, cases), prepared.prices)
+    return BudgetForecast(left, _bounds(prepared, cases), prepared.prices)
 
 
 def _each_larger(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
@@ -36,13 +36,13 @@ def _each_larger(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int
     return max(one[0], other[0]), max(one[1], other[1])
 
 
-def _bounds(prepared: Prepared, cases: Iterable[Case]) -> dict[str, DebateBound]:
+def _bounds(prepared: Prepared, cases: Iterable[Case]) -> dict[str, DebateCostBound]:
     """By budget, about the most that a debate and each of its calls use; empty where no case can be looked at."""
     if not prepared.members:
         return {}
     longest = max(sent_decoding(member).max_tokens for member in prepared.members)
     debate = call = (0, 0)
-    for few, most in dry_calls(prepared, cases):
+    for few, most in estimate_calls(prepared, cases):
         debate = _each_larger(debate, (most.prompt_tokens, most.reply_tokens))
         # A call is reserved for at a token for every byte of its prompt.
         call = _each_larger(call, (CHARACTERS_PER_TOKEN * max(few.longest_prompt, most.longest_prompt), longest))
@@ -50,8 +50,8 @@ def _bounds(prepared: Prepared, cases: Iterable[Case]) -> dict[str, DebateBound]
         return {}
     prices = [price for member in prepared.members if (price := prepared.prices.get(member.model)) is not None]
     return {
-        "tokens": DebateBound(float(sum(debate)), float(sum(call))),
-        "usd": DebateBound(
+        "tokens": DebateCostBound(float(sum(debate)), float(sum(call))),
+        "usd": DebateCostBound(
             *(max((price.bound_usd(*tokens) for price in prices), default=0.0) for tokens in (debate, call))
         ),
     }

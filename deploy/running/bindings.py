@@ -25,7 +25,7 @@ SMALL_TIMEOUT_S = 600.0
 """Seconds that a reply of `small` may take, unless its role says otherwise: a busy processor writes few tokens."""
 
 
-def defaults_of(model: str) -> dict[str, float]:
+def model_defaults(model: str) -> dict[str, float]:
     """What a model is asked with where nobody says otherwise, as fields of `RoleBinding`; of most models nothing."""
     if not is_small(model):
         return {}
@@ -69,16 +69,16 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
             members = _at_temperatures(family, members, temperatures[family], protocol.name)
         if family in top_ps:
             members = [_by_default(member, "top_p", top_ps[family]) for member in members]
-        if protocol.needs_logprobs and family in speakers(protocol):
+        if protocol.needs_logprobs and family in speaking_roles(protocol):
             members = [_with_alternatives(member) for member in members]
         bindings[family] = [member.model_copy(update={"model": canonical_model(member.model)}) for member in members]
     return bindings
 
 
-def speakers(protocol: DebateProtocol) -> frozenset[str]:
+def speaking_roles(protocol: DebateProtocol) -> frozenset[str]:
     """The role families whose log-probabilities a protocol reads, and that see a case's pictures.
 
-    Its `speakers` says which; else `agent`, where it has such a role, else all.
+    Its `speaking_roles` says which; else `agent`, where it has such a role, else all.
     """
     named: Sequence[str] | None = getattr(protocol, "speakers", None)
     if named is not None:
@@ -86,10 +86,10 @@ def speakers(protocol: DebateProtocol) -> frozenset[str]:
     return frozenset({"agent"} if "agent" in protocol.roles else protocol.roles)
 
 
-def shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
+def roles_shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
     """The role families that are sent a case's pictures: its speakers and, where it says so, its judges."""
     judges = frozenset({"judge"} if getattr(protocol, "judges_see_pictures", False) else ())
-    return (speakers(protocol) | judges) & frozenset(protocol.roles)
+    return (speaking_roles(protocol) | judges) & frozenset(protocol.roles)
 
 
 def _check_all_are_asked(family: str, members: Sequence[object], most: int | None, protocol: str) -> None:
@@ -131,17 +131,17 @@ def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> lis
         named = {"model": config.model, **config.of_all_roles(), **change}
         recorded = recorded_members(named["model"], family) or [{}]
         chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
-        usual = defaults_of(named["model"])
+        usual = model_defaults(named["model"])
         members += [RoleBinding(**{**usual, **defaults, **each, **named}) for each in chosen]
     return members
 
 
-def judging_themselves(bindings: Mapping[str, Sequence[RoleBinding]], protocol: DebateProtocol) -> list[str]:
+def self_judging_models(bindings: Mapping[str, Sequence[RoleBinding]], protocol: DebateProtocol) -> list[str]:
     """The models of those who speak that are a judge's, too, each once.
 
     Simulated ones are left out, as are replays: whose replies they give stands in the recorded run.
     """
-    debating = {(member.model, member.base_url) for family in speakers(protocol) for member in bindings[family]}
+    debating = {(member.model, member.base_url) for family in speaking_roles(protocol) for member in bindings[family]}
     judging = dict.fromkeys((member.model, member.base_url) for member in bindings.get("judge", ()))
     both = dict.fromkeys(model for model, base_url in judging if (model, base_url) in debating)
     return [model for model in both if not is_simulated(model) and replayed_run(model) is None]

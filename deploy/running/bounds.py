@@ -13,12 +13,12 @@ from moot.actors.limits.ledger import Ledger
 from moot.actors.limits.settings import Budget, EndpointLimits
 from moot.actors.models.prices import FREE, Price, price_table
 from moot.actors.models.resolve import canonical_model
-from moot.actors.models.small.name import SmallName, is_small
+from moot.actors.models.small.name import SmallModelSpec, is_small
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding
-from moot.deploy.reading.record import decoded
+from moot.deploy.reading.record import decode_json
 from moot.deploy.running.config import RunConfig
 from moot.protocols.errors import ConfigError, unknown_name
 
@@ -42,16 +42,16 @@ def endpoint_limits(config: RunConfig, members: Iterable[RoleBinding]) -> dict[s
     found = {}
     for member in members:
         own = own_limits.get(member.model, EndpointLimits()).model_dump(exclude_none=True)
-        limits = EndpointLimits(**{**_of_itself(member.model), **for_all, **own})
+        limits = EndpointLimits(**{**_default_endpoint_limits(member.model), **for_all, **own})
         if limits != EndpointLimits():
             found[endpoint_of(member)] = limits
     return found
 
 
-def _of_itself(model: str) -> dict[str, int]:
+def _default_endpoint_limits(model: str) -> dict[str, int]:
     """The bounds that a model has where nobody sets any: what waits in the queue of `small` would wait there at the
     cost of its deadline."""
-    return {"concurrency": SmallName.parse(model).slots} if is_small(model) else {}
+    return {"concurrency": SmallModelSpec.parse(model).slots} if is_small(model) else {}
 
 
 def known_prices(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str, Price]:
@@ -81,7 +81,7 @@ def budget(config: RunConfig) -> Budget:
     return Budget(max_cost_usd=config.max_cost_usd, max_tokens=config.max_tokens)
 
 
-def spent_before(
+def spent_by_earlier_sessions(
     folder: RunFolder, prices: Mapping[str, Price], sessions: Iterable[Mapping[str, Any]]
 ) -> dict[str, float]:
     """What the run's earlier sessions have used, by budget: an upper bound where a server did not say.
@@ -89,7 +89,7 @@ def spent_before(
     Args:
         folder: the run's folder.
         prices: by model name.
-        sessions: as run.yaml lists them; a killed one says in `unsettled` what its lost calls may have used.
+        sessions: as run.yaml lists them; a killed one says in `unsettled_usage` what its lost calls may have used.
     """
     tokens = usd = 0.0
     for model, prompt, completion, unconfirmed in _recorded(folder) if folder.exists() else ():
@@ -114,7 +114,7 @@ def _recorded(folder: RunFolder) -> Iterator[tuple[str, int, int, int]]:
         yield row["model"] or "", prompt, completion, unconfirmed
     events = read_table(folder, "events", ["data"])
     for row in events.filter(pc.equal(events["kind"], ABANDONED)).to_pylist():
-        told = decoded(row["data"])
+        told = decode_json(row["data"])
         yield told.get("model", ""), 0, 0, told.get("tokens_at_most", 0)
 
 
@@ -131,13 +131,13 @@ def lost(folder: Path, epoch: int) -> dict[str, float]:
     return {name: amount for name, amount in Ledger(RunFolder(folder), epoch).held().items() if amount > _ROUNDING}
 
 
-def unsettled(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str, float]:
+def unsettled_usage(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str, float]:
     """The same when the owner itself was killed.
 
     Args:
         folder: the run's folder.
         epoch: the owner's number.
-        spent: what the record tells, see `spent_before`.
+        spent: what the record tells, see `spent_by_earlier_sessions`.
     """
     found = {name: at_most - spent.get(name, 0.0) for name, at_most in Ledger(RunFolder(folder), epoch).bound().items()}
     return {name: amount for name, amount in found.items() if amount > _ROUNDING}

@@ -8,9 +8,9 @@ import structlog
 
 from moot.actors.encoders.resolve import is_served
 from moot.actors.tracing import untraceable
-from moot.deploy.running.bindings import judging_themselves
+from moot.deploy.running.bindings import self_judging_models
 from moot.deploy.running.config import nested
-from moot.deploy.running.documents import gone
+from moot.deploy.running.documents import is_missing
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import better_encoder
 from moot.protocols.tasks import Task
@@ -18,7 +18,7 @@ from moot.protocols.tasks import Task
 _log = structlog.get_logger(__name__)
 
 
-def warn(prepared: Prepared) -> None:
+def log_caveats(prepared: Prepared) -> None:
     """Log what the user should know of a run that can be held; not before its models and encoder have been checked."""
     if prepared.d_untested:
         _log.warning(
@@ -38,7 +38,7 @@ def warn(prepared: Prepared) -> None:
             protocol=prepared.protocol.name,
             settings=sorted(unread),
         )
-    both = judging_themselves(prepared.bindings, prepared.protocol)
+    both = self_judging_models(prepared.bindings, prepared.protocol)
     if both and getattr(prepared.protocol, "judges_apart", False):
         _log.warning(
             "judges are models that debate, too, and may favour themselves: name others with --role judge=MODEL",
@@ -52,7 +52,7 @@ def warn(prepared: Prepared) -> None:
             "the first line begins with #: a .txt file has no comments, so it is debated like any other line",
             file=prepared.task.path,
         )
-    if prepared.docs is not None and gone(prepared.config.docs):
+    if prepared.docs is not None and is_missing(prepared.config.docs):
         _log.warning("documents are not there any more: the run goes on from its library", docs=prepared.config.docs)
     if why := untraceable():
         _log.warning("traces are asked for by the environment, and none is exported", why=why)

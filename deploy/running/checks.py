@@ -13,25 +13,25 @@ import structlog
 from pydantic import BaseModel, ValidationError
 
 from moot.actors.classifiers.card import BODY
-from moot.actors.classifiers.opened import FoundClassifier, body_encoder
+from moot.actors.classifiers.opened import ResolvedClassifier, body_encoder
 from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe import probe
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model, over_responses
-from moot.actors.models.trial import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, declared_profile
+from moot.actors.models.trial import PROBE_RETRIES, ExpectedReply, OnlyOverResponses, ProbeRequest, declared_profile
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
-from moot.deploy.running.bindings import shown_pictures
+from moot.deploy.running.bindings import roles_shown_pictures
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.errors import CapabilityMissing, ConfigError, RecordError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
-from moot.protocols.wording import expected
+from moot.protocols.wording import expected_value
 
 _LOOKED_AT = 2_000
 """Cases whose labels are looked at before a run."""
@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Trials:
+class TrialResults:
     """What trial calls found: runs that belong together make each of them once.
 
     Attributes:
@@ -48,11 +48,11 @@ class Trials:
         encoders: those that were asked, with the variable of their key.
     """
 
-    models: dict[tuple[ModelBinding, Trial], tuple[ModelProfile, bool]] = field(default_factory=dict)
+    models: dict[tuple[ModelBinding, ProbeRequest], tuple[ModelProfile, bool]] = field(default_factory=dict)
     encoders: set[tuple[str, str | None]] = field(default_factory=set)
 
 
-async def check_models(prepared: Prepared, *, network: bool = True, trials: Trials | None = None) -> Prepared:
+async def check_models(prepared: Prepared, *, network: bool = True, trials: TrialResults | None = None) -> Prepared:
     """Ask every distinct model of the run, and its encoder, whether they can be used; trial calls are made once.
 
     Args:
@@ -79,7 +79,7 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
     shown = _shown_pictures(prepared)
     found: dict[_Asked, ModelProfile | None] = {}
     known = await asyncio.to_thread(_known_profiles, prepared) if network else None
-    trials = Trials() if trials is None else trials
+    trials = TrialResults() if trials is None else trials
     for binding, roles in wanted.items():
         model = make_model(binding, seed=prepared.config.seed, answer_key=None)
         try:
@@ -88,11 +88,11 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
             _check_declared(model, [role for _, role in roles], prepared.protocol)
             if network:
                 await model.check()
-                _check_held(model, [role for _, role in roles])
+                _check_schema_support(model, [role for _, role in roles])
                 if known is not None:
                     found[_asked(binding)] = known.get(_asked(binding))
                 elif not is_embedded(binding.model):
-                    found[_asked(binding)] = await _probed(model, binding, roles, prepared, trials)
+                    found[_asked(binding)] = await _probe_model(model, binding, roles, prepared, trials)
                 elif model.capabilities.structured_output != "no":
                     found[_asked(binding)] = declared_profile(model, model.capabilities.dialect)
         finally:
@@ -135,7 +135,7 @@ def recorded_profiles(run: RunFolder) -> dict[_Asked, ModelProfile | None] | Non
         bindings = [RoleBinding.model_validate(member) for member in members]
     except ValidationError as error:
         raise RecordError(
-            f"{run.path / 'run.yaml'}: `bindings` cannot be read: {expected(error.errors()[0])}"
+            f"{run.path / 'run.yaml'}: `bindings` cannot be read: {expected_value(error.errors()[0])}"
         ) from None
     return {_asked(binding): binding.profile for binding in bindings}
 
@@ -161,7 +161,9 @@ def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
     if not any(labelled.case.images for labelled in prepared.cases()):
         return set()
     return {
-        model_binding(member) for family in shown_pictures(prepared.protocol) for member in prepared.bindings[family]
+        model_binding(member)
+        for family in roles_shown_pictures(prepared.protocol)
+        for member in prepared.bindings[family]
     }
 
 
@@ -173,14 +175,14 @@ def _check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProt
         raise _no_logprobs(model, protocol)
     if asked > most:
         raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
-    _check_held(model, roles)
+    _check_schema_support(model, roles)
     replayed = is_replay(model.name)  # whose replies were stopped, or not, when they were recorded
     if any(role.early_stop for role in roles) and not (replayed or (most and model.capabilities.streaming)):
         raise CapabilityMissing(f"model {model.name!r} does not stream log-probabilities: leave `early_stop` out")
     _check_sampling(model, roles)
 
 
-def _check_held(model: Model, roles: Sequence[RoleBinding]) -> None:
+def _check_schema_support(model: Model, roles: Sequence[RoleBinding]) -> None:
     if model.capabilities.structured_output == "no" and any(role.structured for role in roles):
         raise CapabilityMissing(
             f"model {model.name!r} cannot hold replies to a schema: leave `structured: true` out of its roles"
@@ -206,7 +208,7 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
             raise ConfigError(f"model {model.name!r} takes a temperature of at most {most:g}, not {role.temperature:g}")
 
 
-async def _check_encoder(prepared: Prepared, network: bool, trials: Trials) -> None:
+async def _check_encoder(prepared: Prepared, network: bool, trials: TrialResults) -> None:
     asked = (prepared.config.encoder, prepared.config.encoder_key_env)
     encoder = make_encoder(asked[0], PROBE_RETRIES, api_key_env=asked[1])
     try:
@@ -217,7 +219,7 @@ async def _check_encoder(prepared: Prepared, network: bool, trials: Trials) -> N
         await encoder.close()
 
 
-async def _check_body(classifier: FoundClassifier) -> None:
+async def _check_body(classifier: ResolvedClassifier) -> None:
     """Whether the encoder of a classifier's own, if it has one, can be loaded."""
     body = classifier.card.body
     if body is None:
@@ -229,8 +231,12 @@ async def _check_body(classifier: FoundClassifier) -> None:
         await encoder.close()
 
 
-async def _probed(
-    model: Model, binding: ModelBinding, roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared, trials: Trials
+async def _probe_model(
+    model: Model,
+    binding: ModelBinding,
+    roles: Sequence[tuple[str, RoleBinding]],
+    prepared: Prepared,
+    trials: TrialResults,
 ) -> ModelProfile:
     """What the trial finds; over the Responses API, where OpenAI offers the model there only."""
     try:
@@ -249,18 +255,22 @@ async def _probed(
 
 
 async def _probe(
-    model: Model, binding: ModelBinding, roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared, trials: Trials
+    model: Model,
+    binding: ModelBinding,
+    roles: Sequence[tuple[str, RoleBinding]],
+    prepared: Prepared,
+    trials: TrialResults,
 ) -> ModelProfile:
     """Try calls as the role makes them that asks for most, with the schemas of all its roles."""
     members, protocol = [member for _, member in roles], prepared.protocol
     role = max(members, key=lambda member: (member.early_stop is not None, member.top_logprobs or 0))
-    trial = Trial(
-        decoding=_tried(role, members),
+    trial = ProbeRequest(
+        decoding=_trial_role(role, members),
         timeout_s=role.timeout_s,
         replies=_asked_replies(roles, prepared),
         insists=any(member.structured for member in members),
         needs_logprobs=role.early_stop is not None or (protocol.needs_logprobs and bool(role.top_logprobs)),
-        free_logprobs=any(_asks_freely(family, member, protocol) for family, member in roles),
+        free_logprobs=any(_asks_free_text_logprobs(family, member, protocol) for family, member in roles),
         streams=any(member.early_stop is not None for member in members),
         reasoning_tokens=max(member.reasoning_tokens for member in members),
         written=frozenset(
@@ -277,7 +287,7 @@ async def _probe(
     return profile
 
 
-def _tried(role: RoleBinding, members: Sequence[RoleBinding]) -> Decoding:
+def _trial_role(role: RoleBinding, members: Sequence[RoleBinding]) -> Decoding:
     """The role's decoding, with what it does not say itself as the first one says it that does: all is to be tried."""
     decodings = [role.decoding(), *(member.decoding() for member in members)]
     said = {
@@ -287,15 +297,15 @@ def _tried(role: RoleBinding, members: Sequence[RoleBinding]) -> Decoding:
     return msgspec.structs.replace(decodings[0], **{name: value for name, value in said.items() if value is not None})
 
 
-def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> tuple[AskedReply, ...]:
+def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> tuple[ExpectedReply, ...]:
     """What the roles are asked for, with the longest list of labels; of roles whose replies are left free, nothing.
 
     A protocol of a user's own that does not say is taken to ask for positions.
     """
-    declared = _declared(prepared)
+    declared = _protocol_logprob_needs(prepared)
     labels = _longest_labels(prepared)
     asked = [
-        AskedReply(reply, labels, member.max_tokens, _logprobs_of(member, prepared.protocol))
+        ExpectedReply(reply, labels, member.max_tokens, _logprobs_of(member, prepared.protocol))
         for family, member in roles
         if member.structured is not False
         for reply in declared.get(family, () if declared else (Position,))
@@ -303,7 +313,7 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
     return tuple(dict.fromkeys(asked))
 
 
-def _declared(prepared: Prepared) -> Mapping[str, Sequence[type[BaseModel]]]:
+def _protocol_logprob_needs(prepared: Prepared) -> Mapping[str, Sequence[type[BaseModel]]]:
     """By role family, what the protocol asks for; of one that tells it by case, what the first cases need."""
     declared: Mapping[str, Sequence[type[BaseModel]]] = getattr(prepared.protocol, "replies", {})
     by_case = getattr(prepared.protocol, "replies_for", None)
@@ -324,7 +334,7 @@ def _logprobs_of(member: RoleBinding, protocol: DebateProtocol) -> Literal["no",
     return "wanted" if getattr(protocol, "goes_on_without_logprobs", False) and not written else "needed"
 
 
-def _asks_freely(family: str, member: RoleBinding, protocol: DebateProtocol) -> bool:
+def _asks_free_text_logprobs(family: str, member: RoleBinding, protocol: DebateProtocol) -> bool:
     """Whether a role asks for log-probabilities of replies that are left free."""
     declared: Mapping[str, Sequence[type[BaseModel]]] = getattr(protocol, "replies", {})
     free = member.structured is False or (bool(declared) and not declared.get(family))

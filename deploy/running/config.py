@@ -16,10 +16,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from moot.actors.encoders.resolve import AUTO
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.resolve import EnvName, ModelBinding
-from moot.actors.placement import GivenPlacing, Placing, overlaid
+from moot.actors.placement import ClusterSettings, GivenPlacing, merge_cluster_settings
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
-from moot.deploy.running.validated import validated
+from moot.deploy.running.validated import validate_model
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.presets.preset import Preset, find_preset
 from moot.protocols.yaml_file import read_keys_and_values
@@ -134,7 +134,7 @@ class RunConfig(BaseModel):
     placement: Placement = _field("actors", "Under Ray: actors, or packed: each moderator runs its own agents.")
     engine: Engine = _field("ray", "ray, or inline for this process alone.")
     address: str | None = _field(None, "A Ray cluster, auto for the running one, local for a new one here.")
-    cluster: GivenPlacing = _field(Placing(), "Where actors live, KEY=VALUE, such as moderators=8; repeatable.")
+    cluster: GivenPlacing = _field(ClusterSettings(), "Where actors live, KEY=VALUE, such as moderators=8; repeatable.")
     set: dict[str, Any] = _field({}, "A setting of the protocol, KEY=VALUE; repeatable.")
     prompts: PathText | None = _field(None, "A folder of templates that replace ours.")
     save_tokens: Literal["none", "chosen", "all"] = _field("all", "Log-probabilities: none, chosen or all.")
@@ -202,11 +202,11 @@ class RunConfig(BaseModel):
             raise _prefixed(where if key in given else "", unknown_name("key", key, cls.model_fields))
         merged = {**given, **changes}
         typed = {key: flag_of(key) for key in changes}
-        for key, combine in (("set", _merge_settings), ("roles", _merge_roles), ("cluster", overlaid)):
+        for key, combine in (("set", _merge_settings), ("roles", _merge_roles), ("cluster", merge_cluster_settings)):
             if isinstance(given.get(key), Mapping) and isinstance(changes.get(key), Mapping):
                 merged[key] = combine(given[key], changes[key])
                 del typed[key]
-        config = validated(cls, merged, where, typed=typed)
+        config = validate_model(cls, merged, where, typed=typed)
         nested(config.set)
         check_members(config.roles, where)
         return config
@@ -273,9 +273,9 @@ def check_members(roles: Mapping[str, Iterable[Mapping[str, Any]]], where: str =
                 if key not in _OF_MEMBERS:
                     unknown = unknown_name("key", str(key), _OF_MEMBERS)
                     raise _prefixed(f"{where}`roles.{family}`: ", unknown)
-            binding = validated(RoleBinding, member, f"{where}roles.{family}: ")
+            binding = validate_model(RoleBinding, member, f"{where}roles.{family}: ")
             named = binding.model_dump(include=set(ModelBinding.model_fields))
-            validated(ModelBinding, named, f"{where}roles.{family}: ")
+            validate_model(ModelBinding, named, f"{where}roles.{family}: ")
 
 
 def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,17 +292,17 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
         *path, last = str(key).split(".")
         for part in reversed(path):
             value, last = {last: value}, part
-        _graft(tree, last, value, "")
+        _set_nested(tree, last, value, "")
     return tree
 
 
-def _graft(tree: dict[str, Any], name: str, value: Any, prefix: str) -> None:
+def _set_nested(tree: dict[str, Any], name: str, value: Any, prefix: str) -> None:
     if isinstance(value, Mapping):
         branch = tree.setdefault(name, {})
         if not isinstance(branch, dict):
             raise ConfigError(f"setting `{prefix}{name}` is given twice")
         for key, inner in nested(value).items():
-            _graft(branch, key, inner, f"{prefix}{name}.")
+            _set_nested(branch, key, inner, f"{prefix}{name}.")
     elif name in tree:
         raise ConfigError(f"setting `{prefix}{name}` is given twice")
     else:

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from moot.actors.inline import LocalScribe
+from moot.actors.inline import LocalRecordClient
 from moot.actors.outcomes import decision_columns
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recorder import Recorder
-from moot.actors.record.store.lease import Owner
+from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.store.mirror import store_of
 from moot.actors.record.tables import read_table
 from moot.protocols.errors import ConfigError, unknown_name
@@ -24,7 +24,7 @@ from moot.protocols.reply_ids import reply_id
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingForm:
     """A form that no one has answered.
 
     Attributes:
@@ -39,7 +39,7 @@ class Waiting:
     at: float
 
 
-def waiting(folder: str | Path) -> list[Waiting]:
+def pending_forms(folder: str | Path) -> list[PendingForm]:
     """The forms of a run that wait for a person, oldest first.
 
     Raises:
@@ -58,19 +58,19 @@ def waiting(folder: str | Path) -> list[Waiting]:
     return sorted(found, key=lambda form: (form.at, form.case_id))
 
 
-def _form(row: dict[str, Any]) -> Waiting:
+def _form(row: dict[str, Any]) -> PendingForm:
     form = msgspec.convert(msgspec.json.decode(row["data"]), Form)
-    return Waiting(row["case_id"], row["attempt"], row["path"], form, row["at"] or 0.0)
+    return PendingForm(row["case_id"], row["attempt"], row["path"], form, row["at"] or 0.0)
 
 
-def form_of(folder: str | Path, case_id: str) -> Waiting:
+def pending_form(folder: str | Path, case_id: str) -> PendingForm:
     """The form that a case waits with.
 
     Raises:
         ConfigError: the case does not wait.
         RecordError: there is no run in the folder.
     """
-    forms = waiting(folder)
+    forms = pending_forms(folder)
     mine = [each for each in forms if each.case_id == case_id]
     if not mine:
         if not forms:
@@ -79,7 +79,7 @@ def form_of(folder: str | Path, case_id: str) -> Waiting:
     return mine[-1]
 
 
-def decide(folder: str | Path, case_id: str, action: str, text: str = "") -> Waiting:
+def record_decision(folder: str | Path, case_id: str, action: str, text: str = "") -> PendingForm:
     """Record a decision on the form that a case waits with; the run goes on with it when it is started again.
 
     Raises:
@@ -87,11 +87,13 @@ def decide(folder: str | Path, case_id: str, action: str, text: str = "") -> Wai
         RunFolderBusy: another process works on the run.
         RecordError: there is no run in the folder.
     """
-    waits = form_of(folder, case_id)
+    waits = pending_form(folder, case_id)
     if action not in waits.form.actions:
         raise unknown_name(f"action for {case_id}", action, waits.form.actions)
     if not text.strip() and waits.form.takes_text(action):
-        raise ConfigError(f"{case_id}: the action {action!r} needs a text, such as `moot decide ... --text '...'`")
+        raise ConfigError(
+            f"{case_id}: the action {action!r} needs a text, such as `moot record_decision ... --text '...'`"
+        )
     ask = Ask(
         case_id=case_id,
         attempt=waits.attempt,
@@ -106,14 +108,14 @@ def decide(folder: str | Path, case_id: str, action: str, text: str = "") -> Wai
 
 
 async def _record(run: RunFolder, columns: dict[str, Any]) -> None:
-    owner = await Owner.take(run)
+    owner = await RecordOwner.take(run)
     await owner.hold(lambda epoch: _write(run, epoch, columns))
 
 
 async def _write(run: RunFolder, epoch: int, columns: dict[str, Any]) -> None:
-    recorder = Recorder(run, epoch)
+    recorder = RecordWriter(run, epoch)
     await recorder.load()
-    scribe = LocalScribe(recorder)
+    scribe = LocalRecordClient(recorder)
     scribe.put_reply(columns["case_id"], columns)
     await scribe.history(columns["case_id"], columns["attempt"])
     await recorder.close()

@@ -28,11 +28,11 @@ from moot.actors.models.resolve import (
     over_responses,
 )
 from moot.actors.models.retry import call_with_retries
-from moot.actors.models.trial import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, declared_profile
+from moot.actors.models.trial import PROBE_RETRIES, ExpectedReply, OnlyOverResponses, ProbeRequest, declared_profile
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import folded, held_schema, sent_decoding
-from moot.deploy.running.bindings import defaults_of
-from moot.deploy.running.model_words import HELD_STAGES, adaptations, declared, in_one_line
+from moot.actors.sent_request import constrained_schema, fold_system_messages, sent_decoding
+from moot.deploy.running.bindings import model_defaults
+from moot.deploy.running.model_words import HELD_STAGES, describe_capabilities, in_one_line, model_adaptations
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
 from moot.protocols.messages import Decoding, Message, Usage
@@ -122,7 +122,7 @@ async def _examined(binding: ModelBinding, prices: str | None) -> list[Finding]:
     price = price_table(prices).price(canonical_model(binding.model))
     model = make_model(binding, seed=0, answer_key=None)
     used: Usage | None = None
-    found = [Finding("declares", "ok", in_one_line(declared(model.capabilities)))]
+    found = [Finding("declares", "ok", in_one_line(describe_capabilities(model.capabilities)))]
     try:
         await model.check()
         found.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
@@ -175,20 +175,22 @@ async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
         ModelUnavailable: it cannot be called.
     """
     if is_embedded(binding.model):
-        return declared_profile(model, model.capabilities.dialect if _holds(model) else "free")
+        return declared_profile(model, model.capabilities.dialect if _supports_schema(model) else "free")
     role = _role(binding, top_logprobs=_alternatives(model))
-    replies = [AskedReply(Position, _opening_case().labels, role.max_tokens)] if _holds(model) else []
-    trial = Trial(role.decoding(), role.timeout_s, replies, needs_logprobs=True, reasoning_tokens=role.reasoning_tokens)
+    replies = [ExpectedReply(Position, _opening_case().labels, role.max_tokens)] if _supports_schema(model) else []
+    trial = ProbeRequest(
+        role.decoding(), role.timeout_s, replies, needs_logprobs=True, reasoning_tokens=role.reasoning_tokens
+    )
     return (await probe(model, trial))[0]
 
 
 def _role(binding: ModelBinding, **known: Any) -> RoleBinding:
-    return RoleBinding(**{"model": binding.model, "timeout_s": TIMEOUT_S, **defaults_of(binding.model), **known})
+    return RoleBinding(**{"model": binding.model, "timeout_s": TIMEOUT_S, **model_defaults(binding.model), **known})
 
 
 def _differences(model: Model, profile: ModelProfile) -> Iterator[Finding]:
     """What a run does differently for this model, and what its log-probabilities are worth under a schema."""
-    if said := adaptations(profile, offers_schemas=_holds(model)):
+    if said := model_adaptations(profile, offers_schemas=_supports_schema(model)):
         yield Finding("a run adapts", "note", "; ".join(said))
     can = model.capabilities
     come = can.max_alternatives and profile.alternatives != 0 and profile.logprobs_when_held
@@ -214,7 +216,7 @@ async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage
     told = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage != Usage() else "usage unknown"
     found = [Finding("a call", "ok", f"{took:.2f} s, {told}, finished by {reply.finish_reason or 'unknown'!r}")]
     if asked:
-        found.append(logprobs_finding(reply.tokens))
+        found.append(check_logprobs(reply.tokens))
     return found + _limits(reply.limits), usage
 
 
@@ -222,7 +224,7 @@ def _alternatives(model: Model) -> int | None:
     return min(_ALTERNATIVES, model.capabilities.max_alternatives) or None
 
 
-def _holds(model: Model) -> bool:
+def _supports_schema(model: Model) -> bool:
     return model.capabilities.structured_output != "no"
 
 
@@ -236,7 +238,7 @@ async def _openings(model: Model, role: RoleBinding) -> list[Finding]:
     The one that a run would ask for fails when it is unusable; the other one is told.
     """
     labels = _opening_case().labels
-    schema = held_schema(role, model.capabilities.structured_output, Position, labels, role.max_tokens, {})
+    schema = constrained_schema(role, model.capabilities.structured_output, Position, labels, role.max_tokens, {})
     free = await _opening(model, role, "an opening, free", None, "note" if schema else "failed")
     if schema is None:
         return [free]
@@ -263,7 +265,7 @@ async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySche
 
 
 def _as_sent(role: RoleBinding, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    return folded(messages) if role.profile is not None and role.profile.folds_system else messages
+    return fold_system_messages(messages) if role.profile is not None and role.profile.folds_system else messages
 
 
 async def _completed(
@@ -279,7 +281,7 @@ async def _completed(
     )
 
 
-def logprobs_finding(tokens: TokenLogprobs | None) -> Finding:
+def check_logprobs(tokens: TokenLogprobs | None) -> Finding:
     """Whether log-probabilities are there, and are such: some servers send zeros, or nothing but -9999."""
     if tokens is None:
         return Finding(_LOGPROBS, "note", f"none given: {_WITHOUT}")

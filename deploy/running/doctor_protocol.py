@@ -17,7 +17,7 @@ from moot.actors.roles import family_of
 from moot.deploy.reading.summaries.model_replies import USABLE, ModelReplies, commonest_failure, model_replies
 from moot.deploy.running.checks import recorded_profiles
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.model_words import held_rows
+from moot.deploy.running.model_words import schema_mode_rows
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.session import Session
 from moot.protocols.registry import make_protocol
@@ -110,7 +110,7 @@ async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> 
         (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
         replies: Mapping[str, Sequence[type[BaseModel]]] = getattr(made, "replies", {})
         asked = {role: replies.get(role, ()) for role in made.roles}
-        held = () if profile is None else tuple(held_rows(profile, asked))
+        held = () if profile is None else tuple(schema_mode_rows(profile, asked))
         trials = tuple(_trials(folder))
         return ProtocolTrial(trials, held, summary.finished, summary.cases, commonest_failure(folder))
 

@@ -14,7 +14,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.retrieval.build import build_library
 from moot.actors.retrieval.library import LibraryFolder
-from moot.deploy.documents.docs import Docs, open_docs
+from moot.deploy.documents.docs import DocumentSet, open_documents
 from moot.protocols.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NAME = "library"
 
 
-class Shelf:
+class LibraryCache:
     """Libraries that several runs share, such as the cells of a grid: documents are read once, and embedded once per
     encoder.
 
@@ -33,13 +33,13 @@ class Shelf:
 
     def __init__(self, out: str | Path) -> None:
         self._folder = Path(out).expanduser().absolute() / _NAME
-        self._opened: dict[tuple[Sequence[str], str], Docs] = {}
+        self._opened: dict[tuple[Sequence[str], str], DocumentSet] = {}
 
-    def docs(self, named: Sequence[str], encoder: str) -> Docs:
-        """As `moot.deploy.documents.docs.open_docs`, read when they are first asked for."""
+    def docs(self, named: Sequence[str], encoder: str) -> DocumentSet:
+        """As `moot.deploy.documents.docs.open_documents`, read when they are first asked for."""
         key = (tuple(named), encoder)
         if key not in self._opened:
-            self._opened[key] = open_docs(named, encoder)
+            self._opened[key] = open_documents(named, encoder)
         return self._opened[key]
 
     def place(self, digest: str, encoder: str) -> Path:
@@ -47,7 +47,9 @@ class Shelf:
         return self._folder / blake2b(f"{digest} {encoder}".encode(), digest_size=6).hexdigest()
 
 
-def run_documents(named: Sequence[str], encoder: str, folder: Path, shelf: Shelf | None) -> tuple[Docs, Path]:
+def run_documents(
+    named: Sequence[str], encoder: str, folder: Path, shelf: LibraryCache | None
+) -> tuple[DocumentSet, Path]:
     """The documents of a run and the folder of their library, absolute.
 
     A run that has begun keeps to its library, wherever it was called from. Is that one finished, and are documents not
@@ -64,41 +66,41 @@ def run_documents(named: Sequence[str], encoder: str, folder: Path, shelf: Shelf
         RecordError: the folder's run.yaml cannot be read.
     """
     content = read_run_yaml(RunFolder(folder)) if RunFolder(folder).exists() else {}
-    begun = _begun(content, folder)
-    if begun is not None and content.get("docs") == list(named) and gone(named):
+    begun = _recorded_library(content, folder)
+    if begun is not None and content.get("docs") == list(named) and is_missing(named):
         digest, size = content.get("docs_digest"), _finished_size(begun, encoder, content.get("docs_digest"))
         if size is not None:
-            return Docs(str(digest), size, library=begun), begun
-    docs = open_docs(named, encoder) if shelf is None else shelf.docs(named, encoder)
+            return DocumentSet(str(digest), size, library=begun), begun
+    docs = open_documents(named, encoder) if shelf is None else shelf.docs(named, encoder)
     if docs.library is not None:
         return docs, docs.library
     if begun is not None and _is_of(LibraryFolder(begun), docs.digest, encoder):
         return docs, begun
-    return docs, library_of(folder) if shelf is None else shelf.place(docs.digest, encoder)
+    return docs, default_library_folder(folder) if shelf is None else shelf.place(docs.digest, encoder)
 
 
-def library_of(folder: Path) -> Path:
+def default_library_folder(folder: Path) -> Path:
     """Where a run that shares its library with no other has it."""
     return folder / _NAME
 
 
-def gone(named: Sequence[str]) -> bool:
+def is_missing(named: Sequence[str]) -> bool:
     """Whether nothing lies where one of the documents was."""
     return not all(Path(each).expanduser().exists() for each in named)
 
 
-def recorded_place(library: Path, folder: Path) -> str:
+def recorded_library_path(library: Path, folder: Path) -> str:
     """What run.yaml says of where the library lies: from the run's folder on when it is in there or beside it, so that
     they can be moved together; else its absolute path."""
     return os.path.relpath(library, folder) if library.is_relative_to(folder.parent) else str(library)
 
 
-def is_finished(library: Path, digest: str, encoder: str) -> bool:
+def is_library_complete(library: Path, digest: str, encoder: str) -> bool:
     """Whether a library of these chunks can be searched with an encoder."""
     return _finished_size(library, encoder, digest) is not None
 
 
-def _begun(content: dict[str, Any], folder: Path) -> Path | None:
+def _recorded_library(content: dict[str, Any], folder: Path) -> Path | None:
     """The folder of the library that the run has begun with."""
     place = content.get(_NAME)
     found = Path(os.path.normpath(folder / place)) if isinstance(place, str) else None
@@ -132,7 +134,7 @@ async def build_run_library(prepared: Prepared, told: Callable[[int, int], None]
     config, docs = prepared.config, prepared.docs
     if docs is None or docs.library is not None or prepared.library is None:
         return
-    if is_finished(prepared.library, docs.digest, config.encoder):
+    if is_library_complete(prepared.library, docs.digest, config.encoder):
         return
     encoder = make_encoder(config.encoder, RetryPolicy(), api_key_env=config.encoder_key_env)
     try:

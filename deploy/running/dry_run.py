@@ -24,21 +24,21 @@ import structlog
 
 from moot.actors.encoders.resolve import is_served
 from moot.actors.floor import CaseFloor
-from moot.actors.household import build_house
+from moot.actors.household import build_debate_context
 from moot.actors.models.reply_schema import reply_schema, slot_sizes
 from moot.actors.models.token_bounds import estimated_length
-from moot.actors.record.closing import Closing
+from moot.actors.record.closing import VerdictRecord
 from moot.actors.record.recovery import History
 from moot.actors.retrieval.library import LibraryChunk, LibraryFolder
 from moot.actors.roles import Roles
 from moot.actors.sent_request import sent_decoding
-from moot.deploy.documents.docs import Docs
+from moot.deploy.documents.docs import DocumentSet
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.case import Case
 from moot.protocols.errors import MootError
 from moot.protocols.lookups import Passage
-from moot.protocols.messages import Answered, Ask, Event, Intrinsic, Usage
+from moot.protocols.messages import Ask, AskResult, Event, Intrinsic, Usage
 from moot.protocols.replies import FreeText, InvalidReply, Parsed, parse_reply
 from moot.protocols.reply_ids import load_reply
 from moot.protocols.selene.settings import DEFAULT_ENCODER
@@ -55,7 +55,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
-class Calls:
+class CallEstimate:
     """What the debates of some cases ask, without retries and re-asks.
 
     Attributes:
@@ -69,8 +69,8 @@ class Calls:
     reply_tokens: int = 0
     longest_prompt: int = 0
 
-    def __add__(self, other: Calls) -> Calls:
-        return Calls(
+    def __add__(self, other: CallEstimate) -> CallEstimate:
+        return CallEstimate(
             self.count + other.count,
             self.prompt_tokens + other.prompt_tokens,
             self.reply_tokens + other.reply_tokens,
@@ -84,7 +84,7 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DryRunPlan:
     """A run's cost in advance, without retries and without second asks after an unreadable reply.
 
     Attributes:
@@ -134,24 +134,26 @@ class Plan:
         ]
 
 
-def plan(prepared: Prepared) -> Plan:
+def plan(prepared: Prepared) -> DryRunPlan:
     """Count what a run would do, on cases spread over the task; asks nobody, writes nothing."""
     name, total = prepared.protocol.name, prepared.total
     documents = _documents(prepared, prepared.docs, prepared.library) if prepared.docs and prepared.library else ""
     reusable = None if prepared.reuse is None else reusable_replies(prepared.reuse)
     if total is None:
-        return Plan(name, total, None, None, None, None, reusable, documents)
-    found = dry_calls(prepared, (each.case for each in islice(prepared.cases(), 0, None, -(-total // LOOKED_AT) or 1)))
+        return DryRunPlan(name, total, None, None, None, None, reusable, documents)
+    found = estimate_calls(
+        prepared, (each.case for each in islice(prepared.cases(), 0, None, -(-total // LOOKED_AT) or 1))
+    )
     if not found:
-        return Plan(name, total, None, None, None, None, reusable, documents)
-    few, many = (sum((each[way] for each in found), Calls()) for way in (0, 1))
+        return DryRunPlan(name, total, None, None, None, None, reusable, documents)
+    few, many = (sum((each[way] for each in found), CallEstimate()) for way in (0, 1))
     least, most, least_tokens, most_tokens = (
         round(part * total / len(found)) for part in (few.count, many.count, few.tokens, many.tokens)
     )
-    return Plan(name, total, least, most, least_tokens, most_tokens, reusable, documents, len(found))
+    return DryRunPlan(name, total, least, most, least_tokens, most_tokens, reusable, documents, len(found))
 
 
-def _documents(prepared: Prepared, docs: Docs, library: Path) -> str:
+def _documents(prepared: Prepared, docs: DocumentSet, library: Path) -> str:
     """The documents in words; what one run embeds into a library that others share is embedded for all of them."""
     chunks = f"{docs.size:,} {'chunk' if docs.size == 1 else 'chunks'}"
     if docs.documents is None:
@@ -165,28 +167,28 @@ def _documents(prepared: Prepared, docs: Docs, library: Path) -> str:
     return f"{docs.documents:,} in {chunks}{by}"
 
 
-def dry_calls(prepared: Prepared, cases: Iterable[Case]) -> list[tuple[Calls, Calls]]:
+def estimate_calls(prepared: Prepared, cases: Iterable[Case]) -> list[tuple[CallEstimate, CallEstimate]]:
     """The fewest and the most calls of each case, as far as stub replies bring them out; none where they suit none."""
     return asyncio.run(_all_calls(prepared, list(cases)))
 
 
-async def _all_calls(prepared: Prepared, cases: Sequence[Case]) -> list[tuple[Calls, Calls]]:
+async def _all_calls(prepared: Prepared, cases: Sequence[Case]) -> list[tuple[CallEstimate, CallEstimate]]:
     few, many = [await _calls(prepared, cases, differ=differ) for differ in (False, True)]
     return [] if few is None or many is None else list(zip(few, many, strict=True))
 
 
-async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> list[Calls] | None:
+async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> list[CallEstimate] | None:
     """By case; None where a debate breaks off for want of a fitting reply, or by a fault of the protocol's own."""
     plain = {"encoder": DEFAULT_ENCODER, "library": None, "reuse": None, "attended": False}
     spec = prepared.spec(0, {}, False).model_copy(update=plain)
-    agents = _StubAgents(Roles(spec.roles), prepared.templates, differ=differ)
-    house = build_house(spec, agents, _NoRecord())
+    agents = _StubAgentPool(Roles(spec.roles), prepared.templates, differ=differ)
+    house = build_debate_context(spec, agents, _NullRecordClient())
     if prepared.docs is not None:
-        house = replace(house, library=_FirstChunks(prepared.docs.chunks))
+        house = replace(house, library=_StubLibrary(prepared.docs.chunks))
     found = []
     try:
         for case in cases:
-            agents.calls = Calls()
+            agents.calls = CallEstimate()
             try:
                 with suppress(MootError):  # a case that does not suit the protocol asks nothing, or little
                     await prepared.protocol.run(case, CaseFloor(case, 0, house))
@@ -202,16 +204,16 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
 
 
 @dataclass
-class _StubAgents:
-    """Answers every ask by its reply's schema, and counts. See `moot.actors.house.Crew`."""
+class _StubAgentPool:
+    """Answers every ask by its reply's schema, and counts. See `moot.actors.house.AgentPool`."""
 
     roles: Roles
     templates: Templates
     differ: bool
-    calls: Calls = field(default_factory=Calls)
+    calls: CallEstimate = field(default_factory=CallEstimate)
     unfit: int = 0
 
-    async def answer(self, ask: Ask) -> Answered:
+    async def answer(self, ask: Ask) -> AskResult:
         """See `Crew.answer`."""
         binding = self.roles.binding(ask.role)
         most = sent_decoding(binding, ask.decoding).max_tokens
@@ -219,8 +221,8 @@ class _StubAgents:
         prompt = _tokens(sum(estimated_length(message.content) for message in messages))
         text, parsed = self._reply(ask, most)
         usage = Usage(prompt, most if self.differ else _tokens(len(text)))
-        self.calls += Calls(1, prompt, usage.completion_tokens or 0, prompt)
-        answered = Answered(path=ask.path, reply_id=ask.path, model=binding.model, text=text, usage=usage)
+        self.calls += CallEstimate(1, prompt, usage.completion_tokens or 0, prompt)
+        answered = AskResult(path=ask.path, reply_id=ask.path, model=binding.model, text=text, usage=usage)
         if parsed is None:
             self.unfit += 1
             wrong = {"outcome": "failed", "failure": "invalid_reply", "error": "no stub reply fits"}
@@ -242,7 +244,7 @@ class _StubAgents:
         mark = ask.step_key if self.differ and turn % 2 == 0 else ""
         place = place if self.differ else 0
         for full in (self.differ, False):
-            text = msgspec.json.encode(_filled(schema, full, place, mark)).decode()
+            text = msgspec.json.encode(_stub_value(schema, full, place, mark)).decode()
             try:
                 return text, parse_reply(text, model, ask.labels, ask.choices, ask.aliases)
             except InvalidReply:
@@ -253,7 +255,7 @@ class _StubAgents:
         """See `Crew.drain`."""
 
 
-def _filled(schema: Mapping[str, Any], full: bool, place: int, mark: str, index: int = 0) -> object:
+def _stub_value(schema: Mapping[str, Any], full: bool, place: int, mark: str, index: int = 0) -> object:
     """A value that fits: the smallest one, or the largest that the schema permits.
 
     Args:
@@ -266,16 +268,16 @@ def _filled(schema: Mapping[str, Any], full: bool, place: int, mark: str, index:
     if "const" in schema:
         return schema["const"]
     if "anyOf" in schema:
-        return _filled(schema["anyOf"][0], full, place, mark, index)
+        return _stub_value(schema["anyOf"][0], full, place, mark, index)
     match schema.get("type"):
         case "object":
             parts: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
-            return {name: _filled(part, full, place, mark, index) for name, part in parts.items()}
+            return {name: _stub_value(part, full, place, mark, index) for name, part in parts.items()}
         case "array":
             least = max(1, schema.get("minItems", 0))
             count = max(least, schema.get("maxItems", least)) if full else least
             marks = [mark and f"{mark}/{item}" for item in range(count)]
-            return [_filled(schema["items"], full, place + item, of, item) for item, of in enumerate(marks)]
+            return [_stub_value(schema["items"], full, place + item, of, item) for item, of in enumerate(marks)]
         case "string" if "pattern" not in schema:
             least = schema.get("minLength", 1)
             return _text(max(least, schema.get("maxLength", least)) if full else least, mark)
@@ -311,8 +313,8 @@ def _tokens(characters: int) -> int:
 
 
 @dataclass
-class _FirstChunks:
-    """A library that finds its first chunks, whatever is searched; see `moot.actors.house.Library`."""
+class _StubLibrary:
+    """A library that finds its first chunks, whatever is searched; see `moot.actors.house.Retriever`."""
 
     chunks: Sequence[LibraryChunk]
 
@@ -328,8 +330,8 @@ class _FirstChunks:
         """There is nothing to let go."""
 
 
-class _NoRecord:
-    """Keeps nothing; see `moot.actors.house.Scribe`."""
+class _NullRecordClient:
+    """Keeps nothing; see `moot.actors.house.RecordClient`."""
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
         """Nothing is kept."""
@@ -337,7 +339,7 @@ class _NoRecord:
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
         """Nothing is kept."""
 
-    async def commit(self, closing: Closing) -> bool:
+    async def commit(self, closing: VerdictRecord) -> bool:
         """No verdict is kept."""
         return True
 

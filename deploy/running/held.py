@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from moot.actors.models.prices import Price, cost_usd
-from moot.actors.seating import Told
+from moot.actors.seating import SubmissionResult
 from moot.protocols.messages import Usage
 
 
 @dataclass(frozen=True)
-class Held:
+class CaseResult:
     """The end of one debate.
 
     Attributes:
@@ -53,14 +53,14 @@ class Held:
     reused: bool
 
 
-def held(told: Told, prices: Mapping[str, Price]) -> Held:
+def case_result(told: SubmissionResult, prices: Mapping[str, Price]) -> CaseResult:
     """The end that the reception tells, with what it cost."""
     closing = told.ended.closing
     usage = {
         model: Usage() if used.unknown else Usage(used.prompt_tokens, used.completion_tokens)
         for model, used in told.ended.usage.items()
     }
-    return Held(
+    return CaseResult(
         case_id=closing.case_id,
         attempt=closing.attempt,
         answer=closing.answer,

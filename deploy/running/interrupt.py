@@ -29,7 +29,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Stoppable(Protocol[T_co]):
+class StoppableTask(Protocol[T_co]):
     """What is held on an event loop until it ends, or is stopped: a `Session`, for one."""
 
     async def hold(self) -> T_co:
@@ -39,8 +39,8 @@ class Stoppable(Protocol[T_co]):
         """Drain it. From any thread."""
 
 
-def hold_in_thread(
-    session: Stoppable[T],
+def run_in_thread(
+    session: StoppableTask[T],
     *,
     on_signals: Callable[[], None] | None = None,
     attend: Callable[[float], None] | None = None,
@@ -55,9 +55,9 @@ def hold_in_thread(
             after which it should return when there is nothing to do.
     """
     future: Future[T] = Future()
-    thread = threading.Thread(target=_hold, args=(session, future), name="moot-session", daemon=True)
+    thread = threading.Thread(target=_run_session, args=(session, future), name="moot-session", daemon=True)
     interrupted = False
-    with _taking_signals(session, on_signals) as take_back:
+    with _handle_signals(session, on_signals) as take_back:
         thread.start()
         while True:
             try:
@@ -79,7 +79,7 @@ def hold_in_thread(
     return result
 
 
-def _hold(session: Stoppable[T], future: Future[T]) -> None:
+def _run_session(session: StoppableTask[T], future: Future[T]) -> None:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             result = runner.run(session.hold())
@@ -99,7 +99,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 @contextmanager
-def _taking_signals(session: Stoppable[Any], on_first: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
+def _handle_signals(session: StoppableTask[Any], on_first: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
     """Gives what takes them once more: when Ray starts in this process it takes SIGTERM for itself, which would end the
     process with a stack of its own; when it leaves it gives it to the system, which would do so without a word."""
     if on_first is None or threading.current_thread() is not threading.main_thread():

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from moot.actors.spec import Engine
-from moot.deploy.reading.summaries.judged import Judging, judging
+from moot.deploy.reading.summaries.judged import JudgingSummary, summarise_judging
 from moot.deploy.running.places import default_out
 from moot.deploy.running.run import Role, run
 from moot.deploy.running.single import engine_here
@@ -30,7 +30,7 @@ def judge(
     out: str | Path | None = None,
     engine: Engine | None = None,
     **options: Any,
-) -> Judging:
+) -> JudgingSummary:
     """Have a panel of judges score replies, all in flight together; waits for the end.
 
     Args:
@@ -52,7 +52,7 @@ def judge(
     with TemporaryDirectory(prefix="moot-") as scratch:
         kept = {"task": task, "out": out or Path(scratch) / "run", "engine": engine or engine_here()}
         done = run(**{**options, **panel(rubric_of(rubric), judges, passes), **kept})
-        found = judging(done.path)
+        found = summarise_judging(done.path)
     if found is None:
         raise ConfigError(f"no reply was judged: {done.stopped_by or done.status}")
     return found
@@ -91,7 +91,7 @@ def replies_spec(named: str) -> str:
     return named if bundled else f"replies:{named}"
 
 
-def judge_out(named: str, rubric: Rubric, seed: int, model: str) -> str:
+def default_judge_out(named: str, rubric: Rubric, seed: int, model: str) -> str:
     """Where judging goes unless it is told: the same command finds the same folder again.
 
     >>> from moot.protocols.rubrics.rubric import shipped_rubric

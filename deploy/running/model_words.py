@@ -22,7 +22,7 @@ HELD_STAGES = {
 """By `ModelProfile.held_logprobs`, what log-probabilities of a held reply are."""
 
 
-def adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[str]:
+def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[str]:
     """What is sent otherwise than to most models.
 
     >>> adaptations(ModelProfile(schemas="vllm", omitted=("top_p",)), offers_schemas=True)
@@ -35,7 +35,8 @@ def adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[str]:
         said += ["replies are not held to a schema"] if profile.schemas == "free" else []
         said += ["labels are not listed in schemas"] if not profile.listed_labels else []
         said += [
-            f"{reply_name(each.reply)}: {held_words(each.schemas, each.listed_labels)}" for each in profile.exceptions
+            f"{reply_name(each.reply)}: {schema_mode_text(each.schemas, each.listed_labels)}"
+            for each in profile.exceptions
         ]
     return said + list(_of_logprobs(profile))
 
@@ -50,7 +51,7 @@ def _of_logprobs(profile: ModelProfile) -> Iterator[str]:
         yield "a reply that is held to a schema comes without log-probabilities"
 
 
-def held_words(schemas: HeldAs, listed_labels: bool) -> str:
+def schema_mode_text(schemas: HeldAs, listed_labels: bool) -> str:
     """How a kind of reply is held.
 
     >>> held_words("vllm", False)
@@ -61,13 +62,13 @@ def held_words(schemas: HeldAs, listed_labels: bool) -> str:
     return f"held ({schemas})" if listed_labels else f"held ({schemas}), labels not listed"
 
 
-def held_rows(
+def schema_mode_rows(
     profile: ModelProfile, replies: Mapping[str, Sequence[type[BaseModel]]]
 ) -> Iterator[tuple[str, str, str]]:
     """Role, kind of reply, and how it is held, of the types that a protocol asks for by role family."""
     for family, kinds in replies.items():
         for reply in map(reply_id, kinds):
-            yield family, reply_name(reply), held_words(*profile.way(reply))
+            yield family, reply_name(reply), schema_mode_text(*profile.way(reply))
 
 
 NOTES = {
@@ -76,10 +77,10 @@ NOTES = {
     "http://HOST:PORT/v1#NAME": "this is what may be asked for: `moot doctor --model` and the trial call before a run "
     "show what the server can do, pictures aside",
 }
-"""By form, what the words of `declared` leave open."""
+"""By form, what the words of `describe_capabilities` leave open."""
 
 
-def declared(capabilities: Capabilities) -> dict[str, str]:
+def describe_capabilities(capabilities: Capabilities) -> dict[str, str]:
     """A backend's capabilities in words.
 
     >>> declared(Capabilities(max_alternatives=5, logprob_stage="before"))["log-probabilities"]
@@ -98,7 +99,7 @@ def declared(capabilities: Capabilities) -> dict[str, str]:
 
 
 def in_one_line(words: dict[str, str]) -> str:
-    """What `declared` gives, for one line.
+    """What `describe_capabilities` gives, for one line.
 
     >>> in_one_line({"pictures": "yes", "streaming": "no"})
     'pictures: yes; streaming: no'
@@ -112,7 +113,7 @@ def _yes(can: bool) -> str:
 
 def forms() -> dict[str, dict[str, str]]:
     """By form of a model's name, what it declares; opens no connection and no file."""
-    found = {form: declared(_capabilities(form)) for form in MODELS}
+    found = {form: describe_capabilities(_capabilities(form)) for form in MODELS}
     found["replay/RUN"]["log-probabilities"] = "as far as they are on record"
     return found
 

@@ -17,25 +17,25 @@ import msgspec
 
 from moot.actors.arena import Runtime
 from moot.actors.limits.gate import EndpointDown, LimiterGone
-from moot.actors.reception import Reception
+from moot.actors.reception import QueueDispatcher
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.progress import Counts, StreamedEvent, chronicle
+from moot.actors.record.progress import Counts, StreamedEvent, recorded_events
 from moot.actors.record.store.uri import is_uri
-from moot.actors.trails import Trail
-from moot.deploy.running.affordable import affordable
-from moot.deploy.running.bounds import spent_before
-from moot.deploy.running.caveats import warn
+from moot.actors.trails import EventStream
+from moot.deploy.running.affordable import affordable_debates
+from moot.deploy.running.bounds import spent_by_earlier_sessions
+from moot.deploy.running.caveats import log_caveats
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.documents import build_run_library
-from moot.deploy.running.held import Held, held
+from moot.deploy.running.held import CaseResult, case_result
 from moot.deploy.running.outcome import Status
 from moot.deploy.running.prepare import Bindings, Prepared, prepare
 from moot.deploy.running.resume import RunYaml, check_resumable
-from moot.deploy.running.session import finish_session, leaves_nothing, make_runtime, recorded_past
-from moot.deploy.running.stopped import in_words
-from moot.deploy.running.task import as_task, check_case, content_id
+from moot.deploy.running.session import finish_session, is_empty_start, load_completed_cases, make_runtime
+from moot.deploy.running.stopped import describe_stop
+from moot.deploy.running.task import check_case, content_case_id, task_from_cases
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, RunFolderBusy
 from moot.protocols.tasks import Task
@@ -80,7 +80,7 @@ class OpenRun:
             raise ConfigError(f"--out {config.out}: cases that come one by one are recorded in a folder; give its path")
         prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
         self._prepared = prepared if tried is None else replace(prepared, bindings=tried, tried=True)
-        self._reception: Reception | None = None
+        self._reception: QueueDispatcher | None = None
         self._record: RunYaml | None = None
         self._indices = itertools.count()
         self._reading = asyncio.Semaphore(_READERS)
@@ -108,11 +108,11 @@ class OpenRun:
         if folder.is_owned():  # whoever waits for its owner asks again and again: a model's trial call is paid for
             raise RunFolderBusy(f"{folder.path} is being written by another process; wait for it or stop it")
         prepared = self._prepared = await check_models(prepared)
-        warn(prepared)
+        log_caveats(prepared)
         self._ownership = Ownership.take(folder)
         in_vain = False
         try:
-            in_vain = await asyncio.to_thread(leaves_nothing, folder, prepared)
+            in_vain = await asyncio.to_thread(is_empty_start, folder, prepared)
             await self._start(folder)
         except BaseException:
             if in_vain:
@@ -126,9 +126,9 @@ class OpenRun:
         prepared, epoch = self._prepared, self._ownership.epoch
         record = self._record = RunYaml(folder, prepared, epoch)
         await build_run_library(prepared, lambda done, total: None)
-        past = await asyncio.to_thread(recorded_past, prepared)
+        past = await asyncio.to_thread(load_completed_cases, prepared)
         self._indices = itertools.count(past.known)
-        spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
+        spent = await asyncio.to_thread(spent_by_earlier_sessions, folder, prepared.prices, record.earlier)
         spec = prepared.spec(epoch, spent, bool(record.earlier), followed=self._followed)
         runtime: Runtime = make_runtime(prepared, spec)
         try:
@@ -138,12 +138,12 @@ class OpenRun:
                 await runtime.stop()
             raise
         self._runtime = runtime
-        words = partial(in_words, config=prepared.config)
-        covered = await asyncio.to_thread(affordable, prepared, spent)  # a dry run has an event loop of its own
-        self._reception = Reception(runtime, past, followed=self._followed, in_words=words, affordable=covered)
+        words = partial(describe_stop, config=prepared.config)
+        covered = await asyncio.to_thread(affordable_debates, prepared, spent)  # a dry run has an event loop of its own
+        self._reception = QueueDispatcher(runtime, past, followed=self._followed, in_words=words, affordable=covered)
         self._reception.open()
 
-    async def hold(self, case: Mapping[str, object] | LabelledCase) -> Held:
+    async def hold(self, case: Mapping[str, object] | LabelledCase) -> CaseResult:
         """Debate a case and wait for its end, which is durable then.
 
         Args:
@@ -158,14 +158,14 @@ class OpenRun:
         """
         return await self.hold_labelled(await asyncio.to_thread(self.labelled, case))
 
-    async def hold_labelled(self, labelled: LabelledCase) -> Held:
+    async def hold_labelled(self, labelled: LabelledCase) -> CaseResult:
         """As `hold`, for a case that `labelled` has given."""
-        return held(await self._open_reception().hold(labelled), self._prepared.prices)
+        return case_result(await self._open_reception().hold(labelled), self._prepared.prices)
 
-    async def recall(self, case_id: str) -> Held | None:
+    async def recall(self, case_id: str) -> CaseResult | None:
         """How a case ended that has a verdict on record; None for any other one."""
         told = await self._open_reception().recall(case_id)
-        return None if told is None else held(told, self._prepared.prices)
+        return None if told is None else case_result(told, self._prepared.prices)
 
     def labelled(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
         """A case as it is debated, its pictures read and its id filled in.
@@ -173,10 +173,12 @@ class OpenRun:
         Raises:
             UserError: it is no case, or one that the protocol has no use for.
         """
-        found = next(as_task([case]).cases())
+        found = next(task_from_cases([case]).cases())
         given = case.case.id if isinstance(case, LabelledCase) else case.get("id")
         if given in (None, ""):
-            found = msgspec.structs.replace(found, case=msgspec.structs.replace(found.case, id=content_id(found.case)))
+            found = msgspec.structs.replace(
+                found, case=msgspec.structs.replace(found.case, id=content_case_id(found.case))
+            )
         check_case(self._prepared.protocol, found.case)
         return msgspec.structs.replace(found, index=next(self._indices))
 
@@ -191,7 +193,7 @@ class OpenRun:
         trail = self._open_reception().trail(case_id)
         return None if trail is None else self._follow(case_id, trail)
 
-    async def _follow(self, case_id: str, trail: Trail) -> AsyncIterator[StreamedEvent]:
+    async def _follow(self, case_id: str, trail: EventStream) -> AsyncIterator[StreamedEvent]:
         if trail.earlier_than is not None:
             for event in await self.chronicle(case_id, trail.earlier_than):
                 yield event
@@ -205,7 +207,7 @@ class OpenRun:
             RecordError: the record cannot be read.
         """
         async with self._reading:
-            return await asyncio.to_thread(chronicle, RunFolder(self._prepared.folder), case_id, before)
+            return await asyncio.to_thread(recorded_events, RunFolder(self._prepared.folder), case_id, before)
 
     def begun(self, case_id: str) -> bool:
         """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
@@ -254,14 +256,14 @@ class OpenRun:
             if whole:
                 await asyncio.to_thread(compact_leftovers, self._ownership.folder, self._ownership.epoch)
             if reception.stopped_by:
-                record.stopped_by(in_words(reception.stopped_by, self._prepared.config))
+                record.stopped_by(describe_stop(reception.stopped_by, self._prepared.config))
             if reception.broken is None:
                 status = "interrupted" if left else "stopped" if reception.stopped_by else "finished"
         finally:
             finish_session(record, status)
             self._ownership.release()
 
-    def _open_reception(self) -> Reception:
+    def _open_reception(self) -> QueueDispatcher:
         if self._reception is None:
             raise ConfigError("the run is not open")
         return self._reception

@@ -15,25 +15,25 @@ from typing import Any
 import structlog
 from pydantic import BaseModel
 
-from moot.actors.classifiers.opened import FoundClassifier, find_classifier
+from moot.actors.classifiers.opened import ResolvedClassifier, find_classifier
 from moot.actors.encoders.resolve import identity
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price
-from moot.actors.placement import Placing, cluster_address
+from moot.actors.placement import ClusterSettings, cluster_address
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.uri import is_uri
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
-from moot.deploy.documents.docs import Docs
+from moot.deploy.documents.docs import DocumentSet
 from moot.deploy.running.bindings import bind_roles
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.documents import Shelf, run_documents
+from moot.deploy.running.documents import LibraryCache, run_documents
 from moot.deploy.running.places import default_out, run_folder, run_mirror, run_name
 from moot.deploy.running.recorded import chosen_encoder, is_simulated, placed, reused_folder
-from moot.deploy.running.task import Cases, as_task, check_first_case, opened
+from moot.deploy.running.task import Cases, check_first_case, open_task_for, task_from_cases
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError
 from moot.protocols.floor import DebateProtocol
@@ -90,10 +90,10 @@ class Prepared:
     limits: Mapping[str, EndpointLimits]
     prices: Mapping[str, Price]
     reuse: Path | None
-    docs: Docs | None
+    docs: DocumentSet | None
     library: Path | None
     d_untested: bool
-    classifier: FoundClassifier | None
+    classifier: ResolvedClassifier | None
     tried: bool = False
 
     def cases(self) -> Iterator[LabelledCase]:
@@ -182,7 +182,7 @@ class Prepared:
 
 
 def prepare(
-    config: RunConfig, *, task: Cases | None = None, protocol: object | None = None, shelf: Shelf | None = None
+    config: RunConfig, *, task: Cases | None = None, protocol: object | None = None, shelf: LibraryCache | None = None
 ) -> Prepared:
     """Open and check everything that a run names.
 
@@ -196,7 +196,7 @@ def prepare(
     """
     _check_engine(config)
     made = make_protocol(config.protocol, config.settings()) if protocol is None else _brought(protocol, config)
-    found = opened(config.task, made) if task is None else as_task(task)
+    found = open_task_for(config.task, made) if task is None else task_from_cases(task)
     checked = found.validate()
     check_first_case(made, found)
     bindings = bind_roles(config, made)
@@ -206,8 +206,8 @@ def prepare(
     mirror = run_mirror(out) if is_uri(out) else None
     folder = run_folder(out) if mirror is None else mirror.folder
     reuse = reused_folder(config.model_copy(update={"out": out}), folder) if config.reuse else None
-    encoder = identity(chosen_encoder(config, inner(made), [each.model for each in members], folder, reuse))
-    made, d_untested = _fitted(made, encoder)
+    encoder = identity(chosen_encoder(config, unwrap_protocol(made), [each.model for each in members], folder, reuse))
+    made, d_untested = _fit_to_encoder(made, encoder)
     if config.docs and not getattr(made, "reads_documents", False):
         raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
@@ -248,15 +248,15 @@ def _check_engine(config: RunConfig) -> None:
         cluster_address(config.address)
     elif config.address is not None:
         raise ConfigError("--address: with --engine inline a run lives in its own process; leave one of the two out")
-    elif config.cluster != Placing():
+    elif config.cluster != ClusterSettings():
         raise ConfigError("--cluster: with --engine inline a run lives in its own process; leave one of the two out")
 
 
-def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> FoundClassifier | None:
+def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> ResolvedClassifier | None:
     """The run's classifier, if the protocol asks one."""
     if config.classifier is None:
         return None
-    if not getattr(inner(protocol), "classifies", False):
+    if not getattr(unwrap_protocol(protocol), "classifies", False):
         raise ConfigError(f"protocol {protocol.name!r} asks no classifier: leave --classifier out")
     return find_classifier(config.classifier, encoder)
 
@@ -270,18 +270,18 @@ def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
     return OwnProtocol(path, protocol)
 
 
-def _fitted(protocol: DebateProtocol, encoder: str) -> tuple[DebateProtocol, bool]:
+def _fit_to_encoder(protocol: DebateProtocol, encoder: str) -> tuple[DebateProtocol, bool]:
     """The protocol for the run's encoder, and whether the encoder takes a test of the gate off."""
-    found = inner(protocol)
+    found = unwrap_protocol(protocol)
     if not isinstance(found, Selene):
         return protocol, False
     fitted = found.for_encoder(encoder)
     gate = fitted.settings.gate
     d_untested = gate.when == "selective" and gate.tau_d is None and found.settings.gate.tau_d is not None
-    return _in_place_of(protocol, fitted), d_untested
+    return _replace_protocol(protocol, fitted), d_untested
 
 
-def _in_place_of(protocol: DebateProtocol, fitted: DebateProtocol) -> DebateProtocol:
+def _replace_protocol(protocol: DebateProtocol, fitted: DebateProtocol) -> DebateProtocol:
     return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted
 
 
@@ -289,7 +289,7 @@ def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> 
     return config.protocol if protocol is None else made.name
 
 
-def inner(protocol: DebateProtocol) -> object:
+def unwrap_protocol(protocol: DebateProtocol) -> object:
     """The protocol itself, or the user's own object behind it."""
     return protocol.inner if isinstance(protocol, OwnProtocol) else protocol
 
@@ -297,12 +297,12 @@ def inner(protocol: DebateProtocol) -> object:
 def _templates(prompts: str | None, protocol: DebateProtocol) -> Templates:
     """The package's templates, those of `prompts` over them, and the protocol's own (its `templates`, if any)."""
     templates = Templates(prompts)
-    own: Mapping[str, str] = getattr(inner(protocol), "templates", None) or {}
+    own: Mapping[str, str] = getattr(unwrap_protocol(protocol), "templates", None) or {}
     for name, source in own.items():
         templates.add(name, source)
     return templates
 
 
 def _settings_of(protocol: DebateProtocol, config: RunConfig) -> Mapping[str, Any]:
-    settings = getattr(inner(protocol), "settings", None)
+    settings = getattr(unwrap_protocol(protocol), "settings", None)
     return settings.model_dump(mode="json") if isinstance(settings, BaseModel) else config.settings()

@@ -27,7 +27,7 @@ def progress_listener(*, quiet: bool = False, gated: bool = True) -> Listener:
     return BarListener(Console(stderr=True), gated=gated) if sys.stderr.isatty() else LineListener(gated=gated)
 
 
-class Pace:
+class ProgressRate:
     """Cases per second of this session, and what follows from it.
 
     Args:
@@ -97,14 +97,14 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else _UNKNOWN
 
 
-class _Progress(Listener):
+class _ProgressListener(Listener):
     """What a bar and lines have in common: the pace, and how far the library is, now and then."""
 
     def __init__(self, say: Callable[[str], object], every_s: float, *, gated: bool) -> None:
         self._say, self._every_s, self._gated = say, every_s, gated
         self._last = time.monotonic()
         self._told_of_library = False
-        self._pace = Pace(None, 0)
+        self._pace = ProgressRate(None, 0)
 
     def indexed(self, done: int, total: int) -> None:
         """See `Listener.indexed`; nothing is said where that takes no time."""
@@ -114,13 +114,13 @@ class _Progress(Listener):
 
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""
-        self._pace = Pace(total, done)
+        self._pace = ProgressRate(total, done)
 
     def _left(self) -> str:
         return f"left {duration(self._pace.left_s())}"
 
 
-class LineListener(_Progress):
+class LineListener(_ProgressListener):
     """One line every few seconds, and one at the end."""
 
     def __init__(self, every_s: float = LINE_EVERY_S, *, gated: bool = True) -> None:
@@ -150,7 +150,7 @@ class LineListener(_Progress):
         self._say(f"{counts.finished + counts.failed:,}{of} cases | {shown} | {self._left()}")
 
 
-class BarListener(_Progress):
+class BarListener(_ProgressListener):
     """A bar with the running figures.
 
     Args:

@@ -18,9 +18,9 @@ from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml, yaml_text
 from moot.actors.record.schema import SCHEMA_VERSION
-from moot.deploy.running.bounds import lost, spent_before, unsettled
+from moot.deploy.running.bounds import lost, spent_by_earlier_sessions, unsettled_usage
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.documents import recorded_place
+from moot.deploy.running.documents import recorded_library_path
 from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import RunMismatch
 
@@ -99,10 +99,10 @@ def identity_digest(prepared: Prepared) -> str:
 def _documents(prepared: Prepared) -> dict[str, Any]:
     if prepared.docs is None or prepared.library is None:
         return {}
-    return {"docs_digest": prepared.docs.digest, "library": recorded_place(prepared.library, prepared.folder)}
+    return {"docs_digest": prepared.docs.digest, "library": recorded_library_path(prepared.library, prepared.folder)}
 
 
-def check_same(
+def check_configuration_unchanged(
     was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh: str = "--out NEW", *, reuses: bool = True
 ) -> None:
     """Refuse to go on with a run whose record another configuration has made.
@@ -130,7 +130,7 @@ def check_same(
 
 
 def check_resumable(prepared: Prepared, afresh: str = "--out NEW", *, reuses: bool = True) -> bool:
-    """Whether a run lies in the folder already; for the flags see `check_same`.
+    """Whether a run lies in the folder already; for the flags see `check_configuration_unchanged`.
 
     Raises:
         RunMismatch: another configuration has made it.
@@ -138,7 +138,9 @@ def check_resumable(prepared: Prepared, afresh: str = "--out NEW", *, reuses: bo
     folder = RunFolder(prepared.folder)
     if not folder.exists():
         return False
-    check_same(read_run_yaml(folder), describe(prepared), str(prepared.config.out), afresh, reuses=reuses)
+    check_configuration_unchanged(
+        read_run_yaml(folder), describe(prepared), str(prepared.config.out), afresh, reuses=reuses
+    )
     return True
 
 
@@ -231,7 +233,7 @@ class RunYaml:
         old = read_run_yaml(folder) if folder.exists() else {}
         self._content = describe(prepared)
         if old:
-            check_same(old, self._content, str(prepared.config.out))
+            check_configuration_unchanged(old, self._content, str(prepared.config.out))
             for key in ("versions", "code_revision", "templates"):
                 self._content[key] = old.get(key, self._content[key])
         self._content["started_at"] = old.get("started_at") or _now()
@@ -277,7 +279,7 @@ def used(prepared: Prepared) -> dict[str, float]:
     """
     folder = RunFolder(prepared.folder)
     content = read_run_yaml(folder) if folder.exists() else {}
-    return spent_before(folder, prepared.prices, _earlier(content, folder, prepared.prices))
+    return spent_by_earlier_sessions(folder, prepared.prices, _earlier(content, folder, prepared.prices))
 
 
 def _earlier(content: Mapping[str, Any], folder: RunFolder, prices: Mapping[str, Price]) -> list[dict[str, Any]]:
@@ -294,7 +296,7 @@ def _closed(
     epoch = int(session.get("epoch") or 0)
     if session.get("status") == "running":
         told = {"status": "killed"}
-        unknown = unsettled(folder.path, epoch, spent_before(folder, prices, before))
+        unknown = unsettled_usage(folder.path, epoch, spent_by_earlier_sessions(folder, prices, before))
     else:
         told, unknown = {}, lost(folder.path, epoch)
     return {**session, **told, **({"unsettled": unknown} if unknown else {})}

@@ -12,7 +12,7 @@ from moot.actors.record.progress import StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.interrupt import hold_in_thread
+from moot.deploy.running.interrupt import run_in_thread
 from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared, prepare
@@ -45,7 +45,7 @@ async def arun(config: Base | None = None, **options: Any) -> Run:
     Raises:
         UserError: one line about what is wrong; nothing was written.
     """
-    prepared = await asyncio.to_thread(prepared_from, config, options)
+    prepared = await asyncio.to_thread(prepare_from, config, options)
     return await Session(prepared).hold()
 
 
@@ -57,7 +57,7 @@ def run(config: Base | None = None, **options: Any) -> Run:
     Raises:
         UserError: one line about what is wrong; nothing was written.
     """
-    return hold_in_thread(Session(prepared_from(config, options)))
+    return run_in_thread(Session(prepare_from(config, options)))
 
 
 Streamed = StreamedEvent | Signals | Run
@@ -75,9 +75,9 @@ async def stream(config: Base | None = None, **options: Any) -> AsyncIterator[St
     Raises:
         UserError: one line about what is wrong; nothing was written.
     """
-    prepared = await asyncio.to_thread(prepared_from, config, options)
+    prepared = await asyncio.to_thread(prepare_from, config, options)
     queue: asyncio.Queue[StreamedEvent | Signals | None] = asyncio.Queue()
-    session = Session(prepared, _IntoQueue(queue))
+    session = Session(prepared, _QueueListener(queue))
     holding = asyncio.create_task(session.hold())
     holding.add_done_callback(lambda _: queue.put_nowait(None))
     try:
@@ -90,7 +90,7 @@ async def stream(config: Base | None = None, **options: Any) -> AsyncIterator[St
             await asyncio.wait([holding])
 
 
-def configured(config: Base | None, options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]]:
+def build_configuration(config: Base | None, options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]]:
     """A configuration from a base and options, and the `task` and `protocol` that were brought as objects.
 
     Raises:
@@ -103,17 +103,17 @@ def configured(config: Base | None, options: Mapping[str, Any]) -> tuple[RunConf
     return RunConfig.build(config, {key: value for key, value in options.items() if key not in objects}), objects
 
 
-def prepared_from(config: Base | None, options: Mapping[str, Any]) -> Prepared:
+def prepare_from(config: Base | None, options: Mapping[str, Any]) -> Prepared:
     """A checked run from a base and options.
 
     Raises:
         UserError: one line about what is wrong.
     """
-    built, objects = configured(config, options)
+    built, objects = build_configuration(config, options)
     return prepare(built, **objects)
 
 
-class _IntoQueue(Listener):
+class _QueueListener(Listener):
     """A listener that hands events and signals on."""
 
     wants_events = True

@@ -11,25 +11,25 @@ from typing import Any, Literal, TypeVar
 import msgspec
 import structlog
 
-from moot.actors.arena import Archive, Arena, Past, Runtime
+from moot.actors.arena import CompletedCases, Dispatcher, Runtime, WriterPool
 from moot.actors.desk import Person
 from moot.actors.limits.gate import BudgetSpent
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import recover_signals
-from moot.actors.record.store.lease import Owner
+from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
-from moot.deploy.running.affordable import affordable
-from moot.deploy.running.bounds import spent_before
-from moot.deploy.running.caveats import warn
+from moot.deploy.running.affordable import affordable_debates
+from moot.deploy.running.bounds import spent_by_earlier_sessions
+from moot.deploy.running.caveats import log_caveats
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.documents import build_run_library
 from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run, Status
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.resume import RunYaml, check_resumable
-from moot.deploy.running.stopped import in_words, rest_of
+from moot.deploy.running.stopped import describe_stop, remaining_work
 from moot.protocols.case import is_shared_id
 from moot.protocols.errors import RecordError
 
@@ -42,7 +42,7 @@ _LAST_LOOK_S = 30.0
 T = TypeVar("T")
 
 
-class Stopped(Exception):
+class SessionCancelled(Exception):
     """The session was told to stop before the first debate began."""
 
 
@@ -59,7 +59,7 @@ class Session:
         self._prepared, self._person = prepared, person
         self._listener: Listener = listener or Listener()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._arena: Arena | None = None
+        self._arena: Dispatcher | None = None
         self._stopping = asyncio.Event()
         self._stop_asked = False
         self._out_of_time = False
@@ -84,7 +84,7 @@ class Session:
         return self._arena is not None
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do a part of the start; a stop cancels it and raises `Stopped`."""
+        """Do a part of the start; a stop cancels it and raises `SessionCancelled`."""
         doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait([doing, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +93,7 @@ class Session:
             doing.cancel()
             await asyncio.wait([doing])
         if doing.cancelled() and self._stopping.is_set():
-            raise Stopped
+            raise SessionCancelled
         return doing.result()
 
     async def hold(self) -> Run:
@@ -108,46 +108,46 @@ class Session:
         prepared = self._prepared
         folder = prepared.record
         await check_models(prepared, network=False)
-        if (done := await asyncio.to_thread(finished, prepared)) is not None:
+        if (done := await asyncio.to_thread(outcome_if_complete, prepared)) is not None:
             await self._tell_recorded_signals(folder)
             return done
         try:
             prepared = self._prepared = await self._unless_stopped(check_models(prepared))
-            warn(prepared)
-            owner = await self._unless_stopped(Owner.take(folder))
+            log_caveats(prepared)
+            owner = await self._unless_stopped(RecordOwner.take(folder))
             return await owner.hold(self._owned)
-        except Stopped:
+        except SessionCancelled:
             return await asyncio.to_thread(_outcome, prepared, "interrupted", left=None, worked=False)
 
     async def _owned(self, epoch: int) -> Run:
         prepared, folder = self._prepared, self._prepared.record
-        in_vain = await asyncio.to_thread(leaves_nothing, folder, prepared)
+        in_vain = await asyncio.to_thread(is_empty_start, folder, prepared)
         record = await asyncio.to_thread(RunYaml, folder, prepared, epoch)
         status: Status | Literal["failed"] = "failed"
         try:
             await self._unless_stopped(build_run_library(prepared, self._listener.indexed))
-            past = await asyncio.to_thread(recorded_past, prepared)
-            left = await asyncio.to_thread(_left, prepared, past)
+            past = await asyncio.to_thread(load_completed_cases, prepared)
+            left = await asyncio.to_thread(_remaining_cases, prepared, past)
             self._outdated = past.outdated
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
-            spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
-            covered = await asyncio.to_thread(affordable, prepared, spent)
+            spent = await asyncio.to_thread(spent_by_earlier_sessions, folder, prepared.prices, record.earlier)
+            covered = await asyncio.to_thread(affordable_debates, prepared, spent)
             runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
             await self._started(runtime, folder if in_vain else None)
-            arena = self._arena = Arena(runtime, prepared.cases(), past, self._person, covered)
+            arena = self._arena = Dispatcher(runtime, prepared.cases(), past, self._person, covered)
             await self._debate(arena, runtime)
             if prepared.mirror is not None:  # writers elsewhere have written the record
                 await asyncio.to_thread(prepared.mirror.pull)
             if not arena.stopping:
                 await asyncio.to_thread(compact_leftovers, folder, epoch)
-            left = await asyncio.to_thread(_left_at_the_end, prepared)
+            left = await asyncio.to_thread(_remaining_after_session, prepared)
             status = _status(prepared, arena, left, self._out_of_time)
             stopped_by = await asyncio.to_thread(self._why, arena, left) if status == "stopped" else ""
             record.stopped_by(stopped_by)
             return await asyncio.to_thread(
                 _outcome, prepared, status, left=left, parked=arena.parked, stopped_by=stopped_by
             )
-        except (asyncio.CancelledError, Stopped):
+        except (asyncio.CancelledError, SessionCancelled):
             status = "interrupted"
             raise
         finally:
@@ -166,7 +166,7 @@ class Session:
                 await asyncio.to_thread(new_folder.remove)
             raise
 
-    async def _debate(self, arena: Arena, runtime: Runtime) -> None:
+    async def _debate(self, arena: Dispatcher, runtime: Runtime) -> None:
         if self._stop_asked:
             arena.stop()
         following = asyncio.create_task(self._follow(runtime.archive))
@@ -190,17 +190,17 @@ class Session:
         if self._arena is not None:
             self._arena.stop()
 
-    def _why(self, arena: Arena, left: int | None) -> str:
+    def _why(self, arena: Dispatcher, left: int | None) -> str:
         """What stopped the run, in words, with so many cases left."""
         config = self._prepared.config
         if self._out_of_time:
             return f"--max-minutes {config.max_minutes:g} is over"
         rest = None
         if left is not None and arena.stopped_by.startswith(BudgetSpent.kind):
-            rest = rest_of(self._prepared.record, left, self._prepared.prices)
-        return in_words(arena.stopped_by, config, rest)
+            rest = remaining_work(self._prepared.record, left, self._prepared.prices)
+        return describe_stop(arena.stopped_by, config, rest)
 
-    async def _follow(self, archive: Archive) -> None:
+    async def _follow(self, archive: WriterPool) -> None:
         while True:
             await asyncio.sleep(_POLL_S)
             try:
@@ -208,7 +208,7 @@ class Session:
             except Exception as error:
                 _log.debug("the record's writers cannot be asked just now", error=repr(error))
 
-    async def _poll(self, archive: Archive) -> None:
+    async def _poll(self, archive: WriterPool) -> None:
         if self._listener.wants_events:
             while found := await archive.events():
                 self._listener.events(found)
@@ -225,7 +225,7 @@ class Session:
             if keeper.replies:
                 self._listener.signals(await keeper.signals())
 
-    async def _tell_signals(self, archive: Archive, *, at_the_end: bool = False) -> None:
+    async def _tell_signals(self, archive: WriterPool, *, at_the_end: bool = False) -> None:
         if not self._listener.wants_events:
             return
         signals = await archive.signals()
@@ -235,18 +235,18 @@ class Session:
         self._told_at = time.monotonic()
 
 
-def finished(prepared: Prepared) -> Run | None:
+def outcome_if_complete(prepared: Prepared) -> Run | None:
     """The outcome of a run that has nothing left to do; None while it has.
 
     Raises:
         RunMismatch: another configuration has made what lies in the folder.
     """
-    if check_resumable(prepared) and _left(prepared, recorded_past(prepared)) == 0:
+    if check_resumable(prepared) and _remaining_cases(prepared, load_completed_cases(prepared)) == 0:
         return _outcome(prepared, "finished", left=0, worked=False)
     return None
 
 
-def leaves_nothing(folder: RunFolder, prepared: Prepared) -> bool:
+def is_empty_start(folder: RunFolder, prepared: Prepared) -> bool:
     """Whether a first start that fails takes the folder away again: it was made just now, and will hold no library,
     whose vectors are paid for before the engine starts. Ask it as the owner, before anything is written.
 
@@ -276,29 +276,29 @@ def finish_session(record: RunYaml, status: str) -> None:
         _log.warning("run.yaml does not say how this session ended", error=str(error))
 
 
-def recorded_past(prepared: Prepared, *, retry_failed: bool | None = None) -> Past:
+def load_completed_cases(prepared: Prepared, *, retry_failed: bool | None = None) -> CompletedCases:
     """What the record holds."""
     folder = RunFolder(prepared.folder)
     verdicts, cases = read_table(folder, "verdicts", ["failed"]), read_table(folder, "cases", ["content_hash"])
     finished = {(row["case_id"], row["attempt"]): row["failed"] for row in verdicts.to_pylist()}
     content = {row["case_id"]: row["content_hash"] for row in cases.to_pylist()}
     retry = prepared.config.retry_failed if retry_failed is None else retry_failed
-    return Past(finished, content, retry_failed=retry)
+    return CompletedCases(finished, content, retry_failed=retry)
 
 
-def _left(prepared: Prepared, past: Past) -> int | None:
+def _remaining_cases(prepared: Prepared, past: CompletedCases) -> int | None:
     """How many cases have no verdict yet; None for a source that cannot be read twice."""
     if prepared.checked is None:
         return None
     return sum(past.assignment(labelled) is not None for labelled in prepared.cases())
 
 
-def _left_at_the_end(prepared: Prepared) -> int | None:
+def _remaining_after_session(prepared: Prepared) -> int | None:
     """The same after a session, by what the record holds now; a case that has failed in it is done."""
-    return _left(prepared, recorded_past(prepared, retry_failed=False))
+    return _remaining_cases(prepared, load_completed_cases(prepared, retry_failed=False))
 
 
-def _status(prepared: Prepared, arena: Arena, left: int | None, out_of_time: bool) -> Status:
+def _status(prepared: Prepared, arena: Dispatcher, left: int | None, out_of_time: bool) -> Status:
     """How the session ended.
 
     Raises:
@@ -317,7 +317,7 @@ def _status(prepared: Prepared, arena: Arena, left: int | None, out_of_time: boo
     return "waiting" if waiting else "finished"
 
 
-def _begun(prepared: Prepared, ended: Mapping[str, int]) -> set[str]:
+def _cases_in_progress(prepared: Prepared, ended: Mapping[str, int]) -> set[str]:
     """Cases of which the record holds replies beyond the last attempt that has a verdict."""
     turns = read_table(prepared.folder, "turns", []).group_by("case_id").aggregate([("attempt", "max")])
     of_cases = (row for row in turns.to_pylist() if not is_shared_id(row["case_id"]))
@@ -339,7 +339,9 @@ def _outcome(
         latest[row["case_id"]] = max(latest.get(row["case_id"], (-1, False)), (row["attempt"], row["failed"]))
     waiting = set(parked)
     cut = begun and status in ("stopped", "interrupted")
-    under_way = _begun(prepared, {case: attempt for case, (attempt, _) in latest.items()}) - waiting if cut else ()
+    under_way = (
+        _cases_in_progress(prepared, {case: attempt for case, (attempt, _) in latest.items()}) - waiting if cut else ()
+    )
     return Run(
         path=prepared.folder,
         status=status,

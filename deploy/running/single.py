@@ -93,7 +93,7 @@ def engine_here() -> Engine:
 
 
 def _read(folder: Path, *, keep: bool) -> Debated:
-    from moot.deploy.reading.record import read_facts
+    from moot.deploy.reading.record import read_run_info
 
     verdict = max(read_table(folder, "verdicts").to_pylist(), key=lambda row: int(row["attempt"]))
     spoken = ["path", "role", "model", "text", "answer"]
@@ -113,7 +113,7 @@ def _read(folder: Path, *, keep: bool) -> Debated:
         error=verdict["error"],
         calls=verdict["calls"],
         tokens=verdict["prompt_tokens"] + verdict["completion_tokens"],
-        simulated=read_facts(folder).simulated,
+        simulated=read_run_info(folder).simulated,
         turns=tuple({name: t[name] for name in spoken} for t in current),
         path=folder if keep else None,
     )
@@ -159,7 +159,7 @@ class Subject:
         return f"{slug}-{digest}" if slug else digest
 
 
-def debate_out(protocol: str, subject: Subject, seed: int, model: str, *, new: bool) -> str:
+def default_debate_out(protocol: str, subject: Subject, seed: int, model: str, *, new: bool) -> str:
     """Where the debate of a subject goes unless it is told: the latest one that there is, or a new one beside it."""
     first = default_out(protocol.replace(":", "-"), subject.name, seed, model)
     number = 1

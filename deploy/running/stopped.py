@@ -20,7 +20,7 @@ SAYS = ": "
 
 
 @dataclass(frozen=True)
-class Rest:
+class RemainingWork:
     """The cases that a stopped run has left.
 
     Attributes:
@@ -36,7 +36,7 @@ class Rest:
     uses: Mapping[str, float]
 
 
-def rest_of(folder: RunFolder, left: int, prices: Mapping[str, Price]) -> Rest:
+def remaining_work(folder: RunFolder, left: int, prices: Mapping[str, Price]) -> RemainingWork:
     """What so many cases left may use, by the record.
 
     Raises:
@@ -46,7 +46,7 @@ def rest_of(folder: RunFolder, left: int, prices: Mapping[str, Price]) -> Rest:
     ended = set(verdicts["case_id"].to_pylist())
     finished = set(verdicts.filter(pc.invert(verdicts["failed"]))["case_id"].to_pylist())
     if not finished:
-        return Rest(left, 0, {})
+        return RemainingWork(left, 0, {})
     of_finished, under_way = {"tokens": 0.0, "usd": 0.0}, {"tokens": 0.0, "usd": 0.0}
     turns = read_table(folder, "turns", ["model", "reused_from", "prompt_tokens", "completion_tokens"])
     for row in turns.filter(turns["reused_from"].is_null()).to_pylist():
@@ -55,15 +55,15 @@ def rest_of(folder: RunFolder, left: int, prices: Mapping[str, Price]) -> Rest:
         counted = of_finished if row["case_id"] in finished else under_way
         prompt, completion = row["prompt_tokens"], row["completion_tokens"]
         if prompt is None or completion is None:
-            return Rest(left, len(finished), {})
+            return RemainingWork(left, len(finished), {})
         counted["tokens"] += prompt + completion
         if (price := prices.get(row["model"])) is not None:
             counted["usd"] += price.bound_usd(prompt, completion)
     uses = {name: max(0.0, left * used / len(finished) - under_way[name]) for name, used in of_finished.items()}
-    return Rest(left, len(finished), uses)
+    return RemainingWork(left, len(finished), uses)
 
 
-def in_words(why: str, config: RunConfig, rest: Rest | None = None) -> str:
+def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None) -> str:
     """What a user is told.
 
     Args:
@@ -82,10 +82,10 @@ def in_words(why: str, config: RunConfig, rest: Rest | None = None) -> str:
         bound, says = f"--max-cost {config.max_cost_usd:g}", f"may cost {_usd(needed)}, {_usd(left)} is left"
     else:
         bound, says = f"--max-tokens {config.max_tokens}", f"may take {needed:,.0f} tokens, {left:,.0f} are left"
-    return f"{bound} does not allow another call{SAYS}the next {says}; {_raise(budget, needed, left, rest)}"
+    return f"{bound} does not allow another call{SAYS}the next {says}; {_suggest_bound(budget, needed, left, rest)}"
 
 
-def _raise(budget: str, needed: float, left: float, rest: Rest | None) -> str:
+def _suggest_bound(budget: str, needed: float, left: float, rest: RemainingWork | None) -> str:
     """By how much to raise a bound: room for a call's reservation has to stay beside what the rest will use."""
     amount = _usd if budget == "usd" else _tokens
     one = f"{amount(needed - left)} or more for one call"

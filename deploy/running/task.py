@@ -15,7 +15,7 @@ from moot.protocols.tasks.registry import TASKS
 from moot.protocols.tasks.spec import TaskSpec
 
 
-def as_claims(spec: str) -> str:
+def as_claim_task(spec: str) -> str:
     """The spec of the same task's cases as claims, where it has another kind of them, too; else as it is.
 
     Raises:
@@ -44,9 +44,9 @@ Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
 _NEEDS = ("needs_labels", "needs_reply", "needs_claims")
 
 
-def opened(spec: str, protocol: DebateProtocol) -> Task:
+def open_task_for(spec: str, protocol: DebateProtocol) -> Task:
     """The task behind a spec, in the form that the protocol needs; see `open_task`."""
-    return open_task(as_claims(spec) if getattr(protocol, "needs_claims", False) else spec, _load_picture)
+    return open_task(as_claim_task(spec) if getattr(protocol, "needs_claims", False) else spec, _load_picture)
 
 
 def _load_picture(file: Path | bytes) -> Image:
@@ -88,12 +88,12 @@ def check_case(protocol: DebateProtocol, case: Case) -> None:
         )
 
 
-def content_id(case: Case) -> str:
+def content_case_id(case: Case) -> str:
     """What a case that brings no id is known by, where cases come one by one: 16 hex digits of its content."""
     return case.content_hash()[:16]
 
 
-def as_task(cases: Cases) -> Task:
+def task_from_cases(cases: Cases) -> Task:
     """The task of cases that are brought as objects, with their pictures.
 
     Raises:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from moot.actors.models.api_key import redact
 from moot.protocols.errors import ConfigError
-from moot.protocols.wording import expected, explained
+from moot.protocols.wording import expected_value, explain_error
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -18,7 +18,9 @@ _SECRET_KEYS = frozenset({"api_key_env", "api_key", "base_url", "encoder_key_env
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def validated(model: type[M], values: Mapping[str, Any], where: str = "", *, typed: Mapping[str, str] = _NONE) -> M:
+def validate_model(
+    model: type[M], values: Mapping[str, Any], where: str = "", *, typed: Mapping[str, str] = _NONE
+) -> M:
     """`values` as a `model`.
 
     Args:
@@ -33,7 +35,7 @@ def validated(model: type[M], values: Mapping[str, Any], where: str = "", *, typ
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         path = [str(part) for part in first["loc"]]
-        message = expected(first) if _SECRET_KEYS & {*path} else explained(first, redact)
+        message = expected_value(first) if _SECRET_KEYS & {*path} else explain_error(first, redact)
         flag = typed.get(path[0]) if path else None
         key = ".".join(path)
         inner = key.partition(".")[2]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 Status = Literal["queued", "open", "done", "failed", "cancelled", "aside"]
 
 
-class Verdict(BaseModel):
+class VerdictBody(BaseModel):
     """How a debate ended.
 
     Attributes:
@@ -58,7 +58,7 @@ class Links(BaseModel):
     events: str
 
 
-class State(BaseModel):
+class RequestState(BaseModel):
     """Where a request stands.
 
     Attributes:
@@ -74,7 +74,7 @@ class State(BaseModel):
     id: str
     status: Status
     links: Links
-    verdict: Verdict | None = None
+    verdict: VerdictBody | None = None
     why: str = ""
 
 
@@ -117,7 +117,7 @@ class KindStats(BaseModel):
     refused: int
 
 
-class Stats(BaseModel):
+class ServerStats(BaseModel):
     """What the server does; kinds that are not offered are missing."""
 
     debates: KindStats | None = None

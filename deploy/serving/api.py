@@ -11,14 +11,14 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from moot.deploy.serving.answers import ErrorBody, Health, State, Stats
+from moot.deploy.serving.answers import ErrorBody, Health, RequestState, ServerStats
 from moot.deploy.serving.bodies import ID, REQUESTS, describe, described, json_of
 from moot.deploy.serving.guard import Guard
 from moot.deploy.serving.jobs import Job
-from moot.deploy.serving.refusals import Refused, invalid, refusal
+from moot.deploy.serving.refusals import RequestError, error_response, validation_error
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import KINDS, Kind
-from moot.deploy.serving.stream import stream
+from moot.deploy.serving.stream import event_stream
 from moot.protocols.errors import ActorGone
 
 LONGEST_WAIT_S = 60.0
@@ -48,7 +48,7 @@ _STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "events, then `end`"}
 }
 
-_ENDED: dict[int | str, dict[str, Any]] = {200: {"model": State, "description": "it has ended already"}}
+_ENDED: dict[int | str, dict[str, Any]] = {200: {"model": RequestState, "description": "it has ended already"}}
 
 
 def make_api(services: Services) -> ASGIApp:
@@ -67,7 +67,7 @@ def make_api(services: Services) -> ASGIApp:
     for kind in KINDS:
         routes = _Routes(services, kind)
         one = f"/v1/{kind}/{{id}}"
-        answer: dict[str, Any] = {"response_model": State}
+        answer: dict[str, Any] = {"response_model": RequestState}
         post: dict[str, Any] = {"status_code": 202, "openapi_extra": described(REQUESTS[kind]), **answer}
         live: dict[str, Any] = {"response_class": StreamingResponse}
         for path, method, verb, does, told, more in (
@@ -80,9 +80,9 @@ def make_api(services: Services) -> ASGIApp:
                 path, does, methods=[method], operation_id=f"{verb}_{kind.removesuffix('s')}", tags=[kind],
                 responses={**told, **_errors(401, 403, 404, 422, 503)}, **more,
             )  # fmt: skip
-    app.add_exception_handler(HTTPException, _tell)
-    app.add_exception_handler(RequestValidationError, _tell)
-    app.add_exception_handler(Exception, _tell)
+    app.add_exception_handler(HTTPException, _error_response)
+    app.add_exception_handler(RequestValidationError, _error_response)
+    app.add_exception_handler(Exception, _error_response)
     describe(app, *REQUESTS.values())
     return Guard(app, services.token, services.config.max_body_bytes, services.config.max_queued_bytes)
 
@@ -91,11 +91,11 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorBody, "description": _WHY[status]} for status in statuses}
 
 
-async def _tell(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     """What was not foreseen is in the log, which the guard writes."""
     if isinstance(error, RequestValidationError):
-        return refusal(invalid(error.errors()))
-    return refusal(error)
+        return error_response(validation_error(error.errors()))
+    return error_response(error)
 
 
 class _Probes:
@@ -109,17 +109,17 @@ class _Probes:
         try:
             self._services.check()
         except ActorGone as error:
-            raise Refused(503, str(error), "broken") from None
+            raise RequestError(503, str(error), "broken") from None
         return Health(status="ok")
 
     async def readyz(self) -> Health:
         """Whether requests are taken now."""
         if refused := self._services.refused():
             told = f"{', '.join(refused)}: not taken now; the answer to a request says why"  # anybody may ask this
-            raise Refused(503, told, "not_ready", retry_after_s=5)
+            raise RequestError(503, told, "not_ready", retry_after_s=5)
         return Health(status="ready")
 
-    async def stats(self) -> Stats:
+    async def stats(self) -> ServerStats:
         """What is open and queued, and how requests have ended since the server started."""
         return self._services.stats()
 
@@ -149,13 +149,13 @@ class _Routes:
         service = self._services.of(self._kind)
         job = await service.find(id)
         if not await service.withdraw(job):
-            raise Refused(409, f"{id} is {service.status(job)}: there is nothing to cancel", "ended")
+            raise RequestError(409, f"{id} is {service.status(job)}: there is nothing to cancel", "ended")
         return self._told(job)
 
     async def events(self, id: CaseId, last_event_id: LastEventId = "") -> Response:
         """What happens, as server-sent events, from the first one to `end`. Hanging up cancels nothing."""
         service = self._services.of(self._kind)
-        chunks = stream(service, await service.find(id), last_event_id, self._services.config.stream_s)
+        chunks = event_stream(service, await service.find(id), last_event_id, self._services.config.stream_s)
         place = ExitStack()
         place.enter_context(self._services.holding())
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -166,7 +166,7 @@ class _Routes:
         if wait_s <= 0 or job.done.is_set():
             return
         with self._services.holding():
-            either = [asyncio.ensure_future(each) for each in (job.done.wait(), _hung_up(request))]
+            either = [asyncio.ensure_future(each) for each in (job.done.wait(), _client_disconnected(request))]
             try:
                 await asyncio.wait(either, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -182,7 +182,7 @@ class _Routes:
         return Response(state.model_dump_json(), status, headers, "application/json")
 
 
-async def _hung_up(request: Request) -> None:
+async def _client_disconnected(request: Request) -> None:
     """Returns when the client has gone; its body has been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
@@ -210,7 +210,7 @@ class _Stream(StreamingResponse):
                 async with asyncio.timeout(SEND_S):
                     await send(message)
             except TimeoutError:
-                raise Refused(408, f"nothing was read for {SEND_S:g} seconds") from None
+                raise RequestError(408, f"nothing was read for {SEND_S:g} seconds") from None
 
         with self._place:
             async with aclosing(self._chunks):

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from moot.deploy.checking.check import claim_case
 from moot.deploy.running.open_run import OpenRun
-from moot.deploy.serving.refusals import Refused, invalid
+from moot.deploy.serving.refusals import RequestError, validation_error
 from moot.deploy.serving.settings import Kind
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import TaskFileError, UserError
@@ -48,7 +48,7 @@ _Texts = Annotated[list[str], Field(max_length=1000)]
 _Text = Annotated[str, Field(min_length=1)]
 
 
-class Asked(BaseModel):
+class CaseRequest(BaseModel):
     """A request for a verdict.
 
     Attributes:
@@ -72,7 +72,7 @@ class Asked(BaseModel):
         raise NotImplementedError
 
 
-class DebateRequest(Asked):
+class DebateRequest(CaseRequest):
     """A case to debate.
 
     Attributes:
@@ -94,11 +94,11 @@ class DebateRequest(Asked):
     images: Images = []
 
     def case(self) -> dict[str, Any]:
-        """See `Asked.case`."""
+        """See `CaseRequest.case`."""
         return {**self.model_dump(exclude_none=True), "images": list(self.images)}
 
 
-class JudgmentRequest(Asked):
+class JudgmentRequest(CaseRequest):
     """A reply that was given elsewhere, for the panel of judges.
 
     Attributes:
@@ -118,12 +118,12 @@ class JudgmentRequest(Asked):
     domain: Annotated[str, Field(max_length=500)] = ""
 
     def case(self) -> LabelledCase:
-        """See `Asked.case`."""
+        """See `CaseRequest.case`."""
         found = next(replies_in_memory([self.model_dump(exclude={"id"})]).cases())
         return msgspec.structs.replace(found, case=msgspec.structs.replace(found.case, id=self.id or ""))
 
 
-class CheckRequest(Asked):
+class CheckRequest(CaseRequest):
     """A claim to check.
 
     Attributes:
@@ -139,13 +139,17 @@ class CheckRequest(Asked):
     images: Images = []
 
     def case(self) -> dict[str, Any]:
-        """See `Asked.case`."""
+        """See `CaseRequest.case`."""
         found = {**claim_case(self.claim, self.images), "passage": self.passage, "documents": self.documents}
         del found["id"]
         return found if self.id is None else {**found, "id": self.id}
 
 
-REQUESTS: dict[Kind, type[Asked]] = {"debates": DebateRequest, "judgments": JudgmentRequest, "checks": CheckRequest}
+REQUESTS: dict[Kind, type[CaseRequest]] = {
+    "debates": DebateRequest,
+    "judgments": JudgmentRequest,
+    "checks": CheckRequest,
+}
 """The models of bodies."""
 
 
@@ -160,36 +164,36 @@ async def json_of(request: Request) -> bytes:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        raise Refused(415, "the body must be sent as Content-Type: application/json")
+        raise RequestError(415, "the body must be sent as Content-Type: application/json")
     return await request.body()
 
 
-def case_of(body: bytes, model: type[Asked], run: OpenRun) -> tuple[LabelledCase, str]:
+def case_of(body: bytes, model: type[CaseRequest], run: OpenRun) -> tuple[LabelledCase, str]:
     """The case of a request, and the hash of its content; long for a long body, so not for the event loop.
 
     Raises:
         Refused: it is no case, or the run has no use for it.
     """
     if not body.strip():
-        raise Refused(422, "the body is empty: JSON is expected")
+        raise RequestError(422, "the body is empty: JSON is expected")
     try:
         labelled = run.labelled(model.model_validate_json(body).case())
     except ValidationError as error:
-        raise invalid(error.errors(include_url=False, include_context=False, include_input=False)) from None
+        raise validation_error(error.errors(include_url=False, include_context=False, include_input=False)) from None
     except TaskFileError as error:
-        raise Refused(422, f"{error.field}: {error.expected}" if error.field else error.expected) from None
+        raise RequestError(422, f"{error.field}: {error.expected}" if error.field else error.expected) from None
     except UserError as error:
-        raise Refused(422, str(error)) from None
+        raise RequestError(422, str(error)) from None
     return labelled, labelled.case.content_hash()
 
 
-def described(model: type[Asked]) -> dict[str, Any]:
+def described(model: type[CaseRequest]) -> dict[str, Any]:
     """What the schema says of a route that takes such a body."""
     content = {"application/json": {"schema": {"$ref": _REF.format(model=model.__name__)}}}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def describe(app: FastAPI, *models: type[Asked]) -> None:
+def describe(app: FastAPI, *models: type[CaseRequest]) -> None:
     """Say in the schema what bodies look like, and that the token is sent as `Authorization: Bearer`."""
     made = app.openapi
 

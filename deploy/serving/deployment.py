@@ -11,8 +11,8 @@ from ray import serve
 from starlette.types import ASGIApp
 
 from moot.actors.log import configure_json
-from moot.actors.remote.joining import Carried
-from moot.actors.remote.run_actor import collect_seldom
+from moot.actors.remote.joining import ByValue
+from moot.actors.remote.run_actor import tune_garbage_collection
 from moot.deploy.serving.api import make_api
 from moot.deploy.serving.services import MOST_HELD, Services
 from moot.deploy.serving.settings import ServeConfig
@@ -41,7 +41,7 @@ class DebateServer:
         self._services = Services(self._config)
         self._closing: asyncio.Task[int] | None = None
         await self._services.open(busy_s=grace_s(self._config))
-        collect_seldom()
+        tune_garbage_collection()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         return make_api(self._services)
@@ -90,4 +90,4 @@ def application(config: ServeConfig) -> serve.Application:
         graceful_shutdown_wait_loop_s=0.2,
         graceful_shutdown_timeout_s=grace_s(config),
     )
-    return deployment.bind(Carried(config.model_dump(mode="json")))
+    return deployment.bind(ByValue(config.model_dump(mode="json")))

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from moot.deploy.serving.refusals import Refused, refusal
+from moot.deploy.serving.refusals import RequestError, error_response
 from moot.deploy.serving.settings import is_loopback
 
 _log = structlog.get_logger(__name__)
@@ -25,7 +25,7 @@ _AGAIN_S = 5.0
 """Seconds until there may be room for a body: some will have been read and taken, or refused."""
 
 
-class _Read:
+class _BytesRead:
     """How much of a request's body is in memory, in bytes."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1003})
             return
         started = False
-        read = _Read()
+        read = _BytesRead()
 
         async def sending(message: Message) -> None:
             nonlocal started
@@ -73,7 +73,7 @@ class Guard:
             if started or not isinstance(error, HTTPException):
                 _log.error("a request could not be answered", path=scope["path"][:200], error=repr(error)[:500])
             if not started:
-                await refusal(error)(scope, receive, send)
+                await error_response(error)(scope, receive, send)
         finally:
             self._in_hand -= read.size
 
@@ -84,20 +84,20 @@ class Guard:
             scheme, _, rest = sent.partition(" ")
             given = f"Bearer {rest}" if scheme.lower() == "bearer" else sent
             if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._expected):
-                raise Refused(401, "the token is missing or wrong", headers={"WWW-Authenticate": "Bearer"})
+                raise RequestError(401, "the token is missing or wrong", headers={"WWW-Authenticate": "Bearer"})
             return
         server = scope.get("server")
         if server is None or not is_loopback(server[0]):
-            raise Refused(403, "no token is configured: only clients on this machine are answered", "no_token")
-        if not _names_this_machine(headers.get("host", "")):
-            raise Refused(403, "the Host header does not name this machine", "host")
+            raise RequestError(403, "no token is configured: only clients on this machine are answered", "no_token")
+        if not _is_local_host(headers.get("host", "")):
+            raise RequestError(403, "the Host header does not name this machine", "host")
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            raise Refused(403, "requests of other pages are not answered", "origin")
+            raise RequestError(403, "requests of other pages are not answered", "origin")
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-            raise Refused(403, "requests of other pages are not answered", "origin")
+            raise RequestError(403, "requests of other pages are not answered", "origin")
 
-    async def _bounded(self, scope: Scope, receive: Receive, read: _Read) -> Receive:
+    async def _bounded(self, scope: Scope, receive: Receive, read: _BytesRead) -> Receive:
         """What the body is read from: it has been read already, and is short enough."""
         if scope["method"] in ("GET", "HEAD", "DELETE", "OPTIONS"):
             return receive
@@ -109,7 +109,7 @@ class Guard:
                 body = await self._whole(receive, read)
         except TimeoutError:
             late = f"the body has not come within {_BODY_S:g} seconds"
-            raise Refused(408, late, headers={"Connection": "close"}) from None
+            raise RequestError(408, late, headers={"Connection": "close"}) from None
         whole: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
         async def again() -> Message:
@@ -121,13 +121,13 @@ class Guard:
 
         return again
 
-    async def _whole(self, receive: Receive, read: _Read) -> bytes:
+    async def _whole(self, receive: Receive, read: _BytesRead) -> bytes:
         chunks: list[bytes] = []
         more = True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise Refused(400, "the body has broken off", headers={"Connection": "close"})
+                raise RequestError(400, "the body has broken off", headers={"Connection": "close"})
             chunks.append(message.get("body", b""))
             read.size += len(chunks[-1])
             self._in_hand += len(chunks[-1])
@@ -136,11 +136,11 @@ class Guard:
                 raise self._too_large()
             if self._in_hand > max(read.size, self._most_of_all):
                 full = f"bodies of {self._most_of_all:,} bytes are being read: ask again later"
-                raise Refused(429, full, retry_after_s=_AGAIN_S, headers={"Connection": "close"})
+                raise RequestError(429, full, retry_after_s=_AGAIN_S, headers={"Connection": "close"})
         return b"".join(chunks)
 
-    def _too_large(self) -> Refused:
-        return Refused(413, f"the body is longer than {self._most:,} bytes", headers={"Connection": "close"})
+    def _too_large(self) -> RequestError:
+        return RequestError(413, f"the body is longer than {self._most:,} bytes", headers={"Connection": "close"})
 
 
 def _check_framing(headers: Headers) -> None:
@@ -148,10 +148,10 @@ def _check_framing(headers: Headers) -> None:
     follows for part of it, or for another client's request."""
     if "transfer-encoding" in headers and "content-length" in headers:
         both = "the body's length is given twice, by Content-Length and by Transfer-Encoding"
-        raise Refused(400, both, headers={"Connection": "close"})
+        raise RequestError(400, both, headers={"Connection": "close"})
 
 
-def _names_this_machine(host: str) -> bool:
+def _is_local_host(host: str) -> bool:
     """Whether a Host header names the loopback address: a page elsewhere whose name points here does not.
 
     >>> [_names_this_machine(host) for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "evil.example", "")]

@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from moot.deploy.running.held import Held
+from moot.deploy.running.held import CaseResult
 from moot.protocols.errors import RunMismatch
 
 
@@ -37,7 +37,7 @@ class Job:
     content: str = ""
     trail: str = "record"
     size: int = 0
-    held: Held | None = None
+    held: CaseResult | None = None
     cancelled: bool = False
     why: str = ""
     mismatch: RunMismatch | None = None
@@ -49,7 +49,7 @@ class Job:
     withdrawing: asyncio.Task[bool] | None = None
 
     @classmethod
-    def ended(cls, case_id: str, *, held: Held | None = None, cancelled: bool = False, why: str = "") -> Job:
+    def ended(cls, case_id: str, *, held: CaseResult | None = None, cancelled: bool = False, why: str = "") -> Job:
         """One of an earlier time. One that was put aside begins anew when it is asked again, with any content."""
         job = cls(case_id, held=held, cancelled=cancelled, why=why)
         job.done.set()
@@ -119,7 +119,7 @@ class Jobs:
 _LATELY_S, _UNKNOWN_S, _LONGEST_S = 60.0, 5.0, 300.0
 
 
-class EndingRate:
+class CompletionRate:
     """Ends of debates in the order they came.
 
     Args:

@@ -31,7 +31,7 @@ MOST_CONNECTIONS = MOST_HELD + 1000
 """Connections at once; for one more, that one is ended which has gone longest without a request that is answered."""
 
 
-def most_connections() -> int:
+def max_connections() -> int:
     """The bound, lower where the process may not have as many files open: a quarter of these is for other things."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, soft * 3 // 4)
@@ -48,7 +48,7 @@ class Connection(H11Protocol):
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
         self._await_request()
-        if len(self.connections) > most_connections():
+        if len(self.connections) > max_connections():
             waiting = [each for each in self.connections if isinstance(each, Connection) and not each.answers]
             oldest = min(waiting, key=lambda each: each.waiting_since)  # this one waits, too
             _log.warning("too many connections: one is ended", connections=len(self.connections))
@@ -96,7 +96,7 @@ ANSWER_S = 5
 
 
 @asynccontextmanager
-async def answering(app: ASGIApp, listening: socket.socket) -> AsyncIterator[uvicorn.Server]:
+async def serve_on_socket(app: ASGIApp, listening: socket.socket) -> AsyncIterator[uvicorn.Server]:
     """Have an application answer on a listening socket, in this event loop.
 
     At the end no further connection is taken, answers that are being sent may end within `ANSWER_S`, and the rest is
@@ -122,7 +122,7 @@ async def answering(app: ASGIApp, listening: socket.socket) -> AsyncIterator[uvi
         await asyncio.wait([serving])
 
 
-def bound(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
     """A listening socket; its protocol is named, for asyncio leaves Nagle's delay on where it is not.
 
     Raises:

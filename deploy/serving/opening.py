@@ -16,7 +16,7 @@ FIRST_S, LONGEST_S = 5.0, 60.0
 """Seconds before the first try to open a run anew, and the most before another one; each pause doubles the last."""
 
 
-class Opening:
+class RunLifecycle:
     """Keeps the run of one kind of request open. Lives in one event loop.
 
     Args:

@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from moot.actors.placement import cluster_address
-from moot.deploy.running.checks import Trials, check_models
-from moot.deploy.running.interrupt import hold_in_thread
+from moot.deploy.running.checks import TrialResults, check_models
+from moot.deploy.running.interrupt import run_in_thread
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK
 from moot.deploy.running.prepare import Bindings
@@ -45,10 +45,10 @@ def run_server(config: ServeConfig, host: str = "127.0.0.1", port: int = 8000, a
         ActorGone: an engine is broken for good; the same command goes on with what was open.
     """
     tried = _check(config, host, port, address)
-    from moot.deploy.serving.listener import bound
+    from moot.deploy.serving.listener import listening_socket
 
-    with bound(host, port) as listening:
-        left = hold_in_thread(Server(config, listening, address, tried), on_signals=_tell_stopping)
+    with listening_socket(host, port) as listening:
+        left = run_in_thread(Server(config, listening, address, tried), on_signals=_report_stopping)
     if left:
         print(f"stopped; {left:,} put aside: the same command goes on with them", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -56,7 +56,7 @@ def run_server(config: ServeConfig, host: str = "127.0.0.1", port: int = 8000, a
     return EXIT_OK
 
 
-def _tell_stopping() -> None:
+def _report_stopping() -> None:
     os.write(2, b"stopping: debates may end meanwhile (again: at once)\n")  # a print may just have been interrupted
 
 
@@ -74,7 +74,7 @@ def _check(config: ServeConfig, host: str, port: int, address: str | None) -> di
     except ImportError:
         raise ConfigError("`moot serve` needs an extra: pip install 'moot[serve]'") from None
     tried: dict[Kind, Bindings] = {}
-    trials = Trials()
+    trials = TrialResults()
     for kind, run in config.runs().items():
         prepared = OpenRun(run).prepared
         check_resumable(prepared, reuses=False)
@@ -104,9 +104,9 @@ class Server:
 
     async def hold(self) -> int:
         """Answer until it is to stop; gives how many debates were put aside."""
-        from moot.actors.remote.run_actor import collect_seldom
+        from moot.actors.remote.run_actor import tune_garbage_collection
         from moot.deploy.serving.api import make_api
-        from moot.deploy.serving.listener import answering
+        from moot.deploy.serving.listener import serve_on_socket
         from moot.deploy.serving.services import Services
 
         async with AsyncExitStack() as stack:
@@ -114,8 +114,8 @@ class Server:
             services = Services(self._config, self._tried, await self._join(stack))
             await services.open(busy_s=_LET_GO_S)
             stack.push_async_callback(services.close)
-            collect_seldom()
-            await stack.enter_async_context(answering(make_api(services), self._socket))
+            tune_garbage_collection()
+            await stack.enter_async_context(serve_on_socket(make_api(services), self._socket))
             if not self._asked:
                 host, port = self._socket.getsockname()[:2]
                 print(*greeting(self._config, host, port), sep="\n", flush=True)
@@ -125,11 +125,11 @@ class Server:
 
     async def _join(self, stack: AsyncExitStack) -> str | None:
         """Start or join Ray for engines that need it, until they have gone; gives the cluster that was joined."""
-        from moot.actors.remote.joining import Membership
+        from moot.actors.remote.joining import RaySession
 
         if all(run.engine == "inline" for run in self._config.runs().values()):
             return None
-        membership = Membership(self._address)
+        membership = RaySession(self._address)
         stack.push_async_callback(asyncio.to_thread, membership.leave)
         await asyncio.to_thread(membership.join)
         return "auto" if membership.can_grow else None

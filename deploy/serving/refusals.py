@@ -10,7 +10,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from moot.protocols.wording import expected
+from moot.protocols.wording import expected_value
 
 LONGEST = 300
 """Characters of a message at most: what a client has sent is never echoed at length."""
@@ -33,7 +33,7 @@ _CODES = {
 }
 
 
-class Refused(HTTPException):
+class RequestError(HTTPException):
     """A request that is not answered as it was meant.
 
     Args:
@@ -60,17 +60,17 @@ class Refused(HTTPException):
         self.code = code or _CODES.get(status, "error")
 
 
-def invalid(errors: Sequence[Mapping[str, Any]]) -> Refused:
+def validation_error(errors: Sequence[Mapping[str, Any]]) -> RequestError:
     """The refusal of a request by what pydantic says of it: 400 when it is no JSON, else 422."""
     no_json = bool(errors) and errors[0].get("type") == "json_invalid"
-    return Refused(400 if no_json else 422, first_of(errors))
+    return RequestError(400 if no_json else 422, first_of(errors))
 
 
-def refusal(error: Exception) -> Response:
+def error_response(error: Exception) -> Response:
     """An error as a response, in the one shape; of what was not foreseen nothing is told."""
     if not isinstance(error, HTTPException):
-        error = Refused(500, "the server could not answer: its log says why")
-    code = error.code if isinstance(error, Refused) else _CODES.get(error.status_code, "error")
+        error = RequestError(500, "the server could not answer: its log says why")
+    code = error.code if isinstance(error, RequestError) else _CODES.get(error.status_code, "error")
     return Response(body(code, str(error.detail)), error.status_code, error.headers, "application/json")
 
 
@@ -97,7 +97,7 @@ def first_of(errors: Sequence[Mapping[str, Any]]) -> str:
     if not errors:
         return "the request cannot be read"
     first = errors[0]
-    kind, message = first.get("type"), expected(first)
+    kind, message = first.get("type"), expected_value(first)
     if kind == "json_invalid":
         return f"the body is no JSON: {message.removeprefix('Invalid JSON: ')}"
     alike = [error for error in errors if error.get("type") == kind == "extra_forbidden"] or [first]

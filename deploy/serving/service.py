@@ -9,16 +9,16 @@ from secrets import token_hex
 
 import structlog
 
-from moot.actors.seating import NotHeld
+from moot.actors.seating import DebateCancelled
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.prepare import Bindings
-from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict
+from moot.deploy.serving.answers import KindStats, Links, RequestState, Status, VerdictBody
 from moot.deploy.serving.bodies import REQUESTS, case_of
 from moot.deploy.serving.inbox import Inbox
-from moot.deploy.serving.jobs import EndingRate, Job, Jobs
-from moot.deploy.serving.opening import Opening
-from moot.deploy.serving.refusals import Refused
+from moot.deploy.serving.jobs import CompletionRate, Job, Jobs
+from moot.deploy.serving.opening import RunLifecycle
+from moot.deploy.serving.refusals import RequestError
 from moot.deploy.serving.settings import Kind, ServeConfig
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError, RunMismatch
@@ -49,8 +49,8 @@ class Service:
         self._inbox = inbox
         self._jobs = Jobs()
         self._count: Counter[str] = Counter()
-        self._rate = EndingRate()
-        self._opening = Opening(kind, self.run, self.go_on)
+        self._rate = CompletionRate()
+        self._opening = RunLifecycle(kind, self.run, self.go_on)
         self._most, self._most_bytes = config.max_open + config.max_queued, config.max_queued_bytes
         self._draining = self._shut = False
 
@@ -71,7 +71,7 @@ class Service:
             if case_id not in self._jobs.open:
                 try:
                     self._begin(*await self._case_of(body), len(body))
-                except Refused as error:
+                except RequestError as error:
                     self._set_aside(case_id, str(error.detail))
 
     async def _case_of(self, body: bytes) -> tuple[LabelledCase, str]:
@@ -91,12 +91,12 @@ class Service:
             Refused: it is no case, its id has other content, there is no place for it, or the server is stopping.
         """
         if self._draining:
-            raise _stopping()
+            raise _server_stopping()
         labelled, content = await self._case_of(body)
         known = self._jobs.known(labelled.case.id)
         if known is not None and known.content:
             if known.content != content:
-                raise _other_content(known)
+                raise _content_conflict(known)
             if known.goes_on:
                 if known.taking is not None and not known.done.is_set():
                     await asyncio.shield(known.taking)
@@ -105,7 +105,7 @@ class Service:
         self._check_room(len(body))
         job = self._begin(labelled, content, len(body))
         job.taking = asyncio.create_task(self._take(job, body, known))
-        job.taking.add_done_callback(_seen)
+        job.taking.add_done_callback(_consume_exception)
         await asyncio.shield(job.taking)
         return job
 
@@ -114,11 +114,11 @@ class Service:
         await asyncio.sleep(0)  # the engine takes it, or refuses it at once
         if job.mismatch is not None:
             self._jobs.undo(job, before)
-            raise _other_content(job)
+            raise _content_conflict(job)
         if job.why:
             self._jobs.undo(job, before)
             self._check_takes()
-            raise Refused(503, job.why, "stopped")
+            raise RequestError(503, job.why, "stopped")
         try:
             await self._inbox.accept(self.kind, job.id, body)
         except RecordError:
@@ -126,7 +126,7 @@ class Service:
             await self.withdraw(job)
             if job.held is None:
                 self._jobs.undo(job, before)
-                raise Refused(503, "the server cannot write", "unwritable", retry_after_s=30) from None
+                raise RequestError(503, "the server cannot write", "unwritable", retry_after_s=30) from None
 
     def _begin(self, labelled: LabelledCase, content: str, size: int) -> Job:
         job = Job(labelled.case.id, content, token_hex(4), size)
@@ -141,7 +141,7 @@ class Service:
             job.engine_s = time.perf_counter() - started
         except RunMismatch as error:
             job.mismatch = error
-        except NotHeld as error:
+        except DebateCancelled as error:
             job.why = "" if job.cancelled else str(error)
             self._opening.look()
         except Exception as error:
@@ -172,12 +172,12 @@ class Service:
             return "cancelled" if job.cancelled else "aside"
         return "open" if self.closed or self.run.begun(job.id) else "queued"
 
-    def state(self, job: Job) -> State:
+    def state(self, job: Job) -> RequestState:
         """Where a request stands, in full."""
         place = f"/v1/{self.kind}/{job.id}"
-        verdict = None if job.held is None else Verdict.model_validate(job.held)
+        verdict = None if job.held is None else VerdictBody.model_validate(job.held)
         links = Links(self=place, events=f"{place}/events")
-        return State(id=job.id, status=self.status(job), links=links, verdict=verdict, why=job.why)
+        return RequestState(id=job.id, status=self.status(job), links=links, verdict=verdict, why=job.why)
 
     async def find(self, case_id: str) -> Job:
         """A request by its id: from memory, the record or the inbox.
@@ -191,13 +191,13 @@ class Service:
         self._check_closed()
         try:
             job = await self._recalled(case_id)
-        except NotHeld:  # the run was closed meanwhile
+        except DebateCancelled:  # the run was closed meanwhile
             self._check_closed()
             raise
         if (begun := self._jobs.known(case_id)) is not None:
             return begun
         if job is None:
-            raise Refused(404, f"no such {self.kind.removesuffix('s')}")
+            raise RequestError(404, f"no such {self.kind.removesuffix('s')}")
         self._jobs.keep(job)
         return job
 
@@ -212,7 +212,7 @@ class Service:
             return Job.ended(case_id, cancelled=True)
         try:
             await self._case_of(body)
-        except Refused as error:
+        except RequestError as error:
             return Job.ended(case_id, why=str(error.detail))
         return Job.ended(case_id, why=self.run.refusal or "it goes on when the server is started anew")
 
@@ -228,7 +228,7 @@ class Service:
             return self._withdraw_aside(job)
         if job.withdrawing is None:
             job.withdrawing = asyncio.create_task(self._withdraw(job))
-            job.withdrawing.add_done_callback(_seen)
+            job.withdrawing.add_done_callback(_consume_exception)
         return await asyncio.shield(job.withdrawing)
 
     def _withdraw_aside(self, job: Job) -> bool:
@@ -263,18 +263,18 @@ class Service:
         """Refuse while the record cannot be asked."""
         if why := "" if self._shut else self._opening.why:
             told = f"{why}: {_AGAIN}, ask again in a while"
-            raise Refused(503, told, "paused", retry_after_s=self._opening.again_s)
+            raise RequestError(503, told, "paused", retry_after_s=self._opening.again_s)
         if self.closed:
-            raise _stopping()
+            raise _server_stopping()
 
     def _check_takes(self) -> None:
         """Refuse while no case is taken; begins to open a run anew that has stopped for what may pass."""
         if self._draining:
-            raise _stopping()
+            raise _server_stopping()
         self._opening.look()
         self._check_closed()
         if why := self.run.refusal:
-            raise Refused(503, why, "stopped")
+            raise RequestError(503, why, "stopped")
 
     def _check_room(self, size: int) -> None:
         """Refuse when there is no place for one more request, whose body has so many bytes."""
@@ -284,7 +284,7 @@ class Service:
         self._count["refused"] += 1
         full = f"{self._most:,}" if over > 0 else f"requests of {self._most_bytes:,} bytes"
         wait_s = self._rate.seconds_until(max(1, over))
-        raise Refused(429, f"{full} are open or queued: ask again later", "queue_full", retry_after_s=wait_s)
+        raise RequestError(429, f"{full} are open or queued: ask again later", "queue_full", retry_after_s=wait_s)
 
     def stats(self) -> KindStats:
         """Counts of now and since the start."""
@@ -311,15 +311,15 @@ class Service:
         return sum(job.held is None and not job.cancelled for job in left)
 
 
-def _seen(task: asyncio.Task[None] | asyncio.Task[bool]) -> None:
+def _consume_exception(task: asyncio.Task[None] | asyncio.Task[bool]) -> None:
     """Whoever has asked for it may be gone: an error is told to those who wait for it."""
     if not task.cancelled():
         task.exception()
 
 
-def _other_content(job: Job) -> Refused:
-    return Refused(409, f"{job.id} is known with other content: choose another id", "other_content")
+def _content_conflict(job: Job) -> RequestError:
+    return RequestError(409, f"{job.id} is known with other content: choose another id", "other_content")
 
 
-def _stopping() -> Refused:
-    return Refused(503, "the server is stopping: ask again in a while", "stopping", retry_after_s=10)
+def _server_stopping() -> RequestError:
+    return RequestError(503, "the server is stopping: ask again in a while", "stopping", retry_after_s=10)

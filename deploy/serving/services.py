@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moot.deploy.running.prepare import Bindings
-from moot.deploy.serving.answers import Stats
+from moot.deploy.serving.answers import ServerStats
 from moot.deploy.serving.inbox import Inbox
-from moot.deploy.serving.refusals import Refused
+from moot.deploy.serving.refusals import RequestError
 from moot.deploy.serving.service import Service
 from moot.deploy.serving.settings import Kind, ServeConfig
 from moot.protocols.errors import ActorGone
@@ -79,7 +79,7 @@ class Services:
         """
         service = self._by_kind.get(kind)
         if service is None:
-            raise Refused(404, f"this server offers no {kind}: its operator can, with `{kind}:`", "not_offered")
+            raise RequestError(404, f"this server offers no {kind}: its operator can, with `{kind}:`", "not_offered")
         return service
 
     def refused(self) -> dict[str, str]:
@@ -106,16 +106,16 @@ class Services:
             Refused: there are too many of them.
         """
         if not self.has_place:
-            raise Refused(429, f"{MOST_HELD:,} requests wait or stream: ask again later", retry_after_s=10)
+            raise RequestError(429, f"{MOST_HELD:,} requests wait or stream: ask again later", retry_after_s=10)
         self._held += 1
         try:
             yield
         finally:
             self._held -= 1
 
-    def stats(self) -> Stats:
+    def stats(self) -> ServerStats:
         """Counts by kind."""
-        return Stats(**{kind: service.stats() for kind, service in self._by_kind.items()})
+        return ServerStats(**{kind: service.stats() for kind, service in self._by_kind.items()})
 
     async def drain(self, seconds: float) -> None:
         """Take nothing more, and let debates end for so long."""

@@ -17,7 +17,7 @@ from moot.deploy.checking.check import PROTOCOL as CHECK
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.judge import PROTOCOL as JUDGE
 from moot.deploy.running.judge import rubric_of
-from moot.deploy.running.validated import validated
+from moot.deploy.running.validated import validate_model
 from moot.protocols.errors import ConfigError, MissingKey
 from moot.protocols.yaml_file import read_keys_and_values
 
@@ -104,7 +104,7 @@ class ServeConfig(BaseModel):
         else:
             given = dict(base or {})
         typed = {key: value for key, value in (flags or {}).items() if value is not None}
-        config = validated(cls, {**given, **typed}, where, typed={key: flag_of(key) for key in typed})
+        config = validate_model(cls, {**given, **typed}, where, typed={key: flag_of(key) for key in typed})
         config.runs(where)
         return config
 

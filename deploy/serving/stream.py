@@ -25,7 +25,7 @@ _AGAIN_MS = 1000
 _RECORD = "record"
 
 
-class _Pump:
+class _EventBuffer:
     """Takes events from where they come, so that they can be waited for with a deadline, and many at once.
 
     Attributes:
@@ -65,7 +65,7 @@ class _Pump:
         await asyncio.gather(self._pumping, return_exceptions=True)
 
 
-def resumed_at(trail: str, last_event_id: str) -> int:
+def resume_offset(trail: str, last_event_id: str) -> int:
     """How many events of a trail a reader has, by the id that it read last; 0 for one of another trail.
 
     >>> resumed_at("ab12", "ab12-7"), resumed_at("ab12", "cd34-7"), resumed_at("ab12", "nonsense")
@@ -75,7 +75,7 @@ def resumed_at(trail: str, last_event_id: str) -> int:
     return int(number) + 1 if known == trail and number.isascii() and number.isdigit() and len(number) < 10 else 0
 
 
-async def stream(service: Service, job: Job, last_event_id: str, longest_s: float) -> AsyncGenerator[bytes, None]:
+async def event_stream(service: Service, job: Job, last_event_id: str, longest_s: float) -> AsyncGenerator[bytes, None]:
     """Chunks of server-sent events: those that the reader does not have yet, then each as it comes, then `end` with
     where the request stands; `error` instead when they cannot all be read. A stream that has lasted `longest_s` is
     ended before; its reader comes again by itself.
@@ -83,10 +83,10 @@ async def stream(service: Service, job: Job, last_event_id: str, longest_s: floa
     yield f"retry: {_AGAIN_MS}\n\n".encode()
     live = None if service.closed else service.run.events(job.id) if job.trail != _RECORD else None
     if live is None:
-        trail, pump = _RECORD, _Pump(_recorded(service, job.id))
+        trail, pump = _RECORD, _EventBuffer(_recorded(service, job.id))
     else:
-        trail, pump = job.trail, _Pump(live)
-    skip, seen = resumed_at(trail, last_event_id), 0
+        trail, pump = job.trail, _EventBuffer(live)
+    skip, seen = resume_offset(trail, last_event_id), 0
     loop = asyncio.get_running_loop()
     deadline = loop.time() + longest_s
     try:

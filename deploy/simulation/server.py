@@ -23,7 +23,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
-from moot.actors.limits.window import Pace
+from moot.actors.limits.window import TokenBucket
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
@@ -51,7 +51,7 @@ _TORN_SHARE = 0.7
 _LIMITED = web.RequestKey("limited", bool)
 
 
-class Served(msgspec.Struct):
+class ServedCalls(msgspec.Struct):
     """Calls that were answered with a reply, and their tokens."""
 
     calls: int = 0
@@ -65,7 +65,7 @@ class Served(msgspec.Struct):
         self.completion_tokens += reply.usage.completion_tokens or 0
 
 
-class Stats(Served):
+class SimulationStats(ServedCalls):
     """The same for all steps together, with what went wrong on purpose.
 
     Attributes:
@@ -81,7 +81,7 @@ class Stats(Served):
     """
 
     steps: int = 0
-    by_step: dict[str, Served] = {}
+    by_step: dict[str, ServedCalls] = {}
     in_flight: int = 0
     failed: int = 0
     limited: int = 0
@@ -91,7 +91,7 @@ class Stats(Served):
     picture_bytes: int = 0
     embedding_calls: int = 0
     embedded_texts: int = 0
-    cut: Served = msgspec.field(default_factory=Served)
+    cut: ServedCalls = msgspec.field(default_factory=ServedCalls)
 
     @contextmanager
     def flying(self) -> Iterator[None]:
@@ -119,7 +119,7 @@ class SimulatedServer:
         self._model = SimulatedModel(options.settings, options.seed, key)
         self._token = options.read_token()
         self._limit = _RateLimit(options.rate_limit) if options.rate_limit else None
-        self.stats = Stats()
+        self.stats = SimulationStats()
         self._attempts: dict[str, int] = {}
 
     def app(self) -> web.Application:
@@ -131,10 +131,10 @@ class SimulatedServer:
             [
                 web.post("/v1/chat/completions", self._chat),
                 web.post("/v1/embeddings", self._embeddings),
-                web.get("/v1/models", _giving(lambda: models)),
-                web.get("/stats", _giving(lambda: self.stats)),
-                web.get("/stats/totals", _giving(self._totals)),
-                web.get("/health", _giving(lambda: {"status": "ok", "simulated": True})),
+                web.get("/v1/models", _provide(lambda: models)),
+                web.get("/stats", _provide(lambda: self.stats)),
+                web.get("/stats/totals", _provide(self._totals)),
+                web.get("/health", _provide(lambda: {"status": "ok", "simulated": True})),
             ]
         )
         return app
@@ -156,8 +156,8 @@ class SimulatedServer:
         reply, identity, is_cut = await self.answer(request, body, asked)
         if not asked.stream or is_cut:
             whole = completion(asked, reply, identity)
-            return await _cut_off(request, whole) if is_cut else _json(whole)
-        return await streamed(request, events(asked, reply, identity))
+            return await _send_truncated(request, whole) if is_cut else _json(whole)
+        return await stream_response(request, events(asked, reply, identity))
 
     async def answer(self, request: web.Request, body: bytes, asked: ChatRequest) -> tuple[ModelReply, str, bool]:
         """The reply to a request, after what befalls it; an identity of its own; whether it is to be cut off.
@@ -181,7 +181,7 @@ class SimulatedServer:
         self.stats.add(reply)
         self.stats.pictures += len(sizes)
         self.stats.picture_bytes += sum(sizes)
-        self.stats.by_step.setdefault(step_key, Served()).add(reply)
+        self.stats.by_step.setdefault(step_key, ServedCalls()).add(reply)
         self.stats.steps = len(self.stats.by_step)
 
     def _drawn(self, fault: str, step_key: str, attempt: int) -> bool:
@@ -240,7 +240,7 @@ class SimulatedServer:
         reply = self._model.reply(asked.messages, decoding, step_key, asked.schema)
         if is_garbled:
             self.stats.garbled += 1
-            reply = _garbled(reply, seed, step_key, reasks)
+            reply = _garble(reply, seed, step_key, reasks)
         if asked.decoding.top_logprobs is None and not asked.stream:
             reply = replace(reply, tokens=None)
         return reply
@@ -251,7 +251,7 @@ class _RateLimit:
 
     def __init__(self, per_minute: float) -> None:
         self._size = max(1.0, per_minute / 60.0)
-        self._pace = Pace(per_minute, 60.0, time.monotonic(), empty=False)
+        self._pace = TokenBucket(per_minute, 60.0, time.monotonic(), empty=False)
 
     def wait_s(self) -> float:
         """0 and one request taken, or the seconds until there will be one."""
@@ -278,7 +278,7 @@ def _retry_headers(wait_s: float) -> dict[str, str]:
     }
 
 
-def _garbled(reply: ModelReply, seed: int, step_key: str, reasks: int) -> ModelReply:
+def _garble(reply: ModelReply, seed: int, step_key: str, reasks: int) -> ModelReply:
     """The reply with its own JSON torn off (seven in ten), or broken by a lost token; of one token, as it is."""
     assert reply.tokens is not None
     tokens, width = reply.tokens.tokens, reply.tokens.alternatives
@@ -305,7 +305,7 @@ def _step_key(request: web.Request, body: bytes) -> str:
     return given or blake2b(body, digest_size=16).hexdigest()
 
 
-async def streamed(request: web.Request, lines: Iterator[bytes]) -> web.StreamResponse:
+async def stream_response(request: web.Request, lines: Iterator[bytes]) -> web.StreamResponse:
     """A response of server-sent events."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     await response.prepare(request)
@@ -315,7 +315,7 @@ async def streamed(request: web.Request, lines: Iterator[bytes]) -> web.StreamRe
     return response
 
 
-async def _cut_off(request: web.Request, body: bytes) -> web.StreamResponse:
+async def _send_truncated(request: web.Request, body: bytes) -> web.StreamResponse:
     """The first half of a response that promises the whole."""
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
     await response.prepare(request)
@@ -342,7 +342,7 @@ def _json(body: bytes, status: int = 200) -> web.Response:
     return web.Response(status=status, body=body, content_type="application/json")
 
 
-def _giving(what: Callable[[], object]) -> Handler:
+def _provide(what: Callable[[], object]) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         return _json(msgspec.json.encode(what()))
 

@@ -12,14 +12,24 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.classifiers.card import BODY, CARD, Body, Card, Figure, Figures, Training, known, read_card
+from moot.actors.classifiers.card import (
+    BODY,
+    CARD,
+    Body,
+    ClassifierCard,
+    HeldOutMetrics,
+    MetricEstimate,
+    Training,
+    known,
+    read_card,
+)
 from moot.actors.classifiers.opened import check_body
 from moot.actors.record.folder import write_whole
-from moot.actors.record.store.mirror import name_of
+from moot.actors.record.store.mirror import display_name
 from moot.deploy.reading.detection.calibration import BINS
 from moot.deploy.reading.detection.estimates import RESAMPLES, estimate
-from moot.deploy.training.examples import Examples
-from moot.deploy.training.learn import Floats, Learned, Material
+from moot.deploy.training.examples import TrainingExamples
+from moot.deploy.training.learn import FittedHead, Floats, TrainingData
 from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
 from moot.metrics.class_separation import within_groups_auroc
 from moot.metrics.cluster_bootstrap import cluster_weights, resampled_auroc
@@ -39,15 +49,15 @@ _MORE = ("setfit", "sentence-transformers", "transformers", "torch")
 
 
 def make_card(
-    learned: Learned,
-    examples: Examples,
-    material: Material,
+    learned: FittedHead,
+    examples: TrainingExamples,
+    material: TrainingData,
     *,
     runs: Sequence[str | Path],
     encoder: str,
     body: Body | None,
     training_digest: str,
-) -> Card:
+) -> ClassifierCard:
     """The card, sealed.
 
     Args:
@@ -59,7 +69,7 @@ def make_card(
     """
     training = Training(
         digest=training_digest,
-        runs=tuple(name_of(run) for run in runs),
+        runs=tuple(display_name(run) for run in runs),
         tasks=_named(run.task for run in examples.runs),
         protocols=_named(run.protocol for run in examples.runs),
         simulated=examples.simulated,
@@ -71,7 +81,7 @@ def make_card(
         folds=material.folds,
         seed=material.seed,
     )
-    return Card(
+    return ClassifierCard(
         kind="logistic" if body is None else "setfit",
         encoder=encoder,
         body=body,
@@ -85,7 +95,9 @@ def make_card(
     ).sealed()
 
 
-def _held_out(learned: Learned, examples: Examples, material: Material, masked: str) -> tuple[Figures, ...]:
+def _held_out(
+    learned: FittedHead, examples: TrainingExamples, material: TrainingData, masked: str
+) -> tuple[HeldOutMetrics, ...]:
     cases = HeldOutCases(material.outcome, material.groups, material.fold, material.seed)
     judged = [np.nan if row.judged_hallucinated is None else float(row.judged_hallucinated) for row in examples.rows]
     return (
@@ -125,7 +137,7 @@ class HeldOutCases:
         self._weights = cluster_weights(groups, RESAMPLES, seed)
         self._groups = len(np.unique(groups))
 
-    def of_probabilities(self, name: str, p: Floats) -> Figures:
+    def of_probabilities(self, name: str, p: Floats) -> HeldOutMetrics:
         """The figures of probabilities of "hallucinated", `(n,)`; the answers are those that a run would give."""
         squares = (p - self._outcome) ** 2
         drawn = self._weights @ squares / self._weights.sum(axis=1)
@@ -138,16 +150,16 @@ class HeldOutCases:
             }
         )
 
-    def of_answers(self, name: str, answer: Floats) -> Figures:
+    def of_answers(self, name: str, answer: Floats) -> HeldOutMetrics:
         """The figures of bare answers: `(n,)`, 1 for "hallucinated", 0 for "supported", NaN for undecided."""
         return self._figures(name, answer, np.where(np.isnan(answer), 0.5, answer))
 
-    def _figures(self, name: str, answer: Floats, score: Floats) -> Figures:
+    def _figures(self, name: str, answer: Floats, score: Floats) -> HeldOutMetrics:
         outcomes = detection_outcomes(self._outcome, answer)
         counts = outcomes.sum(axis=0)
         seen, drawn = detection_figures(counts), resampled_figures(counts, self._weights @ outcomes)
         (supported, hallucinated), (supported_drawn, hallucinated_drawn) = seen.f1, drawn.f1.T
-        return Figures(
+        return HeldOutMetrics(
             name=name,
             n=len(answer),
             accuracy=self._figure(seen.accuracy, drawn.accuracy, is_share=True),
@@ -172,13 +184,13 @@ class HeldOutCases:
         area: Floats = np.divide(wins, pairs, out=np.full(RESAMPLES, np.nan), where=pairs > 0.0)
         return area
 
-    def _figure(self, value: npt.ArrayLike, drawn: Floats, *, is_share: bool = False) -> Figure:
+    def _figure(self, value: npt.ArrayLike, drawn: Floats, *, is_share: bool = False) -> MetricEstimate:
         found = estimate(value, drawn, groups=self._groups, is_share=is_share)
         low, high = found.interval or (None, None)
-        return Figure(value=found.value, low=low, high=high)
+        return MetricEstimate(value=found.value, low=low, high=high)
 
 
-def classifier_there(out: str | Path, training_digest: str) -> Card | None:
+def find_classifier(out: str | Path, training_digest: str) -> ClassifierCard | None:
     """The card of the classifier that lies in `out`, if the same training has made it; None when nothing is there.
 
     Raises:
@@ -203,7 +215,7 @@ def classifier_there(out: str | Path, training_digest: str) -> Card | None:
     return card
 
 
-def write_classifier(out: str | Path, make: Callable[[Path], Card]) -> Card:
+def write_classifier(out: str | Path, make: Callable[[Path], ClassifierCard]) -> ClassifierCard:
     """Write a classifier's folder.
 
     Args:

@@ -37,7 +37,7 @@ _OFFLINE = {
 
 
 @dataclass(frozen=True)
-class FineTuning:
+class FineTuningSettings:
     """How a body is made.
 
     Attributes:
@@ -59,8 +59,8 @@ def check_setfit() -> None:
         raise CapabilityMissing("--setfit needs packages that are not installed: pip install 'moot[setfit]'")
 
 
-def steps_of(summaries: int, iterations: int | None, epochs: int) -> int:
-    """Steps of a fine-tuning by the short recipe; see `FineTuning`.
+def training_steps(summaries: int, iterations: int | None, epochs: int) -> int:
+    """Steps of a fine-tuning by the short recipe; see `FineTuningSettings`.
 
     >>> steps_of(300, None, 1), steps_of(300, 2, 1)
     (10, 75)
@@ -69,7 +69,7 @@ def steps_of(summaries: int, iterations: int | None, epochs: int) -> int:
     return -(-pairs * epochs // PAIRS_A_STEP)
 
 
-def pairs_of(labels: Sequence[int], tuning: FineTuning) -> int:
+def training_pairs(labels: Sequence[int], tuning: FineTuningSettings) -> int:
     """Pairs that a fine-tuning goes through.
 
     The published recipe takes every pair, a text with itself included, and the rarer sort again until both are as many.
@@ -78,14 +78,16 @@ def pairs_of(labels: Sequence[int], tuning: FineTuning) -> int:
     12
     """
     if tuning.recipe == "short":
-        return steps_of(len(labels), tuning.iterations, tuning.epochs) * PAIRS_A_STEP
+        return training_steps(len(labels), tuning.iterations, tuning.epochs) * PAIRS_A_STEP
     ones = sum(labels)
     noughts = len(labels) - ones
     alike = (ones * (ones + 1) + noughts * (noughts + 1)) // 2
     return 2 * max(alike, ones * noughts)
 
 
-def fine_tune(texts: Sequence[str], labels: Sequence[int], tuning: FineTuning, *, seed: int) -> SentenceTransformer:
+def fine_tune(
+    texts: Sequence[str], labels: Sequence[int], tuning: FineTuningSettings, *, seed: int
+) -> SentenceTransformer:
     """The encoder of a folder, fine-tuned so that texts of one label lie near each other.
 
     Cosine similarity is taught: 1 within a label, 0 between two. By the short recipe token embeddings stay as they are,
@@ -116,7 +118,7 @@ def fine_tune(texts: Sequence[str], labels: Sequence[int], tuning: FineTuning, *
                 "batch_size": PAIRS_A_STEP,
                 "num_iterations": tuning.iterations,
                 "num_epochs": tuning.epochs,
-                "max_steps": steps_of(len(texts), tuning.iterations, tuning.epochs),
+                "max_steps": training_steps(len(texts), tuning.iterations, tuning.epochs),
                 "warmup_proportion": 0.0,
             }
         rows = {"text": [texts[i] for i in order], "label": [labels[i] for i in order]}

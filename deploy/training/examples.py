@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import References, RunFacts, VerdictRow, latest_verdicts, read_events, read_facts
+from moot.deploy.reading.record import References, RunInfo, VerdictRow, latest_verdicts, read_events, read_run_info
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, text_hash
 from moot.protocols.errors import ConfigError
 
@@ -22,7 +22,7 @@ RULING = "ruling"
 """The kind of event in which a protocol records what the judges made of a claim."""
 
 
-class Example(NamedTuple):
+class TrainingExample(NamedTuple):
     """A judge's summary and what is known of its claim.
 
     Attributes:
@@ -45,7 +45,7 @@ class Example(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Examples:
+class TrainingExamples:
     """The summaries of some runs.
 
     Attributes:
@@ -54,8 +54,8 @@ class Examples:
         left_out: cases that could not be used, by reason.
     """
 
-    rows: tuple[Example, ...]
-    runs: tuple[RunFacts, ...]
+    rows: tuple[TrainingExample, ...]
+    runs: tuple[RunInfo, ...]
     left_out: dict[str, int]
 
     @property
@@ -79,7 +79,7 @@ class Examples:
         return blake2b(msgspec.json.encode([data, settings], order="deterministic"), digest_size=16).hexdigest()
 
 
-def read_examples(folders: Sequence[str | Path]) -> Examples:
+def read_examples(folders: Sequence[str | Path]) -> TrainingExamples:
     """The summaries of each case's latest attempt.
 
     A claim that several runs are over is one claim: all its summaries are in one group, with all of its source.
@@ -90,23 +90,25 @@ def read_examples(folders: Sequence[str | Path]) -> Examples:
     """
     if len({Path(folder).resolve() for folder in folders}) < len(folders):
         raise ConfigError("a run is named twice: its summaries would count double")
-    rows: list[Example] = []
+    rows: list[TrainingExample] = []
     left_out: Counter[str] = Counter()
-    facts = [read_facts(folder) for folder in folders]
+    facts = [read_run_info(folder) for folder in folders]
     for folder in folders:
         rows += _of_run(folder, left_out)
-    groups = joined_groups([[f"claim {row.claim}", *([f"source {row.source}"] if row.source else [])] for row in rows])
+    groups = connected_groups(
+        [[f"claim {row.claim}", *([f"source {row.source}"] if row.source else [])] for row in rows]
+    )
     once = list(dict.fromkeys(row._replace(group=group) for row, group in zip(rows, groups, strict=True)))
     if len(once) < len(rows):
         left_out["the same summary of the same case again"] += len(rows) - len(once)
-    return Examples(tuple(sorted(once, key=_order)), tuple(facts), dict(left_out))
+    return TrainingExamples(tuple(sorted(once, key=_order)), tuple(facts), dict(left_out))
 
 
-def _order(row: Example) -> tuple[str, str]:
+def _order(row: TrainingExample) -> tuple[str, str]:
     return row.content_hash, row.text
 
 
-def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[Example]:
+def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[TrainingExample]:
     rulings = {noted.key: noted.data for noted in read_events(folder, [RULING])}
     if not rulings:
         raise ConfigError(f"{folder}: no judge's summary in it: take runs of a protocol that rules on claims, as ceda")
@@ -120,7 +122,7 @@ def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[Example]:
             continue
         case, source = cases[verdict.case_id], references[verdict.case_id].group
         said = ruling.get("verdict")
-        yield Example(
+        yield TrainingExample(
             text=(ruling.get("classifier_text") or ruling["summary"]).strip(),
             hallucinated=verdict.gold == HALLUCINATED,
             content_hash=case["content_hash"],
@@ -143,7 +145,7 @@ def _unusable(verdict: VerdictRow, ruling: dict[str, Any] | None) -> str:
     return "" if isinstance(summary, str) and summary.strip() else "no summary"
 
 
-def joined_groups(keys: Sequence[Iterable[str]]) -> list[str]:
+def connected_groups(keys: Sequence[Iterable[str]]) -> list[str]:
     """A name for the group of each row; rows that share a key, themselves or through others, are of one group.
 
     Args:

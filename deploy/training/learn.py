@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from moot.actors.classifiers.card import Head
 from moot.actors.encoders.interface import Rows, unit_rows
-from moot.deploy.training.contrastive import FineTuning, fine_tune, pairs_of
+from moot.deploy.training.contrastive import FineTuningSettings, fine_tune, training_pairs
 from moot.metrics.logistic_regression import (
     RIDGE,
     LogisticModel,
     bounded,
     fit_chosen,
     fit_logistic,
-    fit_scaling,
+    fit_platt_scaling,
     held_out_probabilities,
     least_probability,
 )
@@ -33,7 +33,7 @@ _UNSCALED = LogisticModel(0.0, np.ones(1))
 
 
 @dataclass(frozen=True)
-class Material:
+class TrainingData:
     """What is learnt from.
 
     Attributes:
@@ -51,7 +51,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Learned:
+class FittedHead:
     """A head, and its held-out probabilities.
 
     Attributes:
@@ -68,7 +68,9 @@ class Learned:
     p_masked: Floats
 
 
-def learn_logistic(vectors: npt.NDArray[np.float32], masked: npt.NDArray[np.float32], material: Material) -> Learned:
+def train_logistic(
+    vectors: npt.NDArray[np.float32], masked: npt.NDArray[np.float32], material: TrainingData
+) -> FittedHead:
     """The kind `logistic`: a head on vectors of an encoder as it is.
 
     The penalty is chosen by cross-validation, inside every training part anew for the held-out figures.
@@ -87,16 +89,16 @@ def learn_logistic(vectors: npt.NDArray[np.float32], masked: npt.NDArray[np.floa
     p, p_masked = (
         held_out_probabilities(each, *of, material.fold, material.folds, material.seed) for each in (vectors, masked)
     )
-    return Learned(head, chosen.ridge, p, p_masked)
+    return FittedHead(head, chosen.ridge, p, p_masked)
 
 
-def learn_setfit(
+def train_setfit(
     texts: Sequence[str],
     masked: Sequence[str],
-    material: Material,
-    tuning: FineTuning,
+    material: TrainingData,
+    tuning: FineTuningSettings,
     say: Callable[[str], None],
-) -> tuple[Learned, SentenceTransformer]:
+) -> tuple[FittedHead, SentenceTransformer]:
     """The kind `setfit`: a sentence encoder fine-tuned on the summaries, and a head on its vectors.
 
     The body has seen every summary that the head is fitted to, and brings those of one label together: on them the head
@@ -114,7 +116,7 @@ def learn_setfit(
     odds, odds_masked = np.empty(len(texts)), np.empty(len(texts))
     for number in range(material.folds):
         out = material.fold == number
-        pairs = pairs_of(material.outcome[~out].astype(int).tolist(), tuning)
+        pairs = training_pairs(material.outcome[~out].astype(int).tolist(), tuning)
         say(f"fine-tuning on {pairs:,} pairs without fold {number + 1} of {material.folds} ...")
         body = _tuned(texts, material, ~out, tuning)
         for some, found in ((texts, odds), (masked, odds_masked)):
@@ -125,17 +127,19 @@ def learn_setfit(
     body = _tuned(texts, material, everything, tuning)
     model = fit_logistic(_encoded(body, texts), material.outcome, standardise=False)
     scaled = tuning.recipe == "short"
-    scaling = fit_scaling(odds, material.outcome) if scaled else _UNSCALED
+    scaling = fit_platt_scaling(odds, material.outcome) if scaled else _UNSCALED
     head = Head(
         intercept=scaling.intercept + scaling.coefficients[0] * model.intercept,
         coefficients=tuple((scaling.coefficients[0] * model.coefficients).tolist()),
         least_probability=_least(material, everything),
     )
     p, p_masked = (_probability(found, material, scaled=scaled) for found in (odds, odds_masked))
-    return Learned(head, RIDGE, p, p_masked), body
+    return FittedHead(head, RIDGE, p, p_masked), body
 
 
-def _tuned(texts: Sequence[str], material: Material, rows: Known, tuning: FineTuning) -> SentenceTransformer:
+def _tuned(
+    texts: Sequence[str], material: TrainingData, rows: Known, tuning: FineTuningSettings
+) -> SentenceTransformer:
     chosen: list[int] = np.flatnonzero(rows).tolist()
     labels = [int(material.outcome[i]) for i in chosen]
     return fine_tune([texts[i] for i in chosen], labels, tuning, seed=material.seed)
@@ -145,15 +149,15 @@ def _encoded(body: SentenceTransformer, texts: Sequence[str]) -> Rows:
     return unit_rows(np.asarray(body.encode(list(texts), convert_to_numpy=True, show_progress_bar=False)))
 
 
-def _probability(odds: Floats, material: Material, *, scaled: bool) -> Floats:
+def _probability(odds: Floats, material: TrainingData, *, scaled: bool) -> Floats:
     """Probabilities from held-out log-odds, each fold's scaled by the others', or as they are."""
     p = np.empty(len(odds))
     for number in range(material.folds):
         out = material.fold == number
-        scaling = fit_scaling(odds[~out], material.outcome[~out]) if scaled else _UNSCALED
+        scaling = fit_platt_scaling(odds[~out], material.outcome[~out]) if scaled else _UNSCALED
         p[out] = bounded(scaling.probability(odds[out, np.newaxis]), _least(material, ~out))
     return p
 
 
-def _least(material: Material, rows: Known) -> float:
+def _least(material: TrainingData, rows: Known) -> float:
     return least_probability(len(np.unique(material.groups[rows])))

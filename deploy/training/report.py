@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from moot.actors.classifiers.card import Card, Figure, Figures
+from moot.actors.classifiers.card import ClassifierCard, HeldOutMetrics, MetricEstimate
 from moot.deploy.calibration.report import left_out_words
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import show_report
@@ -19,7 +19,7 @@ _PROBABILITIES = ("p(hallucinated)", "AUROC", "Brier", "ECE", "ECE if perfect")
 _FEW = 100
 
 
-def show_training(card: Card, out: str | Path, form: str = "text", console: Console | None = None) -> None:
+def show_training(card: ClassifierCard, out: str | Path, form: str = "text", console: Console | None = None) -> None:
     """Write a classifier's held-out figures to the console.
 
     Args:
@@ -30,11 +30,11 @@ def show_training(card: Card, out: str | Path, form: str = "text", console: Cons
     show_report(card, lambda: _blocks(card, out), form, console)
 
 
-def _blocks(card: Card, out: str | Path) -> Iterator[Block]:
+def _blocks(card: ClassifierCard, out: str | Path) -> Iterator[Block]:
     made = card.training
     own = "" if card.body is None else f", fine-tuned from {card.body.base}"
     yield Heading("Classifier", 1)
-    yield from (Note(remark, "warning") for remark in remarks(card))
+    yield from (Note(remark, "warning") for remark in caveats(card))
     yield Note(
         f"{card.kind} classifier on {card.encoder}{own}: {made.n:,} summaries of {cases(made.cases)} in "
         f"{made.groups:,} groups, {made.hallucinated:,} hallucinated, from {', '.join(made.runs)}"
@@ -58,7 +58,7 @@ def _blocks(card: Card, out: str | Path) -> Iterator[Block]:
     yield Note(f"to use it: moot run --protocol ceda --classifier {out} ...", "strong")
 
 
-def remarks(card: Card) -> list[str]:
+def caveats(card: ClassifierCard) -> list[str]:
     """What a reader must know before using it."""
     found = []
     if card.training.simulated:
@@ -78,22 +78,22 @@ def remarks(card: Card) -> list[str]:
     return found
 
 
-def _tells(figures: Figures) -> bool:
+def _tells(figures: HeldOutMetrics) -> bool:
     low, value = figures.auroc.low, figures.auroc.value
     return (low if low is not None else value or 0.0) > 0.5
 
 
-def _doubt(figures: Figures) -> str:
+def _doubt(figures: HeldOutMetrics) -> str:
     what = "interval of AUROC" if figures.auroc.low is not None else "AUROC"
     return f"{what} reaches 0.5, n = {figures.n:,}"
 
 
-def _share(figure: Figure) -> str:
+def _share(figure: MetricEstimate) -> str:
     ends = None if figure.low is None or figure.high is None else (figure.low, figure.high)
     return percent(figure.value, ends)
 
 
-def _decimal(figure: Figure | None) -> str:
+def _decimal(figure: MetricEstimate | None) -> str:
     if figure is None:
         return "-"
     ends = "" if figure.low is None else f" [{number(figure.low)}, {number(figure.high)}]"

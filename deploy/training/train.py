@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from moot.actors.classifiers.card import BODY, Body, Card, Recipe
+from moot.actors.classifiers.card import BODY, Body, ClassifierCard, Recipe
 from moot.actors.classifiers.opened import body_name, check_body
 from moot.actors.encoders.interface import Rows
 from moot.actors.encoders.resolve import EncoderSpec, identity, make_encoder
@@ -20,11 +20,11 @@ from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.store.mirror import record_path
-from moot.deploy.running.validated import validated
-from moot.deploy.training.card import classifier_there, make_card, write_classifier
-from moot.deploy.training.contrastive import FineTuning, check_setfit, save
-from moot.deploy.training.examples import Examples, read_examples
-from moot.deploy.training.learn import Material, learn_logistic, learn_setfit
+from moot.deploy.running.validated import validate_model
+from moot.deploy.training.card import find_classifier, make_card, write_classifier
+from moot.deploy.training.contrastive import FineTuningSettings, check_setfit, save
+from moot.deploy.training.examples import TrainingExamples, read_examples
+from moot.deploy.training.learn import TrainingData, train_logistic, train_setfit
 from moot.metrics.logistic_regression import grouped_folds
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError
@@ -71,10 +71,10 @@ class TrainingSettings(BaseModel):
         return {**found, "setfit": tuned} if self.setfit else found
 
 
-class Trained(NamedTuple):
+class TrainedClassifier(NamedTuple):
     """A classifier's card, and whether it lay there already, made from the same summaries with the same settings."""
 
-    card: Card
+    card: ClassifierCard
     known_already: bool
 
 
@@ -89,7 +89,7 @@ def train_classifier(
     iterations: int | None = None,
     epochs: int | None = None,
     recipe: Recipe = "short",
-) -> Card:
+) -> ClassifierCard:
     """Train a classifier on the judges' summaries of finished runs, and measure it on held-out folds.
 
     Args:
@@ -110,43 +110,43 @@ def train_classifier(
         CapabilityMissing: packages are missing; names the extra.
     """
     given = {"setfit": setfit, "encoder": encoder, "folds": folds, "seed": seed}
-    settings = validated(TrainingSettings, {**given, "iterations": iterations, "epochs": epochs, "recipe": recipe})
-    return trained([runs] if isinstance(runs, str | Path) else list(runs), out, settings).card
+    settings = validate_model(TrainingSettings, {**given, "iterations": iterations, "epochs": epochs, "recipe": recipe})
+    return train_with_progress([runs] if isinstance(runs, str | Path) else list(runs), out, settings).card
 
 
-def trained(
+def train_with_progress(
     runs: Sequence[str | Path],
     out: str | Path,
     settings: TrainingSettings,
     say: Callable[[str], None] = lambda line: None,
-) -> Trained:
+) -> TrainedClassifier:
     """As `train_classifier`, telling `say` what is being done."""
     runs = [record_path(run) for run in runs]
     examples = read_examples(runs)
     _check(examples, settings)
-    encoder = base_of(settings.setfit) if settings.setfit else chosen_encoder(examples, settings.encoder)
+    encoder = base_encoder(settings.setfit) if settings.setfit else choose_encoder(examples, settings.encoder)
     digest = examples.digest(settings.of_the_result(encoder.name))
-    if (there := classifier_there(out, digest)) is not None:
-        return Trained(there, True)
+    if (there := find_classifier(out, digest)) is not None:
+        return TrainedClassifier(there, True)
     texts = [row.text for row in examples.rows]
     masked = [mask_verdict_words(text) for text in texts]
     fold = grouped_folds(examples.groups, settings.folds, settings.seed, examples.outcome)
-    material = Material(examples.outcome, examples.groups, fold, settings.folds, settings.seed)
+    material = TrainingData(examples.outcome, examples.groups, fold, settings.folds, settings.seed)
     if settings.setfit is None:
         say(f"embedding {len(texts):,} summaries ...")
-        vectors = embedded(encoder, [*texts, *masked])
+        vectors = embed_texts(encoder, [*texts, *masked])
         say(f"learning, and measuring on {settings.folds} held-out folds ...")
-        learned = learn_logistic(vectors[: len(texts)], vectors[len(texts) :], material)
+        learned = train_logistic(vectors[: len(texts)], vectors[len(texts) :], material)
         card = make_card(
             learned, examples, material, runs=runs, encoder=encoder.name, body=None, training_digest=digest
         )
-        return Trained(write_classifier(out, lambda draft: card), False)
+        return TrainedClassifier(write_classifier(out, lambda draft: card), False)
     check_setfit()
     base = find_folder(EncoderSpec.parse(encoder.name).model)
-    tuning = FineTuning(base, settings.iterations, settings.epochs or 1, settings.recipe)
-    learned, tuned = learn_setfit(texts, masked, material, tuning, say)
+    tuning = FineTuningSettings(base, settings.iterations, settings.epochs or 1, settings.recipe)
+    learned, tuned = train_setfit(texts, masked, material, tuning, say)
 
-    def with_body(draft: Path) -> Card:
+    def with_body(draft: Path) -> ClassifierCard:
         save(tuned, draft / BODY)
         made = folder_digest(draft / BODY)
         check_body(draft / BODY, made)
@@ -161,10 +161,10 @@ def trained(
             learned, examples, material, runs=runs, encoder=body_name(made), body=body, training_digest=digest
         )
 
-    return Trained(write_classifier(out, with_body), False)
+    return TrainedClassifier(write_classifier(out, with_body), False)
 
 
-def _check(examples: Examples, settings: TrainingSettings) -> None:
+def _check(examples: TrainingExamples, settings: TrainingSettings) -> None:
     """Refuse too few groups, or too few of them with one of the labels, and too many summaries."""
     groups = set(examples.groups.tolist())
     if len(groups) < LEAST_GROUPS:
@@ -192,7 +192,7 @@ class NamedEncoder(NamedTuple):
     key_env: str | None = None
 
 
-def chosen_encoder(examples: Examples, given: str | None) -> NamedEncoder:
+def choose_encoder(examples: TrainingExamples, given: str | None) -> NamedEncoder:
     """The encoder whose vectors are read: the given one, else that of the runs.
 
     Raises:
@@ -212,7 +212,7 @@ def _key_env(folder: object) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def base_of(name: str) -> NamedEncoder:
+def base_encoder(name: str) -> NamedEncoder:
     """The sentence encoder that is to be fine-tuned.
 
     Raises:
@@ -223,7 +223,7 @@ def base_of(name: str) -> NamedEncoder:
     return NamedEncoder(identity(name))
 
 
-def embedded(encoder: NamedEncoder, texts: Sequence[str]) -> Rows:
+def embed_texts(encoder: NamedEncoder, texts: Sequence[str]) -> Rows:
     """One unit vector per text, `(n, d)`; also from a thread whose event loop is running.
 
     Raises:

@@ -15,7 +15,7 @@ from moot.metrics.signal_divergences import (
     HIGH_QUALITY,
     LOW_QUALITY,
     TAIL,
-    Conditions,
+    ConditionPair,
     conditions,
     confidence_ends,
 )
@@ -103,7 +103,7 @@ def _state(cells: Ints) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Divergence:
+class SignalDivergence:
     """How often two things that do not go together occur together.
 
     Attributes:
@@ -122,7 +122,7 @@ class Divergence:
 
 
 @dataclass(frozen=True, slots=True)
-class Divergences:
+class SignalDivergences:
     """The three kinds of divergence among some replies.
 
     Attributes:
@@ -135,11 +135,11 @@ class Divergences:
 
     mu_low: float
     mu_high: float
-    confident_but_weak: Divergence
-    good_but_wrong: Divergence
-    unsure_but_right: Divergence
+    confident_but_weak: SignalDivergence
+    good_but_wrong: SignalDivergence
+    unsure_but_right: SignalDivergence
 
-    def __iter__(self) -> Iterator[Divergence]:
+    def __iter__(self) -> Iterator[SignalDivergence]:
         return iter((self.confident_but_weak, self.good_but_wrong, self.unsure_but_right))
 
 
@@ -149,7 +149,7 @@ def divergences(
     low_quality: float = LOW_QUALITY,
     high_quality: float = HIGH_QUALITY,
     mu_share: float = TAIL,
-) -> Divergences:
+) -> SignalDivergences:
     """The divergences among the counted replies, as `moot.metrics.signal_divergences` defines them.
 
     Confidence is known to its bin, 1 % wide: replies that share one with an end of mu count on its side, and where both
@@ -179,13 +179,13 @@ def divergences(
         high_quality=high_quality,
     )
     low, high = (float("nan") if np.isnan(end) else float(BINS.centre(np.array(int(end)))) for end in ends)
-    return Divergences(low, high, *(_together(each, joint) for each in found))
+    return SignalDivergences(low, high, *(_together(each, joint) for each in found))
 
 
-def _together(each: Conditions, joint: JointCounts) -> Divergence:
+def _together(each: ConditionPair, joint: JointCounts) -> SignalDivergence:
     counts = np.where(each.known, joint.counts, 0)
     n, both = int(counts.sum()), int(counts[each.first & each.second].sum())
     if not n:
-        return Divergence(each.name, both, n, float("nan"), float("nan"))
+        return SignalDivergence(each.name, both, n, float("nan"), float("nan"))
     expected = float(counts[each.first].sum() / n * counts[each.second].sum() / n)
-    return Divergence(each.name, both, n, both / n, expected)
+    return SignalDivergence(each.name, both, n, both / n, expected)

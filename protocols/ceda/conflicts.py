@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from moot.protocols.ceda.items import Item
-from moot.protocols.ceda.quantities import MONTHS, YEAR, Interval
+from moot.protocols.ceda.quantities import MONTHS, YEAR, QuantityRange
 from moot.protocols.ceda.wording import OPPOSITES, Wording, wording_of
 from moot.protocols.selene.sentences import split_sentences
 
@@ -148,9 +148,9 @@ def _other_number(one: Wording, other: Wording) -> tuple[Why, str] | None:
     return "number", f"{figures} ({name})" if name else figures
 
 
-def _meet(ones: frozenset[Interval], others: frozenset[Interval]) -> bool:
+def _meet(ones: frozenset[QuantityRange], others: frozenset[QuantityRange]) -> bool:
     return any(one.meets(other) for one in ones for other in others)
 
 
-def _listed(values: frozenset[Interval]) -> str:
+def _listed(values: frozenset[QuantityRange]) -> str:
     return ", ".join(str(value) for value in sorted(values))

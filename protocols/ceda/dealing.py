@@ -13,10 +13,10 @@ DEBATERS = ("debater/0", "debater/1")
 
 
 Shown = Literal["conflicts", "split", "shared"]
-"""How texts are shown to the debaters; see `dealt`."""
+"""How texts are shown to the debaters; see `split_evidence`."""
 
 
-def dealt(items: Sequence[Item], conflicts: Collection[Conflict], shown: Shown) -> dict[str, tuple[str, ...]]:
+def split_evidence(items: Sequence[Item], conflicts: Collection[Conflict], shown: Shown) -> dict[str, tuple[str, ...]]:
     """By debater the ids of the items that it is shown, in the items' order.
 
     - `conflicts`: texts that are at odds with each other go to different debaters as far as that can be, all others to
@@ -31,7 +31,7 @@ def dealt(items: Sequence[Item], conflicts: Collection[Conflict], shown: Shown) 
     opponents = _opponents(texts, conflicts)
     sides = _facing(texts, opponents)
     if shown == "split":
-        sides = _dealt_out(texts, sides)
+        sides = _assign_remaining(texts, sides)
     return {
         debater: tuple(item.id for item in items if sides.get(item.id, number) == number)
         for number, debater in enumerate(DEBATERS)
@@ -56,19 +56,19 @@ def _facing(texts: Sequence[str], opponents: Mapping[str, Sequence[str]]) -> dic
             if one in sides:
                 continue
             facing = [sides[other] for other in opponents[one] if other in sides]
-            sides[one] = min((0, 1), key=lambda side: (facing.count(side), _held(sides, side)))
+            sides[one] = min((0, 1), key=lambda side: (facing.count(side), _count_assigned(sides, side)))
             waiting += opponents[one]
     return sides
 
 
-def _dealt_out(texts: Sequence[str], sides: Mapping[str, int]) -> dict[str, int]:
+def _assign_remaining(texts: Sequence[str], sides: Mapping[str, int]) -> dict[str, int]:
     """The sides with those texts that have none yet, by rank to whoever has fewer."""
     dealt_out = dict(sides)
     for text in texts:
         if text not in dealt_out:
-            dealt_out[text] = min((0, 1), key=lambda side: _held(dealt_out, side))
+            dealt_out[text] = min((0, 1), key=lambda side: _count_assigned(dealt_out, side))
     return dealt_out
 
 
-def _held(sides: Mapping[str, int], side: int) -> int:
+def _count_assigned(sides: Mapping[str, int], side: int) -> int:
     return sum(each == side for each in sides.values())

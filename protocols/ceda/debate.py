@@ -10,13 +10,13 @@ import msgspec
 from moot.protocols.ceda.dealing import DEBATERS
 from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.ceda.slots import debater_slots
-from moot.protocols.ceda.stance import Said, about_what, is_consensus, relation_of, stance_of
-from moot.protocols.ceda.state import Content, Stage, State, next_state, state_event
+from moot.protocols.ceda.stance import ClaimMessage, about_what, is_consensus, relation_of, stance_of
+from moot.protocols.ceda.state import CedaState, Stage, StateContent, next_state, state_event
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Event
 
 
-class Versions:
+class StateHistory:
     """Keeps the last version of the state; notes an event `state` for each.
 
     Args:
@@ -24,20 +24,20 @@ class Versions:
         first: what the first version, which is the user's, holds.
     """
 
-    def __init__(self, floor: Floor, first: Content) -> None:
+    def __init__(self, floor: Floor, first: StateContent) -> None:
         self._floor = floor
         self._last = self._noted(next_state(None, "initial", "user", first), first)
 
     @property
-    def content(self) -> Content:
+    def content(self) -> StateContent:
         """All that is known by now."""
         return self._last.content
 
-    def add(self, stage: Stage, by: str, added: Content) -> None:
+    def add(self, stage: Stage, by: str, added: StateContent) -> None:
         """Go on to the next version."""
         self._last = self._noted(next_state(self._last, stage, by, added), added)
 
-    def _noted(self, state: State, added: Content) -> State:
+    def _noted(self, state: CedaState, added: StateContent) -> CedaState:
         self._floor.note(state_event(state, added))
         return state
 
@@ -47,7 +47,7 @@ DEBATER = "ceda/debater"
 Ending = Literal["consensus", "max turns"]
 
 
-async def debate(floor: Floor, versions: Versions, *, max_turns: int) -> Ending:
+async def debate(floor: Floor, versions: StateHistory, *, max_turns: int) -> Ending:
     """Hold the debate, adding every message to the state; notes an event `stance` for each.
 
     Raises:
@@ -56,7 +56,7 @@ async def debate(floor: Floor, versions: Versions, *, max_turns: int) -> Ending:
     for turn in range(1, max_turns + 1):
         debater = DEBATERS[(turn - 1) % 2]
         said = await _speak(floor, versions.content, debater, turn)
-        versions.add("intermediate", debater, Content(debate=(said,)))
+        versions.add("intermediate", debater, StateContent(debate=(said,)))
         agreed = is_consensus(versions.content.debate)
         floor.note(Event("stance", f"turn/{turn}/stance", _stance_record(said, agreed)))
         if agreed:
@@ -64,19 +64,19 @@ async def debate(floor: Floor, versions: Versions, *, max_turns: int) -> Ending:
     return "max turns"
 
 
-async def _speak(floor: Floor, content: Content, debater: str, turn: int) -> Said:
+async def _speak(floor: Floor, content: StateContent, debater: str, turn: int) -> ClaimMessage:
     slots = debater_slots(content, debater)
     answered = await floor.ask(debater, DEBATER, slots, reply=MessageReply, path=f"turn/{turn}")
-    return said_of(answered.reply, content.debate, debater)
+    return claim_message_of(answered.reply, content.debate, debater)
 
 
-def said_of(reply: MessageReply, before: Sequence[Said], debater: str) -> Said:
+def claim_message_of(reply: MessageReply, before: Sequence[ClaimMessage], debater: str) -> ClaimMessage:
     """The message that a reply is, after those before it; its stance is the stated one, else the implied one."""
     text, of = reply.text.strip(), about_what(before)
     says = reply.says or relation_of(text)
     implied = stance_of(says, of, before[-1].stance if before else None)
     stance = implied if reply.stance is None else None if reply.stance == "unclear" else reply.stance
-    return Said(
+    return ClaimMessage(
         turn=len(before) + 1,
         debater=debater,
         text=text,
@@ -88,7 +88,7 @@ def said_of(reply: MessageReply, before: Sequence[Said], debater: str) -> Said:
     )
 
 
-def _stance_record(said: Said, agreed: bool) -> dict[str, object]:
+def _stance_record(said: ClaimMessage, agreed: bool) -> dict[str, object]:
     """The data of the event `stance`: the message but for its text, which is in the turns."""
     record: dict[str, object] = msgspec.to_builtins(said)
     del record["text"]

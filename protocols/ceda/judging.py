@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from moot.protocols.ceda.replies import JudgeReply
 from moot.protocols.ceda.slots import judge_slots
-from moot.protocols.ceda.state import Content
+from moot.protocols.ceda.state import StateContent
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
 from moot.protocols.lookups import Classified
@@ -19,7 +19,7 @@ JUDGE = "ceda/judge"
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class JudgeResult:
     """One judge: its full role name, and its reply, or why that is missing."""
 
     judge: str
@@ -28,7 +28,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class CedaRuling:
     """What the judges make of a debate. Missing judges are left out of everything, and listed.
 
     Attributes:
@@ -38,7 +38,7 @@ class Ruling:
         spoken_by: the first judge with the verdict; without one the first who replied. Whose summary counts.
     """
 
-    heard: tuple[Heard, ...]
+    heard: tuple[JudgeResult, ...]
     verdict: Literal[0, 1] | None
     p_hallucinated: float | None
     spoken_by: JudgeReply
@@ -49,7 +49,7 @@ class Ruling:
         return any(each.reply is None for each in self.heard)
 
 
-async def rule(floor: Floor, content: Content) -> Ruling:
+async def collect_ruling(floor: Floor, content: StateContent) -> CedaRuling:
     """Ask every judge; paths `judge/J`.
 
     Raises:
@@ -60,13 +60,15 @@ async def rule(floor: Floor, content: Content) -> Ruling:
         [Request(name, JUDGE, slots, JudgeReply, f"judge/{number}") for number, name in enumerate(judges)]
     )
     heard = tuple(
-        Heard(name, None, f"{turn.kind}: {turn.message}") if isinstance(turn, Failure) else Heard(name, turn.reply)
+        JudgeResult(name, None, f"{turn.kind}: {turn.message}")
+        if isinstance(turn, Failure)
+        else JudgeResult(name, turn.reply)
         for name, turn in zip(judges, turns, strict=True)
     )
     return ruling_of(heard)
 
 
-def ruling_of(heard: Sequence[Heard]) -> Ruling:
+def ruling_of(heard: Sequence[JudgeResult]) -> CedaRuling:
     """The judges' replies put together.
 
     Raises:
@@ -77,7 +79,7 @@ def ruling_of(heard: Sequence[Heard]) -> Ruling:
         raise QuorumFailed(f"no judge replied; {heard[0].judge}: {heard[0].missing}")
     verdict = majority([reply.verdict for reply in replies])
     spoken_by = next((reply for reply in replies if reply.verdict == verdict), replies[0])
-    return Ruling(tuple(heard), verdict, _stated(replies), spoken_by)
+    return CedaRuling(tuple(heard), verdict, _stated(replies), spoken_by)
 
 
 def _stated(replies: Sequence[JudgeReply]) -> float | None:
@@ -97,7 +99,7 @@ def majority(verdicts: Sequence[Literal[0, 1] | None]) -> Literal[0, 1] | None:
     return None if lead == 0 else 1 if lead > 0 else 0
 
 
-def ruling_record(ruling: Ruling, classified: Classified | None) -> dict[str, Any]:
+def ruling_record(ruling: CedaRuling, classified: Classified | None) -> dict[str, Any]:
     """The data of the event `ruling`."""
     return {
         "judges": [_judge_record(each) for each in ruling.heard],
@@ -116,7 +118,7 @@ def classifier_record(classified: Classified | None) -> dict[str, Any] | None:
     return {"p_hallucinated": classified.p_hallucinated, "trained_on": classified.trained_on}
 
 
-def _judge_record(heard: Heard) -> dict[str, Any]:
+def _judge_record(heard: JudgeResult) -> dict[str, Any]:
     reply = heard.reply
     return {
         "judge": heard.judge,

@@ -7,9 +7,9 @@ from typing import Any
 
 from moot.protocols.ceda.dealing import DEBATERS
 from moot.protocols.ceda.debate import Ending
-from moot.protocols.ceda.judging import Ruling, classifier_record
-from moot.protocols.ceda.stance import Said
-from moot.protocols.ceda.state import Content, Output
+from moot.protocols.ceda.judging import CedaRuling, classifier_record
+from moot.protocols.ceda.stance import ClaimMessage
+from moot.protocols.ceda.state import Output, StateContent
 from moot.protocols.claims import HALLUCINATED, SUPPORTED, classified_label, is_bare_question
 from moot.protocols.lookups import Classified
 from moot.protocols.messages import Verdict
@@ -35,7 +35,7 @@ def contradicts(label: str | None, p_hallucinated: float | None) -> bool:
     return p_hallucinated > 0.5 if label == SUPPORTED else p_hallucinated < 0.5
 
 
-def output_of(ruling: Ruling, classified: Classified | None) -> Output:
+def output_of(ruling: CedaRuling, classified: Classified | None) -> Output:
     """The output state: the classifier's, or, without one, the judges'.
 
     A probability of the judges' that contradicts their own label is nobody's, and left out.
@@ -48,7 +48,7 @@ def output_of(ruling: Ruling, classified: Classified | None) -> Output:
     return Output(label=label, p_hallucinated=p, rationale=ruling.spoken_by.summary)
 
 
-def verdict_of(content: Content, ending: Ending, ruling: Ruling, classified: Classified | None) -> Verdict:
+def verdict_of(content: StateContent, ending: Ending, ruling: CedaRuling, classified: Classified | None) -> Verdict:
     """The verdict on a claim; `content` is that of the last state."""
     assert content.output is not None, "the last version of the state has it"
     label, p = content.output.label, content.output.p_hallucinated
@@ -78,7 +78,7 @@ def verdict_of(content: Content, ending: Ending, ruling: Ruling, classified: Cla
     )
 
 
-def _payload(content: Content, ruling: Ruling, classified: Classified | None) -> dict[str, Any]:
+def _payload(content: StateContent, ruling: CedaRuling, classified: Classified | None) -> dict[str, Any]:
     assert content.output is not None, "the last version of the state has it"
     return {
         "p_hallucinated": content.output.p_hallucinated,
@@ -94,6 +94,6 @@ def _payload(content: Content, ruling: Ruling, classified: Classified | None) ->
     }
 
 
-def _stances(said: Sequence[Said]) -> Mapping[str, str | None]:
+def _stances(said: Sequence[ClaimMessage]) -> Mapping[str, str | None]:
     """By debater the stance of the first of its messages; None when it is unknown, or it never spoke."""
     return {name: next((each.stance for each in said if each.debater == name), None) for name in DEBATERS}

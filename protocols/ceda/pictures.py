@@ -32,7 +32,7 @@ class MissingPicture(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class PictureDescriptions:
     """What came of a case's pictures.
 
     Attributes:
@@ -55,7 +55,9 @@ def distinct_pictures(case: Case) -> dict[str, list[int]]:
     return found
 
 
-async def look(case: Case, floor: Floor, settings: CedaSettings, texts: Sequence[Item]) -> Looked:
+async def describe_pictures(
+    case: Case, floor: Floor, settings: CedaSettings, texts: Sequence[Item]
+) -> PictureDescriptions:
     """Describe every picture of the case, all at once; a picture that fails is missing evidence.
 
     Args:
@@ -77,7 +79,7 @@ async def look(case: Case, floor: Floor, settings: CedaSettings, texts: Sequence
     failed = next((turn for turn in turns if isinstance(turn, Failure)), None)
     if failed is not None and not items and not texts:
         raise AskFailed(failed.path, failed.kind, failed.message)
-    return Looked(looked_for, tuple(items), tuple(sorted(missing, key=lambda each: each.picture)))
+    return PictureDescriptions(looked_for, tuple(items), tuple(sorted(missing, key=lambda each: each.picture)))
 
 
 async def _extraction_prompt(case: Case, floor: Floor, settings: CedaSettings) -> str:

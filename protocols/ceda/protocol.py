@@ -13,18 +13,18 @@ import msgspec
 from moot.protocols.case import Case
 from moot.protocols.ceda.conflicts import Conflict, conflicts_of, pairs_of
 from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
-from moot.protocols.ceda.dealing import Shown, dealt
-from moot.protocols.ceda.debate import Versions, debate
+from moot.protocols.ceda.dealing import Shown, split_evidence
+from moot.protocols.ceda.debate import StateHistory, debate
 from moot.protocols.ceda.items import Item
-from moot.protocols.ceda.judging import rule, ruling_record
+from moot.protocols.ceda.judging import collect_ruling, ruling_record
 from moot.protocols.ceda.outcome import output_of, verdict_of
-from moot.protocols.ceda.pictures import look
+from moot.protocols.ceda.pictures import describe_pictures
 from moot.protocols.ceda.replies import JudgeReply, MessageReply
 from moot.protocols.ceda.retrieval import retrieve
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.ceda.slots import conflicts_in_words, context_slots
-from moot.protocols.ceda.state import Content, Material, SystemPrompt, as_recorded
-from moot.protocols.ceda.synthesis import Synthesis, grounded
+from moot.protocols.ceda.state import CaseMaterial, StateContent, SystemPrompt, as_recorded
+from moot.protocols.ceda.synthesis import EvidenceSynthesis, grounded
 from moot.protocols.claims import CLAIM_LABELS, is_claim
 from moot.protocols.errors import AskFailed, CaseUnfit
 from moot.protocols.floor import Floor
@@ -35,7 +35,7 @@ CONTEXT = "ceda/context"
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class EvidenceContext:
     """What the debate goes by.
 
     Attributes:
@@ -48,34 +48,36 @@ class Context:
     conflicts: tuple[Conflict, ...]
     considered: int
     shown_to: dict[str, tuple[str, ...]]
-    synthesis: Synthesis | None = None
+    synthesis: EvidenceSynthesis | None = None
 
 
-def context_of(items: Sequence[Item], shown: Shown) -> Context:
+def context_of(items: Sequence[Item], shown: Shown) -> EvidenceContext:
     """The context of a claim's evidence by rules; see `conflicts` and `dealing`."""
     conflicts = conflicts_of(items)
-    return Context(conflicts, len(pairs_of(items)), dealt(items, conflicts, shown))
+    return EvidenceContext(conflicts, len(pairs_of(items)), split_evidence(items, conflicts, shown))
 
 
-async def synthesised(floor: Floor, content: Content, shown: Shown) -> Context:
+async def synthesised(floor: Floor, content: StateContent, shown: Shown) -> EvidenceContext:
     """The context of a claim's evidence by a model, at the path `context`; without evidence nobody is asked.
 
     A model that gives no reply leaves the evidence as it is, with no conflict known.
     """
     items = content.evidence
     if not items:
-        return Context((), 0, dealt(items, (), shown), Synthesis())
+        return EvidenceContext((), 0, split_evidence(items, (), shown), EvidenceSynthesis())
     kind = ContextReply if len(items) > 1 else OneItemReply
     try:
         turn = await floor.ask("context/0", CONTEXT, context_slots(content), reply=kind, path="context")
     except AskFailed as failed:
-        missing = Synthesis(missing=f"{failed.kind}: {failed.message}")
-        return Context((), 0, dealt(items, (), shown), missing)
+        missing = EvidenceSynthesis(missing=f"{failed.kind}: {failed.message}")
+        return EvidenceContext((), 0, split_evidence(items, (), shown), missing)
     synthesis, conflicts = grounded(turn.reply, items)
-    return Context(conflicts, len(list(combinations(items, 2))), dealt(items, conflicts, shown), synthesis)
+    return EvidenceContext(
+        conflicts, len(list(combinations(items, 2))), split_evidence(items, conflicts, shown), synthesis
+    )
 
 
-def evidence_record(content: Content, considered: int) -> dict[str, Any]:
+def evidence_record(content: StateContent, considered: int) -> dict[str, Any]:
     """The data of the event `evidence`.
 
     Args:
@@ -148,43 +150,43 @@ class Ceda:
         if not is_claim(case) or not case.question.strip():
             raise CaseUnfit(f"ceda checks claims: the case needs a question and the labels {', '.join(CLAIM_LABELS)}")
         settings = self.settings
-        versions = Versions(floor, self._initial(case))
+        versions = StateHistory(floor, self._initial(case))
         texts = await retrieve(case, floor, settings.evidence)
-        versions.add("intermediate", "retrieval", Content(evidence=tuple(texts)))
+        versions.add("intermediate", "retrieval", StateContent(evidence=tuple(texts)))
         if case.images:
-            seen = await look(case, floor, settings, texts)
+            seen = await describe_pictures(case, floor, settings, texts)
             versions.add(
                 "intermediate",
                 "vision",
-                Content(looked_for=seen.looked_for, evidence=seen.items, missing_pictures=seen.missing),
+                StateContent(looked_for=seen.looked_for, evidence=seen.items, missing_pictures=seen.missing),
             )
         await self._set_context(floor, versions)
         ending = await debate(floor, versions, max_turns=settings.max_turns)
-        ruling = await rule(floor, versions.content)
-        versions.add("output", "judge", Content(output=output_of(ruling, None)))
+        ruling = await collect_ruling(floor, versions.content)
+        versions.add("output", "judge", StateContent(output=output_of(ruling, None)))
         classified = await floor.classify(ruling.spoken_by.classifier_text)
         if classified is not None:
-            versions.add("output", "classifier", Content(output=output_of(ruling, classified)))
+            versions.add("output", "classifier", StateContent(output=output_of(ruling, classified)))
         floor.note(Event("ruling", "ruling", ruling_record(ruling, classified)))
         return verdict_of(versions.content, ending, ruling, classified)
 
-    def _initial(self, case: Case) -> Content:
-        return Content(
+    def _initial(self, case: Case) -> StateContent:
+        return StateContent(
             claim=case.question,
-            material=Material(passage=len(case.passage), documents=len(case.documents), pictures=len(case.images)),
+            material=CaseMaterial(passage=len(case.passage), documents=len(case.documents), pictures=len(case.images)),
             system_prompt=SystemPrompt(role=self.settings.role, instruction=self.settings.instruction),
         )
 
-    async def _set_context(self, floor: Floor, versions: Versions) -> None:
+    async def _set_context(self, floor: Floor, versions: StateHistory) -> None:
         """Agent C: structure the evidence; from here on the system prompt names what is at odds."""
         before = versions.content
         if self.settings.context.by == "model":
             context = await synthesised(floor, before, self.settings.shown)
         else:
             context = await floor.compute(context_of, before.evidence, self.settings.shown)
-        found = Content(conflicts=context.conflicts, synthesis=context.synthesis, shown_to=context.shown_to)
+        found = StateContent(conflicts=context.conflicts, synthesis=context.synthesis, shown_to=context.shown_to)
         prompt = before.system_prompt
         assert prompt is not None, "the first version of the state has it"
         prompt = msgspec.structs.replace(prompt, evidence=bool(before.evidence), conflicts=conflicts_in_words(found))
-        versions.add("intermediate", "context", found.with_added(Content(system_prompt=prompt)))
+        versions.add("intermediate", "context", found.with_added(StateContent(system_prompt=prompt)))
         floor.note(Event("evidence", "evidence", evidence_record(versions.content, context.considered)))

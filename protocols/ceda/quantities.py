@@ -48,13 +48,13 @@ _BEFORE_YEAR = MONTHS.union(
 _ABOUT = 0.1
 
 
-class Interval(NamedTuple):
+class QuantityRange(NamedTuple):
     """What a quantity may be, both ends included; an exact one has two equal ends."""
 
     low: float
     high: float
 
-    def meets(self, other: Interval) -> bool:
+    def meets(self, other: QuantityRange) -> bool:
         """Whether both can be true."""
         return self.low <= other.high and other.low <= self.high
 
@@ -79,7 +79,7 @@ def marked(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ParsedNumber:
     """A number among the tokens: its value, its mark, whether a scale word follows, and where it ends."""
 
     value: float
@@ -88,14 +88,14 @@ class _Read:
     end: int
 
 
-def quantities_of(tokens: Sequence[str], units: Sequence[str]) -> Mapping[str, frozenset[Interval]]:
+def quantities_of(tokens: Sequence[str], units: Sequence[str]) -> Mapping[str, frozenset[QuantityRange]]:
     """The quantities of a sentence by unit: `%`, a currency's mark, a month, `YEAR`, the word behind, or empty.
 
     Args:
         tokens: of `TOKEN`, of a text that is `marked`.
         units: for every token the unit that it is; empty where it cannot be one.
     """
-    found: dict[str, set[Interval]] = {}
+    found: dict[str, set[QuantityRange]] = {}
     place = 0
     while place < len(tokens):
         first = _read(tokens, place)
@@ -113,7 +113,7 @@ def quantities_of(tokens: Sequence[str], units: Sequence[str]) -> Mapping[str, f
     return {unit: frozenset(intervals) for unit, intervals in found.items()}
 
 
-def _read(tokens: Sequence[str], place: int) -> _Read | None:
+def _read(tokens: Sequence[str], place: int) -> _ParsedNumber | None:
     token = tokens[place]
     number = NUMBER.fullmatch(token)
     if number is None and token not in NUMERALS:
@@ -126,10 +126,10 @@ def _read(tokens: Sequence[str], place: int) -> _Read | None:
     scale, end = 1.0, place + 1
     while end < len(tokens) and tokens[end] in SCALES:
         scale, end = scale * SCALES[tokens[end]], end + 1
-    return _Read(value * scale, mark, scale, end)
+    return _ParsedNumber(value * scale, mark, scale, end)
 
 
-def _other_end(tokens: Sequence[str], place: int, first: _Read) -> _Read | None:
+def _other_end(tokens: Sequence[str], place: int, first: _ParsedNumber) -> _ParsedNumber | None:
     """The number at the other end of a range: "10 to 15", "between 10 and 15"."""
     joined = "and" if place and tokens[place - 1] == "between" else "to"
     if first.end + 1 < len(tokens) and tokens[first.end] == joined:
@@ -137,13 +137,13 @@ def _other_end(tokens: Sequence[str], place: int, first: _Read) -> _Read | None:
     return None
 
 
-def _bounded(before: str, low: float, high: float) -> Interval:
+def _bounded(before: str, low: float, high: float) -> QuantityRange:
     if before == "\u2264":
-        return Interval(-math.inf, high)
+        return QuantityRange(-math.inf, high)
     if before == "\u2265":
-        return Interval(low, math.inf)
+        return QuantityRange(low, math.inf)
     around = _ABOUT if before == "\u2248" else 0.0
-    return Interval(low - around * abs(low), high + around * abs(high))
+    return QuantityRange(low - around * abs(low), high + around * abs(high))
 
 
 def _date_unit(tokens: Sequence[str], place: int, end: int) -> str:

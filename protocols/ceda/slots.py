@@ -8,8 +8,8 @@ from typing import Any
 
 from moot.protocols.ceda.dealing import DEBATERS
 from moot.protocols.ceda.items import Item
-from moot.protocols.ceda.stance import Said, about_what
-from moot.protocols.ceda.state import Content
+from moot.protocols.ceda.stance import ClaimMessage, about_what
+from moot.protocols.ceda.state import StateContent
 
 _WHY = {
     "number": "their numbers differ",
@@ -19,7 +19,7 @@ _WHY = {
 }
 
 
-def conflicts_in_words(content: Content) -> tuple[str, ...]:
+def conflicts_in_words(content: StateContent) -> tuple[str, ...]:
     """The conflicts as a system prompt names them: by number of the items, and none of the items' own words."""
     return tuple(f"{' and '.join(each.between)} ({_WHY[each.why]})" for each in content.conflicts)
 
@@ -33,17 +33,17 @@ def speaker_in_words(debater: str) -> str:
     return f"debater {DEBATERS.index(debater) + 1}"
 
 
-def is_parted(content: Content) -> bool:
+def is_parted(content: StateContent) -> bool:
     """Whether the debaters are shown different evidence."""
     return len(set(content.shown_to.values())) > 1
 
 
-def context_slots(content: Content) -> dict[str, Any]:
+def context_slots(content: StateContent) -> dict[str, Any]:
     """What agent C is sent, where it is a model."""
     return {"claim": content.claim, "evidence": [_evidence_slot(item) for item in content.evidence]}
 
 
-def debater_slots(content: Content, debater: str) -> dict[str, Any]:
+def debater_slots(content: StateContent, debater: str) -> dict[str, Any]:
     """What a debater is sent, in its turn; `content` is that of the state as it stands."""
     assert content.system_prompt is not None, "the first version of the state has it"
     shown = set(content.shown_to[debater])
@@ -61,7 +61,7 @@ def debater_slots(content: Content, debater: str) -> dict[str, Any]:
     }
 
 
-def judge_slots(content: Content) -> dict[str, Any]:
+def judge_slots(content: StateContent) -> dict[str, Any]:
     """What a judge is sent: all of the evidence, what in it is at odds, the debate, and where it disagrees."""
     return {
         "missing_pictures": [missing.picture + 1 for missing in content.missing_pictures],
@@ -78,7 +78,7 @@ def judge_slots(content: Content) -> dict[str, Any]:
     }
 
 
-def disagreements(content: Content) -> list[str]:
+def disagreements(content: StateContent) -> list[str]:
     """The points of disagreement: each message whose stance on the claim is not the one before it.
 
     Numbers of turns and of items only: nothing that a document or a message says.
@@ -90,7 +90,7 @@ def disagreements(content: Content) -> list[str]:
     return found
 
 
-def _in_words(content: Content, said: Said) -> str:
+def _in_words(content: StateContent, said: ClaimMessage) -> str:
     named = [item.id for item in content.evidence if _names(said.text, item.id)]
     grounds = f", naming {', '.join(named)}" if named else ""
     return f"turn {said.turn} ({speaker_in_words(said.debater)} {said.stance} the claim{grounds})"
@@ -105,7 +105,7 @@ def _evidence_slot(item: Item) -> Mapping[str, str]:
     return {"number": item.id, "source": item.source, "text": item.text}
 
 
-def _statement_slots(content: Content, shown: Collection[str]) -> list[Mapping[str, str]]:
+def _statement_slots(content: StateContent, shown: Collection[str]) -> list[Mapping[str, str]]:
     """The statements all of whose sources are shown: the text of another would tell what is in a source that is not."""
     stated = content.synthesis.statements if content.synthesis else ()
     return [
@@ -115,7 +115,7 @@ def _statement_slots(content: Content, shown: Collection[str]) -> list[Mapping[s
     ]
 
 
-def _message_slot(said: Said) -> Mapping[str, Any]:
+def _message_slot(said: ClaimMessage) -> Mapping[str, Any]:
     return {
         "turn": said.turn,
         "speaker": speaker_in_words(said.debater),

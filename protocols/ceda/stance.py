@@ -23,7 +23,7 @@ _LABEL = re.compile(r"[\W_]*(?P<words>[^\W_]+(?:[ _-][^\W_]+){0,2})[\s*_\])]*:",
 _NO_LABEL = re.compile(rf"\b(?:not|never|cannot|neither|{_AGREE}|{_DENY})\b", re.IGNORECASE)
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message of the debate.
 
     Attributes:
@@ -92,12 +92,12 @@ def stance_of(says: Relation | None, of: About, last: Stance | None) -> Stance |
     return known if says == "AGREE" else opposite(known)
 
 
-def about_what(said: Sequence[Said]) -> About:
+def about_what(said: Sequence[ClaimMessage]) -> About:
     """What the next debater is asked about: the last message, or the claim where there is none of known stance."""
     return "message" if said and said[-1].stance is not None else "claim"
 
 
-def is_consensus(said: Sequence[Said]) -> bool:
+def is_consensus(said: Sequence[ClaimMessage]) -> bool:
     """Whether the last two messages, one of each debater, have one known stance (the window of two turns)."""
     if len(said) < 2:
         return False

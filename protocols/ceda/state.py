@@ -13,8 +13,8 @@ import msgspec
 from moot.protocols.ceda.conflicts import Conflict
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.pictures import MissingPicture
-from moot.protocols.ceda.stance import Said
-from moot.protocols.ceda.synthesis import Synthesis
+from moot.protocols.ceda.stance import ClaimMessage
+from moot.protocols.ceda.synthesis import EvidenceSynthesis
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
 
@@ -39,7 +39,7 @@ class SystemPrompt(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[str, ...] = ()
 
 
-class Material(msgspec.Struct, frozen=True, kw_only=True):
+class CaseMaterial(msgspec.Struct, frozen=True, kw_only=True):
     """What the case brings besides its claim.
 
     Attributes:
@@ -66,7 +66,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rationale: str = ""
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class StateContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What a state holds, or what a step adds to one.
 
     Attributes:
@@ -84,20 +84,20 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     """
 
     claim: str = ""
-    material: Material | None = None
+    material: CaseMaterial | None = None
     system_prompt: SystemPrompt | None = None
     evidence: tuple[Item, ...] = ()
     looked_for: str = ""
     missing_pictures: tuple[MissingPicture, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
-    synthesis: Synthesis | None = None
+    synthesis: EvidenceSynthesis | None = None
     shown_to: dict[str, tuple[str, ...]] = {}
-    debate: tuple[Said, ...] = ()
+    debate: tuple[ClaimMessage, ...] = ()
     output: Output | None = None
 
-    def with_added(self, added: Content) -> Content:
+    def with_added(self, added: StateContent) -> StateContent:
         """This content after a step: lists grow, everything else is replaced by what was added."""
-        return Content(
+        return StateContent(
             claim=added.claim or self.claim,
             material=added.material or self.material,
             system_prompt=added.system_prompt or self.system_prompt,
@@ -112,7 +112,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
         )
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class CedaState(msgspec.Struct, frozen=True, kw_only=True):
     """One version.
 
     Attributes:
@@ -125,13 +125,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     stage: Stage
     by: str
-    content: Content
+    content: StateContent
 
 
-def next_state(before: State | None, stage: Stage, by: str, added: Content) -> State:
+def next_state(before: CedaState | None, stage: Stage, by: str, added: StateContent) -> CedaState:
     """The version after `before`; the first one when there is none."""
-    content = (before.content if before else Content()).with_added(added)
-    return State(version=before.version + 1 if before else 0, stage=stage, by=by, content=content)
+    content = (before.content if before else StateContent()).with_added(added)
+    return CedaState(version=before.version + 1 if before else 0, stage=stage, by=by, content=content)
 
 
 def as_recorded(value: Any) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def as_recorded(value: Any) -> dict[str, Any]:
     return recorded
 
 
-def state_event(state: State, added: Content) -> Event:
+def state_event(state: CedaState, added: StateContent) -> Event:
     """The event of a version: what was added, not all that is known."""
     data = {"version": state.version, "stage": state.stage, "by": state.by, "added": as_recorded(added)}
     return Event(STATE, f"state/{state.version}", data)
@@ -150,10 +150,10 @@ class _Step(msgspec.Struct, frozen=True):
     version: int
     stage: Stage
     by: str
-    added: Content
+    added: StateContent
 
 
-def rebuild(data: Iterable[dict[str, Any]]) -> list[State]:
+def rebuild(data: Iterable[dict[str, Any]]) -> list[CedaState]:
     """Every version in full, in order.
 
     Args:
@@ -166,7 +166,7 @@ def rebuild(data: Iterable[dict[str, Any]]) -> list[State]:
         steps = sorted((msgspec.convert(each, _Step) for each in data), key=lambda step: step.version)
     except msgspec.ValidationError as error:
         raise RecordError(f"an event of kind `state` cannot be read: {error}") from None
-    states: list[State] = []
+    states: list[CedaState] = []
     for number, step in enumerate(steps):
         if step.version != number:
             raise RecordError(f"version {number} of the state is not on record: the next one is {step.version}")

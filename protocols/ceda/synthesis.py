@@ -17,7 +17,7 @@ _SHAPES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 _MARKS = " .,;:!?\"'\u2026\u2018\u2019\u201c\u201d\u00ab\u00bb"
 
 
-class Statement(msgspec.Struct, frozen=True, kw_only=True):
+class EvidenceStatement(msgspec.Struct, frozen=True, kw_only=True):
     """What the evidence says on one point of the claim.
 
     Attributes:
@@ -34,7 +34,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(item for item, _ in self.facts))
 
 
-class Synthesis(msgspec.Struct, frozen=True, kw_only=True):
+class EvidenceSynthesis(msgspec.Struct, frozen=True, kw_only=True):
     """What a model made of the evidence, conflicts apart.
 
     Attributes:
@@ -43,12 +43,12 @@ class Synthesis(msgspec.Struct, frozen=True, kw_only=True):
         missing: why there is no reply; empty when there is one.
     """
 
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[EvidenceStatement, ...] = ()
     unfounded: int = 0
     missing: str = ""
 
 
-def grounded(reply: OneItemReply, items: Sequence[Item]) -> tuple[Synthesis, tuple[Conflict, ...]]:
+def grounded(reply: OneItemReply, items: Sequence[Item]) -> tuple[EvidenceSynthesis, tuple[Conflict, ...]]:
     """What of a reply the evidence bears out: the statements, and the pairs of items that are at odds, each once."""
     known = {item.id: item for item in items}
     unfounded = 0
@@ -57,11 +57,11 @@ def grounded(reply: OneItemReply, items: Sequence[Item]) -> tuple[Synthesis, tup
         facts = tuple(fact for fact in map(lambda each: _fact(each, known), stated.facts) if fact is not None)
         unfounded += len(stated.facts) - len(facts)
         if facts:
-            statements.append(Statement(text=stated.text.strip(), facts=facts))
+            statements.append(EvidenceStatement(text=stated.text.strip(), facts=facts))
     told = reply.conflicts if isinstance(reply, ContextReply) else []
     conflicts = [_conflict(each, known) for each in told]
     unfounded += conflicts.count(None)
-    return Synthesis(statements=tuple(statements), unfounded=unfounded), _each_once(conflicts)
+    return EvidenceSynthesis(statements=tuple(statements), unfounded=unfounded), _each_once(conflicts)
 
 
 def _conflict(told: ConflictReply, known: dict[str, Item]) -> Conflict | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moot.protocols.ceda.quantities import MONTHS, NUMBER, NUMERALS, SCALES, TOKEN, Interval, marked, quantities_of
+from moot.protocols.ceda.quantities import MONTHS, NUMBER, NUMERALS, SCALES, TOKEN, QuantityRange, marked, quantities_of
 from moot.protocols.unicode_form import nfkc
 
 _VERBS = """
@@ -121,7 +121,7 @@ class Wording:
 
     words: frozenset[str]
     negation: str
-    quantities: Mapping[str, frozenset[Interval]]
+    quantities: Mapping[str, frozenset[QuantityRange]]
     numbered: Mapping[str, frozenset[str]]
     spelled: Mapping[str, str]
 

@@ -16,17 +16,17 @@ _MARK = re.compile(r"@[A-Z]+[0-9]")
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class SpeakerNames:
     """Who the two speakers of a domain are, as prompts and judges call them."""
 
     constructor: str
     auditor: str
 
 
-CASTS: Mapping[Domain, Cast] = {
-    "rubric scoring": Cast("Advocate", "Skeptic"),
-    "mathematics": Cast("Solver", "Verifier"),
-    "factual QA": Cast("Proponent", "Challenger"),
+CASTS: Mapping[Domain, SpeakerNames] = {
+    "rubric scoring": SpeakerNames("Advocate", "Skeptic"),
+    "mathematics": SpeakerNames("Solver", "Verifier"),
+    "factual QA": SpeakerNames("Proponent", "Challenger"),
 }
 """By domain ("The Confident Liar", Table 1, where the Skeptic of "Early-Token Confidence" is a Critic)."""
 

@@ -16,9 +16,9 @@ from moot.protocols.messages import Event, Failure, Turn, Verdict
 from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import FreeText, Reply
 from moot.protocols.rubrics.assessed import AssessmentData
-from moot.protocols.rubrics.panel import Panel, Shown, note_assessments
+from moot.protocols.rubrics.panel import AssessedReply, RubricPanel, note_assessments
 from moot.protocols.rubrics.rubric import shipped_rubric
-from moot.protocols.rubrics.sheet import sheet_for
+from moot.protocols.rubrics.sheet import score_sheet_type
 
 CHALLENGE = "constructor_auditor/auditor"
 SYNTHESIS = "constructor_auditor/synthesizer"
@@ -68,7 +68,7 @@ class ConstructorAuditor:
         self.needs_logprobs = self.settings.logprobs
         self.replies: Mapping[str, tuple[type[Reply], ...]] = {
             "synthesizer": (Synthesis, NumberSynthesis),
-            "judge": (sheet_for(shipped_rubric("reasoning")),),
+            "judge": (score_sheet_type(shipped_rubric("reasoning")),),
         }
         self.reply_tokens: Mapping[str, int] = {role: _REPLY_TOKENS[role] for role in self.roles}
         once = judged and self.settings.judge.passes == 1
@@ -112,12 +112,12 @@ class ConstructorAuditor:
 
     async def _panel(
         self, floor: Floor, domain: Domain, opening: Turn[FreeText], challenge: Turn[FreeText]
-    ) -> Panel | None:
+    ) -> RubricPanel | None:
         if self.settings.judge.when == "never":
             return None
         cast = CASTS[domain]
         replies = {
-            role: Shown(
+            role: AssessedReply(
                 path=turn.path,
                 role=f"{name} ({role})",
                 domain=domain,
@@ -129,7 +129,7 @@ class ConstructorAuditor:
                 ("auditor", cast.auditor, challenge),
             )
         }
-        return Panel(shipped_rubric("reasoning"), replies, floor.panel("judge"), self.settings.judge.passes)
+        return RubricPanel(shipped_rubric("reasoning"), replies, floor.panel("judge"), self.settings.judge.passes)
 
 
 def _synthesis(

@@ -8,11 +8,11 @@ from typing import Any
 
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.replies import Argument, Reading
-from moot.protocols.crit.scoring import Rivals, Weighed, gamma_of
+from moot.protocols.crit.scoring import Rivals, WeightedReason, gamma_of
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class CritDocument:
     """A text that argues for a claim.
 
     Attributes:
@@ -56,7 +56,7 @@ TOO_DEEP, NO_BUDGET = "depth", "budget"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class AppraisedReason:
     """A reason or a rival, as the judge stated it and as it counts.
 
     Attributes:
@@ -73,7 +73,7 @@ class Point:
     """
 
     text: str
-    weighed: Weighed
+    weighed: WeightedReason
     stated: float
     is_claim: bool = False
     contradicts_facts: bool = False
@@ -121,15 +121,15 @@ class Appraisal:
 
     claim: str
     score: float | None
-    reasons: tuple[Point, ...]
-    rivals: tuple[Point, ...]
+    reasons: tuple[AppraisedReason, ...]
+    rivals: tuple[AppraisedReason, ...]
     justification: str
     reflection: str
     source: int | None = None
     notes: tuple[str, ...] = ()
 
     @property
-    def counted(self) -> list[Point]:
+    def counted(self) -> list[AppraisedReason]:
         """The reasons that count."""
         return [reason for reason in self.reasons if reason.repeats is None]
 
@@ -147,7 +147,7 @@ class Appraisal:
         }
 
 
-def claims_to_read(document: Document, reading: Reading) -> list[int]:
+def claims_to_read(document: CritDocument, reading: Reading) -> list[int]:
     """Places of the reasons that are claims themselves; not of repeats, nor of what contradicts a given fact."""
     repeats = first_alike([reason.text for reason in reading.reasons])
     return [
@@ -158,7 +158,7 @@ def claims_to_read(document: Document, reading: Reading) -> list[int]:
 
 
 def appraise(
-    document: Document,
+    document: CritDocument,
     reading: Reading,
     deeper: Mapping[int, Appraisal] | None = None,
     unread: Mapping[int, str] | None = None,
@@ -193,13 +193,13 @@ def appraise(
 
 
 def _points(
-    document: Document,
+    document: CritDocument,
     arguments: Sequence[Argument],
     *,
     rival: bool,
     deeper: Mapping[int, Appraisal],
     unread: Mapping[int, str],
-) -> tuple[Point, ...]:
+) -> tuple[AppraisedReason, ...]:
     repeats = first_alike([argument.text for argument in arguments])
     points = []
     for place, (argument, earlier) in enumerate(zip(arguments, repeats, strict=True)):
@@ -208,9 +208,9 @@ def _points(
         found = below.score if below is not None and below.score is not None else stated
         gamma = 0.0 if contradicts else found
         points.append(
-            Point(
+            AppraisedReason(
                 text=argument.text,
-                weighed=Weighed(gamma, _share(argument.credibility), rival),
+                weighed=WeightedReason(gamma, _share(argument.credibility), rival),
                 stated=stated,
                 is_claim=argument.is_claim,
                 contradicts_facts=contradicts,
@@ -232,11 +232,11 @@ def _of_deeper(note: str) -> str:
     return note if note == BUDGET_SPENT or note.startswith("deeper-") else f"deeper-{note}"
 
 
-def _contradicts(document: Document, argument: Argument) -> bool:
+def _contradicts(document: CritDocument, argument: Argument) -> bool:
     return argument.contradicts_facts and bool(document.facts.strip())
 
 
-def _notes(document: Document, reading: Reading, points: Sequence[Point]) -> list[str]:
+def _notes(document: CritDocument, reading: Reading, points: Sequence[AppraisedReason]) -> list[str]:
     arguments = (*reading.reasons, *reading.rivals)
     marks = [mark for argument in arguments for mark in (argument.validity, argument.credibility)]
     found = {

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from moot.protocols.crit.appraisal import NO_BUDGET, TOO_DEEP, Appraisal, Document, appraise, claims_to_read
+from moot.protocols.crit.appraisal import NO_BUDGET, TOO_DEEP, Appraisal, CritDocument, appraise, claims_to_read
 from moot.protocols.crit.replies import Reading
-from moot.protocols.crit.result import CritResult, Heard, combine, unread
+from moot.protocols.crit.result import CritResult, JudgeAppraisal, combine, unread
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
@@ -16,13 +16,15 @@ from moot.protocols.messages import Event, Failure, Turn
 TEMPLATE = "crit/reading"
 
 
-async def crit(floor: Floor, document: Document, settings: CritSettings, *, path: str) -> CritResult:
+async def crit(floor: Floor, document: CritDocument, settings: CritSettings, *, path: str) -> CritResult:
     """Have every judge of the panel read one document; see `crit_all`."""
     (result,) = await crit_all(floor, [(path, document)], settings)
     return result
 
 
-async def crit_all(floor: Floor, documents: Sequence[tuple[str, Document]], settings: CritSettings) -> list[CritResult]:
+async def crit_all(
+    floor: Floor, documents: Sequence[tuple[str, CritDocument]], settings: CritSettings
+) -> list[CritResult]:
     """Have every judge of the panel read every document; results in the order given.
 
     All documents, judges and reasons of one depth are in flight together: one fan-out per depth. Paths are
@@ -60,7 +62,7 @@ class _Reader:
     path: str
     root: str
     judge: str
-    document: Document
+    document: CritDocument
     depth: int = 0
     source: int | None = None
     turn: Turn[Reading] | Failure | None = None
@@ -125,11 +127,11 @@ async def _deeper(floor: Floor, chosen: Sequence[tuple[_Reader, int, str]]) -> l
     return readers
 
 
-def _heard(reader: _Reader, calls: Mapping[str, int], settings: CritSettings) -> Heard:
+def _heard(reader: _Reader, calls: Mapping[str, int], settings: CritSettings) -> JudgeAppraisal:
     asked = calls[reader.root]
     if isinstance(reader.turn, Turn):
-        return Heard(_appraisal(reader, reader.turn.reply, settings), "", asked, _depth(reader))
-    return Heard(None, _why(reader), asked)
+        return JudgeAppraisal(_appraisal(reader, reader.turn.reply, settings), "", asked, _depth(reader))
+    return JudgeAppraisal(None, _why(reader), asked)
 
 
 def _appraisal(reader: _Reader, reading: Reading, settings: CritSettings) -> Appraisal:

@@ -25,7 +25,7 @@ _NEGATIONS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _NormalisedText:
     """A text as it is compared."""
 
     folded: str
@@ -33,12 +33,12 @@ class _Said:
     decisive: frozenset[str]
 
     @classmethod
-    def of(cls, text: str) -> _Said:
+    def of(cls, text: str) -> _NormalisedText:
         folded = fold(text)
         words = frozenset(_WORD.findall(folded.replace("\u2019", "'"))) - _LITTLE
         return cls(folded, words, frozenset(word for word in words if _is_decisive(word)))
 
-    def repeats(self, other: _Said) -> bool:
+    def repeats(self, other: _NormalisedText) -> bool:
         if self.folded == other.folded:
             return True
         both, either = self.words & other.words, self.words | other.words
@@ -59,7 +59,7 @@ def first_alike(texts: Sequence[str]) -> list[int | None]:
     >>> first_alike(["The tests are cheap.", "the tests are cheap", "The tests are not cheap."])
     [None, 0, None]
     """
-    said = [_Said.of(text) for text in texts]
+    said = [_NormalisedText.of(text) for text in texts]
     found: list[int | None] = []
     for place, one in enumerate(said):
         earlier = (i for i in range(place) if found[i] is None)

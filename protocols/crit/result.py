@@ -16,7 +16,7 @@ EMPTY_DOCUMENT = "empty-document"
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class JudgeAppraisal:
     """What one judge gave.
 
     Attributes:
@@ -52,7 +52,7 @@ class CritResult:
     weak: tuple[str, ...] = ()
     contradicted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    heard: Mapping[str, Heard] = field(default_factory=dict)
+    heard: Mapping[str, JudgeAppraisal] = field(default_factory=dict)
 
     @property
     def shown(self) -> str:
@@ -74,7 +74,7 @@ class CritResult:
         }
 
 
-def combine(heard: Mapping[str, Heard], weak_points: int) -> CritResult:
+def combine(heard: Mapping[str, JudgeAppraisal], weak_points: int) -> CritResult:
     """The panel's result from what each judge gave; a judge without a score is left out of the mean, never a 0.
 
     Args:
@@ -106,6 +106,6 @@ def _once(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(text for text, earlier in zip(texts, first_alike(texts), strict=True) if earlier is None)
 
 
-def _heard_record(heard: Heard) -> dict[str, Any]:
+def _heard_record(heard: JudgeAppraisal) -> dict[str, Any]:
     read = heard.appraisal.record() if heard.appraisal else {}
     return {"missing": heard.missing, "calls": heard.calls, "depth": heard.depth, **read}

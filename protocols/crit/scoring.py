@@ -18,7 +18,7 @@ NO_REASONS = "no-reasons"
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeightedReason:
     """A reason or a rival as it enters the score.
 
     Attributes:
@@ -56,7 +56,7 @@ class Gamma:
     capped: bool = False
 
 
-def gamma_of(weighed: Sequence[Weighed], rivals: Rivals = "printed") -> Gamma:
+def gamma_of(weighed: Sequence[WeightedReason], rivals: Rivals = "printed") -> Gamma:
     """Gamma = sum(theta s) / sum(theta) over reasons and rivals, in [0, 1].
 
     With every theta at 0 the weights are equal, with the note `EQUAL_WEIGHTS`. Without any reason the score is None,
@@ -85,7 +85,7 @@ def gamma_of(weighed: Sequence[Weighed], rivals: Rivals = "printed") -> Gamma:
     return replace(least, capped=means[-1].score != least.score)
 
 
-def _mean_of(weighed: Sequence[Weighed]) -> Gamma:
+def _mean_of(weighed: Sequence[WeightedReason]) -> Gamma:
     said = [one.s for one in weighed]
     heaviest = max(one.theta for one in weighed)
     # as shares of the heaviest: a product of two tiny numbers would be 0

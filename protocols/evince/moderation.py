@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from moot.metrics.divergence import information_gain
 from moot.protocols.agreement_language import agreement_share
-from moot.protocols.convergence import Shift, at_rest, printed_rest, shift
+from moot.protocols.convergence import DistributionShift, convergence_status, distribution_shift, printed_convergence
 from moot.protocols.evince.round_numbers import RoundNumbers, measure
 from moot.protocols.evince.schedule import NextLevel, RoundSignals, first_level, next_level
-from moot.protocols.evince.standing import Standing
-from moot.protocols.evince.talk import Talk
+from moot.protocols.evince.standing import SideState
+from moot.protocols.evince.talk import TurnLoop
 from moot.protocols.messages import Event
 from moot.protocols.seeds import seeded
 
@@ -31,7 +31,7 @@ Reason = Literal["converged", "stalled", "printed", "max_rounds", "ensemble"]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RoundResult:
     """A round that was held.
 
     Attributes:
@@ -47,7 +47,7 @@ class Held:
     level: float | None
     numbers: RoundNumbers
     crit: float | None
-    shift: Shift | None
+    shift: DistributionShift | None
     silent: tuple[str, ...] = ()
 
     @property
@@ -65,7 +65,7 @@ class Held:
 
 
 @dataclass(slots=True)
-class Rounds:
+class EvinceRounds:
     """The rounds of one debate.
 
     Args:
@@ -76,9 +76,9 @@ class Rounds:
         held: every round so far.
     """
 
-    talk: Talk
+    talk: TurnLoop
     ground: Floats | None
-    held: list[Held] = field(default_factory=list)
+    held: list[RoundResult] = field(default_factory=list)
 
     async def hold(self) -> Reason:
         """Hold rounds until the debate ends; called again, it goes on with as many rounds more, at the first level.
@@ -156,7 +156,7 @@ class Rounds:
         before = self.held[-2].numbers if len(self.held) > 1 and last.comparable else None
         return last.numbers.signals(before, last.crit, self.talk.settings.top_k)
 
-    async def _take(self, number: int, level: float | None) -> Held:
+    async def _take(self, number: int, level: float | None) -> RoundResult:
         """Measure the round that was just spoken, and note it."""
         settings = self.talk.settings
         standings = self.talk.standings()
@@ -164,12 +164,12 @@ class Rounds:
         rows = np.stack([standing.cleaned.probabilities for standing in standings])
         numbers = await self._measured(names, rows)
         before = self.held[-1] if self.held and self.held[-1].numbers.names == numbers.names else None
-        moved = None if before is None else shift(before.numbers.rows, rows, settings.epsilon)
+        moved = None if before is None else distribution_shift(before.numbers.rows, rows, settings.epsilon)
         scores = [standing.crit for standing in standings]
         known = [score for score in scores if score is not None]
         silent = tuple(standing.name for standing in standings if standing.round != number)
         crit = fmean(known) if known and len(known) == len(scores) and not silent else None
-        found = Held(number, level, numbers, crit, moved, silent)
+        found = RoundResult(number, level, numbers, crit, moved, silent)
         data = numbers.record() | self._about(found, standings)
         self.held.append(found)
         data["round_score"] = self._signals().score
@@ -183,7 +183,7 @@ class Rounds:
             return measure(names, rows, None, epsilon)
         return await self.talk.floor.compute(measure, names, rows, self.ground, epsilon)
 
-    def _about(self, found: Held, standings: Sequence[Standing]) -> dict[str, Any]:
+    def _about(self, found: RoundResult, standings: Sequence[SideState]) -> dict[str, Any]:
         """What the event `round` holds beside the divergences, which are between where the sides stand.
 
         Of a side that did not speak in the round, nothing is known that is its own.
@@ -209,7 +209,7 @@ class Rounds:
             "failed": [path for path in self.talk.failed if path.startswith(f"round/{found.number}/")],
         }
 
-    def _ended(self, found: Held, *, last: bool) -> tuple[Reason | None, dict[str, Any]]:
+    def _ended(self, found: RoundResult, *, last: bool) -> tuple[Reason | None, dict[str, Any]]:
         """Why to end after a round, or None to go on, with the numbers that decided."""
         settings, before = self.talk.settings, self.held[-2]
         reason: Reason | None = None
@@ -219,7 +219,7 @@ class Rounds:
         else:
             jsd = found.numbers.jsd_max
             if found.shift is not None and found.comparable:
-                reason = at_rest(found.shift.moves, jsd, epsilon=settings.epsilon, tau=settings.tau)
+                reason = convergence_status(found.shift.moves, jsd, epsilon=settings.epsilon, tau=settings.tau)
             numbers = {"moves": found.moves, "jsd": jsd, "epsilon": settings.epsilon, "tau": settings.tau}
         return reason or ("max_rounds" if last else None), numbers
 
@@ -228,7 +228,7 @@ class Rounds:
         self.talk.floor.note(Event("stop", AGAIN if again else "stop", data))
 
 
-def _printed(before: Held, found: Held, epsilon: float) -> tuple[bool, dict[str, Any]]:
+def _printed(before: RoundResult, found: RoundResult, epsilon: float) -> tuple[bool, dict[str, Any]]:
     """The rule of figure 7.1 and its numbers."""
     changes = {
         "wd_change": found.numbers.wd - before.numbers.wd,
@@ -236,5 +236,5 @@ def _printed(before: Held, found: Held, epsilon: float) -> tuple[bool, dict[str,
         "jsd_change": found.numbers.jsd - before.numbers.jsd,
     }
     crit = None if found.crit is None or before.crit is None else found.crit - before.crit
-    rest = printed_rest(list(changes.values()), crit, epsilon=epsilon)
+    rest = printed_convergence(list(changes.values()), crit, epsilon=epsilon)
     return rest, {**changes, "crit_change": crit, "epsilon": epsilon}

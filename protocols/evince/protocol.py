@@ -17,12 +17,12 @@ from moot.metrics.divergence import entropy, mixture
 from moot.metrics.transport import embedding_distance
 from moot.protocols.case import Case, case_slots, label_in_words
 from moot.protocols.crit.replies import Reading
-from moot.protocols.distribution import OTHER, Cleaned
+from moot.protocols.distribution import OTHER, CleanedDistribution
 from moot.protocols.errors import CaseUnfit
-from moot.protocols.evince.moderation import Held, Reason, Rounds
+from moot.protocols.evince.moderation import EvinceRounds, Reason, RoundResult
 from moot.protocols.evince.settings import EvinceSettings
-from moot.protocols.evince.standing import Standing, in_words, reply_for
-from moot.protocols.evince.talk import Talk
+from moot.protocols.evince.standing import SideState, in_words, reply_for
+from moot.protocols.evince.talk import TurnLoop
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
 from moot.protocols.messages import Event, Failure, Verdict
@@ -48,7 +48,7 @@ class Consensus:
         confidence: its probability; that of "(other)" counts against it.
     """
 
-    cleaned: Cleaned
+    cleaned: CleanedDistribution
     weights: dict[str, float]
     weights_from: Literal["crit", "equal"]
     entropy: float
@@ -74,7 +74,7 @@ class Consensus:
         }
 
 
-def consensus_of(standings: Sequence[Standing], *, top_k: int, seed: int) -> Consensus:
+def consensus_of(standings: Sequence[SideState], *, top_k: int, seed: int) -> Consensus:
     """Weigh the sides' last distributions (EVINCE, figure 7.1, step 3); equal bests are drawn by the case's seed."""
     scores = [standing.crit for standing in standings]
     known = [score for score in scores if score is not None]
@@ -88,7 +88,7 @@ def consensus_of(standings: Sequence[Standing], *, top_k: int, seed: int) -> Con
     best = [label for label, p in zip(labels, mixed, strict=True) if mixed.max() - p <= _EQUAL]
     winner = best[0] if len(best) == 1 else seeded(seed, "tie/consensus").choice(best)
     return Consensus(
-        cleaned=Cleaned(labels, mixed),
+        cleaned=CleanedDistribution(labels, mixed),
         weights={s.name: float(w) for s, w in zip(standings, weights, strict=True)},
         weights_from="crit" if by_crit else "equal",
         entropy=spread,
@@ -98,7 +98,7 @@ def consensus_of(standings: Sequence[Standing], *, top_k: int, seed: int) -> Con
     )
 
 
-async def say_alone(talk: Talk) -> Verdict:
+async def answer_alone(talk: TurnLoop) -> Verdict:
     """The distribution of the only side as the verdict.
 
     Notes a `round` with what is known of one side: there is nothing to be apart from, and nobody judges.
@@ -207,11 +207,11 @@ class Evince:
         if OTHER in case.labels:
             raise CaseUnfit(f"evince calls everything outside the list {OTHER!r}: rename the label of that name")
         settings = self.settings
-        talk = Talk(case, floor, settings)
+        talk = TurnLoop(case, floor, settings)
         if settings.agents == 1:
-            return await say_alone(talk)
+            return await answer_alone(talk)
         ground = await _ground(case, floor) if settings.ground == "embedding" else None
-        rounds = Rounds(talk, ground)
+        rounds = EvinceRounds(talk, ground)
         reason = await rounds.hold()
         consensus = consensus_of(talk.standings(), top_k=settings.top_k, seed=floor.seed)
         uncertain = consensus.uncertainty >= settings.retrieve_from
@@ -225,7 +225,7 @@ class Evince:
         return _verdict(talk, rounds.held, consensus, reason, follow_ups)
 
     async def _follow_ups(
-        self, case: Case, floor: Floor, talk: Talk, consensus: Consensus
+        self, case: Case, floor: Floor, talk: TurnLoop, consensus: Consensus
     ) -> dict[str, list[str]] | None:
         """Questions and tests of all sides, each once; None when nobody was asked, or nobody could answer."""
         wanted = self.settings.follow_ups
@@ -294,7 +294,7 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list({fold(text): text.strip() for text in reversed(list(texts)) if fold(text)}.values())[::-1]
 
 
-def _flags(talk: Talk, held: Sequence[Held], consensus: Consensus) -> tuple[str, ...]:
+def _flags(talk: TurnLoop, held: Sequence[RoundResult], consensus: Consensus) -> tuple[str, ...]:
     judged = talk.settings.judged
     found = {
         "turn-failed": any(path.startswith("round/") for path in talk.failed),
@@ -310,7 +310,11 @@ def _flags(talk: Talk, held: Sequence[Held], consensus: Consensus) -> tuple[str,
 
 
 def _verdict(
-    talk: Talk, held: Sequence[Held], consensus: Consensus, reason: Reason, follow_ups: dict[str, list[str]] | None
+    talk: TurnLoop,
+    held: Sequence[RoundResult],
+    consensus: Consensus,
+    reason: Reason,
+    follow_ups: dict[str, list[str]] | None,
 ) -> Verdict:
     standings = talk.standings()
     crit = {standing.name: standing.crit for standing in standings}

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from statistics import fmean
 
-from moot.protocols.evince.settings import KappaSettings, Schedule
+from moot.protocols.evince.settings import EvinceContentiousnessSettings, Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,19 @@ class NextLevel:
     why: str
 
 
-def first_level(schedule: Schedule, kappa: KappaSettings) -> float | None:
+def first_level(schedule: Schedule, kappa: EvinceContentiousnessSettings) -> float | None:
     """The level of the opening exchange; None for schedules without the dial."""
     return None if schedule in ("none", "ensemble") else kappa.start
 
 
 def next_level(
-    schedule: Schedule, kappa: KappaSettings, *, done: int, max_rounds: int, level: float | None, signals: RoundSignals
+    schedule: Schedule,
+    kappa: EvinceContentiousnessSettings,
+    *,
+    done: int,
+    max_rounds: int,
+    level: float | None,
+    signals: RoundSignals,
 ) -> NextLevel:
     """The level of round `done + 1`.
 
@@ -89,7 +95,7 @@ def next_level(
     return _adapted(kappa, level, signals)
 
 
-def _adapted(kappa: KappaSettings, level: float, signals: RoundSignals) -> NextLevel:
+def _adapted(kappa: EvinceContentiousnessSettings, level: float, signals: RoundSignals) -> NextLevel:
     if signals.disagreement >= kappa.far:
         return NextLevel(level, "held: the sides are far apart")
     factor = 0.5 + signals.score

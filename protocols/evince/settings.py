@@ -17,7 +17,7 @@ def _none_is_a_word(value: Any) -> Any:
     return "none" if value is None else value
 
 
-class KappaSettings(Settings):
+class EvinceContentiousnessSettings(Settings):
     """How contentiousness runs; see `moot.protocols.evince.schedule`.
 
     Attributes:
@@ -35,13 +35,13 @@ class KappaSettings(Settings):
     uncertain: Share = 0.75
 
     @model_validator(mode="after")
-    def _floor_below_start(self) -> KappaSettings:
+    def _floor_below_start(self) -> EvinceContentiousnessSettings:
         if self.floor > self.start:
             raise ValueError(f"`kappa.floor` {self.floor:g} lies above `kappa.start` {self.start:g}")
         return self
 
 
-class GateSettings(Settings):
+class QualityGateSettings(Settings):
     """When an argument is withheld from the other sides (the setting `gate` turns it off).
 
     An argument passes when its CRIT score is at least `max(threshold, mean of the earlier scores - margin)`: the bar
@@ -101,9 +101,9 @@ class EvinceSettings(Settings):
     history: Literal["full", "distribution"] = "full"
     max_rounds: int = Field(default=3, ge=1, le=50)
     schedule: Annotated[Schedule, BeforeValidator(_none_is_a_word)] = "adaptive"
-    kappa: KappaSettings = KappaSettings()
+    kappa: EvinceContentiousnessSettings = EvinceContentiousnessSettings()
     gate: bool = True
-    quality: GateSettings = GateSettings()
+    quality: QualityGateSettings = QualityGateSettings()
     crit: CritSettings = CritSettings(max_depth=0)
     crit_turns: Annotated[Literal["every", "last", "none"], BeforeValidator(_none_is_a_word)] = "every"
     stop: Literal["converged", "printed"] = "converged"

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from pydantic import Field, field_validator
 
 from moot.protocols.case import Case, label_in_words
-from moot.protocols.crit.appraisal import Document
-from moot.protocols.distribution import Cleaned, Predicted, clean
+from moot.protocols.crit.appraisal import CritDocument
+from moot.protocols.distribution import CleanedDistribution, Predicted, clean
 from moot.protocols.messages import Turn
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
@@ -87,7 +87,7 @@ def reply_for(*, answer_first: bool, rebut: bool) -> type[Stated]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class SideState:
     """A side's last valid turn.
 
     Attributes:
@@ -105,7 +105,7 @@ class Standing:
 
     name: str
     round: int
-    cleaned: Cleaned
+    cleaned: CleanedDistribution
     arguments: tuple[str, ...]
     rebuttals: tuple[str, ...] = ()
     opponents: tuple[str, ...] = ()
@@ -133,16 +133,16 @@ class Standing:
             "withheld": withheld,
         }
 
-    def document(self, case: Case, evidence: tuple[str, ...]) -> Document:
+    def document(self, case: Case, evidence: tuple[str, ...]) -> CritDocument:
         """The turn as judges read it: against what is given, and what its opponents had said when it was spoken."""
         label, _ = self.cleaned.top
         claim = f"The most likely label is {label_in_words(case, label)}."
         choices = [label_in_words(case, each) for each in case.labels or ()] if case.choices else []
         facts = "\n".join(part for part in (case.question, *choices, case.passage, *evidence) if part)
-        return Document(claim=claim, text=self.text, facts=facts, opposing=self.opposing, sources=case.documents)
+        return CritDocument(claim=claim, text=self.text, facts=facts, opposing=self.opposing, sources=case.documents)
 
 
-def in_words(cleaned: Cleaned) -> str:
+def in_words(cleaned: CleanedDistribution) -> str:
     """A distribution in a line: labels with at least half a per cent, likeliest first.
 
     >>> import numpy as np
@@ -152,7 +152,7 @@ def in_words(cleaned: Cleaned) -> str:
     return ", ".join(f"{label} {p:.2f}" for label, p in cleaned.named().items() if p >= _SHOWN_FROM)
 
 
-def standing_of(case: Case, number: int, turn: Turn[Stated], heard: Sequence[Standing] = ()) -> Standing:
+def side_state_of(case: Case, number: int, turn: Turn[Stated], heard: Sequence[SideState] = ()) -> SideState:
     """The standing that a turn expresses.
 
     Args:
@@ -161,7 +161,7 @@ def standing_of(case: Case, number: int, turn: Turn[Stated], heard: Sequence[Sta
     assert case.labels is not None
     cleaned = clean(turn.reply.distribution, case.labels, case.choices, case.aliases)
     opponents = [other for other in heard if number > 0 and not _agree(cleaned, other.cleaned)]
-    return Standing(
+    return SideState(
         name=turn.role,
         round=number,
         cleaned=cleaned,
@@ -172,11 +172,11 @@ def standing_of(case: Case, number: int, turn: Turn[Stated], heard: Sequence[Sta
     )
 
 
-def _agree(one: Cleaned, other: Cleaned) -> bool:
+def _agree(one: CleanedDistribution, other: CleanedDistribution) -> bool:
     """Whether two distributions lead with the same label; of several that lead together, one is enough."""
     return bool((_leading(one) & _leading(other)).any())
 
 
-def _leading(cleaned: Cleaned) -> npt.NDArray[np.bool_]:
+def _leading(cleaned: CleanedDistribution) -> npt.NDArray[np.bool_]:
     leads: npt.NDArray[np.bool_] = cleaned.probabilities >= cleaned.probabilities.max() - _EQUAL
     return leads

@@ -8,18 +8,18 @@ from statistics import fmean
 from typing import Any
 
 from moot.protocols.case import Case, case_slots
-from moot.protocols.contentiousness import dial
+from moot.protocols.contentiousness import contentiousness_level
 from moot.protocols.crit.evaluate import crit_all
 from moot.protocols.errors import QuorumFailed
-from moot.protocols.evince.settings import EvinceSettings, GateSettings
-from moot.protocols.evince.standing import Standing, Stated, reply_for, standing_of
+from moot.protocols.evince.settings import EvinceSettings, QualityGateSettings
+from moot.protocols.evince.standing import SideState, Stated, reply_for, side_state_of
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure
 from moot.protocols.seeds import seeded
 
 
 @dataclass(frozen=True, slots=True)
-class GateDecision:
+class QualityGateDecision:
     """What the gate said of a turn.
 
     Attributes:
@@ -40,8 +40,10 @@ class GateDecision:
 NO_GATE = "the gate is off"
 
 
-def gate_of(crit: float | None, earlier: Sequence[float], quality: GateSettings, *, on: bool) -> GateDecision:
-    """Let an argument through, or withhold it; see `GateSettings` for the bar.
+def quality_gate(
+    crit: float | None, earlier: Sequence[float], quality: QualityGateSettings, *, on: bool
+) -> QualityGateDecision:
+    """Let an argument through, or withhold it; see `QualityGateSettings` for the bar.
 
     An argument whose score is unknown passes: that no judge could read it says nothing about it.
 
@@ -50,12 +52,12 @@ def gate_of(crit: float | None, earlier: Sequence[float], quality: GateSettings,
         earlier: the known scores that it is compared with, of all sides.
     """
     if not on:
-        return GateDecision(False, None, crit, True, NO_GATE)
+        return QualityGateDecision(False, None, crit, True, NO_GATE)
     bar = max(quality.threshold, fmean(earlier) - quality.margin) if earlier else quality.threshold
     if crit is None:
-        return GateDecision(True, bar, None, True, "no judge gave a score")
+        return QualityGateDecision(True, bar, None, True, "no judge gave a score")
     passed = crit >= bar
-    return GateDecision(True, bar, crit, passed, "at or above the bar" if passed else "below the bar")
+    return QualityGateDecision(True, bar, crit, passed, "at or above the bar" if passed else "below the bar")
 
 
 OPENING = "evince/opening"
@@ -63,7 +65,7 @@ RESPONSE = "evince/response"
 
 
 @dataclass(slots=True)
-class Talk:
+class TurnLoop:
     """One debate as it runs: what was said, and who could not speak.
 
     Args:
@@ -78,7 +80,7 @@ class Talk:
     case: Case
     floor: Floor
     settings: EvinceSettings
-    said: list[Standing] = field(default_factory=list)
+    said: list[SideState] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     evidence: tuple[str, ...] = ()
     _read: set[str] = field(default_factory=set)
@@ -96,11 +98,11 @@ class Talk:
             wanted = seeded(self.floor.seed, "order").choice(["given", "reversed"])
         return self.names if wanted == "given" else self.names[::-1]
 
-    def last(self, name: str) -> Standing | None:
+    def last(self, name: str) -> SideState | None:
         """A side's last valid turn."""
         return next((one for one in reversed(self.said) if one.name == name), None)
 
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[SideState]:
         """The last valid turn of every side that has one, in the sides' order."""
         return [standing for name in self.names if (standing := self.last(name)) is not None]
 
@@ -114,7 +116,7 @@ class Talk:
             if isinstance(turn, Failure):
                 self.failed.append(turn.path)
             else:
-                self._add(standing_of(self.case, 0, turn))
+                self._add(side_state_of(self.case, 0, turn))
         self._check_quorum()
         if self.settings.judged:
             await self._have_read(self.standings(), gated=False)
@@ -137,7 +139,7 @@ class Talk:
             if isinstance(turn, Failure):
                 self.failed.append(turn.path)
                 continue
-            standing = self._add(standing_of(self.case, number, turn, heard))
+            standing = self._add(side_state_of(self.case, number, turn, heard))
             spoken.append(name)
             if self.settings.gate:
                 await self._have_read([standing], gated=True)
@@ -156,28 +158,28 @@ class Talk:
             failed = ", ".join(self.failed)
             raise QuorumFailed(f"{len(self.standings())} of {len(self.names)} sides gave a distribution ({failed})")
 
-    def _add(self, standing: Standing) -> Standing:
+    def _add(self, standing: SideState) -> SideState:
         self.said.append(standing)
         cleaned = standing.cleaned
         data: dict[str, Any] = {"cleaned": cleaned.named(), "changes": [dict(change) for change in cleaned.changes]}
         self.floor.note(Event("distribution", _path(standing), data))
         return standing
 
-    async def _have_read(self, standings: Sequence[Standing], *, gated: bool) -> None:
+    async def _have_read(self, standings: Sequence[SideState], *, gated: bool) -> None:
         """Judges read the turns, all in flight together; what the gate says is noted and remembered."""
         documents = [(f"crit/{_path(s)}", s.document(self.case, self.evidence)) for s in standings]
         self._read.update(map(_path, standings))
         results = await crit_all(self.floor, documents, self.settings.crit)
         for standing, result in zip(standings, results, strict=True):
             earlier = self._comparable_scores(standing)
-            decision = gate_of(result.score, earlier, self.settings.quality, on=self.settings.gate and gated)
+            decision = quality_gate(result.score, earlier, self.settings.quality, on=self.settings.gate and gated)
             if gated:
                 data = asdict(decision) | {"opponents": list(standing.opponents)}
                 self.floor.note(Event("quality-gate", _path(standing), data))
             read = replace(standing, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
             self.said[self.said.index(standing)] = read
 
-    def _comparable_scores(self, standing: Standing) -> list[float]:
+    def _comparable_scores(self, standing: SideState) -> list[float]:
         """Scores of earlier rounds of turns that were read as this one is: with rivals from opponents, or without.
 
         Within a round nobody is measured by who spoke first, and rivals lower a score whatever the argument is worth.
@@ -191,7 +193,7 @@ class Talk:
         full = self.settings.history == "full"
         return [standing.text for standing in self.standings() if standing.passed and full]
 
-    def _heard_by(self, name: str) -> list[Standing]:
+    def _heard_by(self, name: str) -> list[SideState]:
         """The others' last turns whose arguments a side is shown."""
         full = self.settings.history == "full"
         return [other for other in self.standings() if other.name != name and other.passed and full]
@@ -218,7 +220,7 @@ class Talk:
         rebut = full and any(one.passed for one in (*others, *earlier) if one.name != name)
         slots = self._slots() | {
             "round": number,
-            "contentiousness": None if level is None else dial(level).slots(),
+            "contentiousness": None if level is None else contentiousness_level(level).slots(),
             "own": None if own is None else own.shown(to_others=False),
             "others": [other.shown(with_text=full) for other in others],
             "earlier": [standing.shown(to_others=standing.name != name) for standing in earlier],
@@ -229,5 +231,5 @@ class Talk:
         return Request(name, RESPONSE, slots, wanted, f"round/{number}/{name}", images=self.case.images)
 
 
-def _path(standing: Standing) -> str:
+def _path(standing: SideState) -> str:
     return f"round/{standing.round}/{standing.name}"

@@ -13,9 +13,9 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Message, Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.rubrics.assessed import AssessmentData
-from moot.protocols.rubrics.panel import Shown, assess
+from moot.protocols.rubrics.panel import AssessedReply, assess
 from moot.protocols.rubrics.rubric import Rubric, shipped_rubric
-from moot.protocols.rubrics.sheet import sheet_for
+from moot.protocols.rubrics.sheet import score_sheet_type
 from moot.protocols.settings import Settings
 
 
@@ -98,7 +98,7 @@ class JudgePanel:
 
     def __init__(self, settings: JudgePanelSettings | None = None) -> None:
         self.settings = settings if settings is not None else JudgePanelSettings()
-        self.replies: Mapping[str, tuple[type[Reply], ...]] = {"judge": (sheet_for(self.settings.rubric),)}
+        self.replies: Mapping[str, tuple[type[Reply], ...]] = {"judge": (score_sheet_type(self.settings.rubric),)}
         self.reply_tokens: Mapping[str, int] = {"judge": _REPLY_TOKENS}
         self.temperatures: Mapping[str, float] = {"judge": 0.0} if self.settings.passes == 1 else {}
 
@@ -118,10 +118,10 @@ class JudgePanel:
         return Verdict(answer=None, how="judged", flags=_flags(found), payload=panel_result(found))
 
 
-def _shown(case: Case) -> Shown:
+def _shown(case: Case) -> AssessedReply:
     if case.judged is None:
         raise CaseUnfit(f"case {case.id!r} has no reply to judge: take a task of replies")
-    return Shown(
+    return AssessedReply(
         path=_PATH,
         role=case.judged.role,
         domain=case.judged.domain,

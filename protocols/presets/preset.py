@@ -18,11 +18,11 @@ DecodingKey = Literal["temperature", "top_p", "max_tokens"]
 """What a preset may say of a role's decoding."""
 
 
-class _Part(BaseModel):
+class _PresetPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class StatedValue(_Part):
+class StatedValue(_PresetPart):
     """One value that a paper states.
 
     Attributes:
@@ -35,7 +35,7 @@ class StatedValue(_Part):
     source: str
 
 
-class Preset(_Part):
+class Preset(_PresetPart):
     """What a paper states of its system.
 
     Attributes:

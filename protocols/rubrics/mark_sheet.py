@@ -10,7 +10,7 @@ FLAG, ISSUES, REASONING = "critical_flag", "critical_issues_description", "reaso
 """The keys of a judge's reply that are no dimensions."""
 
 
-class MarkSheet(Reply):
+class ScoreSheet(Reply):
     """Base of the replies of judges; the fields are those of a rubric."""
 
     made_by: ClassVar[str] = ""

@@ -12,15 +12,15 @@ import msgspec
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Message, Turn
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData
-from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, MarkSheet
+from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, ScoreSheet
 from moot.protocols.rubrics.rubric import Rubric
-from moot.protocols.rubrics.sheet import sheet_for
+from moot.protocols.rubrics.sheet import score_sheet_type
 
 TEMPLATE = "rubric/judge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class AssessedReply:
     """A reply as judges see it.
 
     Attributes:
@@ -41,7 +41,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class RubricPanel:
     """A panel at work: what it asks, and what comes of the replies, so that a protocol can ask for more beside it.
 
     Attributes:
@@ -52,18 +52,18 @@ class Panel:
     """
 
     rubric: Rubric
-    replies: Mapping[str, Shown]
+    replies: Mapping[str, AssessedReply]
     judges: Sequence[str]
     passes: int
 
     def _places(self) -> list[tuple[str, str, int]]:
         return [(role, judge, n) for role in self.replies for judge in self.judges for n in range(self.passes)]
 
-    def requests(self) -> list[Request[MarkSheet]]:
+    def requests(self) -> list[Request[ScoreSheet]]:
         """What the judges are asked; paths `assessment/PATH/judge/J/pass/P`."""
         return [_request(self.rubric, self.replies[role], judge, n) for role, judge, n in self._places()]
 
-    def read(self, turns: Sequence[Turn[MarkSheet] | Failure]) -> dict[str, AssessmentData]:
+    def read(self, turns: Sequence[Turn[ScoreSheet] | Failure]) -> dict[str, AssessmentData]:
         """The assessments by role family.
 
         Args:
@@ -82,20 +82,20 @@ def note_assessments(floor: Floor, found: Mapping[str, AssessmentData]) -> None:
 
 
 async def assess(
-    floor: Floor, rubric: Rubric, replies: Mapping[str, Shown], *, passes: int
+    floor: Floor, rubric: Rubric, replies: Mapping[str, AssessedReply], *, passes: int
 ) -> dict[str, AssessmentData]:
     """Every reply judged; paths `assessment/PATH/judge/J/pass/P`, and an event `assessment` for each.
 
     Args:
         replies: by the role family of who spoke.
     """
-    panel = Panel(rubric, replies, floor.panel("judge"), passes)
+    panel = RubricPanel(rubric, replies, floor.panel("judge"), passes)
     found = panel.read(await floor.ask_all(panel.requests()))
     note_assessments(floor, found)
     return found
 
 
-def assessment_of(rubric: Rubric, role: str, shown: Shown, marks: Sequence[MarkData]) -> AssessmentData:
+def assessment_of(rubric: Rubric, role: str, shown: AssessedReply, marks: Sequence[MarkData]) -> AssessmentData:
     """The marks of one reply put together; `role` is the family of who spoke. Missing ones are in no mean."""
     there = [mark for mark in marks if mark.scores is not None and mark.total is not None]
     return AssessmentData(
@@ -116,11 +116,11 @@ def assessment_of(rubric: Rubric, role: str, shown: Shown, marks: Sequence[MarkD
     )
 
 
-def _request(rubric: Rubric, shown: Shown, judge: str, number: int) -> Request[MarkSheet]:
+def _request(rubric: Rubric, shown: AssessedReply, judge: str, number: int) -> Request[ScoreSheet]:
     slots = {"rubric": rubric_slots(rubric), **shown_slots(shown)}
     path = f"assessment/{shown.path}/{judge}/pass/{number}"
     images = tuple(image for message in shown.sent for image in message.images)
-    return Request(judge, TEMPLATE, slots, sheet_for(rubric), path, sample=number, images=images)
+    return Request(judge, TEMPLATE, slots, score_sheet_type(rubric), path, sample=number, images=images)
 
 
 def rubric_slots(rubric: Rubric) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def rubric_slots(rubric: Rubric) -> dict[str, Any]:
     return {"instructions": rubric.instructions, "dimensions": dimensions, "flag": rubric.flag, "form": form}
 
 
-def shown_slots(shown: Shown) -> dict[str, Any]:
+def shown_slots(shown: AssessedReply) -> dict[str, Any]:
     """The reply and what it answers, as the template takes them."""
     return {
         "role": shown.role,
@@ -151,7 +151,7 @@ def shown_slots(shown: Shown) -> dict[str, Any]:
     }
 
 
-def _mark(rubric: Rubric, turn: Turn[MarkSheet] | Failure, judge: str, number: int) -> MarkData:
+def _mark(rubric: Rubric, turn: Turn[ScoreSheet] | Failure, judge: str, number: int) -> MarkData:
     if isinstance(turn, Failure):
         return MarkData(judge=judge, model="", pass_index=number, missing=f"{turn.kind}: {turn.message}")
     sheet = turn.reply

@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from moot.protocols.errors import ConfigError, unknown_name
-from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, MarkSheet
-from moot.protocols.wording import expected
+from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, ScoreSheet
+from moot.protocols.wording import expected_value
 from moot.protocols.yaml_file import read_keys_and_values
 
 _WHOLE = re.compile(r"([-+]?\d{1,15})(?:\.0*)?(?:\s*/\s*(\d{1,15})(?:\.0*)?)?", re.ASCII)
@@ -61,15 +61,15 @@ Words = Annotated[str, AfterValidator(_not_blank)]
 """Text that says something."""
 
 
-_TAKEN = frozenset({FLAG, ISSUES, REASONING, *dir(MarkSheet)})
+_TAKEN = frozenset({FLAG, ISSUES, REASONING, *dir(ScoreSheet)})
 """Names that a dimension would take from what a judge's reply has in any case."""
 
 
-class _Part(BaseModel):
+class _RubricPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Dimension(_Part):
+class Dimension(_RubricPart):
     """One thing that a reply is scored on.
 
     Attributes:
@@ -120,7 +120,7 @@ class Dimension(_Part):
         return max(self.levels)
 
 
-class Rubric(_Part):
+class Rubric(_RubricPart):
     """What a panel of judges scores replies on.
 
     Attributes:
@@ -226,4 +226,4 @@ def rubric_of_data(content: Mapping[str, Any], where: str = "rubric") -> Rubric:
             known = (Dimension if parents else Rubric).model_fields
             place = f" `{'.'.join(parents)}`:" if parents else ""
             raise ConfigError(f"{where}:{place} {unknown_name('key', key, known)}") from None
-        raise ConfigError(f"{where}: `{'.'.join([*parents, key])}`: {expected(first)}") from None
+        raise ConfigError(f"{where}: `{'.'.join([*parents, key])}`: {expected_value(first)}") from None

@@ -11,13 +11,13 @@ from pydantic import BeforeValidator, Field, create_model
 
 from moot.protocols.reply_ids import reply_factory
 from moot.protocols.reply_limits import longest
-from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, MarkSheet
+from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, ScoreSheet
 from moot.protocols.rubrics.rubric import Rubric, whole_number
 
 _TRUTH = {"true": 1, "yes": 1, "false": 0, "no": 0}
 
 
-def sheet_for(rubric: Rubric) -> type[MarkSheet]:
+def score_sheet_type(rubric: Rubric) -> type[ScoreSheet]:
     """The reply model of a rubric; equal scales give the same class."""
     scales = {name: (dimension.lowest, dimension.highest) for name, dimension in rubric.dimensions.items()}
     return mark_sheet(msgspec.json.encode((scales, bool(rubric.flag))).decode())
@@ -25,7 +25,7 @@ def sheet_for(rubric: Rubric) -> type[MarkSheet]:
 
 @reply_factory
 @lru_cache(maxsize=256)
-def mark_sheet(argument: str) -> type[MarkSheet]:
+def mark_sheet(argument: str) -> type[ScoreSheet]:
     """The reply model of some scales: how agents, who know only a reply's path, find it.
 
     Args:
@@ -44,7 +44,7 @@ def mark_sheet(argument: str) -> type[MarkSheet]:
     if flag:
         fields |= {FLAG: (Annotated[Literal[0, 1], BeforeValidator(_flag)], ...), ISSUES: (issues, "")}
     fields[REASONING] = (reasoning, "")
-    made = create_model("MarkSheet", __base__=MarkSheet, __module__=__name__, **fields)
+    made = create_model("MarkSheet", __base__=ScoreSheet, __module__=__name__, **fields)
     made.made_by = f"{__name__}:mark_sheet({argument})"
     return made
 

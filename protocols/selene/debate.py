@@ -15,7 +15,7 @@ from moot.protocols.seeds import seeded
 from moot.protocols.selene.gate import embedding_text, known
 from moot.protocols.selene.opening import opening_slots
 from moot.protocols.selene.settings import DebateSettings, SeleneSettings
-from moot.protocols.selene.stand import Stand, all_equal, spelled_alike, stand_of
+from moot.protocols.selene.stand import AgentState, agent_state_of, all_equal, with_shared_spelling
 
 TEMPLATE = "selene/revision"
 JOINING = "selene/joining"
@@ -35,7 +35,7 @@ class Discussion:
         revision_failed: whether any revision failed; that agent's last reply was kept.
     """
 
-    stands: list[Stand]
+    stands: list[AgentState]
     rounds: int
     stop: Stop
     revision_failed: bool
@@ -68,7 +68,9 @@ def stop_reason(
     return "unanimous" if agree else "t_max"
 
 
-async def disagreement_of(case: Case, floor: Floor, stands: Sequence[Stand], settings: SeleneSettings) -> float | None:
+async def disagreement_of(
+    case: Case, floor: Floor, stands: Sequence[AgentState], settings: SeleneSettings
+) -> float | None:
     """D of the stands (eq. 2); None with fewer than two."""
     texts = [embedding_text(case, s, with_rationale=settings.gate.embed_rationale) for s in stands]
     return known(semantic_disagreement(await floor.embed(texts)))
@@ -77,7 +79,7 @@ async def disagreement_of(case: Case, floor: Floor, stands: Sequence[Stand], set
 async def discuss(
     case: Case,
     floor: Floor,
-    stands: Sequence[Stand],
+    stands: Sequence[AgentState],
     opening_disagreement: float | None,
     settings: SeleneSettings,
 ) -> Discussion:
@@ -94,7 +96,7 @@ async def discuss(
     for number in range(1, rules.max_rounds + 1):
         asked = [*(stand.agent for stand in current), *_absent(current, settings)]
         turns = await floor.ask_all([_request(case, floor, number, agent, current, settings) for agent in asked])
-        revised = spelled_alike(case, _after(current, asked, turns, settings.gate.intrinsic), current)
+        revised = with_shared_spelling(case, _after(current, asked, turns, settings.gate.intrinsic), current)
         failures = {t.role: t.kind for t in turns if isinstance(t, Failure)}
         any_failed = any_failed or any(stand.name in failures for stand in current)
         after = await disagreement_of(case, floor, revised, settings)
@@ -115,7 +117,7 @@ async def discuss(
     raise AssertionError("the last round always stops")
 
 
-def _absent(current: Sequence[Stand], settings: SeleneSettings) -> list[int]:
+def _absent(current: Sequence[AgentState], settings: SeleneSettings) -> list[int]:
     """Agents without a valid answer so far who are asked for one."""
     if settings.debate.failed_openings == "leave-out":
         return []
@@ -123,18 +125,18 @@ def _absent(current: Sequence[Stand], settings: SeleneSettings) -> list[int]:
 
 
 def _after(
-    current: Sequence[Stand], asked: Sequence[int], turns: Sequence[Turn[Position] | Failure], reading: str
-) -> list[Stand]:
+    current: Sequence[AgentState], asked: Sequence[int], turns: Sequence[Turn[Position] | Failure], reading: str
+) -> list[AgentState]:
     """Everyone's last valid reply after a round, in the agents' order."""
     last = {stand.agent: stand for stand in current}
     for agent, turn in zip(asked, turns, strict=True):
         if not isinstance(turn, Failure):
-            last[agent] = stand_of(agent, turn, reading)
+            last[agent] = agent_state_of(agent, turn, reading)
     return [last[agent] for agent in sorted(last)]
 
 
 def _request(
-    case: Case, floor: Floor, number: int, agent: int, everyone: Sequence[Stand], settings: SeleneSettings
+    case: Case, floor: Floor, number: int, agent: int, everyone: Sequence[AgentState], settings: SeleneSettings
 ) -> Request[Position]:
     """What an agent is asked in a round: to revise its answer, or, where it has none, to join.
 
@@ -158,8 +160,8 @@ def _round_record(
     number: int,
     before: float | None,
     after: float | None,
-    old: Sequence[Stand],
-    new: Sequence[Stand],
+    old: Sequence[AgentState],
+    new: Sequence[AgentState],
     failures: dict[str, str],
 ) -> dict[str, Any]:
     before_of = {stand.name: stand.answer for stand in old}

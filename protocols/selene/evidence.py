@@ -18,7 +18,7 @@ from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.sentences import split_sentences
-from moot.protocols.selene.stand import Stand
+from moot.protocols.selene.stand import AgentState
 
 Piece = Annotated[str, Field(json_schema_extra=longest(600))]
 
@@ -62,7 +62,7 @@ class Variants:
     unperturbed: bool = False
 
 
-async def evidence_of(case: Case, floor: Floor, stands: Sequence[Stand]) -> Evidence:
+async def evidence_of(case: Case, floor: Floor, stands: Sequence[AgentState]) -> Evidence:
     """The passage in sentences; without one, the statements of the agents' last replies, each once."""
     if case.passage.strip():
         if is_long(case.passage):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from moot.metrics.disagreement import confidence_misalignment, semantic_disagreement
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.selene.settings import GateSettings
-from moot.protocols.selene.stand import Stand, all_equal, comparable, comparable_intrinsic, mean_known
+from moot.protocols.selene.stand import AgentState, all_equal, comparable, comparable_intrinsic, mean_known
 
 
 def known(value: float) -> float | None:
@@ -20,7 +20,7 @@ def known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def embedding_text(case: Case, stand: Stand, *, with_rationale: bool) -> str:
+def embedding_text(case: Case, stand: AgentState, *, with_rationale: bool) -> str:
     """What is embedded of a reply: question, rationale and answer (eq. 1); never the shared passage."""
     parts = (case.question, stand.reasoning if with_rationale else "", label_in_words(case, stand.said))
     return "\n".join(part for part in parts if part)
@@ -37,7 +37,7 @@ class GateSignals:
         mean_intrinsic: mean of the known p_i; None likewise.
         mean_stated: mean stated confidence.
         equal: whether all valid answers are the same.
-        answers, stated, intrinsic, stages: per valid opening, in the agents' order; see `Stand`.
+        answers, stated, intrinsic, stages: per valid opening, in the agents' order; see `AgentState`.
         complete: whether every agent that was asked gave a valid opening.
         comparable: whether the known p_i are of one stage.
     """
@@ -60,7 +60,7 @@ class GateSignals:
         return self.equal and self.complete
 
 
-def signals_of(stands: Sequence[Stand], embeddings: npt.ArrayLike, asked: int) -> GateSignals:
+def signals_of(stands: Sequence[AgentState], embeddings: npt.ArrayLike, asked: int) -> GateSignals:
     """The signals of the valid openings of `asked` agents; `embeddings` has one row per stand."""
     stated = [stand.confidence for stand in stands]
     intrinsic = comparable_intrinsic(stands)

@@ -16,8 +16,8 @@ from moot.protocols.seeds import seeded
 from moot.protocols.selene.evidence import Evidence, Variants, evidence_of, perturb
 from moot.protocols.selene.scoring import (
     Candidate,
-    Choice,
-    Scored,
+    CandidateChoice,
+    ScoredCandidate,
     as_sentence,
     choose,
     mean_stability,
@@ -26,14 +26,14 @@ from moot.protocols.selene.scoring import (
     verdict_flip_rate,
 )
 from moot.protocols.selene.settings import JudgingSettings
-from moot.protocols.selene.stand import Stand, comparable_intrinsic, mean_known
+from moot.protocols.selene.stand import AgentState, comparable_intrinsic, mean_known
 
 TIED = "vote-tied"
 """The flag of a verdict that a tie-break chose."""
 
 
 @dataclass(frozen=True, slots=True)
-class Votes:
+class VoteCount:
     """The votes for one answer: how many, and the mean stated confidence of those who gave it, in [0, 1]."""
 
     answer: str
@@ -42,7 +42,7 @@ class Votes:
 
 
 @dataclass(frozen=True, slots=True)
-class Ballot:
+class VoteResult:
     """A vote and what came of it.
 
     Attributes:
@@ -53,7 +53,7 @@ class Ballot:
     """
 
     answer: str
-    votes: tuple[Votes, ...]
+    votes: tuple[VoteCount, ...]
     tied: tuple[str, ...] = ()
     tie_broken_by: Literal["", "stated_confidence", "seed"] = ""
 
@@ -72,22 +72,22 @@ class Ballot:
         }
 
 
-def vote(stands: Sequence[Stand], chance: random.Random) -> Ballot:
+def vote(stands: Sequence[AgentState], chance: random.Random) -> VoteResult:
     """The most frequent answer; ties by the higher mean stated confidence, then by `chance`."""
     stated: dict[str, list[float]] = {}
     for stand in stands:
         stated.setdefault(stand.answer, []).append(stand.confidence)
-    counted = [Votes(answer, len(of), round(fmean(of), 12)) for answer, of in stated.items()]
+    counted = [VoteCount(answer, len(of), round(fmean(of), 12)) for answer, of in stated.items()]
     votes = tuple(sorted(counted, key=lambda each: (-each.count, each.answer)))
     leading = [each for each in votes if each.count == votes[0].count]
     if len(leading) == 1:
-        return Ballot(votes[0].answer, votes)
+        return VoteResult(votes[0].answer, votes)
     tied = tuple(each.answer for each in leading)
     surest = max(each.stated for each in leading)
     best = [each.answer for each in leading if each.stated == surest]
     if len(best) == 1:
-        return Ballot(best[0], votes, tied, "stated_confidence")
-    return Ballot(chance.choice(best), votes, tied, "seed")
+        return VoteResult(best[0], votes, tied, "stated_confidence")
+    return VoteResult(chance.choice(best), votes, tied, "seed")
 
 
 TEMPLATE = "selene/judge"
@@ -96,7 +96,7 @@ _TIE = {"vote": "tie/vote", "vote/consensus": "tie/consensus"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class SeleneRuling:
     """What came of a judging.
 
     Attributes:
@@ -111,7 +111,7 @@ class Ruling:
     flags: tuple[str, ...] = ()
 
 
-def candidates_of(case: Case, stands: Sequence[Stand], judging: JudgingSettings) -> list[Candidate]:
+def candidates_of(case: Case, stands: Sequence[AgentState], judging: JudgingSettings) -> list[Candidate]:
     """The distinct answers in the agents' order, or every agent's reply; each with its backers' numbers."""
     if judging.candidates == "every-agent":
         return [_candidate(case, stand.answer, stands, stand, judging) for stand in stands]
@@ -119,12 +119,12 @@ def candidates_of(case: Case, stands: Sequence[Stand], judging: JudgingSettings)
     return [_candidate(case, answer, stands, _spokesman(answer, stands), judging) for answer in answers]
 
 
-def _spokesman(answer: str, stands: Sequence[Stand]) -> Stand:
+def _spokesman(answer: str, stands: Sequence[AgentState]) -> AgentState:
     return max((s for s in stands if s.answer == answer), key=lambda s: (s.confidence, -s.agent))
 
 
 def _candidate(
-    case: Case, answer: str, stands: Sequence[Stand], spokesman: Stand, judging: JudgingSettings
+    case: Case, answer: str, stands: Sequence[AgentState], spokesman: AgentState, judging: JudgingSettings
 ) -> Candidate:
     backers = [stand for stand in stands if stand.answer == answer]
     return Candidate(
@@ -136,7 +136,9 @@ def _candidate(
     )
 
 
-async def rule_on_candidates(case: Case, floor: Floor, stands: Sequence[Stand], judging: JudgingSettings) -> Ruling:
+async def rule_on_candidates(
+    case: Case, floor: Floor, stands: Sequence[AgentState], judging: JudgingSettings
+) -> SeleneRuling:
     """Judge the final answers; paths `judge/candidate/I`; the event `judging` at path `judge`.
 
     Without a judge (`method="none"`) the agents' vote rules, noted as the event `vote` at path `vote`; a tie is flagged
@@ -145,7 +147,7 @@ async def rule_on_candidates(case: Case, floor: Floor, stands: Sequence[Stand], 
     """
     if judging.method == "none":
         ballot = _counted(floor, stands, "vote")
-        return Ruling(ballot.answer, None, ballot.flags)
+        return SeleneRuling(ballot.answer, None, ballot.flags)
     candidates = candidates_of(case, stands, judging)
     evidence = await evidence_of(case, floor, stands)
     perturbed = judging.method == "evidence-weighted" and len(candidates) > 1
@@ -168,10 +170,12 @@ async def rule_on_candidates(case: Case, floor: Floor, stands: Sequence[Stand], 
             flags = ("judges-missing", *flags)  # a candidate that no judge scored has lost unheard
     data = _judging_record("debate", scored, choice, answer, evidence, variants, judging)
     floor.note(Event("judging", "judge", data))
-    return Ruling(answer, score, flags)
+    return SeleneRuling(answer, score, flags)
 
 
-async def rule_on_consensus(case: Case, floor: Floor, stands: Sequence[Stand], judging: JudgingSettings) -> Ruling:
+async def rule_on_consensus(
+    case: Case, floor: Floor, stands: Sequence[AgentState], judging: JudgingSettings
+) -> SeleneRuling:
     """The consensus of a skipped case with its one judge pass, path `judge/consensus`, also the event's path.
 
     The judge cannot flip the consensus: a score below .5 is flagged `judge-below-half`, none
@@ -181,7 +185,7 @@ async def rule_on_consensus(case: Case, floor: Floor, stands: Sequence[Stand], j
     ballot = _counted(floor, stands, "vote/consensus")
     answer = ballot.answer
     if judging.method == "none":
-        return Ruling(answer, None, ballot.flags)
+        return SeleneRuling(answer, None, ballot.flags)
     evidence = await evidence_of(case, floor, stands)
     variants = Variants((evidence.sentences,), "none")
     candidate = _candidate(case, answer, stands, _spokesman(answer, stands), judging)
@@ -195,10 +199,10 @@ async def rule_on_consensus(case: Case, floor: Floor, stands: Sequence[Stand], j
         flags = ("judges-missing", *flags)
     elif scored.score < 0.5:
         flags = ("judge-below-half", *flags)
-    return Ruling(answer, scored.score, flags)
+    return SeleneRuling(answer, scored.score, flags)
 
 
-def _counted(floor: Floor, stands: Sequence[Stand], path: str) -> Ballot:
+def _counted(floor: Floor, stands: Sequence[AgentState], path: str) -> VoteResult:
     """The agents' vote, noted where it is one of several answers: one reply decides nothing by its number."""
     ballot = vote(stands, seeded(floor.seed, _TIE[path]))
     if len(stands) > 1 and (path == "vote" or len(ballot.votes) > 1):
@@ -206,7 +210,7 @@ def _counted(floor: Floor, stands: Sequence[Stand], path: str) -> Ballot:
     return ballot
 
 
-async def audit_judging(case: Case, floor: Floor, stands: Sequence[Stand], judging: JudgingSettings) -> None:
+async def audit_judging(case: Case, floor: Floor, stands: Sequence[AgentState], judging: JudgingSettings) -> None:
     """Judge the distinct answers over K subset variants, outside the verdict: `audit/judge/candidate/I`.
 
     Notes the event `judging` at path `audit/judge`: the same passes for every system that is compared.
@@ -230,7 +234,7 @@ async def _judge_all(
     judging: JudgingSettings,
     root: str,
     passes: int,
-) -> list[Scored]:
+) -> list[ScoredCandidate]:
     """Every candidate on every variant, all in flight together; the order of arrival changes nothing."""
     judged = await asyncio.gather(
         *(
@@ -258,7 +262,7 @@ def _slots(variants: Variants) -> list[dict[str, Any]]:
     return [{"evidence": list(sentences)} for sentences in variants.sets]
 
 
-def _flags(evidence: Evidence, variants: Variants, scored: Sequence[Scored]) -> tuple[str, ...]:
+def _flags(evidence: Evidence, variants: Variants, scored: Sequence[ScoredCandidate]) -> tuple[str, ...]:
     found = {
         "judge-at-odds": any(one.at_odds for one in scored),
         "paraphrase-failed": variants.failed > 0,
@@ -270,8 +274,8 @@ def _flags(evidence: Evidence, variants: Variants, scored: Sequence[Scored]) -> 
 
 def _judging_record(
     branch: str,
-    scored: Sequence[Scored],
-    choice: Choice,
+    scored: Sequence[ScoredCandidate],
+    choice: CandidateChoice,
     answer: str | None,
     evidence: Evidence,
     variants: Variants,

@@ -12,7 +12,7 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure
 from moot.protocols.replies import Position, position_type
 from moot.protocols.selene.settings import SeleneSettings
-from moot.protocols.selene.stand import Stand, spelled_alike, stand_of
+from moot.protocols.selene.stand import AgentState, agent_state_of, with_shared_spelling
 from moot.protocols.tasks.scoring import same_answer
 
 TEMPLATE = "selene/opening"
@@ -33,7 +33,7 @@ def _opening_path(agent: int, sample: int) -> str:
     return f"opening/agent/{agent}" if sample == 0 else f"vote/agent/{agent}/{sample}"
 
 
-async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> list[Stand]:
+async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> list[AgentState]:
     """The valid independent answers, in the agents' order; paths `opening/agent/I`, `vote/agent/I/SAMPLE`.
 
     Raises:
@@ -42,11 +42,11 @@ async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> lis
     wanted = [(agent, sample) for sample in range(settings.vote.samples) for agent in range(settings.agents)]
     turns = await floor.ask_all([_request(case, settings, a, _opening_path(a, s), s) for a, s in wanted])
     stands = [
-        stand_of(agent, turn, settings.gate.intrinsic)
+        agent_state_of(agent, turn, settings.gate.intrinsic)
         for (agent, _), turn in zip(wanted, turns, strict=True)
         if not isinstance(turn, Failure)
     ]
-    stands = spelled_alike(case, stands)
+    stands = with_shared_spelling(case, stands)
     quorum = min(2, len(wanted))
     if len(stands) < quorum:
         failed = "; ".join(f"{t.path}: {t.kind}" for t in turns if isinstance(t, Failure))
@@ -56,7 +56,9 @@ async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> lis
     return stands
 
 
-async def resample(case: Case, floor: Floor, stands: Sequence[Stand], settings: SeleneSettings) -> list[Stand]:
+async def resample(
+    case: Case, floor: Floor, stands: Sequence[AgentState], settings: SeleneSettings
+) -> list[AgentState]:
     """The stands with p_i = share of equal answers among `gate.resamples` further replies of the same agent.
 
     Paths `resample/agent/I/N`, N from 1, each with `sample=N` and the opening's decoding. Failed replies do
@@ -69,7 +71,7 @@ async def resample(case: Case, floor: Floor, stands: Sequence[Stand], settings: 
     equal: dict[int, list[bool]] = {stand.agent: [] for stand in stands}
     for (stand, _), turn in zip(wanted, turns, strict=True):
         if not isinstance(turn, Failure):
-            again = stand_of(stand.agent, turn, "resampled").answer
+            again = agent_state_of(stand.agent, turn, "resampled").answer
             equal[stand.agent].append(same_answer(stand.answer, again, case.scoring))
     return [
         dataclasses.replace(stand, intrinsic=sum(found) / len(found) if (found := equal[stand.agent]) else None)

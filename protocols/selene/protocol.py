@@ -22,10 +22,10 @@ from moot.protocols.selene.gate import (
     gate_record,
     signals_of,
 )
-from moot.protocols.selene.judging import Ruling, audit_judging, rule_on_candidates, rule_on_consensus
+from moot.protocols.selene.judging import SeleneRuling, audit_judging, rule_on_candidates, rule_on_consensus
 from moot.protocols.selene.opening import open_debate
 from moot.protocols.selene.settings import SeleneSettings
-from moot.protocols.selene.stand import Stand, comparable_intrinsic, mean_known, shares
+from moot.protocols.selene.stand import AgentState, answer_shares, comparable_intrinsic, mean_known
 
 VOTING_TEMPERATURE = 1.0
 """At which answers are sampled that nobody debates or judges: a vote lives on their diversity (section 4.3)."""
@@ -35,9 +35,9 @@ VOTING_TEMPERATURE = 1.0
 class Branch:
     """Where one way through the protocol ended: its ruling, how it got there, and everyone's last reply."""
 
-    ruling: Ruling
+    ruling: SeleneRuling
     how: str
-    stands: Sequence[Stand]
+    stands: Sequence[AgentState]
     rounds: int = 0
     flags: tuple[str, ...] = ()
 
@@ -116,12 +116,12 @@ class Selene:
             branch = dataclasses.replace(branch, flags=("opening-failed", *branch.flags))
         return _verdict(case, branch, payload)
 
-    async def _signals(self, case: Case, floor: Floor, stands: Sequence[Stand]) -> GateSignals:
+    async def _signals(self, case: Case, floor: Floor, stands: Sequence[AgentState]) -> GateSignals:
         with_rationale = self.settings.gate.embed_rationale
         texts = [embedding_text(case, stand, with_rationale=with_rationale) for stand in stands]
         return signals_of(stands, await floor.embed(texts), self.settings.agents)
 
-    async def _undebated(self, case: Case, floor: Floor, stands: Sequence[Stand]) -> Branch:
+    async def _undebated(self, case: Case, floor: Floor, stands: Sequence[AgentState]) -> Branch:
         ruling = await rule_on_candidates(case, floor, stands, self.settings.judging)
         if self.settings.judging.method != "none":
             return Branch(ruling, "judged", stands)
@@ -129,7 +129,7 @@ class Selene:
         return Branch(ruling, "single" if alone else "vote", stands)
 
     async def _branches(
-        self, case: Case, floor: Floor, stands: Sequence[Stand], signals: GateSignals, decision: GateDecision
+        self, case: Case, floor: Floor, stands: Sequence[AgentState], signals: GateSignals, decision: GateDecision
     ) -> Branch:
         """The branch that the gate chose; the other one beside it for an audit or for calibration."""
         both = self.settings.both_branches
@@ -147,7 +147,9 @@ class Selene:
         assert chosen is not None, "the branch that the gate chose always runs"
         return chosen
 
-    async def _debated(self, case: Case, floor: Floor, stands: Sequence[Stand], disagreement: float | None) -> Branch:
+    async def _debated(
+        self, case: Case, floor: Floor, stands: Sequence[AgentState], disagreement: float | None
+    ) -> Branch:
         talk = await discuss(case, floor, stands, disagreement, self.settings)
         ruling = await rule_on_candidates(case, floor, talk.stands, self.settings.judging)
         flags = ("revision-failed",) if talk.revision_failed else ()
@@ -187,7 +189,7 @@ def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
     told = {"confidence_from": source}
     if source == "intrinsic" and (stage := _common_stage(backers)):
         told["confidence_stage"] = stage
-    voted = shares(case, branch.stands)
+    voted = answer_shares(case, branch.stands)
     return Verdict(
         answer=ruling.answer,
         how=branch.how,
@@ -199,6 +201,6 @@ def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
     )
 
 
-def _common_stage(stands: Sequence[Stand]) -> str:
+def _common_stage(stands: Sequence[AgentState]) -> str:
     """The one stage at which their p are taken, as a mean of them is; empty where none has one."""
     return next((stand.stage for stand in stands if stand.stage), "")

@@ -31,7 +31,7 @@ def as_sentence(candidate: str) -> str:
     return f"The answer to the question is {candidate.rstrip('.')}{_SAYING.get(fold(candidate), '')}."
 
 
-def at_odds(support: str, score: float) -> bool:
+def contradicts_score(support: str, score: float) -> bool:
     """Whether a judge's two verdicts on a candidate contradict each other on the scale that it was given.
 
     `supported` is scored at least 0.5, `contradicted` at most; `not covered` nearer to 0.5 than to 0 or 1.
@@ -61,7 +61,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredCandidate:
     """A candidate with its judgments.
 
     Attributes:
@@ -80,8 +80,10 @@ class Scored:
 
     @property
     def at_odds(self) -> int:
-        """How many of the judgments contradict themselves, see `at_odds`."""
-        return sum(isinstance(each, Judgment) and at_odds(each.support, each.score) for each in self.judgments)
+        """How many of the judgments contradict themselves, see `contradicts_score`."""
+        return sum(
+            isinstance(each, Judgment) and contradicts_score(each.support, each.score) for each in self.judgments
+        )
 
     @property
     def means(self) -> list[float | None]:
@@ -92,7 +94,7 @@ class Scored:
 
 def score_candidate(
     candidate: Candidate, judgments: Sequence[Judgment | Missing], variants: int, judging: JudgingSettings
-) -> Scored:
+) -> ScoredCandidate:
     """S_i by the configured weighting; a plain mean where there is one variant only (nothing to weigh)."""
     rows: list[list[float | None]] = [[] for _ in range(variants)]
     for judgment in judgments:
@@ -100,7 +102,7 @@ def score_candidate(
     width = max(map(len, rows))
     matrix = [[math.nan if s is None else s for s in row] + [math.nan] * (width - len(row)) for row in rows]
     weighting = judging.weighting if variants > 1 else "printed"
-    return Scored(
+    return ScoredCandidate(
         candidate,
         tuple(judgments),
         tuple(map(tuple, rows)),
@@ -110,39 +112,39 @@ def score_candidate(
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CandidateChoice:
     """The winner's place among the candidates (None: nobody has a score), and what broke a tie, if any."""
 
     index: int | None
     tie_broken_by: Literal["", "support", "mean_p", "seed"] = ""
 
 
-def choose(scored: Sequence[Scored], seed: int) -> Choice:
+def choose(scored: Sequence[ScoredCandidate], seed: int) -> CandidateChoice:
     """argmax S_i; ties by support, then by mean p where every tied candidate has one, then by the seed.
 
     A candidate without a score loses to every candidate with one.
     """
     scores = {i: s.score for i, s in enumerate(scored) if s.score is not None}
     if not scores:
-        return Choice(None)
+        return CandidateChoice(None)
     best = max(scores.values())
     tied = [i for i, score in scores.items() if best - score <= _EQUAL]
     if len(tied) == 1:
-        return Choice(tied[0])
+        return CandidateChoice(tied[0])
     support = {i: scored[i].candidate.support for i in tied}
     tied = [i for i in tied if support[i] == max(support.values())]
     if len(tied) == 1:
-        return Choice(tied[0], "support")
+        return CandidateChoice(tied[0], "support")
     p = {i: mean for i in tied if (mean := scored[i].candidate.mean_p) is not None}
     if len(p) == len(tied):
         tied = [i for i in tied if max(p.values()) - p[i] <= _EQUAL]
         if len(tied) == 1:
-            return Choice(tied[0], "mean_p")
+            return CandidateChoice(tied[0], "mean_p")
     tied.sort(key=lambda i: scored[i].candidate.answer)
-    return Choice(seeded(seed, "tie/judge").choice(tied), "seed")
+    return CandidateChoice(seeded(seed, "tie/judge").choice(tied), "seed")
 
 
-def winners_by_variant(scored: Sequence[Scored], winner: int | None) -> list[str | None]:
+def winners_by_variant(scored: Sequence[ScoredCandidate], winner: int | None) -> list[str | None]:
     """Which answer each evidence variant alone would choose; None unless it scored every candidate.
 
     Where several share a variant's best score, the overall winner counts if it is among them: a tie is no
@@ -159,19 +161,19 @@ def winners_by_variant(scored: Sequence[Scored], winner: int | None) -> list[str
     return chosen
 
 
-def verdict_flip_rate(scored: Sequence[Scored], winner: int | None) -> float | None:
+def verdict_flip_rate(scored: Sequence[ScoredCandidate], winner: int | None) -> float | None:
     """Share of the variants with another winner than the most frequent; None with fewer than two to count."""
     winners = [w for w in winners_by_variant(scored, winner) if w is not None]
     return known(flip_rate(winners)) if len(winners) > 1 else None
 
 
-def mean_stability(scored: Sequence[Scored]) -> float | None:
+def mean_stability(scored: Sequence[ScoredCandidate]) -> float | None:
     """Judge stability averaged over the candidates that have one; None when none has."""
     present = [s.stability for s in scored if s.stability is not None]
     return fmean(present) if present else None
 
 
-def scored_record(scored: Scored) -> dict[str, Any]:
+def scored_record(scored: ScoredCandidate) -> dict[str, Any]:
     """A candidate's part of the event `judging`; missing scores are None."""
     return {
         "answer": scored.candidate.answer,

@@ -15,7 +15,7 @@ from moot.protocols.tasks.scoring import alike
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class AgentState:
     """An agent's last valid reply.
 
     Attributes:
@@ -49,10 +49,10 @@ class Stand:
         return shown | {"confidence": self.confidence} if confidence else shown
 
 
-def stand_of(agent: int, turn: Turn[Position], reading: str) -> Stand:
+def agent_state_of(agent: int, turn: Turn[Position], reading: str) -> AgentState:
     """The stand that a turn expresses; `reading` is `gate.intrinsic`."""
     p = read_intrinsic(turn.intrinsic, reading)
-    return Stand(
+    return AgentState(
         agent=agent,
         name=turn.role,
         answer=turn.answer if turn.answer is not None else turn.reply.answer,
@@ -63,7 +63,9 @@ def stand_of(agent: int, turn: Turn[Position], reading: str) -> Stand:
     )
 
 
-def spelled_alike(case: Case, stands: Sequence[Stand], before: Sequence[Stand] = ()) -> list[Stand]:
+def with_shared_spelling(
+    case: Case, stands: Sequence[AgentState], before: Sequence[AgentState] = ()
+) -> list[AgentState]:
     """The stands with equal answers spelled alike, those of `before` first.
 
     What is equal is the task's to say (`Case.scoring`): numbers by value, short answers after normalisation.
@@ -84,7 +86,7 @@ def read_intrinsic(intrinsic: Intrinsic | None, reading: str) -> float | None:
     return {"normalised": intrinsic.normalised, "printed": intrinsic.printed}.get(reading)
 
 
-def comparable(stands: Sequence[Stand]) -> bool:
+def comparable(stands: Sequence[AgentState]) -> bool:
     """Whether all known p_i are taken at one stage.
 
     Behind a schema's mask p_i is a share of the permitted labels, before it the model's own probability; before and
@@ -93,7 +95,7 @@ def comparable(stands: Sequence[Stand]) -> bool:
     return len({stand.stage for stand in stands if stand.stage}) < 2
 
 
-def comparable_intrinsic(stands: Sequence[Stand]) -> list[float | None]:
+def comparable_intrinsic(stands: Sequence[AgentState]) -> list[float | None]:
     """p_i of each; all unknown where they are taken at several stages."""
     same = comparable(stands)
     return [stand.intrinsic if same else None for stand in stands]
@@ -105,12 +107,12 @@ def mean_known(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def all_equal(stands: Sequence[Stand]) -> bool:
+def all_equal(stands: Sequence[AgentState]) -> bool:
     """Whether all of these gave the same answer; who gave none is not among them."""
     return len({stand.answer for stand in stands}) <= 1
 
 
-def shares(case: Case, stands: Sequence[Stand]) -> dict[str, float] | None:
+def answer_shares(case: Case, stands: Sequence[AgentState]) -> dict[str, float] | None:
     """Share of the agents behind each label of a closed set; None for free text."""
     if not case.labels or not stands:
         return None

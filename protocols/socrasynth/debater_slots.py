@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moot.protocols.case import Case, label_in_words
-from moot.protocols.contentiousness import dial
-from moot.protocols.socrasynth.sides import SIDES, Said, Side, Topic, other, subject_slots
+from moot.protocols.contentiousness import contentiousness_level
+from moot.protocols.socrasynth.sides import SIDES, Side, SideTurn, Topic, other, subject_slots
 
 ANSWER_TOPIC = Topic("The answer", "Which of the possible answers is the right one, and why.")
 """The one topic of a debate on a closed list: the source's study has no other."""
@@ -65,7 +65,7 @@ def _by_role(labels: Mapping[Side, str]) -> dict[str, str]:
 
 
 def debater_slots(
-    case: Case, topics: Sequence[Topic], side: Side, level: float, said: Sequence[Said], positions: Positions
+    case: Case, topics: Sequence[Topic], side: Side, level: float, said: Sequence[SideTurn], positions: Positions
 ) -> dict[str, Any]:
     """The slots of a side's templates; `own_answer` and `other_answer` are empty unless the sides have named theirs.
 
@@ -77,12 +77,12 @@ def debater_slots(
         "stance": side.stance,
         "own_answer": words.get(side, ""),
         "other_answer": words.get(other(side), ""),
-        "contentiousness": dial(level).slots(),
+        "contentiousness": contentiousness_level(level).slots(),
         "transcript": transcript(case, said, positions),
     }
 
 
-def transcript(case: Case, said: Sequence[Said], positions: Positions) -> list[dict[str, Any]]:
+def transcript(case: Case, said: Sequence[SideTurn], positions: Positions) -> list[dict[str, Any]]:
     """The debate so far, argument by argument, in the order in which it was held."""
     words = positions.in_words(case)
     return [

@@ -22,9 +22,9 @@ from moot.protocols.socrasynth.replies import (
     LastWord,
     TopicAddition,
 )
-from moot.protocols.socrasynth.rounds import Rounds
+from moot.protocols.socrasynth.rounds import SocraSynthRounds
 from moot.protocols.socrasynth.schedule import CONCILIATION, closing_level
-from moot.protocols.socrasynth.sides import AGAINST, FOR, SIDES, Said, Side, by_title, last_words
+from moot.protocols.socrasynth.sides import AGAINST, FOR, SIDES, Side, SideTurn, by_title, latest_arguments
 
 CONFIRM = "socrasynth/confirm"
 
@@ -32,7 +32,7 @@ UNCONFIRMED = frozenset({"plateau", "max_rounds", "schedule-ended"})
 """Ends of the rounds that nobody has agreed to: both sides saying all, a refusal and a person need no confirmation."""
 
 
-async def confirm(rounds: Rounds) -> None:
+async def confirm(rounds: SocraSynthRounds) -> None:
     """Ask both sides at once whether that was all, where the rounds ended without their saying so.
 
     Paths `confirm/agent/I`. What a side adds stands in the transcript as a last argument; no round follows, and CRIT
@@ -70,10 +70,10 @@ def _passed_over(turn: Turn[LastWord]) -> list[TopicAddition]:
     return turn.reply.additions if turn.reply.presented_all else []
 
 
-def _last_word(rounds: Rounds, side: Side, turn: Turn[LastWord]) -> Said:
+def _last_word(rounds: SocraSynthRounds, side: Side, turn: Turn[LastWord]) -> SideTurn:
     counted = [] if turn.reply.presented_all else turn.reply.additions
     said = by_title([(one.topic, one.addition) for one in counted], rounds.topics)
-    return Said(side, rounds.number, said, (), turn.reply.presented_all, turn.reply.conceded)
+    return SideTurn(side, rounds.number, said, (), turn.reply.presented_all, turn.reply.conceded)
 
 
 CLOSING = "socrasynth/closing"
@@ -82,7 +82,7 @@ Statements = Mapping[Side, Mapping[str, str]]
 """Closing statements by side and title of their topic."""
 
 
-async def close(rounds: Rounds) -> tuple[Statements, list[str]]:
+async def close(rounds: SocraSynthRounds) -> tuple[Statements, list[str]]:
     """The closing statements of both sides, and the roles whose last arguments stand in for them.
 
     Paths `closing/agent/I`; a side that fails or declines is judged by its last argument on each topic. Notes the event
@@ -100,7 +100,7 @@ async def close(rounds: Rounds) -> tuple[Statements, list[str]]:
             statements[side] = said
         else:
             failed[side.name] = "declined" if turn.reply.declined else "off-topic"
-        statements.setdefault(side, last_words(rounds.said, side, rounds.topics))
+        statements.setdefault(side, latest_arguments(rounds.said, side, rounds.topics))
     texts = {side: "\n\n".join(f"{title}: {text}" for title, text in said.items()) for side, said in statements.items()}
     texts = {side: text for side, text in texts.items() if text}
     quality = await appraise(case, floor, texts, settings.crit, "crit/closing", rounds.positions)
@@ -126,7 +126,7 @@ PROPOSAL, CONSENT = "socrasynth/proposal", "socrasynth/consent"
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class JointProposal:
     """A proposal for whoever has to decide.
 
     Attributes:
@@ -163,7 +163,7 @@ class Joint:
         }
 
 
-async def propose_jointly(rounds: Rounds, statements: Statements) -> Joint | None:
+async def propose_jointly(rounds: SocraSynthRounds, statements: Statements) -> JointProposal | None:
     """A's draft, as B amends it, and whether each consents; None when A gave no draft.
 
     On a closed list it names an answer, which is not asked for where both sides hold the same one. Paths
@@ -175,7 +175,7 @@ async def propose_jointly(rounds: Rounds, statements: Statements) -> Joint | Non
     return joint
 
 
-async def _negotiate(rounds: Rounds, statements: Statements) -> tuple[Joint | None, dict[str, str]]:
+async def _negotiate(rounds: SocraSynthRounds, statements: Statements) -> tuple[JointProposal | None, dict[str, str]]:
     case, floor, decoding = rounds.case, rounds.floor, rounds.decoding_at(CONCILIATION)
     slots = {side: _slots(rounds, side, statements) for side in SIDES}
     names = bool(slots[FOR]["labels"])  # whether the answer is still to be found
@@ -194,14 +194,16 @@ async def _negotiate(rounds: Rounds, statements: Statements) -> tuple[Joint | No
     if isinstance(amended, Failure):
         points, questions = tuple(draft.reply.points), tuple(draft.reply.questions)
         consents: dict[str, bool | None] = {FOR.name: True, AGAINST.name: None}
-        return Joint(points, questions, False, consents, {}, agreed or draft.answer), {AGAINST.name: amended.kind}
+        return JointProposal(points, questions, False, consents, {}, agreed or draft.answer), {
+            AGAINST.name: amended.kind
+        }
     final = amended.reply
     shown = slots[FOR] | {"draft": drafted, "amended": _shown(case, final, amended.answer)}
     (consent,) = await floor.ask_all(
         [Request(FOR.name, CONSENT, shown, Consent, f"joint/consent/{FOR.name}", decoding=decoding)]
     )
     heard = None if isinstance(consent, Failure) else consent.reply
-    return Joint(
+    return JointProposal(
         points=tuple(final.points),
         questions=tuple(final.questions),
         amended=True,
@@ -214,7 +216,7 @@ async def _negotiate(rounds: Rounds, statements: Statements) -> tuple[Joint | No
     ), {} if heard else {FOR.name: "consent missing"}
 
 
-def _slots(rounds: Rounds, side: Side, statements: Statements) -> dict[str, Any]:
+def _slots(rounds: SocraSynthRounds, side: Side, statements: Statements) -> dict[str, Any]:
     """What the negotiation reads: the subject and both closing statements, not the whole debate again."""
     case, words = rounds.case, rounds.positions.in_words(rounds.case)
     closings = [

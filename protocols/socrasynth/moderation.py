@@ -20,7 +20,7 @@ _HOW_TO_EDIT = "To edit the topics, give the whole list as the text, one a line:
 _HOW_TO_STEER = "\nTo set kappa (the contentiousness), give a number from 0 to 1; to ask, a question for both sides"
 
 
-class Unusable(ValueError):
+class UnusableInput(ValueError):
     """A person's text that cannot be used; the message says why and what is expected."""
 
 
@@ -89,7 +89,7 @@ async def _consult(
             return guidance
         try:
             guidance = changed(guidance, decision, actions)
-        except Unusable as error:
+        except UnusableInput as error:
             remark = f"Not used: {error}."
         else:
             remark = f"Done: {decision.action}."
@@ -127,14 +127,14 @@ def changed(guidance: Guidance, decision: Decision, actions: Sequence[str]) -> G
     """
     text = decision.text.strip()
     if decision.action not in actions:
-        raise Unusable(f"{decision.action!r} is not one of: {', '.join(actions)}")
+        raise UnusableInput(f"{decision.action!r} is not one of: {', '.join(actions)}")
     if decision.action == END:
         return replace(guidance, ended=True)
     if decision.action in (EDIT, EDIT_TOPICS):
         return replace(guidance, topics=read_topics(text, guidance.topics))
     if decision.action == ASK:
         if not text:
-            raise Unusable("`ask` needs the question as its text")
+            raise UnusableInput("`ask` needs the question as its text")
         return replace(guidance, questions=(*guidance.questions, text))
     return replace(guidance, kappa=read_kappa(text))
 
@@ -150,7 +150,7 @@ def read_kappa(text: str) -> float:
     except ValueError:
         kappa = -1.0
     if not 0.0 <= kappa <= 1.0:
-        raise Unusable(f"`set kappa` needs a number from 0 to 1, not {text[:40]!r}")
+        raise UnusableInput(f"`set kappa` needs a number from 0 to 1, not {text[:40]!r}")
     return kappa
 
 
@@ -175,11 +175,11 @@ def read_topics(text: str, known: Sequence[Topic] = ()) -> tuple[Topic, ...]:
         same = unchanged.get(" ".join(line.split()))
         topics.append(same.pop(0) if same else _topic(_NUMBERING.sub("", line).strip(), known))
     if not topics:
-        raise Unusable("editing needs the whole list as its text, one a line: TITLE: DESCRIPTION")
+        raise UnusableInput("editing needs the whole list as its text, one a line: TITLE: DESCRIPTION")
     titles = [fold(topic.title) for topic in topics]
     repeated = next((topic.title for topic, title in zip(topics, titles, strict=True) if titles.count(title) > 1), None)
     if repeated is not None:
-        raise Unusable(f"the topic {repeated!r} stands in the list twice")
+        raise UnusableInput(f"the topic {repeated!r} stands in the list twice")
     return tuple(topics)
 
 
@@ -187,7 +187,7 @@ def _topic(line: str, known: Sequence[Topic]) -> Topic:
     titles = [topic.title for topic in known if line == topic.title or line.startswith(f"{topic.title}:")]
     title = max(titles, key=len) if titles else line.partition(":")[0]
     if not fold(title):
-        raise Unusable(f"{line[:40]!r} has no title: expected TITLE: DESCRIPTION")
+        raise UnusableInput(f"{line[:40]!r} has no title: expected TITLE: DESCRIPTION")
     return Topic(" ".join(title.split()), line[len(title) :].removeprefix(":").strip())
 
 

@@ -13,9 +13,9 @@ from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
 from moot.protocols.socrasynth.debater_slots import Positions
-from moot.protocols.socrasynth.joint import Joint
+from moot.protocols.socrasynth.joint import JointProposal
 from moot.protocols.socrasynth.replies import Comparison, Draft, TopicMarks, WholeComparison
-from moot.protocols.socrasynth.scoring import Marks, Outcome, Sheet, Winner, outcome_of
+from moot.protocols.socrasynth.scoring import JudgeMarks, Marks, PanelOutcome, Winner, outcome_of
 from moot.protocols.socrasynth.sides import FOR, SIDES, Side, Topic, subject_slots
 
 TEMPLATE, WHOLE_TEMPLATE = "socrasynth/panel", "socrasynth/panel_whole"
@@ -28,7 +28,7 @@ R = TypeVar("R", Comparison, WholeComparison)
 
 
 @dataclass(frozen=True, slots=True)
-class Bout:
+class OrderedComparison:
     """One comparison that every judge makes in both orders.
 
     Attributes:
@@ -43,7 +43,9 @@ class Bout:
     b: Mapping[str, Any]
 
 
-async def sheets_of(floor: Floor, bouts: Sequence[Bout | None], path: str) -> tuple[list[Sheet], dict[str, str]]:
+async def judge_comparisons(
+    floor: Floor, bouts: Sequence[OrderedComparison | None], path: str
+) -> tuple[list[JudgeMarks], dict[str, str]]:
     """Every judge's sheet in both orders, and the judges' models by role.
 
     All in flight together; paths `{path}/order/O/topic/N/judge/J`. A bout that is None is missing for everyone.
@@ -67,9 +69,9 @@ async def sheets_of(floor: Floor, bouts: Sequence[Bout | None], path: str) -> tu
     return sheets, {turn.role: turn.model for turn in turns if not isinstance(turn, Failure)}
 
 
-async def whole_sheets_of(
-    floor: Floor, bout: Bout, closed: Sequence[bool], path: str
-) -> tuple[list[Sheet], dict[str, str]]:
+async def judge_whole_debate(
+    floor: Floor, bout: OrderedComparison, closed: Sequence[bool], path: str
+) -> tuple[list[JudgeMarks], dict[str, str]]:
     """Every judge's sheet in both orders from one reading of all topics each, and the judges' models by role.
 
     Paths `{path}/order/O/judge/J`.
@@ -92,7 +94,7 @@ async def whole_sheets_of(
     return sheets, {turn.role: turn.model for turn in turns if not isinstance(turn, Failure)}
 
 
-def _request(bout: Bout, judge: str, order: Literal[1, 2], reply: type[R], path: str) -> Request[R]:
+def _request(bout: OrderedComparison, judge: str, order: Literal[1, 2], reply: type[R], path: str) -> Request[R]:
     first, second = (bout.a, bout.b) if order == 1 else (bout.b, bout.a)
     slots = {**bout.slots, "first": dict(first), "second": dict(second)}
     return Request(judge, bout.template, slots, reply, path)
@@ -103,10 +105,12 @@ def _told(turn: Turn[R] | Failure) -> R | str:
     return f"{turn.kind}: {turn.message}" if isinstance(turn, Failure) else turn.reply
 
 
-def _sheet(judge: str, order: Literal[1, 2], told: Sequence[Comparison | TopicMarks | str], overall: str = "") -> Sheet:
+def _sheet(
+    judge: str, order: Literal[1, 2], told: Sequence[Comparison | TopicMarks | str], overall: str = ""
+) -> JudgeMarks:
     """A sheet from what a judge told of each topic, or why it did not."""
     numbered = dict(enumerate(told, start=1))
-    return Sheet(
+    return JudgeMarks(
         judge,
         order,
         marks=tuple(None if isinstance(one, str) else _pair(one, order) for one in told),
@@ -123,7 +127,7 @@ def _pair(marks: Comparison | TopicMarks, order: Literal[1, 2]) -> Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class PanelRuling:
     """What the panel found.
 
     Attributes:
@@ -131,7 +135,7 @@ class Ruling:
         not_independent: judges on a model that also debated; simulated ones aside, which have no stand to favour.
     """
 
-    outcome: Outcome
+    outcome: PanelOutcome
     not_independent: tuple[str, ...]
 
 
@@ -144,7 +148,7 @@ async def judge_closings(
     positions: Positions,
     *,
     whole: bool = False,
-) -> Ruling:
+) -> PanelRuling:
     """The panel's ruling on the closing statements; paths `panel/order/O/topic/N/judge/J`. Notes the event `panel`.
 
     Args:
@@ -154,12 +158,12 @@ async def judge_closings(
         whole: every judge reads all topics at once; paths are then `panel/order/O/judge/J`.
     """
     if whole:
-        bout = _whole_bout(case, topics, statements, positions)
+        bout = _whole_comparison(case, topics, statements, positions)
         closed = [any(topic.title in statements[side] for side in SIDES) for topic in topics]
-        sheets, models = await whole_sheets_of(floor, bout, closed, "panel")
+        sheets, models = await judge_whole_debate(floor, bout, closed, "panel")
     else:
-        bouts = [_bout(case, topic, statements, positions) for topic in topics]
-        sheets, models = await sheets_of(floor, bouts, "panel")
+        bouts = [_comparison(case, topic, statements, positions) for topic in topics]
+        sheets, models = await judge_comparisons(floor, bouts, "panel")
     outcome = outcome_of(sheets)
     not_independent = tuple(judge for judge, model in models.items() if model in debaters and not _is_drawn(model))
     data = {
@@ -169,7 +173,7 @@ async def judge_closings(
         "not_independent": list(not_independent),
     }
     floor.note(Event("panel", "panel", data | outcome_record(outcome)))
-    return Ruling(outcome, not_independent)
+    return PanelRuling(outcome, not_independent)
 
 
 def _is_drawn(model: str) -> bool:
@@ -177,7 +181,7 @@ def _is_drawn(model: str) -> bool:
     return model.partition("?")[0].rpartition("#")[2] == "simulated"
 
 
-def outcome_record(outcome: Outcome) -> dict[str, Any]:
+def outcome_record(outcome: PanelOutcome) -> dict[str, Any]:
     """An outcome as events hold it."""
     totals = outcome.totals
     return {
@@ -188,19 +192,21 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _bout(case: Case, topic: Topic, statements: Mapping[Side, Mapping[str, str]], positions: Positions) -> Bout | None:
+def _comparison(
+    case: Case, topic: Topic, statements: Mapping[Side, Mapping[str, str]], positions: Positions
+) -> OrderedComparison | None:
     if not any(topic.title in statements[side] for side in SIDES):
         return None
     slots = subject_slots(case, ()) | {"topic": topic.record()}
     first, second = (
         {"stance": positions.word(case, side), "text": statements[side].get(topic.title, "")} for side in SIDES
     )
-    return Bout(TEMPLATE, slots, first, second)
+    return OrderedComparison(TEMPLATE, slots, first, second)
 
 
-def _whole_bout(
+def _whole_comparison(
     case: Case, topics: Sequence[Topic], statements: Mapping[Side, Mapping[str, str]], positions: Positions
-) -> Bout:
+) -> OrderedComparison:
     first, second = (
         {
             "stance": positions.word(case, side),
@@ -211,7 +217,7 @@ def _whole_bout(
         }
         for side in SIDES
     )
-    return Bout(WHOLE_TEMPLATE, subject_slots(case, topics), first, second)
+    return OrderedComparison(WHOLE_TEMPLATE, subject_slots(case, topics), first, second)
 
 
 ANSWER, COMPARE = "socrasynth/answer", "socrasynth/versus"
@@ -219,7 +225,9 @@ ANSWER, COMPARE = "socrasynth/answer", "socrasynth/versus"
 _NAMES: dict[Winner | None, str | None] = {"A": "debate", "B": "answer", "tie": "tie", None: None}
 
 
-async def compare_with_answer(case: Case, floor: Floor, topics: Sequence[Topic], joint: Joint | None) -> str | None:
+async def compare_with_answer(
+    case: Case, floor: Floor, topics: Sequence[Topic], joint: JointProposal | None
+) -> str | None:
     """Which of the two the judges prefer: `debate`, `answer`, `tie`, or None when that is unknown.
 
     The answer comes from agent 0's model, which is told the subject, the facts and the topics, and asked for the same
@@ -237,7 +245,9 @@ async def compare_with_answer(case: Case, floor: Floor, topics: Sequence[Topic],
         return None
     debate = _shown(joint.points, joint.questions)
     single = _shown(answer.reply.points, answer.reply.questions)
-    sheets, _ = await sheets_of(floor, [Bout(COMPARE, subject_slots(case, ()), debate, single)], "versus")
+    sheets, _ = await judge_comparisons(
+        floor, [OrderedComparison(COMPARE, subject_slots(case, ()), debate, single)], "versus"
+    )
     outcome = outcome_of(sheets)
     winner = _NAMES[outcome.winner]
     data: dict[str, Any] = outcome_record(outcome) | {

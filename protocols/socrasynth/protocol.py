@@ -12,8 +12,8 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
-from moot.protocols.socrasynth.joint import Joint, Statements, close, confirm, propose_jointly
-from moot.protocols.socrasynth.panel import Ruling, compare_with_answer, judge_closings
+from moot.protocols.socrasynth.joint import JointProposal, Statements, close, confirm, propose_jointly
+from moot.protocols.socrasynth.panel import PanelRuling, compare_with_answer, judge_closings
 from moot.protocols.socrasynth.replies import (
     Agenda,
     Amendment,
@@ -31,10 +31,10 @@ from moot.protocols.socrasynth.replies import (
     Themes,
     WholeComparison,
 )
-from moot.protocols.socrasynth.rounds import Rounds, hold_rounds
+from moot.protocols.socrasynth.rounds import SocraSynthRounds, run_rounds
 from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.settings import SocraSynthSettings
-from moot.protocols.socrasynth.sides import SIDES, answer_of, last_words, open_answers
+from moot.protocols.socrasynth.sides import SIDES, answer_of, latest_arguments, open_answers
 
 
 class SocraSynth:
@@ -87,12 +87,12 @@ class SocraSynth:
             QuorumFailed: neither side proposed a topic, or a side gave no opening or declined to argue its side.
         """
         topics = await fix_topics(case, floor, self.settings.topics)
-        rounds = await hold_rounds(case, floor, topics.topics, self.settings)
+        rounds = await run_rounds(case, floor, topics.topics, self.settings)
         await confirm(rounds)
         settled = rounds.positions.agreed is not None or rounds.positions.swapped
         unclosed = False
         if settled:  # no side has an answer of its own left to close for, and the panel nothing to compare
-            statements: Statements = {side: last_words(rounds.said, side, rounds.topics) for side in SIDES}
+            statements: Statements = {side: latest_arguments(rounds.said, side, rounds.topics) for side in SIDES}
         else:
             statements, failed = await close(rounds)
             unclosed = bool(failed)
@@ -125,12 +125,14 @@ def _asked(settings: SocraSynthSettings, *, listed: bool) -> dict[str, tuple[typ
     }
 
 
-def _consensus(rounds: Rounds, joint: Joint | None) -> str | None:
+def _consensus(rounds: SocraSynthRounds, joint: JointProposal | None) -> str | None:
     """On a closed list, the label that both sides hold, or else propose together."""
     return rounds.positions.agreed or (joint.consensus if joint is not None else None)
 
 
-def _reached(rounds: Rounds, joint: Joint | None) -> Literal["at once", "concession", "proposal"] | None:
+def _reached(
+    rounds: SocraSynthRounds, joint: JointProposal | None
+) -> Literal["at once", "concession", "proposal"] | None:
     """How both sides came to one answer; None where they did not."""
     if rounds.positions.agreed is not None:
         return "concession" if rounds.conceded else "at once"
@@ -138,7 +140,7 @@ def _reached(rounds: Rounds, joint: Joint | None) -> Literal["at once", "concess
 
 
 def _flags(
-    topics: Topics, rounds: Rounds, unclosed: bool, joint: Joint | None, ruling: Ruling | None
+    topics: Topics, rounds: SocraSynthRounds, unclosed: bool, joint: JointProposal | None, ruling: PanelRuling | None
 ) -> tuple[str, ...]:
     missing = ruling is not None and (bool(ruling.outcome.missing) or not ruling.outcome.position_bias)
     raised = {
@@ -157,9 +159,9 @@ def _flags(
 
 def _verdict(
     case: Case,
-    rounds: Rounds,
-    joint: Joint | None,
-    ruling: Ruling | None,
+    rounds: SocraSynthRounds,
+    joint: JointProposal | None,
+    ruling: PanelRuling | None,
     flags: tuple[str, ...],
     more: Mapping[str, Any],
 ) -> Verdict:

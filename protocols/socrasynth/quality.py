@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from moot.protocols.case import Case
-from moot.protocols.crit.appraisal import Document
+from moot.protocols.crit.appraisal import CritDocument
 from moot.protocols.crit.evaluate import crit_all
 from moot.protocols.crit.result import CritResult
 from moot.protocols.crit.settings import CritSettings
@@ -20,7 +20,7 @@ Texts = Mapping[Side, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Quality:
+class ArgumentQuality:
     """CRIT of both sides.
 
     Attributes:
@@ -50,10 +50,10 @@ class Quality:
 
 async def appraise(
     case: Case, floor: Floor, texts: Texts, settings: CritSettings, path: str, positions: Positions
-) -> Quality:
+) -> ArgumentQuality:
     """CRIT of every side's text against the other's; paths from `{path}/agent/I` on."""
     results = await crit_all(floor, _documents(case, texts, path, positions), settings)
-    return Quality(dict(zip(texts, results, strict=True)))
+    return ArgumentQuality(dict(zip(texts, results, strict=True)))
 
 
 async def appraise_topics(
@@ -78,14 +78,14 @@ async def appraise_topics(
         for document in _documents(case, texts, f"{path}/topic/{number}", positions)
     ]
     results = iter(await crit_all(floor, documents, settings))
-    found = [Quality({side: next(results) for side in texts}).scores() for texts in said]
+    found = [ArgumentQuality({side: next(results) for side in texts}).scores() for texts in said]
     return {side.name: [scores[side.name] for scores in found] for side in SIDES}
 
 
-def _documents(case: Case, texts: Texts, path: str, positions: Positions) -> list[tuple[str, Document]]:
+def _documents(case: Case, texts: Texts, path: str, positions: Positions) -> list[tuple[str, CritDocument]]:
     facts = _facts(case)
     return [
-        (f"{path}/{side.name}", Document(_claim(case, side, positions), text, facts, texts.get(other(side), "")))
+        (f"{path}/{side.name}", CritDocument(_claim(case, side, positions), text, facts, texts.get(other(side), "")))
         for side, text in texts.items()
     ]
 

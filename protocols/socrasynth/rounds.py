@@ -17,14 +17,14 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Decoding, Event, Failure, Slots, Turn
 from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
 from moot.protocols.socrasynth.moderation import Guidance, moderate
-from moot.protocols.socrasynth.quality import Quality, appraise
+from moot.protocols.socrasynth.quality import ArgumentQuality, appraise
 from moot.protocols.socrasynth.replies import LabelledOpening, Opening, Speech
 from moot.protocols.socrasynth.schedule import next_level
 from moot.protocols.socrasynth.settings import SocraSynthSettings
-from moot.protocols.socrasynth.sides import SIDES, Said, Side, Topic, by_title, open_answers
+from moot.protocols.socrasynth.sides import SIDES, Side, SideTurn, Topic, by_title, open_answers
 
 
-def stop_words(reason: str, *, patience: int, min_delta: float, max_rounds: int) -> str:
+def stop_reason_text(reason: str, *, patience: int, min_delta: float, max_rounds: int) -> str:
     """Why the rounds ended, or will; an unknown reason as it is.
 
     >>> stop_words("plateau", patience=2, min_delta=0.01, max_rounds=5)
@@ -42,7 +42,7 @@ def stop_words(reason: str, *, patience: int, min_delta: float, max_rounds: int)
     }.get(reason, reason)
 
 
-def round_report(quality: Quality, kappa: float, due: str | None, following: float | None) -> str:
+def round_report(quality: ArgumentQuality, kappa: float, due: str | None, following: float | None) -> str:
     """How a round was scored, and what comes next.
 
     Args:
@@ -75,7 +75,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 @dataclass(slots=True)
-class Rounds:
+class SocraSynthRounds:
     """The rounds of a debate as far as they have been held.
 
     Attributes:
@@ -97,17 +97,17 @@ class Rounds:
     settings: SocraSynthSettings
     topics: tuple[Topic, ...]
     kappa: float
-    said: list[Said] = field(default_factory=list)
+    said: list[SideTurn] = field(default_factory=list)
     number: int = 0
     gammas: list[float | None] = field(default_factory=list)
-    quality: Quality = field(default_factory=lambda: Quality({}))
+    quality: ArgumentQuality = field(default_factory=lambda: ArgumentQuality({}))
     failed: dict[str, str] = field(default_factory=dict)
     models: set[str] = field(default_factory=set)
     positions: Positions = field(default_factory=Positions)
     stop: Stop | None = None
 
     @property
-    def latest(self) -> list[Said]:
+    def latest(self) -> list[SideTurn]:
         """What was said in the last round."""
         return [one for one in self.said if one.number == self.number]
 
@@ -154,7 +154,9 @@ class Rounds:
         self.floor.note(Event("concession", path, {"side": side.letter, "round": self.number}))
 
 
-async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], settings: SocraSynthSettings) -> Rounds:
+async def run_rounds(
+    case: Case, floor: Floor, topics: Sequence[Topic], settings: SocraSynthSettings
+) -> SocraSynthRounds:
     """The opening, then refutations: A, then B, who has seen A's. Paths `round/T/agent/I`, the opening with T = 0.
 
     On a closed list each side names its own answer in the opening, and they end as soon as both hold the same one.
@@ -164,7 +166,7 @@ async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], setting
     Raises:
         QuorumFailed: a side gave no opening, or declined to argue its side from the start.
     """
-    rounds = Rounds(case, floor, settings, tuple(topics), settings.kappa.start)
+    rounds = SocraSynthRounds(case, floor, settings, tuple(topics), settings.kappa.start)
     _note_level(rounds, None, "opening")
     await _open(rounds)
     guidance = await _take_stock(rounds, ())
@@ -180,7 +182,7 @@ async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], setting
     return rounds
 
 
-async def _open(rounds: Rounds) -> None:
+async def _open(rounds: SocraSynthRounds) -> None:
     """Both sides at once, neither having seen the other; or B after A, whose opening it answers."""
     listed, images = bool(open_answers(rounds.case)), rounds.case.images
     reply = LabelledOpening if listed else Opening
@@ -198,7 +200,7 @@ async def _open(rounds: Rounds) -> None:
         rounds.floor.note(Event("positions", "positions", {**rounds.positions.record(), "agreed_at_once": at_once}))
 
 
-async def _refute(rounds: Rounds, questions: Sequence[str]) -> None:
+async def _refute(rounds: SocraSynthRounds, questions: Sequence[str]) -> None:
     rounds.failed = {}
     weak = rounds.quality
     for side in SIDES:
@@ -216,7 +218,7 @@ async def _refute(rounds: Rounds, questions: Sequence[str]) -> None:
             return  # the rounds are over: there is nothing that the other side could answer
 
 
-def _hear(rounds: Rounds, side: Side, turn: Turn[Opening] | Turn[Speech] | Failure) -> None:
+def _hear(rounds: SocraSynthRounds, side: Side, turn: Turn[Opening] | Turn[Speech] | Failure) -> None:
     if isinstance(turn, Failure):
         rounds.failed[side.name] = turn.kind
         return
@@ -236,10 +238,10 @@ def _hear(rounds: Rounds, side: Side, turn: Turn[Opening] | Turn[Speech] | Failu
         rounds.positions.name(side, turn.answer)
     if said or conceded:
         left_out = tuple(topic.title for topic in rounds.topics if said and topic.title not in said)
-        rounds.said.append(Said(side, rounds.number, said, left_out, finished, conceded))
+        rounds.said.append(SideTurn(side, rounds.number, said, left_out, finished, conceded))
 
 
-async def _take_stock(rounds: Rounds, asked: Sequence[str]) -> Guidance:
+async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidance:
     """Score the round, note it, let a person moderate, and decide whether to stop."""
     floor, settings = rounds.floor, rounds.settings
     texts = {one.side: one.text() for one in rounds.latest if one.by_topic}
@@ -267,10 +269,12 @@ async def _take_stock(rounds: Rounds, asked: Sequence[str]) -> Guidance:
 
 
 def _in_words(stop: Stop, settings: SocraSynthSettings) -> str:
-    return stop_words(stop, patience=settings.patience, min_delta=settings.min_delta, max_rounds=settings.max_rounds)
+    return stop_reason_text(
+        stop, patience=settings.patience, min_delta=settings.min_delta, max_rounds=settings.max_rounds
+    )
 
 
-def _stop_due(rounds: Rounds) -> Stop | None:
+def _stop_due(rounds: SocraSynthRounds) -> Stop | None:
     """Why no further round follows unless a person wants one; None when one does.
 
     In this order: a side declined, or failed; both hold the same answer; both have said all that they have to say, or
@@ -292,12 +296,12 @@ def _stop_due(rounds: Rounds) -> Stop | None:
     return None
 
 
-def _note_level(rounds: Rounds, before: float | None, why: str) -> None:
+def _note_level(rounds: SocraSynthRounds, before: float | None, why: str) -> None:
     data = {"before": before, "after": rounds.kappa, "schedule": rounds.settings.schedule, "why": why}
     rounds.floor.note(Event("contentiousness", f"round/{rounds.number}", data))
 
 
-def _round_record(rounds: Rounds, asked: Sequence[str]) -> dict[str, Any]:
+def _round_record(rounds: SocraSynthRounds, asked: Sequence[str]) -> dict[str, Any]:
     latest = rounds.latest
     decoding = rounds.decoding_at(rounds.kappa)
     return {
@@ -317,7 +321,7 @@ def _round_record(rounds: Rounds, asked: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _stop_record(rounds: Rounds, reason: Stop) -> dict[str, Any]:
+def _stop_record(rounds: SocraSynthRounds, reason: Stop) -> dict[str, Any]:
     settings = rounds.settings
     return {
         "reason": reason,

@@ -19,7 +19,7 @@ _DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class JudgeMarks:
     """One judge's marks in one order.
 
     Attributes:
@@ -85,7 +85,7 @@ def winner_of(totals: Marks | None) -> Winner | None:
     return "tie" if a == b else "A" if a > b else "B"
 
 
-def complete_pairs(sheets: Sequence[Sheet], judge: str) -> tuple[list[Marks], list[Marks]]:
+def complete_pairs(sheets: Sequence[JudgeMarks], judge: str) -> tuple[list[Marks], list[Marks]]:
     """A judge's marks in order 1 and in order 2, on the topics that it judged in both."""
     by_order = {sheet.order: sheet.marks for sheet in sheets if sheet.judge == judge}
     both = [
@@ -96,7 +96,7 @@ def complete_pairs(sheets: Sequence[Sheet], judge: str) -> tuple[list[Marks], li
     return [one for one, _ in both], [two for _, two in both]
 
 
-def first_mover_advantage(sheets: Sequence[Sheet], judge: str) -> float | None:
+def first_mover_advantage(sheets: Sequence[JudgeMarks], judge: str) -> float | None:
     """(m1 - m2) / 2 with m = A's total less B's in order 1 and 2: what coming first is worth, in marks.
 
     Over the topics that the judge marked in both orders; None when there is none. 0: the order makes no difference.
@@ -108,7 +108,7 @@ def first_mover_advantage(sheets: Sequence[Sheet], judge: str) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PanelOutcome:
     """What a panel's sheets come to.
 
     Attributes:
@@ -124,7 +124,7 @@ class Outcome:
     missing: int
 
 
-def outcome_of(sheets: Sequence[Sheet]) -> Outcome:
+def outcome_of(sheets: Sequence[JudgeMarks]) -> PanelOutcome:
     """The winner over all judges: the higher mean of the totals over complete pairs of orders, a tie when equal.
 
     Only marks that have a counterpart in the other order count, so that no side gains by coming first where its
@@ -134,7 +134,7 @@ def outcome_of(sheets: Sequence[Sheet]) -> Outcome:
     halves = [totals for judge in judges for half in complete_pairs(sheets, judge) if (totals := totals_of(half))]
     summed = totals_of(halves)
     means = None if summed is None else (_mean(summed[0], len(halves)), _mean(summed[1], len(halves)))
-    return Outcome(
+    return PanelOutcome(
         winner_of(summed),
         means,
         {judge: first_mover_advantage(sheets, judge) for judge in judges},

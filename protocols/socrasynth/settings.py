@@ -31,7 +31,7 @@ class TopicSettings(Settings):
     ask_balance: bool = False
 
 
-class KappaSettings(Settings):
+class SocraSynthContentiousnessSettings(Settings):
     """The contentiousness.
 
     Attributes:
@@ -70,7 +70,7 @@ class SocraSynthSettings(Settings):
     """
 
     topics: TopicSettings = TopicSettings()
-    kappa: KappaSettings = KappaSettings()
+    kappa: SocraSynthContentiousnessSettings = SocraSynthContentiousnessSettings()
     openings: Literal["blind", "answered"] = "blind"
     schedule: Schedule = "geometric"
     max_rounds: int = Field(default=5, ge=0, le=50)

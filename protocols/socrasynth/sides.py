@@ -52,7 +52,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SideTurn:
     """What a side said in one round.
 
     Attributes:
@@ -89,7 +89,7 @@ def by_title(numbered: Sequence[tuple[int, str]], topics: Sequence[Topic]) -> di
     return {topic.title: "\n".join(found[topic.title]) for topic in topics if topic.title in found}
 
 
-def last_words(said: Sequence[Said], side: Side, topics: Sequence[Topic]) -> dict[str, str]:
+def latest_arguments(said: Sequence[SideTurn], side: Side, topics: Sequence[Topic]) -> dict[str, str]:
     """The side's latest argument on each of the topics, by title."""
     latest: dict[str, str] = {}
     for one in said:

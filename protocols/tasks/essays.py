@@ -8,7 +8,7 @@ from moot.protocols.case import Case, Criterion, Reference
 from moot.protocols.tasks.row import ParsedCase
 
 
-def rated(ratings: Sequence[float | None], group: str, part: str = "") -> tuple[str | None, Reference]:
+def ratings_reference(ratings: Sequence[float | None], group: str, part: str = "") -> tuple[str | None, Reference]:
     """The gold label and the reference of a text that raters scored.
 
     Every whole score that a rater gave is accepted, and the first of them is the gold label: where raters differ,
@@ -49,7 +49,7 @@ def trait_cases(
         part: see `Reference.part`.
     """
     for criterion in criteria:
-        gold, reference = rated(tuple(ratings[criterion.trait]), group, part)
+        gold, reference = ratings_reference(tuple(ratings[criterion.trait]), group, part)
         case = Case(
             id=f"{group}-{criterion.trait.lower().replace(' ', '-')}",
             question=rubric_question(criterion),

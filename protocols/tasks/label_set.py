@@ -69,7 +69,7 @@ class LabelSet:
             raise row.error(field, expected)
         form = _form(row, field, label)
         if known := self._spellings.get(form):
-            raise row.error(field, f"expected distinct labels, {shown(label)} reads like {_told(known, row)}")
+            raise row.error(field, f"expected distinct labels, {shown(label)} reads like {_spelling_text(known, row)}")
         self._spellings[form] = _Spelling(label, label, row.line)
         self._aliases[label] = []
 
@@ -85,7 +85,9 @@ class LabelSet:
             self._spellings[form] = _Spelling(label, alias, row.line)
             self._aliases[label].append(alias)
         elif known.label != label:
-            expected = f"expected spellings of {shown(label)} alone, {shown(alias)} reads like {_told(known, row)}"
+            expected = (
+                f"expected spellings of {shown(label)} alone, {shown(alias)} reads like {_spelling_text(known, row)}"
+            )
             raise row.error("aliases", expected)
 
 
@@ -98,6 +100,6 @@ def _form(row: Row, field: str, text: str) -> str:
     return form
 
 
-def _told(known: _Spelling, row: Row) -> str:
+def _spelling_text(known: _Spelling, row: Row) -> str:
     name = shown(known.text) if known.text == known.label else f"{shown(known.text)}, an alias of {shown(known.label)}"
     return name if known.line == row.line else f"{name} in line {known.line}"

@@ -11,7 +11,7 @@ from moot.protocols.case import Case, Criterion, Domain, Image, JudgedReply, Lab
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import fold
 from moot.protocols.tasks.claim_fields import spelled_out
-from moot.protocols.tasks.essays import rated, scores_of
+from moot.protocols.tasks.essays import ratings_reference, scores_of
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.tasks.row import ParsedCase, Row, is_blank, shown
@@ -26,7 +26,7 @@ def _reference(row: Row, criterion: Criterion | None) -> Reference:
     tags = _tags(row)
     if scoring == "score":
         ratings = _ratings(row, criterion)
-        found = rated(ratings, group, part)[1]
+        found = ratings_reference(ratings, group, part)[1]
         return msgspec.structs.replace(found, accepted=_accepted(row) or found.accepted, tags=tags)
     if row.values.get("ratings"):
         raise row.error("ratings", f"go with the scoring 'score', found {shown(scoring)}")

@@ -13,7 +13,7 @@ from moot.protocols.tasks.asap import asap_task
 from moot.protocols.tasks.hallusionbench import hallusionbench_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
 from moot.protocols.tasks.own_cases.columns import FIELDS, SPLIT
-from moot.protocols.tasks.own_cases.fitting import fitting_spec, is_there
+from moot.protocols.tasks.own_cases.fitting import detect_spec, path_exists
 from moot.protocols.tasks.own_cases.task import own_cases_task
 from moot.protocols.tasks.own_files import OWN_CLAIMS, SUBJECTS
 from moot.protocols.tasks.public_claims import FEVER, HALUEVAL, QAGS, TRUTHFULQA
@@ -223,8 +223,8 @@ def open_task(spec: str, load_picture: LoadPicture | None = None) -> Task:
     found = TaskSpec.parse(spec)
     kind = TASKS.get(found.name)
     if kind is None:
-        if _LIKE_A_FILE.search(found.name) or is_there(spec) or is_there(found.name):
-            return open_task(fitting_spec(spec), load_picture)
+        if _LIKE_A_FILE.search(found.name) or path_exists(spec) or path_exists(found.name):
+            return open_task(detect_spec(spec), load_picture)
         raise unknown_name("task", found.name, TASKS)
     if ":" not in kind.form:
         if found.path is not None:

@@ -41,7 +41,7 @@ def is_absent(value: object, labels: Iterable[str] = ()) -> bool:
     return (text.casefold() in _WORDS or text == _IN_CAPITALS) and fold(text) not in map(fold, labels)
 
 
-def absent_gold_remark(absent: int, cases: int) -> str:
+def absent_gold_warning(absent: int, cases: int) -> str:
     """One line about the cases that are not scored; empty where that is none of them, or all. Raises nothing."""
     if not 0 < absent < cases:
         return ""

@@ -14,14 +14,14 @@ from moot.protocols.case import Case, Image, LabelledCase, Reference
 from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.labels import fold
 from moot.protocols.tasks.memory import case_rows, parse_memory
-from moot.protocols.tasks.row import ParsedCase, Row, absent_gold_remark, shown
+from moot.protocols.tasks.row import ParsedCase, Row, absent_gold_warning, shown
 from moot.protocols.tasks.source import Source
 
 MOST_SHOWN = 5
 """Rows that a remark about a file names."""
 
 
-class Contradictions:
+class ContradictionDetector:
     """Finds them while a task is read; keeps a hash and the right answers of each case."""
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class Task:
             return None
         count, unlabelled, pictured, digest = 0, 0, 0, blake2b(digest_size=16)
         gold: dict[str, int] = dict.fromkeys(self.labels or (), 0)
-        contradictions = Contradictions()
+        contradictions = ContradictionDetector()
         for item, row in self._read():
             count += 1
             pictured += bool(item.case.images)
@@ -189,7 +189,7 @@ class Task:
                 contradictions.add(item, row.line)
         if not count:
             raise TaskFileError(self.path, 0, "", "expected at least one case, found none")
-        absent = absent_gold_remark(unlabelled, count)
+        absent = absent_gold_warning(unlabelled, count)
         remarks = tuple(filter(None, (*self.remarks(), absent, contradictions.remark())))
         return TaskSummary(self.spec, self.name, count, digest.hexdigest(), gold, unlabelled, pictured, remarks)
 

@@ -27,7 +27,7 @@ def found(turn: Turn[Any], domain: str) -> dict[str, Any]:
     return told | {"scores": scores, "flag": flag, "quality": sum(scores.values()) * (1 - flag), "missing": 0}
 
 
-class Assessed:
+class AssessedDebate:
     """A constructor and an auditor answer; each reply is assessed. A case titled `refuses` fails."""
 
     roles = ("constructor", "auditor")

@@ -10,7 +10,7 @@ from pathlib import Path
 from PIL import Image as Pillow
 
 from moot.deploy.running.run import run
-from moot.deploy.training.train import TrainingSettings, trained
+from moot.deploy.training.train import TrainingSettings, train_with_progress
 
 COLOURS = ("red", "green", "blue")
 
@@ -54,5 +54,5 @@ def write_documents(folder: Path, count: int = 24) -> str:
 def make_classifier(folder: Path) -> str:
     """A classifier that was trained on the bundled claims, checked by simulated models."""
     done = run(task="sample-claims", protocol="ceda", engine="inline", out=folder / "training")
-    trained([done.path], folder / "clf", TrainingSettings())
+    train_with_progress([done.path], folder / "clf", TrainingSettings())
     return str(folder / "clf")

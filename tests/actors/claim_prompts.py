@@ -71,6 +71,6 @@ def extraction(text: str) -> Sequence[Message]:
     return TEMPLATES.render("ceda/image_prompt", ROLE | {"claim": text})
 
 
-def looking(looked_for: str, *images: Image) -> list[Message]:
+def vision_prompt(looked_for: str, *images: Image) -> list[Message]:
     *before, last = TEMPLATES.render("ceda/image", {"looked_for": looked_for})
     return [*before, msgspec.structs.replace(last, images=images)]

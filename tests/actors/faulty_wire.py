@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from moot.actors.arena import Archive, Seat
+from moot.actors.arena import ModeratorHandle, WriterPool
 from moot.actors.household import needs_limiter, services
 from moot.actors.meter import SILENT
 from moot.actors.remote import peers
-from moot.actors.remote.archive import RayArchive
+from moot.actors.remote.archive import RayWriterPool
 from moot.actors.remote.peers import PeerLost
-from moot.actors.remote.run_actor import AgentActor, LimiterActor, ModeratorActor, Roster
-from moot.actors.remote.runtime import RaySeat
-from moot.actors.remote.writer_actor import WriterActor
+from moot.actors.remote.run_actor import ActorDirectory, AgentActor, LimiterActor, ModeratorActor
+from moot.actors.remote.runtime import RayModeratorHandle
+from moot.actors.remote.writer_actor import MetricsActor
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
 from moot.protocols.floor import DebateProtocol
@@ -26,7 +26,7 @@ LONGEST_DELAY_S = 0.03
 WATCH_BREAKS_WITHIN_S = 0.6
 
 
-class Wire:
+class FaultyTransport:
     """Delivers calls to actors of this process, some of them wrongly.
 
     A call may be lost on its way there; be made, and its result lost; be delivered a second time at once, or again when
@@ -89,7 +89,7 @@ class Wire:
         ghost.add_done_callback(self.ghosts.discard)
 
 
-class WiredRuntime:
+class FaultyRuntime:
     """A run in the placement `actors` over such a wire.
 
     Args:
@@ -99,10 +99,10 @@ class WiredRuntime:
         moderators: how many.
     """
 
-    def __init__(self, spec: RunSpec, protocol: DebateProtocol, wire: Wire, moderators: int = 2) -> None:
+    def __init__(self, spec: RunSpec, protocol: DebateProtocol, wire: FaultyTransport, moderators: int = 2) -> None:
         self._spec, self._protocol, self._wire = spec, protocol, wire
         agents = [(service, [f"role-{number}"]) for number, service in enumerate(services(Roles(spec.roles)))]
-        self.roster = Roster(
+        self.roster = ActorDirectory(
             namespace="",
             writers=[f"writer-{i}" for i in range(spec.writers)],
             moderators=[f"moderator-{i}" for i in range(moderators)],
@@ -110,8 +110,8 @@ class WiredRuntime:
             limiter="limiter" if needs_limiter(spec) else "",
         )
         self.max_open = spec.max_open
-        self.seats: Sequence[Seat] = ()
-        self.archive: Archive
+        self.seats: Sequence[ModeratorHandle] = ()
+        self.archive: WriterPool
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
@@ -119,7 +119,7 @@ class WiredRuntime:
         if self.roster.limiter:
             actors[self.roster.limiter] = LimiterActor(spec, self.roster)
         for number, name in enumerate(self.roster.writers):
-            actors[name] = WriterActor(spec, self.roster, number)
+            actors[name] = MetricsActor(spec, self.roster, number)
         for service, (name,) in self.roster.agents:
             actors[name] = AgentActor(spec, self.roster, service)
         for name in self.roster.moderators:
@@ -127,8 +127,8 @@ class WiredRuntime:
         for actor in actors.values():
             actor._new_meter = lambda: SILENT
         await asyncio.gather(*(actor._up() for actor in actors.values()))
-        self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
-        self.seats = [RaySeat(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
+        self.archive = self._archive = RayWriterPool(self.roster.peers(self.roster.writers))
+        self.seats = [RayModeratorHandle(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`; what closes the run is delivered, and ghosts end before the record."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moot.actors.arena import Arena, Past, Runtime
+from moot.actors.arena import CompletedCases, Dispatcher, Runtime
 from moot.actors.desk import Person
 from moot.actors.inline import InlineRuntime
 from moot.actors.log import configure_unless_done
@@ -33,7 +33,7 @@ QUICK = RetryPolicy(max_attempts=3, base_s=0.01, cap_s=0.02, total_s=30.0)
 
 
 @dataclass(frozen=True)
-class Held:
+class FinishedRun:
     """A run that was held: its folder, who waits for a person, and the running totals at its end."""
 
     folder: Path
@@ -95,7 +95,7 @@ def _assert_equal_rows(table: str, left: list[str], right: list[str]) -> None:
     )
 
 
-def same_for_all(model: str, **settings: Any) -> dict[str, list[RoleBinding]]:
+def same_model_roles(model: str, **settings: Any) -> dict[str, list[RoleBinding]]:
     """Agents and one judge on the same model."""
     return {
         "agent": [RoleBinding(model=model, top_logprobs=5, **settings)],
@@ -132,7 +132,7 @@ def make_runtime(kind: str, spec: RunSpec, protocol: DebateProtocol, moderators:
     return RayRuntime(spec.model_copy(update={"cluster": cluster}), protocol, placement=placement)
 
 
-async def hold(
+async def run_debates(
     kind: str,
     folder: Path,
     protocol: DebateProtocol,
@@ -142,10 +142,10 @@ async def hold(
     max_open: int = 100,
     moderators: int = 2,
     retry_failed: bool = False,
-    meanwhile: Callable[[Arena], Any] | None = None,
+    meanwhile: Callable[[Dispatcher], Any] | None = None,
     person: Person | None = None,
     **changes: Any,
-) -> Held:
+) -> FinishedRun:
     """Hold or go on with a run in `folder` as the arena's driver would.
 
     Args:
@@ -162,7 +162,7 @@ async def hold(
         runtime = make_runtime(kind, spec, protocol, moderators)
         try:
             await runtime.start()
-            arena = Arena(runtime, iter(list(cases)), past_of(folder, retry_failed), person)
+            arena = Dispatcher(runtime, iter(list(cases)), completed_cases(folder, retry_failed), person)
             beside = asyncio.ensure_future(meanwhile(arena)) if meanwhile else None
             await arena.run()
             if beside is not None:
@@ -172,14 +172,14 @@ async def hold(
             await runtime.stop()
     finally:
         owner.release()
-    return Held(folder, sorted(arena.parked), counts)
+    return FinishedRun(folder, sorted(arena.parked), counts)
 
 
-def past_of(folder: Path, retry_failed: bool = False) -> Past:
+def completed_cases(folder: Path, retry_failed: bool = False) -> CompletedCases:
     """What a record already holds."""
     verdicts = read_table(folder, "verdicts", ["failed"]).to_pylist()
     content = read_table(folder, "cases", ["content_hash"]).to_pylist()
-    return Past(
+    return CompletedCases(
         {(row["case_id"], row["attempt"]): row["failed"] for row in verdicts},
         {row["case_id"]: row["content_hash"] for row in content},
         retry_failed=retry_failed,

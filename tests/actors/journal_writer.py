@@ -24,11 +24,11 @@ import numpy as np
 from moot.actors import failpoints
 from moot.actors.meter import SILENT, Meter
 from moot.actors.record import journal
-from moot.actors.record.closing import Closing
+from moot.actors.record.closing import VerdictRecord
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.recorder import Recorder
-from moot.actors.record.rows import Rows
+from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.rows import RowBuffer
 from moot.actors.record.schema import KEYS, TABLES
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
@@ -58,7 +58,7 @@ def reply(case_id: str, path: str, reply_id: str, **columns: Any) -> dict[str, A
 
 def batch(rows: Sequence[dict[str, Any]]) -> Any:
     """Rows as one Arrow batch."""
-    gathered = Rows("replies")
+    gathered = RowBuffer("replies")
     for row in rows:
         gathered.append(**row)
     return gathered.take()
@@ -69,10 +69,10 @@ def labelled(number: int) -> LabelledCase:
     return LabelledCase(Case(id=f"c{number:03d}", question=f"q{number}", labels=("Yes", "No")), number, "Yes")
 
 
-def closing(case_id: str, replies: dict[str, str], **fields: Any) -> Closing:
+def closing(case_id: str, replies: dict[str, str], **fields: Any) -> VerdictRecord:
     """A verdict that rests on `replies`."""
     defaults: dict[str, Any] = {"attempt": 0, "answer": "Yes", "how": "vote"}
-    return Closing(case_id=case_id, replies=replies, **(defaults | fields))
+    return VerdictRecord(case_id=case_id, replies=replies, **(defaults | fields))
 
 
 def debate_rows(case_id: str, life: str) -> list[dict[str, Any]]:
@@ -92,9 +92,9 @@ def new_run(path: Path) -> RunFolder:
 
 
 @asynccontextmanager
-async def recording(
+async def open_writer(
     folder: RunFolder, *, compact: bool = True, leftovers: bool = False, meter: Meter = SILENT
-) -> AsyncIterator[Recorder]:
+) -> AsyncIterator[RecordWriter]:
     """A recorder of a new owner, loaded; then its journal becomes a part, or is left as a killed process leaves it.
 
     Args:
@@ -105,25 +105,25 @@ async def recording(
     try:
         if leftovers:
             compact_leftovers(folder, owner.epoch)
-        recorder = Recorder(folder.path, owner.epoch, meter=meter)
+        recorder = RecordWriter(folder.path, owner.epoch, meter=meter)
         await recorder.load()
         yield recorder
         if compact:
             await recorder.close()
         else:
-            await abandon(recorder)
+            await abandon_journal(recorder)
     finally:
         owner.release()
 
 
-async def abandon(recorder: Recorder) -> None:
+async def abandon_journal(recorder: RecordWriter) -> None:
     """Leave the journal as a process does that is killed after a flush."""
     await recorder.flush()
     for segment in recorder._journal._segments.values():
         segment.let_go()
 
 
-async def hand_in(recorder: Recorder, number: int, life: str = "e1") -> dict[str, str]:
+async def submit_case(recorder: RecordWriter, number: int, life: str = "e1") -> dict[str, str]:
     """Register a case and hand in its replies; gives what its verdict rests on."""
     case = labelled(number)
     await recorder.register([case])
@@ -133,9 +133,9 @@ async def hand_in(recorder: Recorder, number: int, life: str = "e1") -> dict[str
     return {row["path"]: row["reply_id"] for row in rows}
 
 
-async def debated(recorder: Recorder, numbers: Iterable[int], life: str = "e1") -> None:
+async def debated(recorder: RecordWriter, numbers: Iterable[int], life: str = "e1") -> None:
     """Debates with their verdicts, which are durable."""
-    replies = {f"c{number:03d}": await hand_in(recorder, number, life) for number in numbers}
+    replies = {f"c{number:03d}": await submit_case(recorder, number, life) for number in numbers}
     assert all(await recorder.commit([closing(case_id, rest) for case_id, rest in replies.items()]))
 
 
@@ -153,7 +153,7 @@ def assert_whole(folder: Path) -> None:
 
 async def session(folder: RunFolder, numbers: Iterable[int], *, compact: bool = True) -> None:
     """Debates, one after the other, by an owner of its own, who compacts first what is left."""
-    async with recording(folder, compact=compact, leftovers=True) as recorder:
+    async with open_writer(folder, compact=compact, leftovers=True) as recorder:
         for number in numbers:
             await debated(recorder, [number], f"e{len(folder.epochs())}")
 
@@ -161,13 +161,13 @@ async def session(folder: RunFolder, numbers: Iterable[int], *, compact: bool = 
 async def write(folder: Path, debates: int) -> None:
     """Hold every debate that has no verdict yet."""
     record = RunFolder(folder)
-    async with recording(record, leftovers=True) as recorder:
-        async for case_id in go_on(record, recorder, debates, f"e{len(record.epochs())}"):
+    async with open_writer(record, leftovers=True) as recorder:
+        async for case_id in resume(record, recorder, debates, f"e{len(record.epochs())}"):
             print(case_id, flush=True)
     print("closed", flush=True)
 
 
-async def go_on(record: RunFolder, recorder: Recorder, debates: int, life: str) -> AsyncIterator[str]:
+async def resume(record: RunFolder, recorder: RecordWriter, debates: int, life: str) -> AsyncIterator[str]:
     """Hold every debate that has no verdict yet; gives the id of each whose verdict is durable."""
     done = set(read_table(record, "verdicts", [])["case_id"].to_pylist())
     for case in map(labelled, range(debates)):
@@ -177,7 +177,7 @@ async def go_on(record: RunFolder, recorder: Recorder, debates: int, life: str) 
             yield case.case.id
 
 
-async def _debate(recorder: Recorder, case_id: str, life: str) -> None:
+async def _debate(recorder: RecordWriter, case_id: str, life: str) -> None:
     known = {reply.path: reply.answered.reply_id for reply in (await recorder.history([(case_id, 0)]))[0].replies}
     rows = [row for row in debate_rows(case_id, life) if row["path"] not in known]
     recorder.add_events([(case_id, 0, Event("signal", "here", {"of": case_id}), time.time())])
@@ -214,7 +214,7 @@ _SERVER.set_forkserver_preload(["moot.actors.record.compaction", "moot.actors.re
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessResult:
     """How a process ended, and what it said; `returncode` is minus the signal that killed it."""
 
     returncode: int
@@ -222,7 +222,7 @@ class Ended:
     stderr: str
 
 
-def forked(work: Callable[..., object], *args: Any, **environment: str) -> Ended:
+def run_forked(work: Callable[..., object], *args: Any, **environment: str) -> ProcessResult:
     """Do `work` in a process with an environment, failpoints and output of its own, and wait for its end.
 
     Args:
@@ -238,7 +238,7 @@ def forked(work: Callable[..., object], *args: Any, **environment: str) -> Ended
             process.kill()
             process.join()
         assert process.exitcode is not None
-        return Ended(process.exitcode, *(file.read_text("utf-8") for file in said))
+        return ProcessResult(process.exitcode, *(file.read_text("utf-8") for file in said))
 
 
 def _child(work: Callable[..., object], args: Any, said: list[Path], environment: Mapping[str, str]) -> None:

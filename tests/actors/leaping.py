@@ -25,7 +25,7 @@ class _Selector(selectors.DefaultSelector):
         return ready
 
 
-class LeapingLoop(asyncio.SelectorEventLoop):
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """For what happens in this loop alone: of threads, processes and connections it does not see that they work."""
 
     def __init__(self) -> None:
@@ -37,17 +37,17 @@ class LeapingLoop(asyncio.SelectorEventLoop):
         return super().time() + self._leaps.ahead_s
 
 
-def leap_through(work: Coroutine[Any, Any, None]) -> None:
+def run_in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
     """As `asyncio.run`, in a loop that leaps."""
-    with asyncio.Runner(loop_factory=LeapingLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(work)
 
 
-def leaping(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+def virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Run a test in a loop that leaps."""
 
     @wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        leap_through(test(*args, **kwargs))
+        run_in_virtual_time(test(*args, **kwargs))
 
     return run

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from houses import same_for_all
+from houses import same_model_roles
 from msgspec import structs
 
 from moot.actors.models.answer_key import AnswerKey
@@ -80,7 +80,7 @@ class EveryProtocol(ManySettings):
 
 def roles_of_all() -> dict[str, list[RoleBinding]]:
     """Of `EveryProtocol`: as many members of each role as any protocol asks for, on the simulated model."""
-    (agent,), (judge,) = same_for_all("simulated", max_tokens=2000).values()
+    (agent,), (judge,) = same_model_roles("simulated", max_tokens=2000).values()
     alone = {name: [agent] for name in ("moderator", "constructor", "auditor", "synthesizer", "vision")}
     return {"agent": [agent], "judge": [judge], "debater": [agent, agent], **alone}
 

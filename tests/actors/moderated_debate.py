@@ -19,7 +19,7 @@ ROUNDS = 3
 ACTIONS = ("go on", "set kappa", "ask", "edit topics", "end")
 
 
-class Moderated:
+class ModeratedDebate:
     """Two sides argue; what a person sets, asks and edits reaches both of them in the next round."""
 
     name = "moderated"
@@ -58,7 +58,7 @@ class Moderated:
         return Verdict(answer=None, how="ended" if state["ended"] else "t_max", rounds=number, payload=kept)
 
 
-class Aside(Moderated):
+class PartlyModerated(ModeratedDebate):
     """The same, but for cases called `plain`, which ask nobody."""
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
@@ -119,7 +119,7 @@ SCRIPTS: dict[str, Callable[[str, str], Any]] = {
 """Replies of a `ScriptedServer`."""
 
 
-class Scripted:
+class ScriptedPerson:
     """A person who answers from a script by path, and `go on` elsewhere.
 
     Args:
@@ -142,7 +142,7 @@ class Scripted:
         return Decision(said) if isinstance(said, str) else Decision(*said)
 
 
-class Thinking:
+class SlowPerson:
     """A person who answers `go on` once they may.
 
     Attributes:

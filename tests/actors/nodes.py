@@ -35,7 +35,7 @@ class LiveActor(NamedTuple):
     node_id: str
 
 
-class Nodes:
+class LocalCluster:
     """A running cluster of this machine.
 
     Args:
@@ -88,13 +88,13 @@ class Nodes:
     def leaked(self, within_s: float = _ENDED_WITHIN_S) -> list[str]:
         """What still runs of the processes noted, after they had so long to end."""
         _, alive = psutil.wait_procs(list(self.processes.values()), timeout=within_s)
-        return [told for process in alive if (told := _told(process))]
+        return [told for process in alive if (told := _process_name(process))]
 
 
 @contextlib.contextmanager
 def nodes(
     head_cpus: float = 0, workers: Sequence[float] = (), *, system_config: Mapping[str, int] = FAST_DETECTION
-) -> Iterator[Nodes]:
+) -> Iterator[LocalCluster]:
     """A cluster of a head and a worker node per number of CPUs; everything is ended and removed afterwards.
 
     Args:
@@ -104,7 +104,7 @@ def nodes(
     """
     # Sockets lie in it, whose paths may have 107 bytes: pytest's own folders are too deep.
     folder = Path(tempfile.mkdtemp(prefix="moot-"))
-    running: Nodes | None = None
+    running: LocalCluster | None = None
     settings = {
         "RAY_TMPDIR": str(folder),
         "RAY_AUTH_MODE": "disabled",
@@ -116,7 +116,7 @@ def nodes(
             patch.setenv(name, value)
         try:
             cluster = Cluster(shutdown_at_exit=False)
-            running = Nodes(cluster, folder)
+            running = LocalCluster(cluster, folder)
             cluster.add_node(
                 num_cpus=head_cpus,
                 object_store_memory=_STORE_BYTES,
@@ -133,7 +133,7 @@ def nodes(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _end(running: Nodes) -> None:
+def _end(running: LocalCluster) -> None:
     """Shut the cluster down in order; what is left of it, or of a node that did not start, is killed by its id."""
     running.note_processes()
     with contextlib.suppress(Exception):
@@ -151,7 +151,7 @@ def _end(running: Nodes) -> None:
         gc.collect()
 
 
-def _told(process: psutil.Process) -> str:
+def _process_name(process: psutil.Process) -> str:
     try:
         if process.status() == psutil.STATUS_ZOMBIE:
             return ""

@@ -11,7 +11,7 @@ import pexpect
 PROMPTS = ("> ", "  | ")
 
 
-def play(session: str) -> int:
+def run_session(session: str) -> int:
     """Run the session's command and type its lines; returns the exit code. What is shown goes to standard output."""
     command, *lines = session.splitlines()
     child = pexpect.spawn(
@@ -34,4 +34,4 @@ def play(session: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(play(Path(sys.argv[1]).read_text("utf-8")))
+    sys.exit(run_session(Path(sys.argv[1]).read_text("utf-8")))

@@ -53,7 +53,7 @@ class TinyDebate:
         return Verdict(answer=None, how="weighed", payload={"view": view.text})
 
 
-class Finding:
+class RetrievalProtocol:
     """Finds the passages of the run's documents that are nearest to a case's question; nothing is asked."""
 
     roles = ("agent",)

@@ -21,7 +21,7 @@ _THINGS = ("lamp", "river", "clock", "garden", "engine", "letter")
 
 
 @dataclass(frozen=True)
-class Server:
+class SimulatedServerProcess:
     """The simulated model over HTTP."""
 
     port: int
@@ -76,7 +76,7 @@ def verdicts(folder: Path) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def serving(task: str, seed: int, *, latency_ms: float, jitter_ms: float) -> Iterator[Server]:
+def serving(task: str, seed: int, *, latency_ms: float, jitter_ms: float) -> Iterator[SimulatedServerProcess]:
     """Serves while inside."""
     command = [sys.executable, "-m", "moot", "simulate", "--port", "0", "--task", task, "--seed", str(seed)]
     process = subprocess.Popen(
@@ -91,7 +91,7 @@ def serving(task: str, seed: int, *, latency_ms: float, jitter_ms: float) -> Ite
             found = [word for word in line.replace("/", " ").replace(":", " ").split() if word.isdigit()]
             ports = [int(word) for word in found if int(word) > 1023]
             if ports:
-                yield Server(ports[0])
+                yield SimulatedServerProcess(ports[0])
                 return
         raise AssertionError("the server ended before it was ready")
     finally:

@@ -82,7 +82,7 @@ def stating(level: float | None, messages: Sequence[Message]) -> Sequence[Messag
     return [Message("system", f"{system.content}\nYour contentiousness is {level}."), *rest]
 
 
-def gives_way(level: float | None = None, confidence: float = 0.8, count: int = 300, **settings: float) -> float:
+def concession_rate(level: float | None = None, confidence: float = 0.8, count: int = 300, **settings: float) -> float:
     """The share of agents that take over the answer which two others give with a confidence."""
     simulated, yielded = model(7, None, **settings), 0
     for number in range(count):

@@ -69,7 +69,7 @@ asyncio.run(main())
 """
 
 
-def stand_in(folder: Path, patch: pytest.MonkeyPatch, weights: str = "weights") -> None:
+def use_stub_engine(folder: Path, patch: pytest.MonkeyPatch, weights: str = "weights") -> None:
     """Have this process, and those that it starts, find an engine and weights that need no package.
 
     Args:
@@ -87,17 +87,17 @@ def stand_in(folder: Path, patch: pytest.MonkeyPatch, weights: str = "weights") 
     packages = str(folder / "packages")
     patch.syspath_prepend(packages)
     patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH")])))
-    keep_in(folder, patch)
+    use_server_folder(folder, patch)
     invalidate_caches()
 
 
-def keep_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
+def use_server_folder(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Have servers that are started keep their files there, so that no other test's are found."""
     patch.setenv("TMPDIR", str(folder))
     patch.setattr(tempfile, "tempdir", str(folder))
 
 
-class User:
+class ServerUser:
     """A process that uses the server until it is told to end, or killed.
 
     Attributes:

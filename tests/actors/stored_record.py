@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from journal_writer import go_on
+from journal_writer import resume
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recorder import Recorder
+from moot.actors.record.recorder import RecordWriter
 from moot.actors.record.store import lease
-from moot.actors.record.store.lease import Owner
+from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError
@@ -30,7 +30,7 @@ def store_in(folder: Path) -> Store:
     return Store(SubTreeFileSystem(str(folder), LocalFileSystem()), "run", f"test://{folder.name}")
 
 
-class Dying(Store):
+class FailingStore(Store):
     """A store that takes so many changes, and nothing more; the last one may be lost."""
 
     def __init__(self, folder: Path, changes: int) -> None:
@@ -45,7 +45,7 @@ class Dying(Store):
         super()._changed(what, work)
 
 
-def at_once(patch: pytest.MonkeyPatch) -> None:
+def no_waiting(patch: pytest.MonkeyPatch) -> None:
     """Nobody waits for flushes or leases: the last owner is always dead."""
     patch.setattr(lease, "SETTLE_S", 0.0)
     patch.setattr(lease, "LEASE_S", 0.0)
@@ -64,10 +64,10 @@ async def write(store: Store, debates: int, *, ends: bool = True) -> list[str]:
     async def work(epoch: int) -> None:
         if not record.exists():
             record.put("run.yaml", b"schema_version: 4\n")
-        recorder = Recorder(record, epoch)
+        recorder = RecordWriter(record, epoch)
         await recorder.load()
         try:
-            async for case_id in go_on(record, recorder, debates, f"e{epoch}"):
+            async for case_id in resume(record, recorder, debates, f"e{epoch}"):
                 durable.append(case_id)
         finally:
             await recorder.close(compact=ends)
@@ -76,7 +76,7 @@ async def write(store: Store, debates: int, *, ends: bool = True) -> list[str]:
             compact_leftovers(record, epoch)
 
     try:
-        await (await Owner.take(record)).hold(work)
+        await (await RecordOwner.take(record)).hold(work)
     except RecordError as error:
         if "died" not in str(error):
             raise
@@ -85,7 +85,7 @@ async def write(store: Store, debates: int, *, ends: bool = True) -> list[str]:
     return durable
 
 
-def pulled(store: Store, to: Path) -> Path:
+def read_remotely(store: Store, to: Path) -> Path:
     """What another machine reads."""
     mirror = Mirror(store)
     mirror.pull()

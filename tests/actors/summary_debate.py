@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from moot.actors.classifiers.card import CARD, Body, Card, Figure, Figures, Head, Training
+from moot.actors.classifiers.card import CARD, Body, ClassifierCard, Head, HeldOutMetrics, MetricEstimate, Training
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.protocols.case import Case
 from moot.protocols.claims import classified_label
@@ -45,10 +45,12 @@ def head() -> Head:
     return Head(intercept=0.0, coefficients=tuple((3.0 * (bad - good)).tolist()), least_probability=0.1)
 
 
-def card(trained_on: Sequence[str] = (), *, body: Body | None = None, **changes: Any) -> Card:
+def card(trained_on: Sequence[str] = (), *, body: Body | None = None, **changes: Any) -> ClassifierCard:
     """A sealed card; `changes` are fields of it."""
-    half = Figure(value=0.5)
-    figures = Figures(name="x", n=2, accuracy=half, f1_hallucinated=half, f1_supported=half, macro_f1=half, auroc=half)
+    half = MetricEstimate(value=0.5)
+    figures = HeldOutMetrics(
+        name="x", n=2, accuracy=half, f1_hallucinated=half, f1_supported=half, macro_f1=half, auroc=half
+    )
     training = Training(
         digest="0" * 32, runs=("r",), tasks=(), protocols=(), simulated=True, n=2, hallucinated=1, cases=2, groups=2,
         left_out={}, folds=2, seed=0,
@@ -59,10 +61,10 @@ def card(trained_on: Sequence[str] = (), *, body: Body | None = None, **changes:
         "trained_on_groups": (),
         "held_out": (figures,),
     }  # fmt: skip
-    return Card(**{**fields, **changes}).sealed()
+    return ClassifierCard(**{**fields, **changes}).sealed()
 
 
-def put(folder: Path, made: Card) -> Path:
+def write_classifier_folder(folder: Path, made: ClassifierCard) -> Path:
     """Write a classifier's folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CARD).write_bytes(made.to_json())

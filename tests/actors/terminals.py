@@ -13,14 +13,14 @@ SUPPORT = str(Path(__file__).resolve().parent)
 PROMPT = "\n> "
 
 
-def surroundings(**more: str) -> dict[str, str]:
+def terminal_environment(**more: str) -> dict[str, str]:
     """An environment without editors and without colours, in which the support modules are found."""
     env = {key: value for key, value in os.environ.items() if key not in ("EDITOR", "VISUAL", "RAY_ADDRESS")}
     found = os.pathsep.join(filter(None, [SUPPORT, env.get("PYTHONPATH")]))
     return env | {"PYTHONPATH": found, "TERM": "dumb"} | more
 
 
-class Terminal:
+class PseudoTerminal:
     """A `moot` command in a terminal of its own.
 
     Args:
@@ -39,7 +39,7 @@ class Terminal:
             "bash",
             ["-c", f'exec "$0" "$@"{f" > {into}" if into else ""}', sys.executable, "-m", "moot", *arguments],
             cwd=str(folder),
-            env=surroundings(**env),
+            env=terminal_environment(**env),
             encoding="utf-8",
             timeout=90,
             dimensions=(50, 120),
@@ -77,7 +77,7 @@ class Terminal:
         """Everything that was shown so far, as it came."""
         return "".join(self._seen)
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> PseudoTerminal:
         return self
 
     def __exit__(self, *error: Any) -> None:

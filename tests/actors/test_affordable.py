@@ -6,28 +6,28 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from test_arena import Runtime, Seat, _cases
-from test_reception import Runtime as Places
-from test_reception import case, reception, until, until_open
+from test_arena import FakeModeratorHandle, FakeRuntime, _cases
+from test_reception import ManualRuntime as Places
+from test_reception import case, open_dispatcher, until, until_open
 
-from moot.actors.arena import Arena, Past
-from moot.actors.limits.affordable import UNBOUNDED, Affordable, DebateBound
-from moot.actors.limits.gate import Ages
+from moot.actors.arena import CompletedCases, Dispatcher
+from moot.actors.limits.affordable import UNBOUNDED, BudgetForecast, DebateCostBound
+from moot.actors.limits.gate import ArrivalOrder
 from moot.actors.models.prices import Price
-from moot.actors.moderator import Assignment, Outcome, Report
-from moot.actors.record.closing import Closing, Ended, ModelUsage
+from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.record.closing import DebateResult, ModelUsage, VerdictRecord
 
 
 def use(tokens: int, unknown: int = 0) -> dict[str, ModelUsage]:
     return {"m": ModelUsage(tokens // 2, tokens - tokens // 2, unknown)}
 
 
-def of_tokens(left: float, bound: DebateBound | None = None) -> Affordable:
-    return Affordable({"tokens": left}, {} if bound is None else {"tokens": bound}, {})
+def of_tokens(left: float, bound: DebateCostBound | None = None) -> BudgetForecast:
+    return BudgetForecast({"tokens": left}, {} if bound is None else {"tokens": bound}, {})
 
 
 def test_before_a_debate_has_ended_its_bound_counts_and_then_the_mean() -> None:
-    found = of_tokens(1000, DebateBound(300, 100))
+    found = of_tokens(1000, DebateCostBound(300, 100))
     assert found.most_open == 3
     found.used(use(100), whole=True)
     assert found.most_open == (900 - 100) // ((300 + 100) / 2)
@@ -44,21 +44,21 @@ def test_a_protocol_that_does_not_say_what_it_asks_opens_one_debate_first() -> N
 
 
 def test_one_debate_may_always_be_open_and_without_a_cost_all_may() -> None:
-    assert of_tokens(0, DebateBound(300, 100)).most_open == 1
-    assert Affordable({"usd": 0.0}, {"usd": DebateBound(0.0, 0.0)}, {}).most_open == UNBOUNDED
-    assert Affordable({}, {}, {}).most_open == UNBOUNDED
+    assert of_tokens(0, DebateCostBound(300, 100)).most_open == 1
+    assert BudgetForecast({"usd": 0.0}, {"usd": DebateCostBound(0.0, 0.0)}, {}).most_open == UNBOUNDED
+    assert BudgetForecast({}, {}, {}).most_open == UNBOUNDED
 
 
 def test_the_tightest_budget_counts_and_money_is_counted_with_prices() -> None:
-    bounds = {"tokens": DebateBound(100, 0), "usd": DebateBound(1.0, 0.0)}
-    found = Affordable({"tokens": 1e9, "usd": 4.0}, bounds, {"m": Price(input=1e6, output=0.0)})
+    bounds = {"tokens": DebateCostBound(100, 0), "usd": DebateCostBound(1.0, 0.0)}
+    found = BudgetForecast({"tokens": 1e9, "usd": 4.0}, bounds, {"m": Price(input=1e6, output=0.0)})
     assert found.most_open == 4
     found.used({"m": ModelUsage(2, 5)}, whole=True)
     assert found.most_open == (4 - 2) // ((1 + 2) / 2)
 
 
 def test_a_debate_of_unknown_use_has_used_its_bound_and_says_nothing_of_others() -> None:
-    found = of_tokens(1000, DebateBound(300, 0))
+    found = of_tokens(1000, DebateCostBound(300, 0))
     found.used(use(10, unknown=1), whole=True)
     assert found.most_open == 700 // 300
 
@@ -67,17 +67,17 @@ def test_a_debate_that_paid_nothing_says_nothing_of_others() -> None:
     found = of_tokens(1000)
     found.used({}, whole=True)
     assert found.most_open == 1, "as of a case that cannot be debated: nothing is known yet of what others use"
-    found = of_tokens(1000, DebateBound(300, 0))
+    found = of_tokens(1000, DebateCostBound(300, 0))
     for _ in range(200):
         found.used({}, whole=True)
     assert found.most_open == 3
 
 
 def test_a_debate_that_rests_on_recorded_replies_says_nothing_of_what_a_new_one_uses() -> None:
-    assert Outcome("c", 0, "finished", paid=use(10)).is_whole
-    assert not Outcome("c", 0, "finished", paid=use(10), recalled=True).is_whole
-    assert not Outcome("c", 0, "parked", paid=use(10)).is_whole
-    ended = Ended(Closing(case_id="c", attempt=0, replies={}, answer="Yes", how="told"), use(30))
+    assert DebateOutcome("c", 0, "finished", paid=use(10)).is_whole
+    assert not DebateOutcome("c", 0, "finished", paid=use(10), recalled=True).is_whole
+    assert not DebateOutcome("c", 0, "parked", paid=use(10)).is_whole
+    ended = DebateResult(VerdictRecord(case_id="c", attempt=0, replies={}, answer="Yes", how="told"), use(30))
     assert (ended.used_more_than(use(10)), ended.used_more_than({}), ended.used_more_than(use(30))) == (
         True,
         True,
@@ -85,10 +85,10 @@ def test_a_debate_that_rests_on_recorded_replies_says_nothing_of_what_a_new_one_
     )
 
 
-class Costly(Seat):
+class CostlyHandle(FakeModeratorHandle):
     """Its debates use 100 tokens each."""
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         report = await super().exchange(assignments, wait=wait)
         for outcome in report.done:
             outcome.paid.update(use(100))
@@ -98,24 +98,24 @@ class Costly(Seat):
 
 @pytest.mark.parametrize("seats", [1, 3])
 async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end(seats: int) -> None:
-    made = [Costly() for _ in range(seats)]
-    covered = of_tokens(1000, DebateBound(300, 100))
+    made = [CostlyHandle() for _ in range(seats)]
+    covered = of_tokens(1000, DebateCostBound(300, 100))
     most = [0]
 
-    class Watched(Arena):
+    class Watched(Dispatcher):
         def _room(self, number: int) -> int:
             most.append(sum(self._held))
             return super()._room(number)
 
     async with asyncio.timeout(10):
-        await Watched(Runtime(made, max_open=100), iter(_cases(9)), Past({}, {}), None, covered).run()
+        await Watched(FakeRuntime(made, max_open=100), iter(_cases(9)), CompletedCases({}, {}), None, covered).run()
     assert sorted(case_id for seat in made for case_id in seat.held) == [f"c{n}" for n in range(9)]
     assert max(most) <= 4, "3 by the bound; then 4 by the mean of few"
 
 
 async def test_the_reception_hands_over_what_the_budget_covers_and_the_rest_as_debates_end() -> None:
     runtime = Places(2)
-    async with reception(runtime, affordable=of_tokens(1200, DebateBound(400, 0))) as found:
+    async with open_dispatcher(runtime, affordable=of_tokens(1200, DebateCostBound(400, 0))) as found:
         held = [asyncio.create_task(found.hold(case(number))) for number in range(5)]
         for ended in range(5):
             covered = max(1, 3 - ended)
@@ -130,7 +130,7 @@ async def test_the_reception_hands_over_what_the_budget_covers_and_the_rest_as_d
 
 
 def test_ages_rise_and_the_longest_quiet_debate_is_forgotten_first() -> None:
-    ages = Ages(kept=2)
+    ages = ArrivalOrder(kept=2)
     assert (ages.of(""), ages.of("a"), ages.of("b"), ages.of("a")) == (0, 1, 2, 1)
     assert ages.of("c") == 3
     assert (ages.of("a"), ages.of("b")) == (1, 4)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from houses import make_spec, same_for_all
+from houses import make_spec, same_model_roles
 
 from moot.actors.agent import Agent
-from moot.actors.limits.envelopes import Grant, Report
-from moot.actors.limits.gate import Gate
-from moot.actors.limits.limiter import Limiter, Purse
+from moot.actors.limits.envelopes import Grant, UsageReport
+from moot.actors.limits.gate import LimiterClient
+from moot.actors.limits.limiter import BudgetAccount, Limiter
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RetryPolicy
@@ -90,7 +90,7 @@ def sink() -> KeepingSink:
 
 @pytest.fixture
 def agent(model: GatedModel, sink: KeepingSink, tmp_path: Path) -> Agent:
-    spec = make_spec(tmp_path, same_for_all("simulated"), templates=TEMPLATES)
+    spec = make_spec(tmp_path, same_model_roles("simulated"), templates=TEMPLATES)
     return Agent(model, Roles(spec.roles), Templates.from_sources(spec.templates), sink)
 
 
@@ -133,15 +133,15 @@ async def test_cancelling_the_only_asker_cancels_the_call(agent: Agent, model: G
 
 
 async def test_a_refused_ask_tells_what_its_earlier_attempts_may_have_cost(sink: KeepingSink, tmp_path: Path) -> None:
-    spec = make_spec(tmp_path, same_for_all("simulated"), templates=TEMPLATES, retry=RetryPolicy(base_s=0.0))
+    spec = make_spec(tmp_path, same_model_roles("simulated"), templates=TEMPLATES, retry=RetryPolicy(base_s=0.0))
     model = GatedModel()
     model.fails_with = ModelError("connection", "the reply was cut off", may_be_billed=True)
-    limiter = Limiter({}, {"tokens": Purse(700.0)}, clock=time.monotonic)
+    limiter = Limiter({}, {"tokens": BudgetAccount(700.0)}, clock=time.monotonic)
 
-    async def exchange(report: Report) -> Grant:
+    async def exchange(report: UsageReport) -> Grant:
         return limiter.exchange(report)
 
-    gate = Gate({}, ["tokens"], exchange)
+    gate = LimiterClient({}, ["tokens"], exchange)
     agent = Agent(model, Roles(spec.roles), Templates.from_sources(spec.templates), sink, retry=spec.retry, gate=gate)
     answered = await agent.answer(_ask())
     await gate.close()

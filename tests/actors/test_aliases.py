@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from houses import hold, same_for_all
+from houses import run_debates, same_model_roles
 from openai_server import ScriptedServer
 
 from moot.actors.intrinsic import intrinsic_of
@@ -52,8 +52,8 @@ def server() -> Iterator[ScriptedServer]:
 
 
 async def test_a_reply_by_an_alias_is_its_label(server: ScriptedServer, tmp_path: Path) -> None:
-    roles = same_for_all(server.model, persona="[[flu]]")
-    held = await hold("inline", tmp_path / "run", AskTwice(), [LabelledCase(CASE, 0, "Influenza")], roles)
+    roles = same_model_roles(server.model, persona="[[flu]]")
+    held = await run_debates("inline", tmp_path / "run", AskTwice(), [LabelledCase(CASE, 0, "Influenza")], roles)
     assert (held.verdict("c")["answer"], held.verdict("c")["correct"]) == ("Influenza", True)
     turns = held.turns("c")
     assert {path: (turn["answer"], turn["outcome"]) for path, turn in turns.items()} == {
@@ -68,8 +68,8 @@ async def test_a_reply_by_an_alias_is_its_label(server: ScriptedServer, tmp_path
 
 async def test_the_same_reply_without_aliases_cannot_be_read(server: ScriptedServer, tmp_path: Path) -> None:
     bare = LabelledCase(msgspec.structs.replace(CASE, aliases=()), 0, "Influenza")
-    roles = same_for_all(server.model, persona="[[flu]]")
-    held = await hold("inline", tmp_path / "run", AskTwice(), [bare], roles)
+    roles = same_model_roles(server.model, persona="[[flu]]")
+    held = await run_debates("inline", tmp_path / "run", AskTwice(), [bare], roles)
     assert held.verdict("c")["answer"] is None
     assert held.turns("c")["plain"]["failure"] == "unparsable"
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from moderated_debate import Thinking
+from moderated_debate import SlowPerson
 
 from moot.actors import arena
-from moot.actors.arena import Arena, Past, SeatLost
-from moot.actors.moderator import Assignment, Outcome, Report
-from moot.actors.record.closing import Ended
+from moot.actors.arena import CompletedCases, Dispatcher, ModeratorLost
+from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.record.closing import DebateResult
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Form
 
 
-class Seat:
+class FakeModeratorHandle:
     """Ends every debate that it has when it is told to wait; is lost at the exchange number `lost_at`."""
 
     def __init__(self, lost_at: int = -1) -> None:
@@ -27,19 +27,19 @@ class Seat:
         self.held: list[str] = []
         self._lost_at = lost_at
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         self.waits.append(wait)
         if len(self.waits) - 1 == self._lost_at:
             self.open.clear()
-            raise SeatLost("seat")
+            raise ModeratorLost("seat")
         self.open += assignments
         self.most_open = max(self.most_open, len(self.open))
         if not wait:
-            return Report()
-        done = [Outcome(each.case.id, each.attempt, "finished") for each in self.open]
+            return ModeratorReport()
+        done = [DebateOutcome(each.case.id, each.attempt, "finished") for each in self.open]
         self.held += [outcome.case_id for outcome in done]
         self.open.clear()
-        return Report(done)
+        return ModeratorReport(done)
 
     async def withdraw(self, keys: Sequence[tuple[str, int]]) -> None:
         raise AssertionError("nobody asked for it")
@@ -48,7 +48,7 @@ class Seat:
         raise AssertionError("nobody asked for it")
 
 
-class Archive:
+class FakeRecordClient:
     """Knows which cases are registered."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Archive:
     async def events(self) -> list[StreamedEvent]:
         return []
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         return {}
 
     async def signals(self) -> Signals:
@@ -75,13 +75,13 @@ class Archive:
     async def close(self, *, compact: bool) -> None: ...
 
 
-class Runtime:
+class FakeRuntime:
     """Seats without an engine."""
 
-    def __init__(self, seats: Sequence[arena.Seat], max_open: int) -> None:
+    def __init__(self, seats: Sequence[arena.ModeratorHandle], max_open: int) -> None:
         self.seats = seats
-        self.kept = Archive()
-        self.archive: arena.Archive = self.kept
+        self.kept = FakeRecordClient()
+        self.archive: arena.WriterPool = self.kept
         self.max_open = max_open
 
     async def start(self) -> None: ...
@@ -93,16 +93,16 @@ def _cases(count: int) -> list[LabelledCase]:
     return [LabelledCase(Case(id=f"c{i}", question="?"), i, None) for i in range(count)]
 
 
-async def _run(seat: Seat, cases: int, max_open: int) -> None:
-    runtime = Runtime([seat], max_open)
-    await Arena(runtime, iter(_cases(cases)), Past({}, {})).run()
+async def _run(seat: FakeModeratorHandle, cases: int, max_open: int) -> None:
+    runtime = FakeRuntime([seat], max_open)
+    await Dispatcher(runtime, iter(_cases(cases)), CompletedCases({}, {})).run()
     assert sorted(seat.held) == sorted(f"c{i}" for i in range(cases))
     assert runtime.kept.registered == set()
 
 
 async def test_every_place_is_filled_before_the_arena_waits() -> None:
     """Else a thousand places would fill as slowly as debates end."""
-    seat = Seat()
+    seat = FakeModeratorHandle()
     await _run(seat, cases=5000, max_open=1000)
     first_wait = seat.waits.index(True)
     assert seat.most_open >= 1000
@@ -111,32 +111,32 @@ async def test_every_place_is_filled_before_the_arena_waits() -> None:
 
 async def test_no_seat_has_more_than_its_places_while_another_has_one_free() -> None:
     """Else a run of hardly more debates than places leaves some of them waiting beside an idle moderator."""
-    seats = [Seat(), Seat()]
-    await Arena(Runtime(seats, max_open=1000), iter(_cases(1000)), Past({}, {})).run()
+    seats = [FakeModeratorHandle(), FakeModeratorHandle()]
+    await Dispatcher(FakeRuntime(seats, max_open=1000), iter(_cases(1000)), CompletedCases({}, {})).run()
     assert [seat.most_open for seat in seats] == [500, 500]
 
 
 async def test_what_a_lost_seat_held_is_handed_over_again() -> None:
-    seat = Seat(lost_at=3)
+    seat = FakeModeratorHandle(lost_at=3)
     await _run(seat, cases=600, max_open=300)
     assert len(seat.waits) > 3, "it went on after the loss"
 
 
-class Draining(Seat):
+class DrainingHandle(FakeModeratorHandle):
     """Is lost while it drains."""
 
     def __init__(self) -> None:
         super().__init__()
         self.handed_over, self.lost = asyncio.Event(), asyncio.Event()
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         self.waits.append(wait)
         self.open += assignments
         if wait:
             self.handed_over.set()
             await self.lost.wait()
-            raise SeatLost("seat")
-        return Report()
+            raise ModeratorLost("seat")
+        return ModeratorReport()
 
     async def drain(self, seconds: float) -> None:
         self.open.clear()
@@ -145,8 +145,8 @@ class Draining(Seat):
 
 
 async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -> None:
-    seat = Draining()
-    held = Arena(Runtime([seat], max_open=4), iter(_cases(4)), Past({}, {}))
+    seat = DrainingHandle()
+    held = Dispatcher(FakeRuntime([seat], max_open=4), iter(_cases(4)), CompletedCases({}, {}))
     running = asyncio.create_task(held.run())
     await seat.handed_over.wait()
     held.stop()
@@ -155,17 +155,17 @@ async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -
 
 
 async def test_cases_that_the_record_learns_of_when_a_drain_begins_are_not_handed_over() -> None:
-    seat = Draining()
-    runtime = Runtime([seat], max_open=4)
+    seat = DrainingHandle()
+    runtime = FakeRuntime([seat], max_open=4)
     learning = asyncio.Event()
 
-    class Slow(Archive):
+    class Slow(FakeRecordClient):
         async def register(self, cases: Sequence[LabelledCase]) -> None:
             learning.set()
             await seat.lost.wait()
 
     runtime.archive = Slow()
-    held = Arena(runtime, iter(_cases(4)), Past({}, {}))
+    held = Dispatcher(runtime, iter(_cases(4)), CompletedCases({}, {}))
     running = asyncio.create_task(held.run())
     await learning.wait()
     held.stop()
@@ -173,32 +173,36 @@ async def test_cases_that_the_record_learns_of_when_a_drain_begins_are_not_hande
     assert (seat.open, seat.waits) == ([], [])
 
 
-class Asking(Seat):
+class AskingHandle(FakeModeratorHandle):
     """Every debate of it asks a person."""
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         form = Form("Topics", "", ("go on",))
-        return Report([Outcome(each.case.id, each.attempt, "parked", path="p", form=form) for each in assignments])
+        return ModeratorReport(
+            [DebateOutcome(each.case.id, each.attempt, "parked", path="p", form=form) for each in assignments]
+        )
 
 
-class Spent(Seat):
+class BudgetSpentHandle(FakeModeratorHandle):
     """Out of budget once the person has been asked."""
 
-    def __init__(self, person: Thinking) -> None:
+    def __init__(self, person: SlowPerson) -> None:
         super().__init__()
         self._person = person
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         self.open += assignments
         await self._person.asked.wait()
-        done = [Outcome(each.case.id, each.attempt, "stopped", "max_tokens") for each in self.open]
+        done = [DebateOutcome(each.case.id, each.attempt, "stopped", "max_tokens") for each in self.open]
         self.open.clear()
-        return Report(done)
+        return ModeratorReport(done)
 
 
 async def test_a_run_out_of_budget_waits_for_no_person() -> None:
-    person = Thinking()
-    held = Arena(Runtime([Asking(), Spent(person)], 2), iter(_cases(5)), Past({}, {}), person)
+    person = SlowPerson()
+    held = Dispatcher(
+        FakeRuntime([AskingHandle(), BudgetSpentHandle(person)], 2), iter(_cases(5)), CompletedCases({}, {}), person
+    )
     async with asyncio.timeout(20):
         await held.run()
     assert (held.stopped_by, held.parked, person.dismissed) == ("max_tokens", ["c0"], 1)

@@ -22,8 +22,8 @@ from typing import Any
 import psutil
 import pytest
 from houses import ENCODER
-from nodes import LiveActor, Nodes, nodes
-from simulate_process import Server, serving, undisturbed, verdicts, write_questions
+from nodes import LiveActor, LocalCluster, nodes
+from simulate_process import SimulatedServerProcess, serving, undisturbed, verdicts, write_questions
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import FLUSH_ROWS, FLUSH_S
@@ -74,7 +74,7 @@ class Driver:
             self.process.wait(30)
 
 
-class Havoc:
+class ChaosMonkey:
     """Kills, and keeps count of what each kill may cost.
 
     Args:
@@ -86,7 +86,7 @@ class Havoc:
         allowed: calls that the kills so far may have made to be paid again.
     """
 
-    def __init__(self, nodes: Nodes, server: Server, seed: int) -> None:
+    def __init__(self, nodes: LocalCluster, server: SimulatedServerProcess, seed: int) -> None:
         self._nodes, self.server = nodes, server
         self._random = random.Random(seed)
         self.kills: Counter[str] = Counter()
@@ -161,7 +161,7 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
         command = ["run", "--task", task, *SETTINGS, "--model", server.model, "--placement", "actors"]
         command += ["--address", cluster.address, "--max-open", str(OPEN), "--out", str(folder), "--quiet"]
         command += ["--cluster", "moderators=2", "--cluster", f"agent_processes={AGENT_PROCESSES}"]
-        driver, havoc = Driver(command, log), Havoc(cluster, server, SEED)
+        driver, havoc = Driver(command, log), ChaosMonkey(cluster, server, SEED)
         try:
             _disturb(havoc, driver, steps)
         finally:
@@ -180,7 +180,7 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
     assert havoc.kills == {**dict.fromkeys(ACTORS, EACH), "driver": 2, "node": 1}
 
 
-def _disturb(havoc: Havoc, driver: Driver, steps: int) -> None:
+def _disturb(havoc: ChaosMonkey, driver: Driver, steps: int) -> None:
     """Kill everything that there is to kill, one after another, and wait until the driver has ended by itself."""
     began, driver_dies_at, node_dies_at = time.monotonic(), list(DRIVER_DIES_AT), [NODE_DIES_AT]
     while driver.process.poll() is None and not havoc.server.totals()["steps"]:

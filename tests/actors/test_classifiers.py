@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from houses import hold
-from summary_debate import BAD, ENCODER, GOOD, SummaryDebate, card, put
+from houses import run_debates
+from summary_debate import BAD, ENCODER, GOOD, SummaryDebate, card, write_classifier_folder
 
 from moot.actors.classifiers import card as card_module
 from moot.actors.classifiers.card import BODY, CARD, Body, read_card
-from moot.actors.classifiers.opened import check_body, find_classifier, open_classifier
+from moot.actors.classifiers.opened import check_body, find_classifier, load_classifier
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.sentence_model import folder_digest
 from moot.actors.models.retry import RetryPolicy
@@ -35,7 +35,7 @@ def refused(why: str, folder: Path, encoder: str = ENCODER) -> None:
 
 def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = card(["ab" * 16])
-    assert read_card(put(tmp_path, made)) == made
+    assert read_card(write_classifier_folder(tmp_path, made)) == made
     assert find_classifier(tmp_path, ENCODER) == (tmp_path, made)
     assert made.sealed() == made
     refused("reads vectors of the encoder hashed-ngrams-512-v1, and the run has openai/x", tmp_path, "openai/x")
@@ -88,12 +88,12 @@ def test_what_is_no_card_or_a_changed_one_is_refused(tmp_path: Path, content: st
 
 def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(card_module, "MOST_BYTES", 100)
-    refused("larger than", put(tmp_path, card()))
+    refused("larger than", write_classifier_folder(tmp_path, card()))
 
 
 def test_probabilities_stay_within_bounds_and_vectors_of_another_size_fail_the_case(tmp_path: Path) -> None:
-    put(tmp_path, card([text_hash("The claim.")]))
-    found = open_classifier(tmp_path, read_card(tmp_path).digest, ENCODER, RetryPolicy())
+    write_classifier_folder(tmp_path, card([text_hash("The claim.")]))
+    found = load_classifier(tmp_path, read_card(tmp_path).digest, ENCODER, RetryPolicy())
     good, bad = HashedNgramEncoder().rows([GOOD, BAD])
     assert found.p_hallucinated(good) == pytest.approx(0.1)
     assert found.p_hallucinated(bad) == pytest.approx(0.9)
@@ -102,7 +102,7 @@ def test_probabilities_stay_within_bounds_and_vectors_of_another_size_fail_the_c
     with pytest.raises(EncoderFailed, match="vectors of 512"):
         found.p_hallucinated(np.ones(3, np.float32))
     with pytest.raises(ConfigError, match="holds another classifier"):
-        open_classifier(tmp_path, "0" * 32, ENCODER, RetryPolicy())
+        load_classifier(tmp_path, "0" * 32, ENCODER, RetryPolicy())
 
 
 def body_folder(folder: Path, modules: object = MODULES) -> str:
@@ -114,10 +114,10 @@ def body_folder(folder: Path, modules: object = MODULES) -> str:
 
 def test_a_body_is_itself_and_nothing_but_data(tmp_path: Path) -> None:
     digest = body_folder(tmp_path / BODY)
-    put(tmp_path, card(body=Body(digest=digest, base="b", iterations=None, epochs=1)))
+    write_classifier_folder(tmp_path, card(body=Body(digest=digest, base="b", iterations=None, epochs=1)))
     found = find_classifier(tmp_path, "any encoder of the run")
     assert found.card.kind == "setfit"
-    opened = open_classifier(tmp_path, found.card.digest, "any", RetryPolicy())
+    opened = load_classifier(tmp_path, found.card.digest, "any", RetryPolicy())
     assert opened.encoder is not None
     assert opened.encoder.name == f"setfit@{digest}"
     (tmp_path / BODY / "model.safetensors").write_bytes(b"weightz")
@@ -127,7 +127,7 @@ def test_a_body_is_itself_and_nothing_but_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["model.pkl", "pytorch_model.bin", "custom.py", "head.joblib", ".hidden.pt"])
 def test_pickles_code_and_links_in_a_body_are_refused(tmp_path: Path, name: str) -> None:
     digest = body_folder(tmp_path / BODY)
-    put(tmp_path, card(body=Body(digest=digest, base="b", iterations=1, epochs=1)))
+    write_classifier_folder(tmp_path, card(body=Body(digest=digest, base="b", iterations=1, epochs=1)))
     (tmp_path / BODY / name).write_bytes(b"cos\nsystem\n.")
     refused("safetensors", tmp_path)
     (tmp_path / BODY / name).unlink()
@@ -171,13 +171,13 @@ def claims() -> list[dict[str, Any]]:
     ]
 
 
-async def held(kind: str, folder: Path, classifier: Path | None) -> Path:
+async def run_classified(kind: str, folder: Path, classifier: Path | None) -> Path:
     changes: dict[str, Any] = {}
     if classifier is not None:
         changes = {"classifier": str(classifier), "classifier_digest": read_card(classifier).digest}
     cases = Task.from_cases(claims()).cases()
     roles = {"judge": [RoleBinding()]}
-    return (await hold(kind, folder, SummaryDebate(), cases, roles, **changes)).folder
+    return (await run_debates(kind, folder, SummaryDebate(), cases, roles, **changes)).folder
 
 
 def rulings(folder: Path) -> dict[str, Any]:
@@ -187,9 +187,9 @@ def rulings(folder: Path) -> dict[str, Any]:
 
 async def test_a_run_has_summaries_classified_and_training_cases_flagged(tmp_path: Path) -> None:
     (trained, *_) = [labelled.case for labelled in Task.from_cases(claims()).cases()]
-    classifier = put(tmp_path / "clf", card([text_hash(f"{trained.question} .".upper())]))
-    found = rulings(await held("inline", tmp_path / "run", classifier))
+    classifier = write_classifier_folder(tmp_path / "clf", card([text_hash(f"{trained.question} .".upper())]))
+    found = rulings(await run_classified("inline", tmp_path / "run", classifier))
     assert [found[f"c-{n}"]["classifier"]["trained_on"] for n in range(4)] == [True, False, False, False]
     assert [found[f"c-{n}"]["classifier"]["p_hallucinated"] > 0.5 for n in range(4)] == [False, True, False, True]
-    none = rulings(await held("inline", tmp_path / "none", None))
+    none = rulings(await run_classified("inline", tmp_path / "none", None))
     assert [none[f"c-{n}"]["classifier"] for n in range(4)] == [None] * 4

@@ -32,7 +32,7 @@ from moot.actors.record.store.deltas import Delta, encode_delta
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.actors.record.verify import verify
-from moot.deploy.reading.record import read_facts
+from moot.deploy.reading.record import read_run_info
 from moot.protocols.errors import RecordError
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -359,7 +359,7 @@ def test_a_damaged_run_yaml_is_an_error_or_plain_data(data: Any) -> None:
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "run.yaml"
         file.write_bytes(_damaged(data.draw, raw.encode()))
-        for read in (lambda: read_run_yaml(RunFolder(place)), lambda: read_facts(place)):
+        for read in (lambda: read_run_yaml(RunFolder(place)), lambda: read_run_info(place)):
             with suppress(RecordError):
                 read()
 

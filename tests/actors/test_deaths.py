@@ -9,31 +9,31 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from houses import make_spec, same_for_all
-from journal_writer import batch, closing, labelled, new_run, recording, reply
-from leaping import leaping
+from houses import make_spec, same_model_roles
+from journal_writer import batch, closing, labelled, new_run, open_writer, reply
+from leaping import virtual_time
 
-from moot.actors.arena import SeatLost
+from moot.actors.arena import ModeratorLost
 from moot.actors.household import services
-from moot.actors.moderator import Assignment, Outcome
+from moot.actors.moderator import Assignment, DebateOutcome
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import CaseKey
-from moot.actors.remote.archive import RayArchive
-from moot.actors.remote.crew import RemoteCrew
-from moot.actors.remote.envelopes import ReplyEnvelope, decode_parcel, encode
-from moot.actors.remote.handover import Returned
-from moot.actors.remote.peers import MOST_DEATHS, Life, Peer, PeerLost
-from moot.actors.remote.runtime import RaySeat
-from moot.actors.remote.scribe import RemoteScribe
+from moot.actors.remote.archive import RayWriterPool
+from moot.actors.remote.crew import RemoteAgentPool
+from moot.actors.remote.envelopes import ReplyEnvelope, decode_batch, encode
+from moot.actors.remote.handover import OutcomeBatch
+from moot.actors.remote.peers import MOST_DEATHS, Incarnation, Peer, PeerLost
+from moot.actors.remote.runtime import RayModeratorHandle
+from moot.actors.remote.scribe import RemoteRecordClient
 from moot.actors.roles import Roles
 from moot.protocols.case import Case
 from moot.protocols.errors import ActorGone
-from moot.protocols.messages import Answered, Ask
+from moot.protocols.messages import Ask, AskResult
 
 ASSIGNED = Assignment(Case(id="c", question="?"))
 
 
-class Mortal(Peer):
+class CrashingPeer(Peer):
     """Dies of its first `deadly` calls, or is out of reach for them, and is back at once."""
 
     def __init__(self, deadly: int, *, dies: bool = True, result: Callable[..., Any] = lambda *_: b"") -> None:
@@ -42,7 +42,7 @@ class Mortal(Peer):
 
     async def call(self, method: str, *args: Any) -> Any:
         if method == "where":
-            return msgspec.msgpack.encode(Life("node", f"worker {self.life_number}", 1))
+            return msgspec.msgpack.encode(Incarnation("node", f"worker {self.life_number}", 1))
         if method == "watch":
             await asyncio.Event().wait()
         if method == "ping":
@@ -54,7 +54,7 @@ class Mortal(Peer):
         return self._result(*args)
 
 
-class Record:
+class FakeProgressRecord:
     """Says how far the debates have come: further each time, or not."""
 
     def __init__(self, step: tuple[int, int]) -> None:
@@ -71,30 +71,30 @@ class Record:
 
 async def test_a_call_that_kills_each_life_is_not_made_for_ever() -> None:
     with pytest.raises(ActorGone, match=r"5 times .*out of memory"):
-        await Mortal(MOST_DEATHS).call_until_done("commit")
-    assert await Mortal(MOST_DEATHS - 1).call_until_done("commit") == b""
-    assert await Mortal(3 * MOST_DEATHS, dies=False).call_until_done("commit") == b""
+        await CrashingPeer(MOST_DEATHS).call_until_done("commit")
+    assert await CrashingPeer(MOST_DEATHS - 1).call_until_done("commit") == b""
+    assert await CrashingPeer(3 * MOST_DEATHS, dies=False).call_until_done("commit") == b""
 
 
-async def _losses(seat: RaySeat) -> int:
+async def _losses(seat: RayModeratorHandle) -> int:
     """How often a seat is lost before it says what has ended."""
     losses = 0
     while True:
         try:
             await seat.exchange([ASSIGNED], wait=True)
-        except SeatLost:
+        except ModeratorLost:
             losses += 1
         else:
             return losses
 
 
 def _ended(*_: Any) -> bytes:
-    return msgspec.msgpack.encode(Returned("life", 0, [Outcome("c", 0, "finished")]))
+    return msgspec.msgpack.encode(OutcomeBatch("life", 0, [DebateOutcome("c", 0, "finished")]))
 
 
-@leaping
+@virtual_time
 async def test_debates_that_kill_each_life_of_their_moderator_end_the_run() -> None:
-    seat = RaySeat(Mortal(MOST_DEATHS, result=_ended), cast(RayArchive, Record((0, 0))))
+    seat = RayModeratorHandle(CrashingPeer(MOST_DEATHS, result=_ended), cast(RayWriterPool, FakeProgressRecord((0, 0))))
     with pytest.raises(ActorGone, match="the same command goes on"):
         await _losses(seat)
 
@@ -104,16 +104,18 @@ async def test_debates_that_kill_each_life_of_their_moderator_end_the_run() -> N
     [(True, (0, 1)), (True, (1, 0)), (False, (0, 0))],
     ids=["a reply is on record", "a verdict is on record", "only out of reach"],
 )
-@leaping
+@virtual_time
 async def test_a_moderator_whose_debates_come_on_may_die_at_will(dies: bool, step: tuple[int, int]) -> None:
-    seat = RaySeat(Mortal(3 * MOST_DEATHS, dies=dies, result=_ended), cast(RayArchive, Record(step)))
+    seat = RayModeratorHandle(
+        CrashingPeer(3 * MOST_DEATHS, dies=dies, result=_ended), cast(RayWriterPool, FakeProgressRecord(step))
+    )
     assert await _losses(seat) == 3 * MOST_DEATHS
 
 
-@leaping
+@virtual_time
 async def test_an_outcome_counts_as_coming_on() -> None:
-    peer = Mortal(MOST_DEATHS - 1, result=_ended)
-    seat = RaySeat(peer, cast(RayArchive, Record((0, 0))))
+    peer = CrashingPeer(MOST_DEATHS - 1, result=_ended)
+    seat = RayModeratorHandle(peer, cast(RayWriterPool, FakeProgressRecord((0, 0))))
     await _losses(seat)
     peer._left = MOST_DEATHS - 1
     assert await _losses(seat) == MOST_DEATHS - 1
@@ -134,10 +136,10 @@ class NoRecord:
         self.rows.append(columns)
 
 
-def _crew(peer: Peer, tmp_path: Path, record: NoRecord | None = None) -> RemoteCrew:
-    roles = Roles(make_spec(tmp_path, same_for_all("simulated")).roles)
-    scribe = cast(RemoteScribe, record or NoRecord())
-    return RemoteCrew(roles, {service: [peer] for service in services(roles)}, scribe, "moderator-0")
+def _agent_pool(peer: Peer, tmp_path: Path, record: NoRecord | None = None) -> RemoteAgentPool:
+    roles = Roles(make_spec(tmp_path, same_model_roles("simulated")).roles)
+    scribe = cast(RemoteRecordClient, record or NoRecord())
+    return RemoteAgentPool(roles, {service: [peer] for service in services(roles)}, scribe, "moderator-0")
 
 
 def _ask(seconds: float) -> Ask:
@@ -148,14 +150,14 @@ def _ask(seconds: float) -> Ask:
 
 
 def _answers(blob: bytes) -> bytes:
-    asked = decode_parcel(blob).messages
-    return encode([ReplyEnvelope(each.number, Answered(path="a", reply_id="r", model="m")) for each in asked])
+    asked = decode_batch(blob).messages
+    return encode([ReplyEnvelope(each.number, AskResult(path="a", reply_id="r", model="m")) for each in asked])
 
 
 @pytest.mark.parametrize("deadly", [MOST_DEATHS - 1, MOST_DEATHS])
-@leaping
+@virtual_time
 async def test_an_ask_that_kills_each_life_of_its_agent_is_not_asked_for_ever(deadly: int, tmp_path: Path) -> None:
-    crew = _crew(Mortal(deadly, result=_answers), tmp_path)
+    crew = _agent_pool(CrashingPeer(deadly, result=_answers), tmp_path)
     async with asyncio.timeout(10):
         if deadly < MOST_DEATHS:
             assert (await crew.answer(_ask(5.0))).reply_id == "r"
@@ -164,7 +166,7 @@ async def test_an_ask_that_kills_each_life_of_its_agent_is_not_asked_for_ever(de
                 await crew.answer(_ask(5.0))
 
 
-class Forgetful(Mortal):
+class ForgetfulAgent(CrashingPeer):
     """An agent that says whether it has an ask as it is told to, and answers when it is let to."""
 
     def __init__(self, holds: list[bool]) -> None:
@@ -188,24 +190,24 @@ class Forgetful(Mortal):
     [([True, False, True, False], "ok"), ([False, True], "ok"), ([False, False, True], "failed")],
     ids=["in doubt once at a time", "not yet there", "lost"],
 )
-@leaping
+@virtual_time
 async def test_an_ask_is_given_up_only_when_it_is_missed_twice_running(
     holds: list[bool], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.actors.remote.crew._GRACE_S", 0.05)
     record = NoRecord()
-    answered = await asyncio.wait_for(_crew(Forgetful(holds), tmp_path, record).answer(_ask(0.01)), 5.0)
+    answered = await asyncio.wait_for(_agent_pool(ForgetfulAgent(holds), tmp_path, record).answer(_ask(0.01)), 5.0)
     assert answered.outcome == outcome
     assert [row["failure"] for row in record.rows] == ([] if outcome == "ok" else ["timeout"])
     assert len(holds) == (0 if outcome == "ok" else 1)
 
 
-@leaping
+@virtual_time
 async def test_what_an_agent_raises_ends_the_ask_at_once(tmp_path: Path) -> None:
     def mistaken(blob: bytes) -> bytes:
-        return encode([ReplyEnvelope(each.number, None, "KeyError: 'x'") for each in decode_parcel(blob).messages])
+        return encode([ReplyEnvelope(each.number, None, "KeyError: 'x'") for each in decode_batch(blob).messages])
 
-    crew = _crew(Mortal(0, result=mistaken), tmp_path)
+    crew = _agent_pool(CrashingPeer(0, result=mistaken), tmp_path)
     with pytest.raises(RuntimeError, match="mortal raised KeyError: 'x'"):
         await asyncio.wait_for(crew.answer(_ask(60.0)), 5.0)
     await crew.close()
@@ -213,7 +215,7 @@ async def test_what_an_agent_raises_ends_the_ask_at_once(tmp_path: Path) -> None
 
 async def test_the_record_says_how_far_debates_have_come(tmp_path: Path) -> None:
     keys = [("c000", 0), ("c001", 0), ("c002", 0)]
-    async with recording(new_run(tmp_path)) as recorder:
+    async with open_writer(new_run(tmp_path)) as recorder:
         await recorder.register([labelled(0), labelled(1), labelled(2)])
         recorder.add_replies(batch([reply("c000", "a", "1"), reply("c000", "b", "2"), reply("c001", "a", "3")]))
         assert recorder.so_far(keys) == (0, 3)

@@ -9,12 +9,12 @@ from typing import Any
 
 import moderated_debate
 import pytest
-from houses import Held, assert_equal_records, hold
-from moderated_debate import Aside, Moderated, Scripted, Thinking
+from houses import FinishedRun, assert_equal_records, run_debates
+from moderated_debate import ModeratedDebate, PartlyModerated, ScriptedPerson, SlowPerson
 from openai_server import ScriptedServer
 from structlog.testing import capture_logs
 
-from moot.actors.arena import Arena
+from moot.actors.arena import Dispatcher
 from moot.actors.desk import Person
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, LabelledCase
@@ -50,15 +50,15 @@ def _cases(*names: str) -> list[LabelledCase]:
     return [LabelledCase(Case(id=name, question="Is it so?"), i, None) for i, name in enumerate(names)]
 
 
-async def _hold(
+async def _run(
     kind: str, folder: Path, server: ScriptedServer, person: Person | None, *names: str, **changes: Any
-) -> Held:
+) -> FinishedRun:
     roles = {"agent": [RoleBinding(model=server.model, timeout_s=20)]}
-    held: dict[str, Any] = {"person": person, "attended": True, "templates": Moderated.templates}
-    return await hold(kind, folder, Aside(), _cases(*names), roles, **held, **changes)
+    held: dict[str, Any] = {"person": person, "attended": True, "templates": ModeratedDebate.templates}
+    return await run_debates(kind, folder, PartlyModerated(), _cases(*names), roles, **held, **changes)
 
 
-def _kill_the_moderator(arena: Arena) -> None:
+def _kill_the_moderator(arena: Dispatcher) -> None:
     import ray
 
     roster = arena._runtime.roster  # type: ignore[attr-defined]
@@ -72,8 +72,8 @@ def _paid_once(server: ScriptedServer) -> None:
 
 async def test_what_a_person_decides_reaches_the_debate(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
     """They answer at once, so that the debate is opened again while its rows may still be on their way."""
-    person = Scripted(SCRIPT)
-    held = await _hold(kind, tmp_path / "run", server, person, "a", "plain", "b")
+    person = ScriptedPerson(SCRIPT)
+    held = await _run(kind, tmp_path / "run", server, person, "a", "plain", "b")
     assert held.parked == []
     assert [path for case_id, path in person.asked if case_id == "a"] == [
         "moderation/topics",
@@ -95,7 +95,7 @@ async def test_what_a_person_decides_reaches_the_debate(kind: str, server: Scrip
         assert (turns["moderation/round/1"]["role"], turns["moderation/round/1"]["model"]) == ("person", "person")
     _paid_once(server)
     if kind != "inline":
-        here = await _hold("inline", tmp_path / "here", server, Scripted(SCRIPT), "a", "plain", "b")
+        here = await _run("inline", tmp_path / "here", server, ScriptedPerson(SCRIPT), "a", "plain", "b")
         assert_equal_records(held.folder, here.folder)
 
 
@@ -103,19 +103,19 @@ async def test_the_record_is_the_one_of_a_run_that_was_parked(
     kind: str, server: ScriptedServer, tmp_path: Path
 ) -> None:
     """Answered one by one, each by a run of its own, or all by a person at hand: the same record, paid for once."""
-    live = await _hold("inline", tmp_path / "live", server, Scripted(SCRIPT), "a")
+    live = await _run("inline", tmp_path / "live", server, ScriptedPerson(SCRIPT), "a")
     server.calls.clear()
-    parked = await _hold(kind, tmp_path / "parked", server, None, "a")
+    parked = await _run(kind, tmp_path / "parked", server, None, "a")
     answered = 0
     while parked.parked:
-        parked = await _hold("inline", tmp_path / "parked", server, _OneAnswer(SCRIPT), "a")
+        parked = await _run("inline", tmp_path / "parked", server, _OneAnswer(SCRIPT), "a")
         answered += 1
     assert answered == 7
     assert_equal_records(live.folder, parked.folder)
     _paid_once(server)
 
 
-class _OneAnswer(Scripted):
+class _OneAnswer(ScriptedPerson):
     """Answers once, then leaves."""
 
     async def decide(self, consultation: Any) -> Any:
@@ -125,9 +125,9 @@ class _OneAnswer(Scripted):
 
 async def test_a_person_who_thinks_holds_up_nobody(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
     """With one place: the other debates are over before the person answers; and on Ray the moderator has died."""
-    person = Thinking()
+    person = SlowPerson()
 
-    async def meanwhile(arena: Arena) -> None:
+    async def meanwhile(arena: Dispatcher) -> None:
         await person.asked.wait()
         async with asyncio.timeout(60):
             while (await arena._runtime.archive.counts()).finished < 3:  # noqa: ASYNC110 - another process counts
@@ -137,34 +137,34 @@ async def test_a_person_who_thinks_holds_up_nobody(kind: str, server: ScriptedSe
         person.may.set()
 
     names = ("a", "plain-1", "plain-2", "plain-3")
-    held = await _hold(kind, tmp_path / "run", server, person, *names, max_open=1, moderators=1, meanwhile=meanwhile)
+    held = await _run(kind, tmp_path / "run", server, person, *names, max_open=1, moderators=1, meanwhile=meanwhile)
     assert held.verdict("a")["how"] == "t_max"
     assert held.counts.finished == 4
     _paid_once(server)
 
 
 async def test_a_run_that_is_stopped_asks_no_longer(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
-    person = Thinking()
+    person = SlowPerson()
 
-    async def meanwhile(arena: Arena) -> None:
+    async def meanwhile(arena: Dispatcher) -> None:
         await person.asked.wait()
         arena.stop()
 
-    held = await _hold(kind, tmp_path / "run", server, person, "a", meanwhile=meanwhile)
+    held = await _run(kind, tmp_path / "run", server, person, "a", meanwhile=meanwhile)
     assert (held.parked, held.rows("verdicts"), person.dismissed) == ([], [], 1)
-    held = await _hold("inline", tmp_path / "run", server, Scripted({}), "a")
+    held = await _run("inline", tmp_path / "run", server, ScriptedPerson({}), "a")
     assert held.verdict("a")["how"] == "t_max"
     _paid_once(server)
 
 
 async def test_an_action_that_the_form_does_not_have_is_refused(server: ScriptedServer, tmp_path: Path) -> None:
     """Its debate waits; the others go on."""
-    person = Scripted({"moderation/topics": "shrug"})
+    person = ScriptedPerson({"moderation/topics": "shrug"})
     with capture_logs() as logged:
-        held = await _hold("inline", tmp_path / "run", server, person, "a", "plain")
+        held = await _run("inline", tmp_path / "run", server, person, "a", "plain")
     assert (held.parked, held.counts.finished) == (["a"], 1)
     (warned,) = [entry for entry in logged if entry["log_level"] == "warning"]
     assert (warned["case"], "unknown action 'shrug'" in warned["why"]) == ("a", True)
-    held = await _hold("inline", tmp_path / "run", server, Scripted({}), "a")
+    held = await _run("inline", tmp_path / "run", server, ScriptedPerson({}), "a")
     assert held.verdict("a")["how"] == "t_max"
     _paid_once(server)

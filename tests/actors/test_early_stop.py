@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 import moot
 from moot.actors.agent import Agent
-from moot.actors.early_stop import CUT, EarlyStop, watched
+from moot.actors.early_stop import CUT, EarlyStop, stream_with_early_stop
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
@@ -102,7 +102,9 @@ async def _watch(
     stream: ScriptedStream, stop: EarlyStop = KEEP_HIGH, *, stage: LogprobStage = "raw", held: bool = False
 ) -> Any:
     given: Any = (stream, (), Decoding(top_logprobs=1), stop)
-    return await watched(*given, step_key="s", schema=ReplySchema("r", b"{}") if held else None, stage=stage)
+    return await stream_with_early_stop(
+        *given, step_key="s", schema=ReplySchema("r", b"{}") if held else None, stage=stage
+    )
 
 
 async def test_a_stopped_stream_is_closed_at_once_and_its_usage_is_unknown() -> None:
@@ -143,7 +145,7 @@ async def test_first_tokens_of_which_a_mask_may_have_forced_one_stop_nothing(
     assert (reply.finish_reason == CUT) == stops
 
 
-class HeldStream:
+class SchemaStream:
     """Streams a reply that its schema holds; one of its first tokens has a probability of 1."""
 
     name = "held"
@@ -174,8 +176,8 @@ async def test_an_agent_s_early_stop_goes_by_the_stage_of_its_model(
     found: Any, declared: LogprobStage, outcomes: list[str]
 ) -> None:
     """A backend that knows the stage of its log-probabilities is believed, else the trial."""
-    model: Any = HeldStream()
-    model.capabilities = replace(HeldStream.capabilities, logprob_stage=declared)
+    model: Any = SchemaStream()
+    model.capabilities = replace(SchemaStream.capabilities, logprob_stage=declared)
     stop = EarlyStop(window=2, statistic="mean", keep="above", bound=-0.5)
     profile = ModelProfile(schemas="portable", held_logprobs=found)
     roles = Roles({"agent": [RoleBinding(model="held", early_stop=stop, profile=profile)]})

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import unused_port
-from houses import Held, hold, make_spec, same_for_all
-from openai_server import KEY, answers, served, simulated_server, stats_of
+from houses import FinishedRun, make_spec, run_debates, same_model_roles
+from openai_server import KEY, answers, served_model, simulated_server, stats_of
 
 from moot.actors.encoders.endpoint import decode_reply, encode_request
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Encoder
 from moot.actors.encoders.resolve import make_encoder
 from moot.actors.floor import CaseFloor
-from moot.actors.household import build_house
+from moot.actors.household import build_debate_context
 from moot.actors.models.interface import ModelError
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.recovery import History, vector_key
@@ -109,7 +109,7 @@ async def test_one_request_as_sent() -> None:
         sent = await request.json()
         return web.json_response(body_of(np.ones((len(sent["input"]), 4))))
 
-    async with served(made_at, handler) as made:
+    async with served_model(made_at, handler) as made:
         assert made.dimension is None
         found = await asyncio.gather(*(made.encode([text]) for text in TEXTS))
         assert made.dimension == 4
@@ -136,7 +136,7 @@ async def test_an_error_status_has_its_kind_and_is_tried_again_where_that_helps(
         calls += 1
         return web.json_response({"error": {"message": f"no: {KEY}"}}, status=status)
 
-    async with served(made_at, handler) as made:
+    async with served_model(made_at, handler) as made:
         with pytest.raises(EncoderFailed) as caught:
             await made.encode(["one"])
         assert (caught.value.kind, calls) == (kind, attempts)
@@ -151,7 +151,7 @@ async def test_a_server_that_gives_vectors_of_another_size_is_not_believed() -> 
     async def handler(request: web.Request) -> web.Response:
         return web.json_response(body_of(np.ones((1, next(sizes)))))
 
-    async with served(made_at, handler) as made:
+    async with served_model(made_at, handler) as made:
         await made.encode(["a"])
         await made.encode(["b"])
         with pytest.raises(EncoderFailed, match="vectors of 5 numbers"):
@@ -167,7 +167,7 @@ async def test_nobody_there_and_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     await nowhere.close()
 
     monkeypatch.delenv("MOOT_TEST_KEY")
-    async with served(made_at, answers(200, body_of(ROWS[:1]))) as made:
+    async with served_model(made_at, answers(200, body_of(ROWS[:1]))) as made:
         with pytest.raises(MissingKey, match="MOOT_TEST_KEY"):
             await made.check()
         with pytest.raises(EncoderFailed, match="MOOT_TEST_KEY"):
@@ -201,12 +201,14 @@ class Embeds:
         return Verdict(answer=None, how="done", payload={"d": [float(x) for x in vectors[:, 0]]})
 
 
-async def embedded(folder: Path, port: int, cases: int, **changes: Any) -> Held:
+async def embedded(folder: Path, port: int, cases: int, **changes: Any) -> FinishedRun:
     """A run whose cases have two texts of their own and a third that all share."""
     each = [Case(id=f"c{i}", question=f"question {i}?", passage=f"passage {i}") for i in range(cases)]
     labelled = [LabelledCase(case, i) for i, case in enumerate(each)]
     encoder = f"http://127.0.0.1:{port}/v1#m"
-    return await hold("inline", folder, Embeds(), labelled, same_for_all("simulated"), encoder=encoder, **changes)
+    return await run_debates(
+        "inline", folder, Embeds(), labelled, same_model_roles("simulated"), encoder=encoder, **changes
+    )
 
 
 def test_texts_of_many_debates_leave_in_few_requests(tmp_path: Path) -> None:
@@ -233,7 +235,7 @@ def test_a_failing_encoder_fails_cases_not_the_run(tmp_path: Path) -> None:
 async def test_vectors_that_do_not_fit_the_record_fail_the_case(tmp_path: Path) -> None:
     """Another model under the same name: its vectors are of another size than those that are read back."""
     no_scribe = cast("Any", SimpleNamespace(put_vectors=lambda *row: None))
-    house = build_house(make_spec(tmp_path, same_for_all("simulated")), cast("Any", None), no_scribe)
+    house = build_debate_context(make_spec(tmp_path, same_model_roles("simulated")), cast("Any", None), no_scribe)
     text_hash = blake2b(b"recorded", digest_size=16).hexdigest()
     recorded = {vector_key(house.encoder.name, text_hash): np.ones(4, np.float32).tobytes()}
     floor = CaseFloor(Case(id="c", question="?"), 0, house, History(vectors=recorded))

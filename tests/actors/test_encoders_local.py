@@ -27,7 +27,7 @@ from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
 from moot.protocols.selene.gate import embedding_text
 from moot.protocols.selene.settings import TAU_D
-from moot.protocols.selene.stand import Stand
+from moot.protocols.selene.stand import AgentState
 
 SAMPLE = Path(__file__).parents[1] / "support" / "rationales.jsonl"
 TEXTS = ["Do penguins fly?\nTheir wings are flippers.\nno", "", "word " * 600, "a lone \ud83d surrogate", "ﬀ Ünï 😀"]
@@ -215,7 +215,7 @@ def shown(case: Case, triple: Sequence[tuple[str, str]]) -> list[str]:
     """The texts as SELENE embeds them."""
     assert all(a != b for a, b in combinations(triple, 2))
     return [
-        embedding_text(case, Stand(i, f"agent/{i}", answer, text, 0.9, None), with_rationale=True)
+        embedding_text(case, AgentState(i, f"agent/{i}", answer, text, 0.9, None), with_rationale=True)
         for i, (text, answer) in enumerate(triple)
     ]
 

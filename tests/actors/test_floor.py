@@ -15,19 +15,19 @@ import floor_behaviours
 import pytest
 import short_protocols
 from floor_behaviours import BEHAVIOURS, NO_VERDICTS, AllShared, Behaviours, TwoSteps
-from houses import RUNTIMES, Held, assert_equal_records, hold, make_spec
-from journal_writer import new_run, recording
+from houses import RUNTIMES, FinishedRun, assert_equal_records, make_spec, run_debates
+from journal_writer import new_run, open_writer
 from openai_server import ScriptedServer
 
-from moot.actors.arena import Arena
+from moot.actors.arena import Dispatcher
 from moot.actors.floor import CaseFloor
-from moot.actors.household import LocalCrew, build_house
-from moot.actors.inline import LocalScribe
+from moot.actors.household import LocalAgentPool, build_debate_context
+from moot.actors.inline import LocalRecordClient
 from moot.actors.record.closing import ModelUsage
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import Request
-from moot.protocols.messages import Answered, Ask
+from moot.protocols.messages import Ask, AskResult
 from moot.protocols.registry import make_protocol
 from moot.protocols.replies import FreeText
 
@@ -82,7 +82,7 @@ def _behaviour_cases() -> list[LabelledCase]:
 
 
 @dataclass(frozen=True)
-class Seen(Held):
+class ObservedRun(FinishedRun):
     """A run together with what its server saw."""
 
     calls: dict[str, int]
@@ -90,7 +90,7 @@ class Seen(Held):
     cancelled: set[str]
 
     @classmethod
-    def by(cls, server: ScriptedServer, held: Held) -> Seen:
+    def by(cls, server: ScriptedServer, held: FinishedRun) -> ObservedRun:
         """What it has seen by now."""
         seen = (dict(server.calls), dict(server.bodies), set(server.cancelled))
         return cls(held.folder, held.parked, held.counts, *seen)
@@ -119,14 +119,14 @@ def _with_vision(model: str) -> dict[str, list[RoleBinding]]:
 
 
 @pytest.fixture(scope="module")
-def seen_on(server: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Seen]:
+def seen_on(server: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ObservedRun]:
     """The run of all behaviours on a runtime, held when it is first asked for."""
 
     @cache
-    def held_on(kind: str) -> Seen:
+    def held_on(kind: str) -> ObservedRun:
         _forget(server)
         held = asyncio.run(
-            hold(
+            run_debates(
                 kind,
                 tmp_path_factory.mktemp(kind) / "run",
                 Behaviours(),
@@ -136,36 +136,36 @@ def seen_on(server: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) ->
                 moderators=1 if kind == "actors" else 2,
             )
         )
-        return Seen.by(server, held)
+        return ObservedRun.by(server, held)
 
     return held_on
 
 
 @pytest.fixture(scope="module")
-def seen(kind: str, seen_on: Callable[[str], Seen]) -> Seen:
+def seen(kind: str, seen_on: Callable[[str], ObservedRun]) -> ObservedRun:
     """The run of all behaviours on the runtime under test."""
     return seen_on(kind)
 
 
-def test_every_case_has_one_verdict(seen: Seen) -> None:
+def test_every_case_has_one_verdict(seen: ObservedRun) -> None:
     assert [row["case_id"] for row in seen.rows("verdicts")] == sorted(c.case.id for c in _behaviour_cases())
     assert seen.parked == []
     assert seen.counts.finished + seen.counts.failed == len(_behaviour_cases())
 
 
-def test_results_come_in_the_order_asked_and_failures_are_values(seen: Seen) -> None:
+def test_results_come_in_the_order_asked_and_failures_are_values(seen: ObservedRun) -> None:
     words = [["turn", f"{i}/wait-{(4 - i) * 60}", "agent/0", f"{i}/wait-{(4 - i) * 60}"] for i in range(4)]
     words.insert(2, ["failure", "x/status-403", "agent/0", "refused"])
     assert seen.saw("order") == words
 
 
-def test_ask_raises_ask_failed(seen: Seen) -> None:
+def test_ask_raises_ask_failed(seen: ObservedRun) -> None:
     path, failure, message = seen.saw("failing_ask")
     assert (path, failure) == ("a/status-403", "refused")
     assert "on purpose" in message
 
 
-def test_terminal_failures_are_journalled(seen: Seen) -> None:
+def test_terminal_failures_are_journalled(seen: ObservedRun) -> None:
     expected = {
         "a/status-400": "request",
         "a/status-401": "refused",
@@ -190,14 +190,14 @@ def test_terminal_failures_are_journalled(seen: Seen) -> None:
 
 
 @pytest.mark.parametrize("name", ["path_reused", "path_reused_at_once"])
-def test_a_path_used_twice_fails_the_case(seen: Seen, name: str) -> None:
+def test_a_path_used_twice_fails_the_case(seen: ObservedRun, name: str) -> None:
     verdict = seen.verdict(name)
     assert (verdict["failed"], verdict["failure"], verdict["answer"]) == (True, "path_reused", None)
     assert "'a'" in verdict["error"]
     assert seen.calls.get(f"{name}/0/a", 0) == (1 if name == "path_reused" else 0)
 
 
-def test_a_deadline_fires_for_who_hangs_alone_and_closes_the_request(seen: Seen) -> None:
+def test_a_deadline_fires_for_who_hangs_alone_and_closes_the_request(seen: ObservedRun) -> None:
     assert [heard[0] for heard in seen.saw("deadline")] == ["turn", "failure", "turn"]
     assert seen.saw("deadline")[1] == ["failure", "slow/hang", "agent/3", "timeout"]
     row = seen.turns("deadline")["slow/hang"]
@@ -207,7 +207,7 @@ def test_a_deadline_fires_for_who_hangs_alone_and_closes_the_request(seen: Seen)
     assert seen.calls["deadline/0/slow/hang"] == 1
 
 
-def test_replies_are_mended_asked_again_and_given_up(seen: Seen) -> None:
+def test_replies_are_mended_asked_again_and_given_up(seen: ObservedRun) -> None:
     assert [heard[0] for heard in seen.saw("repairs")] == ["turn", "turn", "failure", "turn"]
     turns = seen.turns("repairs")
     outcomes = {path: row["outcome"] for path, row in turns.items()}
@@ -233,7 +233,7 @@ def test_replies_are_mended_asked_again_and_given_up(seen: Seen) -> None:
     assert [seen.calls[f"repairs/0/{path}"] for path in ("a/reask", "a/reask~1")] == [1, 1]
 
 
-def test_usage_counts_every_call_of_an_ask(seen: Seen) -> None:
+def test_usage_counts_every_call_of_an_ask(seen: ObservedRun) -> None:
     verdict, turns = seen.verdict("repairs"), seen.turns("repairs")
     assert verdict["calls"] == 4
     assert verdict["prompt_tokens"] == sum(row["prompt_tokens"] for row in turns.values())
@@ -243,14 +243,14 @@ def test_usage_counts_every_call_of_an_ask(seen: Seen) -> None:
 @pytest.mark.parametrize(
     ("name", "path", "failure"), [("surrogate", "a/surrogate", "unparsable"), ("missing_slot", "a", "request")]
 )
-def test_an_ask_that_cannot_be_sent_or_read_fails_alone(seen: Seen, name: str, path: str, failure: str) -> None:
+def test_an_ask_that_cannot_be_sent_or_read_fails_alone(seen: ObservedRun, name: str, path: str, failure: str) -> None:
     bad, good = seen.saw(name)
     assert bad == ["failure", path, "agent/0", failure]
     assert good[0] == "turn"
     assert seen.turns(name)[path]["outcome"] == "failed"
 
 
-def test_judgments_come_by_judge_variant_and_pass(seen: Seen) -> None:
+def test_judgments_come_by_judge_variant_and_pass(seen: ObservedRun) -> None:
     places = [(f"judge/{j}", v, p) for j in range(2) for v in range(3) for p in range(2)]
     found = seen.saw("panel")
     assert [(judge, variant, number) for judge, variant, number, _ in found] == places
@@ -267,7 +267,7 @@ def test_judgments_come_by_judge_variant_and_pass(seen: Seen) -> None:
     assert rationales["p/judge/0/variant/1/pass/1"] == "<text>\nbc\n</text>"
 
 
-def test_embeddings_are_unit_vectors_and_stored_once(seen: Seen) -> None:
+def test_embeddings_are_unit_vectors_and_stored_once(seen: ObservedRun) -> None:
     found = seen.saw("embeddings")
     assert (found["dtype"], found["shape"], found["none"], found["same"]) == ("float32", [4, 512], [0, 512], True)
     assert found["norms"] == pytest.approx([1.0] * 4, abs=1e-5)
@@ -276,28 +276,28 @@ def test_embeddings_are_unit_vectors_and_stored_once(seen: Seen) -> None:
     assert {len(row["vector"]) for row in stored} == {512}
 
 
-def test_retrieval_orders_by_nearness_then_position(seen: Seen) -> None:
+def test_retrieval_orders_by_nearness_then_position(seen: ObservedRun) -> None:
     assert seen.saw("retrieval") == [[0, 3, 1], []]
 
 
-def test_compute_leaves_the_loop(seen: Seen) -> None:
+def test_compute_leaves_the_loop(seen: ObservedRun) -> None:
     assert seen.saw("computing") == [49, False, "raised"]
 
 
-def test_the_last_event_per_kind_and_path_counts(seen: Seen) -> None:
+def test_the_last_event_per_kind_and_path_counts(seen: ObservedRun) -> None:
     signals = {row["path"]: json.loads(row["data"]) for row in seen.events("notes", "signal")}
     assert signals == {"here": {"number": 2}} | {f"there/{i}": {"number": i} for i in range(3)}
     assert len(seen.events("notes", "signal")) == 4
     assert len(seen.events("notes", "other")) == 1
 
 
-def test_unattended_consultation_goes_on_and_is_journalled(seen: Seen) -> None:
+def test_unattended_consultation_goes_on_and_is_journalled(seen: ObservedRun) -> None:
     assert seen.saw("nobody_there") == ["go on", "", "unattended"]
     row = seen.turns("nobody_there")["review"]
     assert (row["role"], row["model"], row["outcome"]) == ("person", "unattended", "ok")
 
 
-def test_details_of_an_ask_reach_model_and_record(seen: Seen) -> None:
+def test_details_of_an_ask_reach_model_and_record(seen: ObservedRun) -> None:
     turns, sent = seen.turns("details"), seen.saw("details")
     cold = turns["cold"]
     assert (cold["temperature"], cold["top_p"], cold["max_tokens"], cold["sample"]) == (0.0, None, 33, 3)
@@ -313,7 +313,7 @@ def test_details_of_an_ask_reach_model_and_record(seen: Seen) -> None:
     assert [message[2] for message in sent["seen"]] == [0, 1]
 
 
-def test_a_protocol_that_raises_fails_its_case_alone(seen: Seen) -> None:
+def test_a_protocol_that_raises_fails_its_case_alone(seen: ObservedRun) -> None:
     verdicts = {name: seen.verdict(name) for name in ("uncaught", "crash", "quorum", "unknown_role")}
     assert {name: verdict["failure"] for name, verdict in verdicts.items()} == {
         "uncaught": "ask_failed",
@@ -328,14 +328,14 @@ def test_a_protocol_that_raises_fails_its_case_alone(seen: Seen) -> None:
 
 
 @pytest.mark.parametrize("name", NO_VERDICTS)
-def test_what_is_no_verdict_fails_its_case_alone(seen: Seen, name: str) -> None:
+def test_what_is_no_verdict_fails_its_case_alone(seen: ObservedRun, name: str) -> None:
     verdict = seen.verdict(name)
     assert (verdict["failed"], verdict["failure"], verdict["how"], verdict["correct"]) == (True, "bug", "failed", None)
     assert verdict["answer"] is None
 
 
 @pytest.mark.parametrize("name", POISON)
-def test_a_poisoned_case_passes_or_fails_alone(seen: Seen, name: str) -> None:
+def test_a_poisoned_case_passes_or_fails_alone(seen: ObservedRun, name: str) -> None:
     case_id = f"poison-{name}"
     assert seen.saw(case_id) == ["Yes", "anything"]
     user = json.loads(seen.bodies[f"{case_id}/0/read"])["messages"][1]["content"]
@@ -349,7 +349,7 @@ def test_a_poisoned_case_passes_or_fails_alone(seen: Seen, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ON_RAY, indirect=True, scope="module")
-def test_the_record_is_the_inline_one(seen: Seen, seen_on: Callable[[str], Seen]) -> None:
+def test_the_record_is_the_inline_one(seen: ObservedRun, seen_on: Callable[[str], ObservedRun]) -> None:
     assert_equal_records(seen_on("inline").folder, seen.folder)
 
 
@@ -362,7 +362,7 @@ async def test_a_shared_reply_is_paid_once_for_all_cases(kind: str, server: Scri
     cases = [LabelledCase(Case(id=f"c{i}", question=f"Is it {i}?", labels=("Yes", "No")), i) for i in range(12)]
     roles, templates = _with_vision(server.model), short_protocols.TEMPLATES
     protocol = make_protocol("short_protocols:SharedPicture")
-    held = await hold(kind, tmp_path / "run", protocol, cases, roles, templates=templates)
+    held = await run_debates(kind, tmp_path / "run", protocol, cases, roles, templates=templates)
     assert [calls for step, calls in server.calls.items() if step.startswith("shared-")] == [1]
     rows = [row for row in held.rows("turns") if row["case_id"].startswith("shared-")]
     assert [(row["path"], row["role"], row["text"]) for row in rows] == [
@@ -402,7 +402,7 @@ async def test_a_drained_run_goes_on_without_paying_again(
     folder, roles = tmp_path / "run", _roles(server.model)
     started = {"in-time/0/1/gate", "too-late/0/1/hang", "changing/0/2/hang", "done/0/2/b"}
 
-    async def stop(arena: Arena) -> None:
+    async def stop(arena: Dispatcher) -> None:
         await _until(lambda: started <= set(server.calls))
         arena.stop()
         await asyncio.sleep(apart_s)
@@ -410,7 +410,7 @@ async def test_a_drained_run_goes_on_without_paying_again(
 
     templates = floor_behaviours.TEMPLATES
     began = time.monotonic()
-    first = await hold(kind, folder, TwoSteps(), _two_steps(), roles, templates=templates, meanwhile=stop)
+    first = await run_debates(kind, folder, TwoSteps(), _two_steps(), roles, templates=templates, meanwhile=stop)
     assert time.monotonic() - began < 60
     assert [row["case_id"] for row in first.rows("verdicts")] == ["done"]
     assert first.turns("in-time").keys() == {"1/gate"}
@@ -419,7 +419,7 @@ async def test_a_drained_run_goes_on_without_paying_again(
 
     server.misbehaving = False
     changed = templates | {"floor/echo": templates["floor/echo"].replace("a word", "one word")}
-    second = await hold("inline", folder, TwoSteps(), _two_steps(), roles, templates=changed)
+    second = await run_debates("inline", folder, TwoSteps(), _two_steps(), roles, templates=changed)
     assert [row["how"] for row in second.rows("verdicts")] == ["done"] * 4
     assert second.counts.finished == 4
     paid_twice = {"in-time/0/1/gate", "too-late/0/1/hang", "changing/0/1/a", "changing/0/2/hang"}
@@ -428,7 +428,7 @@ async def test_a_drained_run_goes_on_without_paying_again(
     _check_superseded(second)
 
 
-def _check_superseded(held: Held) -> None:
+def _check_superseded(held: FinishedRun) -> None:
     """`floor/echo` changed between the two runs: its recorded replies stay, and are marked."""
     rows = [row for row in held.rows("turns") if row["case_id"] == "changing"]
     old, new = sorted((row for row in rows if row["path"] == "1/a"), key=lambda row: not row["superseded"])
@@ -446,15 +446,15 @@ async def test_failed_cases_stay_failed_until_they_are_retried(
     folder, roles = tmp_path / "run", _roles(server.model)
     cases = [LabelledCase(Case(id="bad", question="?", title="a", passage="status-403"), 0)]
     templates = floor_behaviours.TEMPLATES
-    first = await hold("inline", folder, TwoSteps(), cases, roles, templates=templates)
+    first = await run_debates("inline", folder, TwoSteps(), cases, roles, templates=templates)
     assert first.verdict("bad")["failure"] == "ask_failed"
     calls = dict(server.calls)
-    again = await hold("inline", folder, TwoSteps(), cases, roles, templates=templates)
+    again = await run_debates("inline", folder, TwoSteps(), cases, roles, templates=templates)
     assert again.verdict("bad")["failure"] == "ask_failed"
     assert server.calls == calls
 
     server.misbehaving = False
-    third = await hold(kind, folder, TwoSteps(), cases, roles, templates=templates, retry_failed=True)
+    third = await run_debates(kind, folder, TwoSteps(), cases, roles, templates=templates, retry_failed=True)
     assert [(row["attempt"], row["failure"]) for row in third.rows("verdicts")] == [(0, "ask_failed"), (1, "")]
     assert {row["attempt"] for row in third.rows("turns")} == {0, 1}
 
@@ -465,18 +465,18 @@ async def test_stored_embeddings_are_read_back(server: ScriptedServer, tmp_path:
     folder, roles = tmp_path / "run", _roles(server.model)
     cases = [LabelledCase(Case(id="c", question="?", title="a", passage="hang"), 0)]
 
-    async def stop(arena: Arena) -> None:
+    async def stop(arena: Dispatcher) -> None:
         await _until(lambda: "c/0/2/hang" in server.calls)
         arena.stop()
 
     templates = floor_behaviours.TEMPLATES
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("moot.actors.arena.DRAIN_S", 0.1)
-        await hold("inline", folder, TwoSteps(), cases, roles, templates=templates, meanwhile=stop)
+        await run_debates("inline", folder, TwoSteps(), cases, roles, templates=templates, meanwhile=stop)
     server.misbehaving = False
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("moot.actors.encoders.hashed_ngrams.HashedNgramEncoder.encode", _never)
-        held = await hold("inline", folder, TwoSteps(), cases, roles, templates=templates)
+        held = await run_debates("inline", folder, TwoSteps(), cases, roles, templates=templates)
     assert held.verdict("c")["failure"] == ""
     assert len(held.rows("embeddings")) == 1
 
@@ -485,9 +485,9 @@ async def test_a_shared_reply_is_paid_once_even_if_its_row_comes_late(server: Sc
     _forget(server)
     spec = make_spec(tmp_path / "run", _with_vision(server.model), templates=short_protocols.TEMPLATES)
     wanted = Request("vision/0", "short/describe", {}, FreeText, "picture")
-    async with recording(new_run(tmp_path / "run")) as recorder:
-        crew = LocalCrew(spec, _LateScribe(recorder), None)
-        houses = [build_house(spec, crew, LocalScribe(recorder)) for _ in range(4)]
+    async with open_writer(new_run(tmp_path / "run")) as recorder:
+        crew = LocalAgentPool(spec, _LateRecordClient(recorder), None)
+        houses = [build_debate_context(spec, crew, LocalRecordClient(recorder)) for _ in range(4)]
         floors = [CaseFloor(Case(id=f"c{i}", question="?"), 0, house) for i, house in enumerate(houses)]
         turns = await asyncio.gather(*(floor.shared("key", wanted) for floor in floors))
         await crew.close()
@@ -495,11 +495,11 @@ async def test_a_shared_reply_is_paid_once_even_if_its_row_comes_late(server: Sc
     assert list(server.calls.values()) == [1]
 
 
-class _Refusing(LocalCrew):
+class _RefusingAgentPool(LocalAgentPool):
     """Each ask fails; those of `a` before anybody has worked on them."""
 
-    async def answer(self, ask: Ask) -> Answered:
-        return Answered(
+    async def answer(self, ask: Ask) -> AskResult:
+        return AskResult(
             path=ask.path, reply_id=ask.path, model="m", outcome="failed", failure="request", free=ask.path == "a"
         )
 
@@ -507,10 +507,10 @@ class _Refusing(LocalCrew):
 async def test_a_call_that_nobody_worked_on_is_not_paid_for(tmp_path: Path) -> None:
     spec = make_spec(tmp_path / "run", _with_vision("simulated"), templates=short_protocols.TEMPLATES)
     paid: dict[str, ModelUsage] = {}
-    async with recording(new_run(tmp_path / "run")) as recorder:
-        scribe = LocalScribe(recorder)
-        crew = _Refusing(spec, scribe, None)
-        floor = CaseFloor(Case(id="c", question="?"), 0, build_house(spec, crew, scribe), paid=paid)
+    async with open_writer(new_run(tmp_path / "run")) as recorder:
+        scribe = LocalRecordClient(recorder)
+        crew = _RefusingAgentPool(spec, scribe, None)
+        floor = CaseFloor(Case(id="c", question="?"), 0, build_debate_context(spec, crew, scribe), paid=paid)
         await floor.ask_all([Request("vision/0", "short/describe", {}, FreeText, "a")])
         assert paid == {}
         await floor.ask_all([Request("vision/0", "short/describe", {}, FreeText, "b")])
@@ -524,14 +524,14 @@ async def test_shared_replies_are_waited_for_together_and_failures_are_values(
     _forget(server)
     cases = [LabelledCase(Case(id=f"c{i}", question="?"), i) for i in range(2)]
 
-    async def open_the_gate(arena: Arena) -> None:
+    async def open_the_gate(arena: Dispatcher) -> None:
         await _until(lambda: len(server.calls) >= 2)
         server.gate.set()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "gated", "^shared-.*shared$")
         patch.setattr("moot.actors.record.recorder.histories", _never)  # goes through all that the run has written
-        held = await hold(
+        held = await run_debates(
             "inline", tmp_path / "run", AllShared(), cases, _roles(server.model), templates=floor_behaviours.TEMPLATES,
             meanwhile=open_the_gate,
         )  # fmt: skip
@@ -541,7 +541,7 @@ async def test_shared_replies_are_waited_for_together_and_failures_are_values(
     assert sorted(server.calls.values()) == [1, 1, 1], "the equal ask is paid once, the other asked for again"
 
 
-class _LateScribe(LocalScribe):
+class _LateRecordClient(LocalRecordClient):
     """Rows reach the record a while after their replies reached the asker, as from another process."""
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:

@@ -7,12 +7,12 @@ import pickle
 from collections.abc import Mapping
 
 import pytest
-from leaping import leaping
+from leaping import virtual_time
 
-from moot.actors.limits.admission import BEGINS, ENDS, Need
-from moot.actors.limits.envelopes import Grant, Report
-from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, Gate, LimiterGone
-from moot.actors.limits.limiter import Limiter, Purse
+from moot.actors.limits.admission import BEGINS, ENDS, CallDemand
+from moot.actors.limits.envelopes import Grant, UsageReport
+from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, LimiterClient, LimiterGone
+from moot.actors.limits.limiter import BudgetAccount, Limiter
 from moot.actors.limits.settings import EndpointLimits
 
 
@@ -26,46 +26,46 @@ class Clock:
         return asyncio.get_running_loop().time() + self.ahead_s
 
 
-class Desk:
+class CountingLimiter:
     """A limiter with a count of the exchanges."""
 
     def __init__(self, limits: EndpointLimits, caps: Mapping[str, float] | None = None) -> None:
         self.clock = Clock()
         self.limits = {"m": limits}
-        self.purses = {name: Purse(cap) for name, cap in (caps or {}).items()}
+        self.purses = {name: BudgetAccount(cap) for name, cap in (caps or {}).items()}
         self.limiter = Limiter(self.limits, self.purses, clock=self.clock)
         self.exchanges = 0
 
-    async def exchange(self, report: Report) -> Grant:
+    async def exchange(self, report: UsageReport) -> Grant:
         self.exchanges += 1
         await asyncio.sleep(0.002)
         return self.limiter.exchange(report)
 
-    def gate(self) -> Gate:
-        return Gate(self.limits, self.purses, self.exchange, clock=self.clock)
+    def gate(self) -> LimiterClient:
+        return LimiterClient(self.limits, self.purses, self.exchange, clock=self.clock)
 
 
-@leaping
+@virtual_time
 async def test_most_calls_start_without_an_exchange() -> None:
-    desk = Desk(EndpointLimits())
+    desk = CountingLimiter(EndpointLimits())
     gate = desk.gate()
     for _ in range(500):
-        admission = await gate.admit("m", Need())
+        admission = await gate.admit("m", CallDemand())
         admission.end("answered")
     await gate.close()
     assert desk.exchanges < 20
 
 
-@leaping
+@virtual_time
 async def test_calls_of_older_debates_start_first() -> None:
     """Else a run that is stopped early has begun every debate and finished none."""
-    desk = Desk(EndpointLimits(concurrency=1))
+    desk = CountingLimiter(EndpointLimits(concurrency=1))
     gate = desk.gate()
     order: list[str] = []
 
     async def debate(name: str) -> None:
         for number in range(3):
-            admission = await gate.admit("m", Need(debate=name))
+            admission = await gate.admit("m", CallDemand(debate=name))
             await asyncio.sleep(0.01)
             order.append(f"{name}{number}")
             admission.end("answered")
@@ -77,12 +77,12 @@ async def test_calls_of_older_debates_start_first() -> None:
     assert order.index("b2") < order.index("d0")
 
 
-@leaping
+@virtual_time
 async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
-    desk = Desk(EndpointLimits(concurrency=1))
+    desk = CountingLimiter(EndpointLimits(concurrency=1))
     gate = desk.gate()
-    first = await gate.admit("m", Need())
-    waiting = [asyncio.create_task(gate.admit("m", Need())) for _ in range(3)]
+    first = await gate.admit("m", CallDemand())
+    waiting = [asyncio.create_task(gate.admit("m", CallDemand())) for _ in range(3)]
     await asyncio.sleep(0.05)
     waiting[0].cancel()
     first.end("answered")
@@ -90,18 +90,18 @@ async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
     assert not waiting[2].done(), "there is one place"
     waiting[2].cancel()
     admission.end("answered")
-    (await asyncio.wait_for(gate.admit("m", Need()), 2.0)).end("answered")
+    (await asyncio.wait_for(gate.admit("m", CallDemand()), 2.0)).end("answered")
     ended = await asyncio.gather(*waiting, return_exceptions=True)
     await gate.close()
     assert [isinstance(each, asyncio.CancelledError) for each in ended] == [True, False, True]
 
 
-@leaping
+@virtual_time
 async def test_tokens_used_count_and_not_those_foreseen() -> None:
-    desk = Desk(EndpointLimits(tokens_per_min=1000))
+    desk = CountingLimiter(EndpointLimits(tokens_per_min=1000))
     gate = desk.gate()
     for number in range(7):
-        waiting = asyncio.create_task(gate.admit("m", Need(tokens=500)))
+        waiting = asyncio.create_task(gate.admit("m", CallDemand(tokens=500)))
         await asyncio.sleep(0.3)
         assert waiting.done() is (number < 6), "600 tokens are used then: 500 more may be too many"
         if number < 6:
@@ -112,20 +112,20 @@ async def test_tokens_used_count_and_not_those_foreseen() -> None:
     await gate.close()
 
 
-@leaping
+@virtual_time
 async def test_money_is_reserved_settled_and_refused() -> None:
-    desk = Desk(EndpointLimits(), {"usd": 10.0})
+    desk = CountingLimiter(EndpointLimits(), {"usd": 10.0})
     gate = desk.gate()
     for _ in range(8):
-        admission = await gate.admit("m", Need(budgets={"usd": 3.0}))
+        admission = await gate.admit("m", CallDemand(budgets={"usd": 3.0}))
         assert desk.purses["usd"].spent + desk.purses["usd"].reserved <= 10.0
         admission.end("answered", spent={"usd": 1.0})
     with pytest.raises(BudgetSpent, match=r"usd 3\.0 2\.0"):
-        await asyncio.wait_for(gate.admit("m", Need(budgets={"usd": 3.0})), 5.0)
-    admission = await gate.admit("m", Need(budgets={"usd": 2.0}))
+        await asyncio.wait_for(gate.admit("m", CallDemand(budgets={"usd": 3.0})), 5.0)
+    admission = await gate.admit("m", CallDemand(budgets={"usd": 2.0}))
     admission.end("broken")
     with pytest.raises(BudgetSpent):
-        await asyncio.wait_for(gate.admit("m", Need(budgets={"usd": 0.5})), 5.0)
+        await asyncio.wait_for(gate.admit("m", CallDemand(budgets={"usd": 0.5})), 5.0)
     await gate.close()
 
 
@@ -135,12 +135,12 @@ def test_a_spent_budget_crosses_a_process_boundary() -> None:
     assert (str(again), again.args) == (str(spent), ("usd", 3.0, 2.0))
 
 
-@leaping
+@virtual_time
 async def test_calls_that_can_have_what_others_give_back_wait_for_it() -> None:
-    desk = Desk(EndpointLimits(), {"tokens": 100.0})
+    desk = CountingLimiter(EndpointLimits(), {"tokens": 100.0})
     gate, other = desk.gate(), desk.gate()
-    held = await other.admit("m", Need(budgets={"tokens": 90.0}))
-    waiting = asyncio.create_task(gate.admit("m", Need(budgets={"tokens": 50.0})))
+    held = await other.admit("m", CallDemand(budgets={"tokens": 90.0}))
+    waiting = asyncio.create_task(gate.admit("m", CallDemand(budgets={"tokens": 50.0})))
     await asyncio.sleep(0.3)
     assert not waiting.done()
     held.end("answered", spent={"tokens": 20.0})
@@ -149,83 +149,83 @@ async def test_calls_that_can_have_what_others_give_back_wait_for_it() -> None:
         await each.close()
 
 
-@leaping
+@virtual_time
 async def test_a_small_call_is_not_refused_for_a_large_one() -> None:
-    desk = Desk(EndpointLimits(), {"usd": 10.0})
+    desk = CountingLimiter(EndpointLimits(), {"usd": 10.0})
     gate = desk.gate()
-    (await gate.admit("m", Need(budgets={"usd": 1.0}))).end("answered", spent={"usd": 0.0})
-    large = asyncio.create_task(gate.admit("m", Need(budgets={"usd": 50.0})))
+    (await gate.admit("m", CallDemand(budgets={"usd": 1.0}))).end("answered", spent={"usd": 0.0})
+    large = asyncio.create_task(gate.admit("m", CallDemand(budgets={"usd": 50.0})))
     await asyncio.sleep(0)
-    small = asyncio.create_task(gate.admit("m", Need(budgets={"usd": 0.1})))
+    small = asyncio.create_task(gate.admit("m", CallDemand(budgets={"usd": 0.1})))
     with pytest.raises(BudgetSpent):
         await asyncio.wait_for(large, 5.0)
     (await asyncio.wait_for(small, 5.0)).end("answered", spent={"usd": 0.1})
     await gate.close()
 
 
-@leaping
+@virtual_time
 async def test_an_endpoint_that_is_down_for_long_is_said_to_be() -> None:
-    desk = Desk(EndpointLimits())
+    desk = CountingLimiter(EndpointLimits())
     gate = desk.gate()
     for _ in range(12):
-        (await gate.admit("m", Need())).end("broken", error="connection refused")
+        (await gate.admit("m", CallDemand())).end("broken", error="connection refused")
     await asyncio.sleep(0.6)
     desk.clock.ahead_s += 301.0
-    trial = await asyncio.wait_for(gate.admit("m", Need()), 5.0)  # nobody asked meanwhile: it may be back
+    trial = await asyncio.wait_for(gate.admit("m", CallDemand()), 5.0)  # nobody asked meanwhile: it may be back
     trial.end("broken", error="connection refused")
     with pytest.raises(EndpointDown, match="m"):
-        await asyncio.wait_for(gate.admit("m", Need()), 5.0)
+        await asyncio.wait_for(gate.admit("m", CallDemand()), 5.0)
     await gate.close()
 
 
-@leaping
+@virtual_time
 async def test_a_limiter_that_is_gone_ends_every_wait() -> None:
-    async def gone(report: Report) -> Grant:
+    async def gone(report: UsageReport) -> Grant:
         raise RuntimeError("no limiter")
 
-    gate = Gate({}, (), gone)
+    gate = LimiterClient({}, (), gone)
     with pytest.raises(LimiterGone, match="no limiter"):
-        await asyncio.wait_for(gate.admit("m", Need()), 2.0)
+        await asyncio.wait_for(gate.admit("m", CallDemand()), 2.0)
     with pytest.raises(LimiterGone, match="no limiter"):
-        await gate.admit("m", Need())
+        await gate.admit("m", CallDemand())
 
 
-@leaping
+@virtual_time
 async def test_a_drain_refuses_those_who_wait_and_lets_the_others_end() -> None:
-    desk = Desk(EndpointLimits(concurrency=1))
+    desk = CountingLimiter(EndpointLimits(concurrency=1))
     gate = desk.gate()
-    first = await gate.admit("m", Need())
-    waiting = [asyncio.create_task(gate.admit("m", Need())) for _ in range(3)]
+    first = await gate.admit("m", CallDemand())
+    waiting = [asyncio.create_task(gate.admit("m", CallDemand())) for _ in range(3)]
     await asyncio.sleep(0.05)
     gate.drain()
     ended = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 1.0)
     assert [type(each) for each in ended] == [Draining] * 3
     first.end("answered")
     with pytest.raises(Draining):
-        await gate.admit("m", Need())
+        await gate.admit("m", CallDemand())
     await gate.close()
 
 
-@leaping
+@virtual_time
 async def test_a_server_that_is_full_is_left_alone_for_as_long_as_it_says() -> None:
-    desk = Desk(EndpointLimits())
+    desk = CountingLimiter(EndpointLimits())
     gate = desk.gate()
     for _ in range(BEGINS):
-        (await gate.admit("m", Need())).end("limited", retry_after_s=30.0)
-    waiting = asyncio.create_task(gate.admit("m", Need()))
+        (await gate.admit("m", CallDemand())).end("limited", retry_after_s=30.0)
+    waiting = asyncio.create_task(gate.admit("m", CallDemand()))
     await asyncio.sleep(29.0)
     assert not waiting.done()
     desk.clock.ahead_s += 30.0
     waiting.cancel()
-    admission = await asyncio.wait_for(gate.admit("m", Need()), 5.0)
+    admission = await asyncio.wait_for(gate.admit("m", CallDemand()), 5.0)
     admission.end("limited", retry_after_s=30.0)
-    held = asyncio.create_task(gate.admit("m", Need()))
+    held = asyncio.create_task(gate.admit("m", CallDemand()))
     await asyncio.sleep(29.0)
     assert not held.done(), "it is still full: one refusal is enough"
     desk.clock.ahead_s += 30.0
     held.cancel()
     for _ in range(ENDS):
-        (await asyncio.wait_for(gate.admit("m", Need()), 5.0)).end("answered")
-    (await gate.admit("m", Need())).end("limited", retry_after_s=30.0)
-    (await asyncio.wait_for(gate.admit("m", Need()), 5.0)).end("answered")
+        (await asyncio.wait_for(gate.admit("m", CallDemand()), 5.0)).end("answered")
+    (await gate.admit("m", CallDemand())).end("limited", retry_after_s=30.0)
+    (await asyncio.wait_for(gate.admit("m", CallDemand()), 5.0)).end("answered")
     await gate.close()

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 import short_protocols
-from houses import Held, hold, same_for_all, stable_rows
+from houses import FinishedRun, run_debates, same_model_roles, stable_rows
 from many_settings import SETTINGS, EveryProtocol, ManySettings, key_of, made_cases, other_cases, roles_of_all
 from openai_server import ScriptedServer
 
@@ -20,7 +20,7 @@ from moot.actors.moderator import Assignment
 from moot.actors.record.recovery import History
 from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, ReplyEnvelope
 from moot.protocols.case import Case, Criterion, LabelledCase, Reference
-from moot.protocols.messages import Answered, Ask
+from moot.protocols.messages import Ask, AskResult
 
 TABLES = ("turns", "tokens", "judgments", "events", "embeddings")
 
@@ -54,7 +54,7 @@ def _permuted(cases: list[LabelledCase]) -> list[LabelledCase]:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> list[Held]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
     """Every protocol in every setting, with two sets of gold labels and references."""
     plain = _cases()
     cases = [*plain, *other_cases(4)]
@@ -63,12 +63,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> list[Held]:
         cases.append(_scored(LabelledCase(essay, each.index, each.gold), number))
     folder = tmp_path_factory.mktemp("gold")
     return [
-        asyncio.run(hold("inline", folder / name, EveryProtocol(), given, roles_of_all()))
+        asyncio.run(run_debates("inline", folder / name, EveryProtocol(), given, roles_of_all()))
         for name, given in (("one", cases), ("two", _permuted(cases)))
     ]
 
 
-def test_permuted_gold_leaves_every_request_alone(both: list[Held]) -> None:
+def test_permuted_gold_leaves_every_request_alone(both: list[FinishedRun]) -> None:
     one, two = both
     assert len(one.rows("turns")) > 500
     for table in TABLES:
@@ -87,11 +87,11 @@ def server() -> Iterator[ScriptedServer]:
 
 
 async def test_permuted_gold_leaves_every_byte_on_the_wire_alone(server: ScriptedServer, tmp_path: Path) -> None:
-    cases, roles = _cases(), same_for_all(server.model)
-    await hold("inline", tmp_path / "one", ManySettings(), cases, roles)
+    cases, roles = _cases(), same_model_roles(server.model)
+    await run_debates("inline", tmp_path / "one", ManySettings(), cases, roles)
     bodies = dict(server.bodies)
     server.bodies.clear()
-    await hold("inline", tmp_path / "two", ManySettings(), _permuted(cases), roles)
+    await run_debates("inline", tmp_path / "two", ManySettings(), _permuted(cases), roles)
     assert len(bodies) > 250
     assert server.bodies == bodies
 
@@ -102,7 +102,7 @@ async def test_what_is_right_stands_in_no_table_but_those_of_cases_and_verdicts(
     gold = "zebra-crossing-7731"
     case = Case(id="c", question="what is it", title="single-agent")
     cases = [LabelledCase(case, 0, gold, reference=secret)]
-    held = await hold("inline", tmp_path / "run", ManySettings(), cases, same_for_all("simulated"))
+    held = await run_debates("inline", tmp_path / "run", ManySettings(), cases, same_model_roles("simulated"))
 
     def tables(word: str) -> list[str]:
         return [t for t in ("cases", "verdicts", *TABLES) if any(word in row for row in stable_rows(held.folder, t))]
@@ -115,22 +115,24 @@ async def test_what_is_right_stands_in_no_table_but_those_of_cases_and_verdicts(
 def test_the_key_changes_replies_which_shows_that_the_test_can_fail(tmp_path: Path) -> None:
     cases = made_cases(30, "single-agent")
     flipped = [LabelledCase(c.case, c.index, "No" if c.gold == "Yes" else "Yes") for c in cases]
-    roles = same_for_all("simulated")
+    roles = same_model_roles("simulated")
     runs = [
-        asyncio.run(hold("inline", tmp_path / str(i), ManySettings(), given, roles, key=key_of(given)))
+        asyncio.run(run_debates("inline", tmp_path / str(i), ManySettings(), given, roles, key=key_of(given)))
         for i, given in enumerate((cases, flipped))
     ]
     assert stable_rows(runs[0].folder, "turns") != stable_rows(runs[1].folder, "turns")
 
 
-@pytest.mark.parametrize("kind", [Case, Ask, Assignment, Answered, AskEnvelope, CancelEnvelope, ReplyEnvelope, History])
+@pytest.mark.parametrize(
+    "kind", [Case, Ask, Assignment, AskResult, AskEnvelope, CancelEnvelope, ReplyEnvelope, History]
+)
 def test_nothing_that_travels_to_a_debate_has_room_for_gold(kind: type[msgspec.Struct]) -> None:
     schema = json.dumps(msgspec.json.schema(kind)).lower().replace("labelledcase", "gold")
     assert [word for word in ("gold", "accepted", "ratings", "reference") if f'"{word}' in schema] == []
     assert "gold" not in schema
 
 
-def test_judges_are_sent_the_prompt_the_evidence_and_the_reply(both: list[Held]) -> None:
+def test_judges_are_sent_the_prompt_the_evidence_and_the_reply(both: list[FinishedRun]) -> None:
     replies = [labelled for labelled in other_cases(4) if labelled.case.judged is not None]
     assert replies
     rows: dict[str, Any] = {row["case_id"]: row for row in both[0].rows("cases")}

@@ -6,42 +6,42 @@ import asyncio
 from collections.abc import Sequence
 from typing import cast
 
-from moot.actors.moderator import Assignment, Moderator, Outcome, Report
-from moot.actors.remote.handover import Counter, Tray
+from moot.actors.moderator import Assignment, DebateOutcome, Moderator, ModeratorReport
+from moot.actors.remote.handover import ReliableChannelClient, ReliableChannelServer
 from moot.protocols.case import Case
 
 
-class Debates:
+class FakeModerator:
     """A moderator whose debates end when the test says so."""
 
     def __init__(self) -> None:
         self.taken: list[str] = []
-        self._ended: list[Outcome] = []
+        self._ended: list[DebateOutcome] = []
         self._news = asyncio.Event()
 
     def end(self, case_id: str) -> None:
-        self._ended.append(Outcome(case_id, 0, "finished"))
+        self._ended.append(DebateOutcome(case_id, 0, "finished"))
         self._news.set()
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         self.taken += [each.case.id for each in assignments]
         if wait:
             await self._news.wait()
         self._news.clear()
         ended, self._ended = self._ended, []
-        return Report(ended)
+        return ModeratorReport(ended)
 
 
 def _assignments(*case_ids: str) -> list[Assignment]:
     return [Assignment(Case(id=case_id, question="is it")) for case_id in case_ids]
 
 
-def _made() -> tuple[Debates, Tray, Counter]:
-    debates = Debates()
-    return debates, Tray(cast(Moderator, debates)), Counter()
+def _made() -> tuple[FakeModerator, ReliableChannelServer, ReliableChannelClient]:
+    debates = FakeModerator()
+    return debates, ReliableChannelServer(cast(Moderator, debates)), ReliableChannelClient()
 
 
-def _ids(report: Report) -> list[str]:
+def _ids(report: ModeratorReport) -> list[str]:
     return [outcome.case_id for outcome in report.done]
 
 
@@ -99,6 +99,6 @@ async def test_a_new_life_counts_anew() -> None:
     await tray.exchange(counter.handover(_assignments("a", "b")), wait=False)
     debates.end("a")
     assert _ids(counter.report(await tray.exchange(counter.handover([]), wait=True))) == ["a"]
-    reborn = Tray(cast(Moderator, debates))
+    reborn = ReliableChannelServer(cast(Moderator, debates))
     debates.end("b")
     assert _ids(counter.report(await reborn.exchange(counter.handover(_assignments("b")), wait=False))) == ["b"]

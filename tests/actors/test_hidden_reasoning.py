@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from openai_server import completion, token
 
-from moot.actors.early_stop import REPETITION, EarlyStop, watched
+from moot.actors.early_stop import REPETITION, EarlyStop, stream_with_early_stop
 from moot.actors.intrinsic import intrinsic_of
-from moot.actors.models.hidden_reasoning import Said, told_apart
+from moot.actors.models.hidden_reasoning import SplitReply, split_reasoning
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply
@@ -36,31 +36,31 @@ def known(text: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("content", "fields", "expected"),
     [
-        ("Yes", {}, Said("Yes", "")),
-        ("Yes", {"reasoning": "It rained."}, Said("Yes", "It rained.")),
-        ("Yes", {"reasoning_content": "It rained."}, Said("Yes", "It rained.")),
-        ("Yes", {"reasoning": None, "reasoning_content": "It rained."}, Said("Yes", "It rained.")),
-        ("Yes", {"reasoning": {"effort": "high"}}, Said("Yes", "")),
-        ("<think>\nIt rained.\n</think>\n\nYes", {}, Said("Yes", "It rained.")),
-        ("\n<think></think>Yes", {}, Said("Yes", "")),
-        ("It rained.\n</think>\n\nYes", {}, Said("Yes", "It rained.")),
-        ("<think>It rai", {}, Said("", "It rai")),
+        ("Yes", {}, SplitReply("Yes", "")),
+        ("Yes", {"reasoning": "It rained."}, SplitReply("Yes", "It rained.")),
+        ("Yes", {"reasoning_content": "It rained."}, SplitReply("Yes", "It rained.")),
+        ("Yes", {"reasoning": None, "reasoning_content": "It rained."}, SplitReply("Yes", "It rained.")),
+        ("Yes", {"reasoning": {"effort": "high"}}, SplitReply("Yes", "")),
+        ("<think>\nIt rained.\n</think>\n\nYes", {}, SplitReply("Yes", "It rained.")),
+        ("\n<think></think>Yes", {}, SplitReply("Yes", "")),
+        ("It rained.\n</think>\n\nYes", {}, SplitReply("Yes", "It rained.")),
+        ("<think>It rai", {}, SplitReply("", "It rai")),
         # the word alone, in a reply, opens and closes nothing
-        ('{"answer": "</think>"}', {}, Said('{"answer": "</think>"}', "")),
-        ("It says <think> here", {}, Said("It says <think> here", "")),
+        ('{"answer": "</think>"}', {}, SplitReply('{"answer": "</think>"}', "")),
+        ("It says <think> here", {}, SplitReply("It says <think> here", "")),
         # a schema-held reply where reasoning belongs
-        ("", {"reasoning_content": f" {JSON}\n"}, Said(JSON, "", from_reasoning=True)),
-        (None, {"reasoning": JSON}, Said(JSON, "", from_reasoning=True)),
-        (None, {"reasoning": "I think it is Yes"}, Said("", "I think it is Yes")),
-        (None, {"reasoning": '{"answer": "Ye'}, Said("", '{"answer": "Ye')),
-        (None, {"reasoning": f"So: {JSON}"}, Said("", f"So: {JSON}")),
-        ("No", {"reasoning": JSON}, Said("No", JSON)),
+        ("", {"reasoning_content": f" {JSON}\n"}, SplitReply(JSON, "", from_reasoning=True)),
+        (None, {"reasoning": JSON}, SplitReply(JSON, "", from_reasoning=True)),
+        (None, {"reasoning": "I think it is Yes"}, SplitReply("", "I think it is Yes")),
+        (None, {"reasoning": '{"answer": "Ye'}, SplitReply("", '{"answer": "Ye')),
+        (None, {"reasoning": f"So: {JSON}"}, SplitReply("", f"So: {JSON}")),
+        ("No", {"reasoning": JSON}, SplitReply("No", JSON)),
     ],
 )
-def test_reply_and_reasoning_are_told_apart(content: str | None, fields: dict[str, Any], expected: Said) -> None:
+def test_reply_and_reasoning_are_told_apart(content: str | None, fields: dict[str, Any], expected: SplitReply) -> None:
     reply = decode_reply(body({"content": content, **fields}), Decoding())
-    assert Said(reply.text, reply.reasoning, reply.from_reasoning) == expected
-    assert told_apart(content or "", fields.get("reasoning"), fields.get("reasoning_content")) == expected
+    assert SplitReply(reply.text, reply.reasoning, reply.from_reasoning) == expected
+    assert split_reasoning(content or "", fields.get("reasoning"), fields.get("reasoning_content")) == expected
 
 
 def test_tokens_of_reasoning_are_none_of_the_reply() -> None:
@@ -140,7 +140,7 @@ STOP = EarlyStop(window=2, statistic="mean", keep="below", bound=-0.1)
 
 async def _watched(deltas: list[dict[str, Any]], stop: EarlyStop = STOP) -> ModelReply:
     streaming: Any = _Streamed(deltas)
-    return await watched(streaming, (Message("user", "?"),), ASKED, stop, step_key="s", stage="unknown")
+    return await stream_with_early_stop(streaming, (Message("user", "?"),), ASKED, stop, step_key="s", stage="unknown")
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ MOST_PAID_AGAIN = {
 }
 
 
-def run_to_the_end(folder: Path, task: str, model: str, placement: str, **env: str) -> None:
+def run_until_done(folder: Path, task: str, model: str, placement: str, **env: str) -> None:
     """Start the same command again until it ends in order."""
     command = [sys.executable, "-m", "moot", "run", "--task", task, "--model", model, "--seed", str(SEED)]
     command += ["--encoder", ENCODER]
@@ -98,7 +98,7 @@ def test_kills_at_every_failpoint(placement: str, tmp_path: Path) -> None:
     marks.mkdir()
     with serving(task, SEED, latency_ms=15, jitter_ms=20) as server:
         folder = tmp_path / "run"
-        run_to_the_end(
+        run_until_done(
             folder, task, server.model, placement, MOOT_FAILPOINTS=",".join(plan), MOOT_FAILPOINT_DIR=str(marks)
         )
         served = server.served()

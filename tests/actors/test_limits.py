@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.actors.limits.concurrency import TRIPS_AFTER, Breaker, Concurrency
-from moot.actors.limits.envelopes import EndpointReport, Report, Totals
-from moot.actors.limits.limiter import DEAD_AFTER_S, Limiter, Purse, shares
+from moot.actors.limits.concurrency import TRIPS_AFTER, CircuitBreaker, ConcurrencyLimit
+from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, UsageReport
+from moot.actors.limits.limiter import DEAD_AFTER_S, BudgetAccount, Limiter, fair_share
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
 from moot.actors.limits.window import SlidingWindow
 
@@ -23,7 +23,7 @@ from moot.actors.limits.window import SlidingWindow
     demands=st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 30), min_size=1),
 )
 def test_shares_are_fair_and_never_more_than_there_is(bound: int, demands: dict[str, int]) -> None:
-    given_ = shares(bound, demands, {})
+    given_ = fair_share(bound, demands, {})
     assert sum(given_.values()) <= bound
     assert set(given_) == set(demands)
     short = [name for name in demands if given_[name] < demands[name]]
@@ -49,7 +49,7 @@ class _Cluster:
     def __init__(self, rng: Random, holders: int, limits: EndpointLimits, cap: float | None) -> None:
         self.rng, self.limits = rng, limits
         self.now = 0.0
-        self.purse = Purse(cap)
+        self.purse = BudgetAccount(cap)
         self.limiter = Limiter({"m": limits}, {"usd": self.purse} if cap is not None else {}, clock=lambda: self.now)
         self.uses: list[float] = []
         self.true_cost = 0.0
@@ -87,10 +87,10 @@ class _Cluster:
         waiting = self.rng.randrange(1, 12)
         budgets = {}
         if self.purse.cap is not None:
-            budgets["usd"] = Totals(self.reserved[who], self.spent[who], float(waiting), 1.0)
+            budgets["usd"] = BudgetTotals(self.reserved[who], self.spent[who], float(waiting), 1.0)
         asked_at = self.now
         report = EndpointReport("m", self.in_use[who], waiting, waiting, 1, waiting, fine=1, round_trips_s=1.0)
-        grant = self.limiter.exchange(Report(str(who), [report], budgets))
+        grant = self.limiter.exchange(UsageReport(str(who), [report], budgets))
         (given_,) = grant.endpoints
         room = min(given_.slots - self.in_use[who], waiting)
         if self.limits.requests_per_min is not None:
@@ -149,12 +149,12 @@ def test_money_is_never_overspent_whoever_dies(seed: int, holders: int, cap: flo
 def test_the_slots_of_a_dead_holder_come_back() -> None:
     now = [0.0]
     limiter = Limiter({"m": EndpointLimits(concurrency=10)}, {}, clock=lambda: now[0])
-    (dead,) = limiter.exchange(Report("dead", [EndpointReport("m", 0, 10, 10)])).endpoints
+    (dead,) = limiter.exchange(UsageReport("dead", [EndpointReport("m", 0, 10, 10)])).endpoints
     assert dead.slots == 10
-    (poor,) = limiter.exchange(Report("b", [EndpointReport("m", 0, 10, 10)])).endpoints
+    (poor,) = limiter.exchange(UsageReport("b", [EndpointReport("m", 0, 10, 10)])).endpoints
     assert poor.slots == 0
     now[0] = DEAD_AFTER_S + 0.1
-    (rich,) = limiter.exchange(Report("b", [EndpointReport("m", 0, 10, 10)])).endpoints
+    (rich,) = limiter.exchange(UsageReport("b", [EndpointReport("m", 0, 10, 10)])).endpoints
     assert rich.slots == 10
 
 
@@ -168,7 +168,7 @@ def test_a_permit_counts_for_a_window_from_its_latest_use() -> None:
 def test_a_restarted_limiter_takes_the_last_window_for_used_up() -> None:
     now = [100.0]
     limiter = Limiter({"m": EndpointLimits(requests_per_min=5)}, {}, clock=lambda: now[0], restarted=True)
-    report = Report("a", [EndpointReport("m", 0, 3, 3), EndpointReport("unbounded", 0, 3, 3)])
+    report = UsageReport("a", [EndpointReport("m", 0, 3, 3), EndpointReport("unbounded", 0, 3, 3)])
     bounded, unbounded = limiter.exchange(report).endpoints
     assert (bounded.requests, unbounded.slots) == (0, 0), "others may have calls under way"
     now[0] += WINDOW_S / 2
@@ -185,7 +185,7 @@ def test_a_rate_is_spread_over_its_minute_and_a_session_goes_on_at_its_pace() ->
         limiter = Limiter(limits, {}, clock=lambda now=now: now[0], resumed=resumed)  # type: ignore[misc]
         granted = []
         for _ in range(1200):
-            report = Report("a", [EndpointReport("m", 0, 500, 500)])
+            report = UsageReport("a", [EndpointReport("m", 0, 500, 500)])
             granted.append((now[0], limiter.exchange(report).endpoints[0].requests))
             now[0] += 0.05
         assert granted[0][1] == (0 if resumed else 10), "one second's worth at most"
@@ -197,7 +197,7 @@ def test_a_rate_is_spread_over_its_minute_and_a_session_goes_on_at_its_pace() ->
 def test_a_call_larger_than_a_seconds_tokens_waits_until_the_pace_is_full() -> None:
     now = [0.0]
     limiter = Limiter({"m": EndpointLimits(tokens_per_min=6100)}, {}, clock=lambda: now[0])
-    report = Report("a", [EndpointReport("m", 0, 9, 9, 1000, 9000)])
+    report = UsageReport("a", [EndpointReport("m", 0, 9, 9, 1000, 9000)])
     first = limiter.exchange(report).endpoints[0]
     assert (first.requests, first.tokens) == (1, 1000)
     starts = []
@@ -209,24 +209,26 @@ def test_a_call_larger_than_a_seconds_tokens_waits_until_the_pace_is_full() -> N
 
 
 def test_a_budget_is_exhausted_only_when_no_reservation_can_come_back() -> None:
-    limiter = Limiter({}, {"usd": Purse(10.0, spent=2.0)}, clock=lambda: 0.0)
-    first = limiter.exchange(Report("a", [], {"usd": Totals(wanted=7.0, least=7.0)}))
+    limiter = Limiter({}, {"usd": BudgetAccount(10.0, spent=2.0)}, clock=lambda: 0.0)
+    first = limiter.exchange(UsageReport("a", [], {"usd": BudgetTotals(wanted=7.0, least=7.0)}))
     assert first.reserved == {"usd": 7.0}
-    waits = limiter.exchange(Report("b", [], {"usd": Totals(wanted=5.0, least=5.0)}))
+    waits = limiter.exchange(UsageReport("b", [], {"usd": BudgetTotals(wanted=5.0, least=5.0)}))
     assert (waits.reserved, waits.exhausted) == ({}, "")
-    limiter.exchange(Report("a", [], {"usd": Totals(reserved=0.0, spent=4.0)}))
-    over = limiter.exchange(Report("b", [], {"usd": Totals(wanted=5.0, least=5.0)}))
+    limiter.exchange(UsageReport("a", [], {"usd": BudgetTotals(reserved=0.0, spent=4.0)}))
+    over = limiter.exchange(UsageReport("b", [], {"usd": BudgetTotals(wanted=5.0, least=5.0)}))
     assert over.exhausted == "usd"
-    enough = limiter.exchange(Report("b", [], {"usd": Totals(wanted=5.0, least=3.5)}))
+    enough = limiter.exchange(UsageReport("b", [], {"usd": BudgetTotals(wanted=5.0, least=3.5)}))
     assert enough.reserved == {"usd": 4.0}, "as much as there is"
 
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_what_a_dead_holder_had_is_gone_also_for_a_limiter_that_is_started_again(restarted: bool) -> None:
-    now, purse = [0.0], Purse(100.0)
+    now, purse = [0.0], BudgetAccount(100.0)
     limiter = Limiter({}, {"usd": purse}, clock=lambda: now[0])
-    asks = Report("b", [], {"usd": Totals(wanted=50.0, least=50.0)})
-    assert limiter.exchange(Report("a", [], {"usd": Totals(wanted=60.0, least=60.0)})).reserved == {"usd": 60.0}
+    asks = UsageReport("b", [], {"usd": BudgetTotals(wanted=50.0, least=50.0)})
+    assert limiter.exchange(UsageReport("a", [], {"usd": BudgetTotals(wanted=60.0, least=60.0)})).reserved == {
+        "usd": 60.0
+    }
     if restarted:
         limiter = Limiter({}, {"usd": purse}, clock=lambda: now[0], restarted=True)
     assert limiter.exchange(asks).exhausted == "", "the other one may live, and give it back"
@@ -235,7 +237,7 @@ def test_what_a_dead_holder_had_is_gone_also_for_a_limiter_that_is_started_again
 
 
 def test_concurrency_doubles_then_is_cut_once_per_round_trip_above_a_fifth_of_429s() -> None:
-    bound = Concurrency()
+    bound = ConcurrencyLimit()
     start = bound.bound
     for second in range(4):
         bound.report(float(second), fine=50, limited=0, round_trip_s=0.5, demand=10_000, drained=False)
@@ -253,7 +255,7 @@ def test_concurrency_doubles_then_is_cut_once_per_round_trip_above_a_fifth_of_42
 
 
 def test_a_broken_endpoint_is_tried_with_single_calls_until_it_answers() -> None:
-    breaker = Breaker("m")
+    breaker = CircuitBreaker("m")
     assert breaker.admits(0.0, 5) == 5
     breaker.report(0.0, replies=0, broken=TRIPS_AFTER)
     assert breaker.admits(0.1, 5) == 0
@@ -271,7 +273,7 @@ def test_the_single_try_of_a_broken_endpoint_waits_for_a_rate_permit() -> None:
 
     def exchange(broken: int = 0) -> tuple[int, int]:
         report = EndpointReport("m", waiting=TRIPS_AFTER, wanted=TRIPS_AFTER, broken=broken)
-        (given_,) = limiter.exchange(Report("a", [report])).endpoints
+        (given_,) = limiter.exchange(UsageReport("a", [report])).endpoints
         assert given_.slots or given_.again_in_s >= 0.1, "nobody asks a hundred times a second"
         return given_.slots, given_.requests
 

@@ -10,20 +10,20 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leaping import leap_through, leaping
+from leaping import run_in_virtual_time, virtual_time
 
 from moot.actors.remote.envelopes import (
     AskEnvelope,
     CancelEnvelope,
-    Parcel,
+    MessageBatch,
     ReplyEnvelope,
     decode_replies,
     encode,
 )
-from moot.actors.remote.line import MOST_CALLS, MOST_PER_CALL, Line
-from moot.actors.remote.station import MOST_KEPT, Station
+from moot.actors.remote.line import MOST_CALLS, MOST_PER_CALL, AgentConnection
+from moot.actors.remote.station import MOST_KEPT, AgentServer
 from moot.protocols.errors import ActorGone, RecordError
-from moot.protocols.messages import Answered, Ask
+from moot.protocols.messages import Ask, AskResult
 
 
 def _asking(number: int) -> AskEnvelope:
@@ -31,11 +31,13 @@ def _asking(number: int) -> AskEnvelope:
     return AskEnvelope(number, ask)
 
 
-def _parcel(number: int, *messages: AskEnvelope | CancelEnvelope, below: int = 0, got: Sequence[int] = ()) -> Parcel:
-    return Parcel("m:1", below, number, list(got), list(messages))
+def _batch(
+    number: int, *messages: AskEnvelope | CancelEnvelope, below: int = 0, got: Sequence[int] = ()
+) -> MessageBatch:
+    return MessageBatch("m:1", below, number, list(got), list(messages))
 
 
-class Thinker:
+class SlowAgent:
     """Takes `think_s` times 0 to 4 for an ask."""
 
     def __init__(self, think_s: float = 0.0) -> None:
@@ -43,7 +45,7 @@ class Thinker:
         self.paid: Counter[int] = Counter()
         self.cancelled: list[int] = []
 
-    async def answer(self, ask: Ask) -> Answered:
+    async def answer(self, ask: Ask) -> AskResult:
         number = int(ask.path)
         self.paid[number] += 1
         try:
@@ -51,26 +53,26 @@ class Thinker:
         except asyncio.CancelledError:
             self.cancelled.append(number)
             raise
-        return Answered(path=ask.path, reply_id=ask.path, model="m")
+        return AskResult(path=ask.path, reply_id=ask.path, model="m")
 
 
-class Wire:
+class LossyConnection:
     """A line to a station; calls whose numbers are in `lost_there` or `lost_back` are lost."""
 
     def __init__(
         self,
-        thinker: Thinker,
+        thinker: SlowAgent,
         spacing_s: float = 0.002,
         sender: str = "m:1",
-        station: Station | None = None,
+        station: AgentServer | None = None,
         lost_there: Sequence[int] = (),
         lost_back: Sequence[int] = (),
     ) -> None:
         self.open: dict[int, AskEnvelope] = {}
         self.got: list[int] = []
         self.broken_by: list[Exception] = []
-        self.station = station or Station(thinker.answer, spacing_s=spacing_s)
-        self.line = Line(
+        self.station = station or AgentServer(thinker.answer, spacing_s=spacing_s)
+        self.line = AgentConnection(
             sender,
             self._exchange,
             self._arrived,
@@ -93,7 +95,7 @@ class Wire:
             while self.open:  # noqa: ASYNC110 - a dict that empties
                 await asyncio.sleep(0.001)
 
-    async def _exchange(self, parcel: Parcel) -> Sequence[ReplyEnvelope] | None:
+    async def _exchange(self, parcel: MessageBatch) -> Sequence[ReplyEnvelope] | None:
         number, self.calls = self.calls, self.calls + 1
         if number in self._lost_there:
             self._ask_again()
@@ -130,8 +132,8 @@ def test_every_ask_is_answered_and_paid_once(
     pauses_ms: list[int], think_s: float, lost_there: list[int], lost_back: list[int]
 ) -> None:
     async def hold() -> None:
-        thinker = Thinker(think_s)
-        wire = Wire(thinker, lost_there=lost_there, lost_back=lost_back)
+        thinker = SlowAgent(think_s)
+        wire = LossyConnection(thinker, lost_there=lost_there, lost_back=lost_back)
         for number, pause_ms in enumerate(pauses_ms):
             wire.ask(number)
             if pause_ms:
@@ -145,12 +147,12 @@ def test_every_ask_is_answered_and_paid_once(
         assert not any(wire.station.holds("m:1", number) for number in range(len(pauses_ms)))
         await wire.station.close()
 
-    leap_through(hold())
+    run_in_virtual_time(hold())
 
 
-@leaping
+@virtual_time
 async def test_asks_and_replies_that_come_together_share_a_call() -> None:
-    wire = Wire(Thinker())
+    wire = LossyConnection(SlowAgent())
     for number in range(40):
         wire.ask(number)
     await wire.all_answered()
@@ -159,10 +161,10 @@ async def test_asks_and_replies_that_come_together_share_a_call() -> None:
     assert wire.calls == 1
 
 
-@leaping
+@virtual_time
 async def test_a_full_batch_leaves_without_waiting() -> None:
     clock = asyncio.get_running_loop().time
-    wire, started = Wire(Thinker(), spacing_s=30.0), clock()
+    wire, started = LossyConnection(SlowAgent(), spacing_s=30.0), clock()
     wire.ask(0)
     await wire.all_answered()
     for number in range(1, 1 + MOST_PER_CALL):
@@ -171,9 +173,9 @@ async def test_a_full_batch_leaves_without_waiting() -> None:
     assert clock() - started < 5
 
 
-@leaping
+@virtual_time
 async def test_one_call_stays_with_the_agent_while_a_reply_is_awaited() -> None:
-    wire = Wire(Thinker(0.05))
+    wire = LossyConnection(SlowAgent(0.05))
     wire.ask(1)
     wire.ask(4)
     await asyncio.sleep(0.02)
@@ -183,10 +185,10 @@ async def test_one_call_stays_with_the_agent_while_a_reply_is_awaited() -> None:
     assert wire.under_way == 0
 
 
-@leaping
+@virtual_time
 async def test_a_cancelled_ask_is_not_answered() -> None:
-    thinker = Thinker(0.05)
-    wire = Wire(thinker)
+    thinker = SlowAgent(0.05)
+    wire = LossyConnection(thinker)
     wire.ask(3)
     await asyncio.sleep(0.02)
     wire.line.post(CancelEnvelope(3))
@@ -201,24 +203,24 @@ async def test_a_cancelled_ask_is_not_answered() -> None:
     await wire.station.close()
 
 
-@leaping
+@virtual_time
 async def test_more_calls_than_are_kept_go_back_at_once() -> None:
-    station = Station(Thinker().answer, spacing_s=0.0)
-    calls = [asyncio.create_task(station.exchange(_parcel(n))) for n in range(1, MOST_KEPT + 2)]
+    station = AgentServer(SlowAgent().answer, spacing_s=0.0)
+    calls = [asyncio.create_task(station.exchange(_batch(n))) for n in range(1, MOST_KEPT + 2)]
     await asyncio.sleep(0.01)
     assert [call.done() for call in calls] == [True, *[False] * MOST_KEPT]
     await station.close()
     assert [await call for call in calls] == [[]] * len(calls)
 
 
-@leaping
+@virtual_time
 async def test_a_restarted_moderator_gets_its_own_replies_only() -> None:
     """It has the name of the one before, and its numbers begin at 0 again."""
-    thinker = Thinker(0.01)
-    before = Wire(thinker, sender="moderator-0:first")
+    thinker = SlowAgent(0.01)
+    before = LossyConnection(thinker, sender="moderator-0:first")
     before.ask(3)
     await asyncio.sleep(0.005)
-    after = Wire(thinker, sender="moderator-0:second", station=before.station)
+    after = LossyConnection(thinker, sender="moderator-0:second", station=before.station)
     after.ask(2)
     await after.all_answered()
     await asyncio.sleep(0.05)
@@ -228,32 +230,35 @@ async def test_a_restarted_moderator_gets_its_own_replies_only() -> None:
     await after.station.close()
 
 
-@leaping
+@virtual_time
 async def test_a_cancellation_that_overtakes_its_ask_holds() -> None:
-    thinker = Thinker()
-    station = Station(thinker.answer, spacing_s=0.0)
-    overtaking = asyncio.create_task(station.exchange(_parcel(2, CancelEnvelope(1))))
+    thinker = SlowAgent()
+    station = AgentServer(thinker.answer, spacing_s=0.0)
+    overtaking = asyncio.create_task(station.exchange(_batch(2, CancelEnvelope(1))))
     await asyncio.sleep(0.01)
-    overtaken = asyncio.create_task(station.exchange(_parcel(1, _asking(1), _asking(2))))
-    assert await _told(overtaking) == [2]
+    overtaken = asyncio.create_task(station.exchange(_batch(1, _asking(1), _asking(2))))
+    assert await _reply_numbers(overtaking) == [2]
     assert thinker.paid == {2: 1}
     await station.close()
     await overtaken
 
 
-@leaping
+@virtual_time
 async def test_a_record_that_takes_no_more_rows_breaks_every_line_of_the_agent() -> None:
     """Otherwise its asks would end as timeouts, one after the other, and the run would go on."""
 
     paid: list[int] = []
 
-    async def answer(ask: Ask) -> Answered:
+    async def answer(ask: Ask) -> AskResult:
         paid.append(int(ask.path))
         await asyncio.sleep(0.01)
         raise ActorGone("the writer did not come back")
 
-    station = Station(answer, spacing_s=0.0)
-    one, other = Wire(Thinker(), sender="m:1", station=station), Wire(Thinker(), sender="n:1", station=station)
+    station = AgentServer(answer, spacing_s=0.0)
+    one, other = (
+        LossyConnection(SlowAgent(), sender="m:1", station=station),
+        LossyConnection(SlowAgent(), sender="n:1", station=station),
+    )
     other.line.post(CancelEnvelope(7))
     await _until(lambda: other.under_way == 1)
     one.ask(1)
@@ -265,11 +270,11 @@ async def test_a_record_that_takes_no_more_rows_breaks_every_line_of_the_agent()
     await station.close()
 
 
-@leaping
+@virtual_time
 async def test_what_is_under_way_ends_when_the_record_takes_no_more_rows() -> None:
     ended: list[str] = []
 
-    async def answer(ask: Ask) -> Answered:
+    async def answer(ask: Ask) -> AskResult:
         try:
             await asyncio.sleep(0.01 if ask.path == "1" else 60.0)
         except asyncio.CancelledError:
@@ -277,9 +282,9 @@ async def test_what_is_under_way_ends_when_the_record_takes_no_more_rows() -> No
             raise
         raise RecordError("the disk is full")
 
-    station = Station(answer, spacing_s=0.0)
+    station = AgentServer(answer, spacing_s=0.0)
     with pytest.raises(RecordError, match="the disk is full"):
-        await station.exchange(_parcel(1, _asking(2), _asking(1), _asking(3)))
+        await station.exchange(_batch(1, _asking(2), _asking(1), _asking(3)))
     await _until(lambda: len(ended) == 2)
     assert sorted(ended) == ["2", "3"]
     await station.close()
@@ -291,51 +296,51 @@ async def _until(told: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-@leaping
+@virtual_time
 async def test_a_mistake_in_the_agent_is_told_to_who_asked() -> None:
-    async def answer(ask: Ask) -> Answered:
+    async def answer(ask: Ask) -> AskResult:
         raise KeyError("a slot")
 
-    station = Station(answer, spacing_s=0.0)
-    [reply] = decode_replies(encode(await station.exchange(_parcel(1, _asking(1)))))
+    station = AgentServer(answer, spacing_s=0.0)
+    [reply] = decode_replies(encode(await station.exchange(_batch(1, _asking(1)))))
     assert (reply.number, reply.answered, reply.raised) == (1, None, "KeyError: 'a slot'")
     await station.close()
 
 
-async def _told(call: asyncio.Task[list[ReplyEnvelope]]) -> list[int]:
+async def _reply_numbers(call: asyncio.Task[list[ReplyEnvelope]]) -> list[int]:
     return [reply.number for reply in await call]
 
 
-@leaping
+@virtual_time
 async def test_a_parcel_that_is_overtaken_or_comes_twice_is_not_paid_again() -> None:
     """Ask 1 is in two parcels; the reply to the one is confirmed before the other comes."""
-    thinker = Thinker()
-    station = Station(thinker.answer, spacing_s=0.0)
-    first = asyncio.create_task(station.exchange(_parcel(1, _asking(1))))
-    assert await _told(first) == [1]
-    confirming = asyncio.create_task(station.exchange(_parcel(3, got=[1])))
+    thinker = SlowAgent()
+    station = AgentServer(thinker.answer, spacing_s=0.0)
+    first = asyncio.create_task(station.exchange(_batch(1, _asking(1))))
+    assert await _reply_numbers(first) == [1]
+    confirming = asyncio.create_task(station.exchange(_batch(3, got=[1])))
     await asyncio.sleep(0.01)
-    assert await station.exchange(_parcel(1, _asking(1))) == []
-    overtaken = asyncio.create_task(station.exchange(_parcel(2, _asking(1))))
-    assert await _told(confirming) == [1]
-    late = asyncio.create_task(station.exchange(_parcel(1, below=1)))
+    assert await station.exchange(_batch(1, _asking(1))) == []
+    overtaken = asyncio.create_task(station.exchange(_batch(2, _asking(1))))
+    assert await _reply_numbers(confirming) == [1]
+    late = asyncio.create_task(station.exchange(_batch(1, below=1)))
     await asyncio.sleep(0.01)
     assert await overtaken == []
-    assert await station.exchange(_parcel(9, _asking(1))) == []
+    assert await station.exchange(_batch(9, _asking(1))) == []
     assert thinker.paid == {1: 1}
     assert not station.holds("m:1", 1)
     await station.close()
     await late
 
 
-@leaping
+@virtual_time
 async def test_an_overtaking_parcel_that_comes_twice_is_taken_once() -> None:
     """What it asks for was cancelled in between."""
-    thinker = Thinker(think_s=10.0)
-    station = Station(thinker.answer, spacing_s=0.0)
-    overtaking = _parcel(2, _asking(1))
+    thinker = SlowAgent(think_s=10.0)
+    station = AgentServer(thinker.answer, spacing_s=0.0)
+    overtaking = _batch(2, _asking(1))
     calls = []
-    for parcel in (overtaking, _parcel(3, CancelEnvelope(1)), overtaking):
+    for parcel in (overtaking, _batch(3, CancelEnvelope(1)), overtaking):
         calls.append(asyncio.create_task(station.exchange(parcel)))
         await asyncio.sleep(0.01)
     assert calls[-1].done()

@@ -21,9 +21,9 @@ from moot.actors.models.local import engine as local_engine
 from moot.actors.models.local import generation as local_generation
 from moot.actors.models.local.generation import Generation
 from moot.actors.models.local.model import LocalModel
-from moot.actors.models.local.pieces import Pieces
+from moot.actors.models.local.pieces import TokenDecoder
 from moot.actors.models.local.prompt import PromptEncoder
-from moot.actors.models.local.row import Call
+from moot.actors.models.local.row import GenerationRequest
 from moot.actors.models.local.weights import Weights, load_weights
 from moot.protocols.messages import Decoding, Message
 
@@ -48,7 +48,7 @@ class TestAgainstTheModelItself:
         reply = await ask(model, "Is it so?", GREEDY)
         await model.close()
         weights = load_weights(folder)
-        pieces, ids = Pieces(weights.tokenizer), PromptEncoder(weights.tokenizer).encode(said("Is it so?"))
+        pieces, ids = TokenDecoder(weights.tokenizer), PromptEncoder(weights.tokenizer).encode(said("Is it so?"))
         assert reply.tokens is not None
         assert reply.usage.prompt_tokens == len(ids)
         for place in range(reply.usage.completion_tokens or 0):
@@ -130,9 +130,11 @@ class TestBatches:
         assert all(call.reply.result().text for call in waiting)
 
 
-def _call(text: str, tokens: int = 20) -> Call:
+def _call(text: str, tokens: int = 20) -> GenerationRequest:
     reply: Future[ModelReply] = Future()
-    return Call(said(text), Decoding(temperature=1.0, max_tokens=tokens), text.encode().ljust(16)[:16], reply)
+    return GenerationRequest(
+        said(text), Decoding(temperature=1.0, max_tokens=tokens), text.encode().ljust(16)[:16], reply
+    )
 
 
 class TestCancelling:
@@ -181,7 +183,7 @@ def _hold_steps(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threa
     return begun, go_on
 
 
-def _generate(generation: Generation, calls: deque[Call]) -> None:
+def _generate(generation: Generation, calls: deque[GenerationRequest]) -> None:
     while calls or generation.busy:
         generation.admit(lambda: calls.popleft() if calls else None)
         generation.step()

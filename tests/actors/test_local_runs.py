@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from houses import Held, hold, same_for_all
+from houses import FinishedRun, run_debates, same_model_roles
 from short_protocols import TEMPLATES
 from tiny_model import tiny_folder
 
@@ -26,13 +26,15 @@ pytestmark = pytest.mark.extras
 CASES = [{"id": f"c{number}", "question": "x" * number + "?", "labels": ["Yes", "No"]} for number in range(12)]
 
 
-def held(kind: str, out: Path, model: Path) -> Held:
-    roles = same_for_all(f"local/{model}", max_tokens=12, temperature=0.9)
+def run_local(kind: str, out: Path, model: Path) -> FinishedRun:
+    roles = same_model_roles(f"local/{model}", max_tokens=12, temperature=0.9)
     cases = Task.from_cases(CASES).cases()
-    return asyncio.run(hold(kind, out, make_protocol("short_protocols:TinyDebate"), cases, roles, templates=TEMPLATES))
+    return asyncio.run(
+        run_debates(kind, out, make_protocol("short_protocols:TinyDebate"), cases, roles, templates=TEMPLATES)
+    )
 
 
-def turns(run: Held) -> dict[tuple[str, str], dict[str, Any]]:
+def turns(run: FinishedRun) -> dict[tuple[str, str], dict[str, Any]]:
     return {(row["case_id"], row["path"]): row for row in run.rows("turns")}
 
 
@@ -40,7 +42,7 @@ def turns(run: Held) -> dict[tuple[str, str], dict[str, Any]]:
 @pytest.mark.timeout(280)
 def test_the_same_replies_wherever_the_weights_live(local_ray: None, tmp_path: Path) -> None:
     folder = tiny_folder(tmp_path / "model")
-    runs = {kind: held(kind, tmp_path / kind, folder) for kind in ("inline", "actors", "packed")}
+    runs = {kind: run_local(kind, tmp_path / kind, folder) for kind in ("inline", "actors", "packed")}
     inline = turns(runs["inline"])
     assert len(inline) == 2 * len(CASES)
     assert {row["outcome"] for row in inline.values()} == {"ok"}
@@ -60,7 +62,7 @@ def test_the_same_replies_wherever_the_weights_live(local_ray: None, tmp_path: P
     assert homes["packed"][0] == homes["packed"][1], "a moderator holds one copy for all roles of its debates"
 
 
-def _processes(run: Held) -> tuple[set[int], set[int]]:
+def _processes(run: FinishedRun) -> tuple[set[int], set[int]]:
     rows = turns(run).values()
     agents, judges = ({row["process_id"] for row in rows if row["role"] == role} for role in ("agent/0", "judge/0"))
     return agents, judges

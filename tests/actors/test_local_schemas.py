@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_folder(tmp_path_factory.mktemp("held"), context=2048)
 
 
-async def held(
+async def run_with_schema(
     model: LocalModel, text: str, schema: ReplySchema | None, decoding: Decoding = ROOMY, key: str | None = None
 ) -> ModelReply:
     return await model.complete(said(text), decoding, step_key=key or f"case/{text}", schema=schema)
@@ -53,7 +53,9 @@ class TestReplies:
         model = LocalModel(str(folder), seed=1)
         # bounded as for short replies: a random model writes as much as it may
         wanted = {reply: reply_schema(reply, "llguidance", _labels(reply), 60) for _, reply, _ in asked()}
-        replies = await asyncio.gather(*(held(model, reply.__name__, schema) for reply, schema in wanted.items()))
+        replies = await asyncio.gather(
+            *(run_with_schema(model, reply.__name__, schema) for reply, schema in wanted.items())
+        )
         await model.close()
         for (reply, schema), found in zip(wanted.items(), replies, strict=True):
             assert found.finish_reason == "stop"
@@ -63,8 +65,8 @@ class TestReplies:
     async def test_rows_of_one_batch_do_not_touch_each_other(self, folder: Path) -> None:
         model = LocalModel(str(folder), seed=1)
         asks = [("a", POSITION, ROOMY), ("b", SCORE, ROOMY), ("c", None, WARM), ("d", POSITION, WARM)]
-        together = await asyncio.gather(*(held(model, text, schema, how) for text, schema, how in asks))
-        alone = [await held(model, text, schema, how) for text, schema, how in asks]
+        together = await asyncio.gather(*(run_with_schema(model, text, schema, how) for text, schema, how in asks))
+        alone = [await run_with_schema(model, text, schema, how) for text, schema, how in asks]
         free = await ask(model, "c", WARM)
         await model.close()
         assert [reply.text for reply in together] == [reply.text for reply in alone]
@@ -77,7 +79,10 @@ class TestReplies:
     async def test_log_probabilities_are_those_before_the_schema(self, folder: Path) -> None:
         model = LocalModel(str(folder), seed=1)
         every = Decoding(temperature=0.0, top_p=None, max_tokens=1, top_logprobs=300)
-        free, masked = await held(model, "x", None, every), await held(model, "x", POSITION, every)
+        free, masked = (
+            await run_with_schema(model, "x", None, every),
+            await run_with_schema(model, "x", POSITION, every),
+        )
         await model.close()
         assert free.tokens is not None
         assert masked.tokens is not None
@@ -89,10 +94,10 @@ class TestReplies:
 
     async def test_a_reply_that_fills_its_tokens_is_cut_and_one_that_just_fits_is_whole(self, folder: Path) -> None:
         model = LocalModel(str(folder), seed=1)
-        whole = await held(model, "x", POSITION)
+        whole = await run_with_schema(model, "x", POSITION)
         tokens = whole.usage.completion_tokens or 0
         found = [
-            await held(model, "x", POSITION, msgspec.structs.replace(ROOMY, max_tokens=most))
+            await run_with_schema(model, "x", POSITION, msgspec.structs.replace(ROOMY, max_tokens=most))
             for most in (tokens - 1, tokens, tokens + 1)
         ]
         await model.close()
@@ -105,7 +110,7 @@ class TestReplies:
         ends = [tokenizer.eos_token_id, *(tokenizer.convert_tokens_to_ids(letter) for letter in "QZ1")]
         (other / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
         model = LocalModel(str(other), seed=1)
-        replies = await asyncio.gather(*(held(model, f"x{number}", POSITION) for number in range(8)))
+        replies = await asyncio.gather(*(run_with_schema(model, f"x{number}", POSITION) for number in range(8)))
         await model.close()
         for reply in replies:
             assert json.loads(reply.text)["answer"] in ("Yes", "No")
@@ -116,7 +121,9 @@ class TestSchemas:
     async def test_one_that_cannot_be_held_fails_its_own_ask_alone(self, folder: Path) -> None:
         model = LocalModel(str(folder), seed=1)
         odd = ReplySchema("Odd", _object({"type": "string", "pattern": "(?=a)b"}))
-        failed, whole = await asyncio.gather(held(model, "x", odd), held(model, "y", POSITION), return_exceptions=True)
+        failed, whole = await asyncio.gather(
+            run_with_schema(model, "x", odd), run_with_schema(model, "y", POSITION), return_exceptions=True
+        )
         await model.close()
         assert isinstance(failed, ModelError)
         assert (failed.kind, "Odd" in failed.message) == ("request", True)
@@ -144,7 +151,10 @@ class TestSchemas:
         monkeypatch.setattr(TokenMask, "advance", tried)
         model = LocalModel(str(folder), seed=1)
         found = await asyncio.gather(
-            held(model, "x", POSITION), held(model, "y", POSITION), held(model, "z", None, WARM), return_exceptions=True
+            run_with_schema(model, "x", POSITION),
+            run_with_schema(model, "y", POSITION),
+            run_with_schema(model, "z", None, WARM),
+            return_exceptions=True,
         )
         await model.close()
         errors = [one for one in found if isinstance(one, ModelError)]

@@ -19,7 +19,7 @@ from moot.actors.models.interface import ModelError
 from moot.actors.models.local import engine as local_engine
 from moot.actors.models.local.batch import Batch
 from moot.actors.models.local.model import LocalModel
-from moot.actors.models.local.pieces import Pieces
+from moot.actors.models.local.pieces import TokenDecoder
 from moot.actors.models.local.prompt import PromptEncoder
 from moot.actors.models.local.sampling import _nucleus_floor, next_tokens, uniforms
 from moot.actors.models.local.weights import load_weights
@@ -163,7 +163,7 @@ class TestSampling:
 class TestPieces:
     @given(st.text(max_size=40))
     def test_pieces_joined_are_the_text(self, text: str) -> None:
-        pieces = Pieces(TOKENIZER)
+        pieces = TokenDecoder(TOKENIZER)
         ids = TOKENIZER.encode(text, add_special_tokens=False)
         found = pieces.of_reply(ids)
         assert len(found) == len(ids)
@@ -171,13 +171,13 @@ class TestPieces:
 
     def test_the_token_that_completes_a_character_holds_it(self) -> None:
         ids = TOKENIZER.encode("aé€", add_special_tokens=False)
-        assert Pieces(TOKENIZER).of_reply(ids) == ["a", "", "é", "", "", "€"]
-        assert Pieces(TOKENIZER).of_reply(ids[:-1]) == ["a", "", "é", "", "\ufffd"]
+        assert TokenDecoder(TOKENIZER).of_reply(ids) == ["a", "", "é", "", "", "€"]
+        assert TokenDecoder(TOKENIZER).of_reply(ids[:-1]) == ["a", "", "é", "", "\ufffd"]
 
     def test_a_tokenizer_that_drops_the_first_space(self) -> None:
         tokenizer = metaspace_tokenizer()
         ids = [tokenizer.convert_tokens_to_ids(name) for name in ("▁Yes", "<0xC3>", "<0xA9>", "▁No", "Yes")]
-        pieces = Pieces(tokenizer)
+        pieces = TokenDecoder(tokenizer)
         assert pieces.of_reply(ids) == ["Yes", "", "é", " No", "Yes"]
         assert [pieces.alternative(token) for token in (ids[0], ids[4], ids[1])] == [" Yes", "Yes", "\ufffd"]
 

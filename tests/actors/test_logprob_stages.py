@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from moot.actors.intrinsic import intrinsic_of, mean_surprisal, stage_of
-from moot.actors.models.interface import ModelReply, Replayed, TokenLogprobs
+from moot.actors.models.interface import ModelReply, ReplaySource, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.record.sampling import Sampling
-from moot.actors.record.signal_group import JudgedReply
+from moot.actors.record.signal_group import JudgedReplySignals
 from moot.deploy.analysis.tokens import Tokens
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 from moot.protocols.messages import Ask, LogprobStage, Usage
 from moot.protocols.rubrics.assessed import AssessmentData
 
 ASK = Ask(case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="r:R", labels=("Yes", "No"))
 
 
-def reply(logprob: float, replayed: Replayed | None = None) -> ModelReply:
+def reply(logprob: float, replayed: ReplaySource | None = None) -> ModelReply:
     chosen = np.array([-0.5, logprob, -0.5], np.float32)
     rest = math.log(-math.expm1(logprob)) if logprob < 0.0 else -np.inf
     listed = np.array([[-0.5, -9.0], [logprob, rest], [-0.5, -9.0]], np.float32)
@@ -28,7 +28,7 @@ def reply(logprob: float, replayed: Replayed | None = None) -> ModelReply:
     return ModelReply('{"answer": "Yes"}', "stop", Usage(), tokens, replayed=replayed)
 
 
-def known(logprob: float, stage: LogprobStage, *, held: bool, replayed: Replayed | None = None) -> bool:
+def known(logprob: float, stage: LogprobStage, *, held: bool, replayed: ReplaySource | None = None) -> bool:
     found = intrinsic_of(reply(logprob, replayed), "Yes", ASK, stage, held=held)
     assert found is not None
     assert (found.normalised is None) == bool(found.reason)
@@ -43,9 +43,9 @@ def test_a_certainty_that_a_mask_may_have_made_is_unknown(logprob: float) -> Non
     assert known(logprob, "masked", held=True) is not sure
     assert known(logprob, "unknown", held=True) is not sure
     assert known(logprob, "unknown", held=False)
-    assert known(logprob, "before", held=False, replayed=Replayed("r", "unknown")) is not sure
-    assert known(logprob, "before", held=False, replayed=Replayed("r", "raw"))
-    assert known(logprob, "before", held=True, replayed=Replayed("r", "unknown", held=False))
+    assert known(logprob, "before", held=False, replayed=ReplaySource("r", "unknown")) is not sure
+    assert known(logprob, "before", held=False, replayed=ReplaySource("r", "raw"))
+    assert known(logprob, "before", held=True, replayed=ReplaySource("r", "unknown", held=False))
 
 
 def test_the_stage_of_a_reply() -> None:
@@ -82,8 +82,8 @@ def test_token_features_leave_forced_tokens_out() -> None:
         (None, None, False),
     ]
     samplings = [Sampling.recorded(0.3, None, stage, held) for stage, held, _ in kinds]
-    logprobs = Ragged.from_lists([[0.0, -0.5]] * len(kinds))
-    alternatives = Ragged.from_lists([[0.0, -np.inf, -0.5, -1.0]] * len(kinds))
+    logprobs = RaggedArray.from_lists([[0.0, -0.5]] * len(kinds))
+    alternatives = RaggedArray.from_lists([[0.0, -np.inf, -0.5, -1.0]] * len(kinds))
     tokens = Tokens(logprobs, alternatives, np.ones(len(kinds), np.bool_), [[]] * len(kinds))
     own = tokens.own(samplings)
     lower = own.entropies(None)["lower"]
@@ -91,7 +91,7 @@ def test_token_features_leave_forced_tokens_out() -> None:
         for found in (own.logprobs.row(row), lower.row(row)):
             assert np.isnan(found).tolist() == [unknown, False]
             assert unknown or found[0] == 0.0
-        judged = JudgedReply(
+        judged = JudgedReplySignals(
             np.array([0.0, -0.5], np.float32), "m", sampling, AssessmentData(reply="r", role="a"), None
         )
         assert np.isnan(judged.own[0]) == unknown

@@ -8,12 +8,12 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leaping import leap_through, leaping
+from leaping import run_in_virtual_time, virtual_time
 
 from moot.actors.remote.mailbox import Mailbox, MailboxClosed
 
 
-class Peer:
+class BatchPeer:
     """Takes batches, each for `busy_s` seconds, and knows when each call began and ended."""
 
     def __init__(self, busy_s: float = 0.0) -> None:
@@ -34,9 +34,9 @@ class Peer:
         self.under_way -= 1
 
 
-@leaping
+@virtual_time
 async def test_the_first_message_leaves_at_once() -> None:
-    peer = Peer()
+    peer = BatchPeer()
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=30.0)
     box.post(1)
     async with asyncio.timeout(5):
@@ -45,9 +45,9 @@ async def test_the_first_message_leaves_at_once() -> None:
     await box.close()
 
 
-@leaping
+@virtual_time
 async def test_messages_gather_while_a_call_is_under_way() -> None:
-    peer = Peer(busy_s=0.1)
+    peer = BatchPeer(busy_s=0.1)
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0)
     box.post(0)
     while not peer.under_way:  # noqa: ASYNC110 - a call that begins
@@ -61,9 +61,9 @@ async def test_messages_gather_while_a_call_is_under_way() -> None:
     await box.close()
 
 
-@leaping
+@virtual_time
 async def test_a_cancelled_drain_leaves_the_others_alone() -> None:
-    peer = Peer(busy_s=0.03)
+    peer = BatchPeer(busy_s=0.03)
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0)
     box.post(1)
     first, second = asyncio.ensure_future(box.drained()), asyncio.ensure_future(box.drained())
@@ -75,9 +75,9 @@ async def test_a_cancelled_drain_leaves_the_others_alone() -> None:
     await box.close()
 
 
-@leaping
+@virtual_time
 async def test_closing_drops_what_waits() -> None:
-    peer = Peer(busy_s=0.05)
+    peer = BatchPeer(busy_s=0.05)
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0, most=1)
     for i in range(5):
         box.post(i)
@@ -112,7 +112,7 @@ def test_any_schedule_is_delivered_once_and_in_order(
     """After each pause (negative: none at all) one message is posted; some posts are followed by a drain."""
 
     async def run() -> None:
-        peer = Peer(busy_s)
+        peer = BatchPeer(busy_s)
         box: Mailbox[int] = Mailbox(peer.take, spacing_s=spacing_s, most=most)
         for i, pause in enumerate(pauses):
             if pause >= 0:
@@ -133,4 +133,4 @@ def test_any_schedule_is_delivered_once_and_in_order(
             assert len(batch) == most or later - earlier >= spacing_s * 0.98  # only a full batch need not wait
         await box.close()
 
-    leap_through(run())
+    run_in_virtual_time(run())

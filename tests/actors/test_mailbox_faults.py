@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_wire import Wire, WiredRuntime
-from houses import assert_same_but_unpaid, hold, make_spec, past_of, same_for_all
+from faulty_wire import FaultyRuntime, FaultyTransport
+from houses import assert_same_but_unpaid, completed_cases, make_spec, run_debates, same_model_roles
 from many_settings import ManySettings, key_of, made_cases
 
-from moot.actors.arena import Arena
+from moot.actors.arena import Dispatcher
 from moot.actors.limits.settings import Budget
 from moot.actors.models.simulated.model import SimulatedModel
-from moot.actors.reception import Reception
+from moot.actors.reception import QueueDispatcher
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
 from moot.actors.remote import peers
@@ -35,8 +35,8 @@ def _cases() -> list[LabelledCase]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, cases = tmp_path_factory.mktemp("undisturbed") / "run", _cases()
-    roles, key = same_for_all("simulated"), key_of(cases)
-    asyncio.run(hold("inline", folder, ManySettings(), cases, roles, seed=SEED, key=key, max_open=8))
+    roles, key = same_model_roles("simulated"), key_of(cases)
+    asyncio.run(run_debates("inline", folder, ManySettings(), cases, roles, seed=SEED, key=key, max_open=8))
     return folder
 
 
@@ -59,18 +59,18 @@ Noted = list[tuple[str, str]]
 Told = dict[str, tuple[str | None, str, Noted]]
 """By case what was told: the answer, how it was reached, and the (kind, path) of every event, in order."""
 
-Hold = Callable[[WiredRuntime, Path, list[LabelledCase]], Awaitable[Told]]
+Hold = Callable[[FaultyRuntime, Path, list[LabelledCase]], Awaitable[Told]]
 
 
-async def _as_a_task(runtime: WiredRuntime, folder: Path, cases: list[LabelledCase]) -> Told:
+async def _as_a_task(runtime: FaultyRuntime, folder: Path, cases: list[LabelledCase]) -> Told:
     """All cases are known when the run begins; nobody is told of any."""
-    await Arena(runtime, iter(cases), past_of(folder)).run()
+    await Dispatcher(runtime, iter(cases), completed_cases(folder)).run()
     return {}
 
 
-async def _as_they_come(runtime: WiredRuntime, folder: Path, cases: list[LabelledCase]) -> Told:
+async def _as_they_come(runtime: FaultyRuntime, folder: Path, cases: list[LabelledCase]) -> Told:
     """Cases are brought while the run lives, each by somebody who is told of its verdict."""
-    reception = Reception(runtime, past_of(folder))
+    reception = QueueDispatcher(runtime, completed_cases(folder))
     reception.open()
 
     async def bring(number: int, case: LabelledCase) -> tuple[str | None, str, Noted]:
@@ -89,14 +89,14 @@ async def _as_they_come(runtime: WiredRuntime, folder: Path, cases: list[Labelle
     return {case.case.id: told for case, told in zip(cases, brought, strict=True)}
 
 
-async def _hold(wire: Wire, folder: Path, cases: list[LabelledCase], how: Hold) -> Told:
+async def _run(wire: FaultyTransport, folder: Path, cases: list[LabelledCase], how: Hold) -> Told:
     folder.mkdir()
     (folder / "run.yaml").write_text("test: true\n")
     owner = Ownership.take(RunFolder(folder))
     budget = Budget(max_tokens=10_000_000)
     spec = make_spec(
         folder,
-        same_for_all("simulated"),
+        same_model_roles("simulated"),
         seed=SEED,
         key=key_of(cases),
         epoch=owner.epoch,
@@ -104,7 +104,7 @@ async def _hold(wire: Wire, folder: Path, cases: list[LabelledCase], how: Hold) 
         budget=budget,
         writers=2,
     )
-    runtime = WiredRuntime(spec, ManySettings(), wire)
+    runtime = FaultyRuntime(spec, ManySettings(), wire)
     await runtime.start()
     told = await how(runtime, folder, cases)
     await runtime.stop()
@@ -117,7 +117,7 @@ async def _hold(wire: Wire, folder: Path, cases: list[LabelledCase], how: Hold) 
 def test_faults_of_messages_change_nothing(
     seed: int, how: Hold, undisturbed: Path, paid: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wire, cases = Wire(seed), _cases()
+    wire, cases = FaultyTransport(seed), _cases()
 
     async def call(peer: peers.Peer, method: str, *args: Any) -> Any:
         return await wire.call(peer, method, *args)
@@ -127,7 +127,7 @@ def test_faults_of_messages_change_nothing(
 
     async def within() -> Told:
         async with asyncio.timeout(60):
-            return await _hold(wire, tmp_path / "run", cases, how)
+            return await _run(wire, tmp_path / "run", cases, how)
 
     told = asyncio.run(within())
     assert min(wire.faults[kind] for kind in ("lost there", "lost back", "twice", "late again", "watch broken")) > 0

@@ -22,22 +22,22 @@ from journal_writer import (
     debated,
     labelled,
     new_run,
-    recording,
+    open_writer,
     reply,
 )
 
 from moot.actors.record import arrivals, compaction, journal, memory, recorder, recovery, tables
-from moot.actors.record.closing import Ended, ModelUsage
+from moot.actors.record.closing import DebateResult, ModelUsage
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.memory import Memory
+from moot.actors.record.memory import WriterCache
 from moot.actors.record.parts import read_groups
-from moot.actors.record.recorder import Recorder
-from moot.actors.record.recovery import recorded_endings, recover_signals
+from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.recovery import recorded_results, recover_signals
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.tables import read_table
-from moot.actors.remote.archive import RayArchive
+from moot.actors.remote.archive import RayWriterPool
 from moot.actors.remote.peers import Peer
-from moot.actors.remote.runtime import RaySeat
+from moot.actors.remote.runtime import RayModeratorHandle
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
@@ -53,7 +53,7 @@ def _quick() -> Iterator[None]:
         yield
 
 
-async def begin(made: Recorder, number: int, count: int = 0) -> dict[str, str]:
+async def begin(made: RecordWriter, number: int, count: int = 0) -> dict[str, str]:
     """Register a case and take its first reply, judged; gives what its verdict would rest on so far."""
     await made.register([labelled(number)], count)
     (first, _) = debate_rows(f"c{number:03d}", "e1")
@@ -72,7 +72,7 @@ def assessment() -> Event:
 
 async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(folder: RunFolder) -> None:
     for life in range(2):  # in a second one, the debates of the first are open, too
-        async with recording(folder) as made:
+        async with open_writer(folder) as made:
             for number in range(20):
                 await begin(made, number)
                 made.forget([(0, f"c{number:03d}")])
@@ -86,9 +86,9 @@ async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(folder: RunF
 async def test_a_forgotten_debate_goes_on_where_it_was(folder: RunFolder, lives: int) -> None:
     """Whether this life of the writer has put it aside, or an earlier one has recorded it."""
     if lives == 2:
-        async with recording(folder) as made:
+        async with open_writer(folder) as made:
             begun = [await begin(made, number) for number in range(5)]
-    async with recording(folder) as made:
+    async with open_writer(folder) as made:
         if lives == 1:
             begun = [await begin(made, number) for number in range(5)]
         made.forget([(0, f"c{number:03d}") for number in range(5)])
@@ -112,7 +112,7 @@ async def test_a_forgotten_debate_goes_on_where_it_was(folder: RunFolder, lives:
 
 
 async def test_a_case_that_was_registered_since_is_not_forgotten(folder: RunFolder) -> None:
-    async with recording(folder) as made:
+    async with open_writer(folder) as made:
         begun = await begin(made, 0, count=1)
         await made.register([labelled(0)], 3)
         made.forget([(2, "c000")])  # late
@@ -133,7 +133,7 @@ async def test_the_engine_tells_each_writer_which_cases_are_over(monkeypatch: py
         async def watch(self, lost: Callable[[], Any]) -> None:
             await asyncio.Event().wait()
 
-    archive = RayArchive([Writer("writer", "here")])
+    archive = RayWriterPool([Writer("writer", "here")])
     await archive.register([labelled(0), labelled(1)])
     archive.forget(["c000"])
     assert (await told.get())[1][1] == 1
@@ -156,11 +156,11 @@ async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
         async def call(self, method: str, *args: Any) -> Any:
             raise AssertionError("nothing more is handed over")
 
-    archive = RayArchive([Writer("writer", "here")])
+    archive = RayWriterPool([Writer("writer", "here")])
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     with pytest.raises(RecordError, match="cannot be read"):
-        await RaySeat(Idle("moderator", "here"), archive).exchange([], wait=False)
+        await RayModeratorHandle(Idle("moderator", "here"), archive).exchange([], wait=False)
     await archive.unwatch()
 
 
@@ -194,24 +194,24 @@ def test_what_is_known_is_what_is_recorded(
 
     async def told(place: Path) -> None:
         folder = new_run(place)
-        async with recording(folder, compact=False) as made:
+        async with open_writer(folder, compact=False) as made:
             await made.register([labelled(0)])
             for row in rows:
                 made.add_replies(batch([row, row] if repeated else [row]))
             fields: dict[str, Any] = {"distribution": {"Yes": 0.1, "No": 0.9}, "flags": ("x",), "wall_s": 0.3}
             await made.commit([closing("c000", current, payload={"of": [1, {"a": None}]}, **fields)])
             known = made._memory.endings(["c000"])
-            assert known == await made.endings(["c000"]) == recorded_endings(folder, ["c000"], Memory())
+            assert known == await made.endings(["c000"]) == recorded_results(folder, ["c000"], WriterCache())
 
     with tempfile.TemporaryDirectory() as place:
         asyncio.run(told(Path(place)))
 
 
 async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(place: RunFolder, case_ids: list[str], memory: Memory) -> dict[str, Ended]:
+    def refuse(place: RunFolder, case_ids: list[str], memory: WriterCache) -> dict[str, DebateResult]:
         raise AssertionError(f"the record is read for {case_ids}")
 
-    async with recording(folder) as made:
+    async with open_writer(folder) as made:
         await debated(made, [0])
         monkeypatch.setattr(recorder, "recorded_endings", refuse)
         assert (await made.endings(["c000"]))["c000"].closing.answer == "Yes"
@@ -221,12 +221,12 @@ async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monk
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_MOST_BYTES", 500)
-    known = Memory(most_endings=2)
+    known = WriterCache(most_endings=2)
     for number in (0, 1, 2, 1, 3):
-        known.put_ending(Ended(closing(f"c{number}", {}), {}))
-    known.put_ending(Ended(closing("c4", {}, payload={"text": "x" * 600}), {}))
+        known.put_ending(DebateResult(closing(f"c{number}", {}), {}))
+    known.put_ending(DebateResult(closing("c4", {}, payload={"text": "x" * 600}), {}))
     assert known.endings([f"c{number}" for number in range(5)]).keys() == {"c1", "c3"}
-    known.put_ending(Ended(closing("c3", {}, attempt=1), {}))
+    known.put_ending(DebateResult(closing("c3", {}, attempt=1), {}))
     assert known.endings(["c3"])["c3"].closing.attempt == 1
 
 
@@ -234,12 +234,12 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def made(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Recorder]:
+async def made(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RecordWriter]:
     """A writer of a record with a part of an earlier owner, where every debate has row groups of its own."""
     monkeypatch.setattr(compaction, "_CHUNK_BYTES", 1)
-    async with recording(folder) as first:
+    async with open_writer(folder) as first:
         await debated(first, range(CASES))
-    async with recording(folder) as second:
+    async with open_writer(folder) as second:
         yield second
 
 
@@ -256,7 +256,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counted
 
 
-async def test_of_an_old_case_its_own_rows_are_read(made: Recorder, read: list[int]) -> None:
+async def test_of_an_old_case_its_own_rows_are_read(made: RecordWriter, read: list[int]) -> None:
     found = await made.endings(["c003", "nobody"])
     assert found.keys() == {"c003"}
     assert found["c003"].usage == {"simulated": ModelUsage(20, 10)}
@@ -268,7 +268,7 @@ async def test_of_an_old_case_its_own_rows_are_read(made: Recorder, read: list[i
 
 
 async def test_verdicts_become_durable_while_the_record_is_read(
-    made: Recorder, monkeypatch: pytest.MonkeyPatch
+    made: RecordWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reading, go_on = threading.Event(), threading.Event()
 

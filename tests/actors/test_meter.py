@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_writer import batch, closing, labelled, new_run, recording, reply
+from journal_writer import batch, closing, labelled, new_run, open_writer, reply
 
-from moot.actors.limits.admitted import CallWatch
+from moot.actors.limits.admitted import CallTelemetry
 from moot.actors.meter import (
     CALL_SECONDS,
     CALLS,
@@ -27,7 +27,7 @@ from moot.actors.meter import (
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.prices import FREE, Price
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recorder import Recorder
+from moot.actors.record.recorder import RecordWriter
 from moot.actors.record.tally import FAILURES, judge_disagreements
 from moot.actors.tracing import NO_SPAN
 from moot.protocols.errors import MootError, UserError
@@ -36,7 +36,7 @@ from moot.protocols.messages import Event, Usage
 Numbers = dict[tuple[str, ...], list[float]]
 
 
-class Noted:
+class RecordingMeter:
     """A meter that keeps everything: sums of counters, and values of the rest, by name and labels."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ def test_every_failure_of_our_own_has_a_name() -> None:
     assert names - ends_the_run <= FAILURES
 
 
-def _write(recorder: Recorder, *, reply_id: str = "r1") -> None:
+def _write(recorder: RecordWriter, *, reply_id: str = "r1") -> None:
     """What a debate puts into the record, and puts there again when it is replayed."""
     known = {"role": "agent/1", "prompt_tokens": 3, "completion_tokens": 2}
     first = reply("c000", "say~invalid", f"{reply_id}~invalid", outcome="invalid", **known)
@@ -95,9 +95,9 @@ def _write(recorder: Recorder, *, reply_id: str = "r1") -> None:
 
 
 async def test_what_is_replayed_is_counted_once_also_by_a_writer_that_was_started_again(tmp_path: Path) -> None:
-    first, second = Noted(), Noted()
+    first, second = RecordingMeter(), RecordingMeter()
     ends = [closing("c000", {"say": "r1"}, wall_s=2.0), closing("c001", {}, failure="own_trouble", error="x")]
-    async with recording(new_run(tmp_path), compact=False, meter=first) as recorder:
+    async with open_writer(new_run(tmp_path), compact=False, meter=first) as recorder:
         await recorder.register([labelled(0), labelled(1)])
         _write(recorder)
         _write(recorder)
@@ -105,7 +105,7 @@ async def test_what_is_replayed_is_counted_once_also_by_a_writer_that_was_starte
         assert first.total(DEBATES_DONE) == 0.0
         assert await recorder.commit(ends) == [True, True]
         assert await recorder.commit(ends) == [True, True]
-    async with recording(RunFolder(tmp_path), compact=False, meter=second) as again:
+    async with open_writer(RunFolder(tmp_path), compact=False, meter=second) as again:
         await again.register([labelled(0), labelled(1)])
         _write(again)
         assert await again.commit(ends) == [True, True]
@@ -117,9 +117,9 @@ async def test_what_is_replayed_is_counted_once_also_by_a_writer_that_was_starte
     assert not second.values
 
 
-def _call(price: Price | None, reply: ModelReply | None, *, bills: bool = True) -> Noted:
-    meter = Noted()
-    with CallWatch(meter, "m", price, bills=bills).attempt(NO_SPAN) as call:
+def _call(price: Price | None, reply: ModelReply | None, *, bills: bool = True) -> RecordingMeter:
+    meter = RecordingMeter()
+    with CallTelemetry(meter, "m", price, bills=bills).attempt(NO_SPAN) as call:
         if reply is None:
             call.failed("broken", "timeout", billed=bills)
         else:

@@ -11,14 +11,14 @@ import msgspec
 import pytest
 from aiohttp import web
 from anthropic_wire import message
-from openai_server import KEY_ENV, anthropic, served, serving
+from openai_server import KEY_ENV, anthropic, served_model, serving
 
 import moot
 from moot.actors.models.anthropic_wire import encode_request, takes_sampling
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.schema_dialects import json_schema
-from moot.actors.models.token_bounds import believed
+from moot.actors.models.token_bounds import with_plausible_usage
 from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.replies import Position
 
@@ -40,7 +40,7 @@ def said(text: str, *thinking: dict[str, str], thought: int | None = 40, stop: s
     return message(text, stop, *thinking, usage=usage)
 
 
-class Service:
+class FakeAnthropicService:
     """Answers every request with the same message and keeps what it was sent."""
 
     def __init__(self, reply: dict[str, Any]) -> None:
@@ -54,7 +54,7 @@ class Service:
         return web.json_response(self._reply)
 
     async def asked(self, decoding: Decoding, model: str = LATE, **more: Any) -> ModelReply:
-        async with served(partial(anthropic, model=model), self.answer) as made:
+        async with served_model(partial(anthropic, model=model), self.answer) as made:
             reply: ModelReply = await made.complete(MESSAGES, decoding, step_key="c", **more)
             return reply
 
@@ -71,7 +71,7 @@ class Service:
 async def test_models_that_take_sampling_get_one_setting_and_the_older_version(
     decoding: Decoding, sent: dict[str, Any]
 ) -> None:
-    service = Service(message())
+    service = FakeAnthropicService(message())
     await service.asked(decoding, EARLY)
     assert {name: service.bodies[0][name] for name in ("temperature", "top_p") if name in service.bodies[0]} == sent
     assert service.versions == ["2023-06-01"]
@@ -84,7 +84,7 @@ def test_which_models_take_sampling_settings() -> None:
 
 
 async def test_the_effort_goes_beside_the_schema() -> None:
-    service = Service(said("No."))
+    service = FakeAnthropicService(said("No."))
     await service.asked(Decoding(reasoning_effort="xhigh"), schema=reply_schema(Position, None))
     await service.asked(Decoding(reasoning_effort="low"), "claude-opus-4-5")
     await service.asked(Decoding())
@@ -139,13 +139,15 @@ def test_an_effort_that_a_family_does_not_take_is_refused_before_any_call(
 @pytest.mark.parametrize("thought", [0, 40, None])
 async def test_thinking_is_counted_where_the_service_says_so_and_kept_apart(thought: int | None) -> None:
     called = {"type": "tool_use", "id": "1", "name": "n", "input": "{}"}
-    reply = await Service(said("o.", THOUGHT, called, {"type": "text", "text": "N"}, thought=thought)).asked(Decoding())
+    reply = await FakeAnthropicService(
+        said("o.", THOUGHT, called, {"type": "text", "text": "N"}, thought=thought)
+    ).asked(Decoding())
     assert (reply.text, reply.reasoning) == ("No.", THOUGHT["thinking"])
     assert reply.usage == Usage(7, 50, thought), "those of thinking are among the 50 that are paid for"
-    assert believed(reply, MESSAGES) is reply, "a count of thinking is no reason to estimate"
+    assert with_plausible_usage(reply, MESSAGES) is reply, "a count of thinking is no reason to estimate"
 
 
-async def _run(tmp_path: Path, service: Service, **member: Any) -> list[dict[str, Any]]:
+async def _run(tmp_path: Path, service: FakeAnthropicService, **member: Any) -> list[dict[str, Any]]:
     """The turns of a run of one case against the service."""
     async with serving(service.answer) as url:
         base_url = url.removesuffix("/v1")
@@ -164,7 +166,7 @@ async def _run(tmp_path: Path, service: Service, **member: Any) -> list[dict[str
 
 
 async def test_thinking_is_on_record_beside_the_reply(tmp_path: Path) -> None:
-    service = Service(said(POSITION, THOUGHT))
+    service = FakeAnthropicService(said(POSITION, THOUGHT))
     (turn,) = await _run(tmp_path, service, reasoning_effort="medium")
     assert (turn["text"], turn["reasoning"], turn["reasoning_tokens"]) == (POSITION, THOUGHT["thinking"], 40)
     assert turn["completion_tokens"] == 50
@@ -175,6 +177,6 @@ async def test_thinking_is_on_record_beside_the_reply(tmp_path: Path) -> None:
 async def test_a_reply_that_was_all_thinking_is_truncated_and_says_what_mends_it(
     tmp_path: Path, block: dict[str, str]
 ) -> None:
-    turns = await _run(tmp_path, Service(said("", block, thought=50, stop="max_tokens")))
+    turns = await _run(tmp_path, FakeAnthropicService(said("", block, thought=50, stop="max_tokens")))
     assert turns[-1]["failure"] == "unparsable"
     assert "reasoning_tokens" in turns[-1]["error"]

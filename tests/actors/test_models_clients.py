@@ -29,9 +29,9 @@ from openai_server import (
     deadline_after,
     delta,
     sends,
-    served,
-    served_raw,
-    threaded,
+    served_model,
+    served_raw_model,
+    serving_in_thread,
 )
 from structlog.testing import capture_logs
 from test_models_fuzz import check_error
@@ -40,7 +40,7 @@ from moot.actors.models import lean_http
 from moot.actors.models.interface import ModelError, RateHeaders
 from moot.actors.models.probe import probe
 from moot.actors.models.retry import RetryPolicy, call_with_retries
-from moot.actors.models.trial import Trial
+from moot.actors.models.trial import ProbeRequest
 from moot.protocols.errors import MissingKey, ModelUnavailable
 from moot.protocols.messages import Message
 
@@ -68,7 +68,7 @@ LIMITS = RateHeaders(requests_left=0, requests_limit=60)
 
 
 async def failure(make: MakeVendor, handler: Handler) -> ModelError:
-    async with served(make, handler) as model:
+    async with served_model(make, handler) as model:
         with pytest.raises(ModelError) as caught:
             await model.complete(MESSAGES, DECODING, step_key="c/1/a")
     assert KEY not in str(caught.value) + repr(caught.value) + repr(caught.value.__cause__)
@@ -85,7 +85,7 @@ async def test_request_as_sent_and_reply_as_read(name: str) -> None:
         bodies.append(await request.json())
         return web.json_response(WHOLE[name], headers={"Set-Cookie": "a=b", **(LIMITED if len(seen) > 1 else {})})
 
-    async with served(VENDORS[name], handler) as model:
+    async with served_model(VENDORS[name], handler) as model:
         reply = await model.complete(MESSAGES, DECODING, step_key="fälle/1/a b\n%")
         limited = await model.complete(MESSAGES, DECODING, step_key="x" * 2000)
     assert (reply.text, reply.finish_reason, reply.http_attempts, reply.tokens) == ("No.", "stop", 1, None)
@@ -113,7 +113,7 @@ async def test_many_calls_at_once(make: MakeModel) -> None:
         await together.wait()
         return web.json_response(completion())
 
-    async with served(make, handler) as model:
+    async with served_model(make, handler) as model:
         calls = [model.complete(MESSAGES, DECODING, step_key=f"c/{n}") for n in range(120)]
         replies = await asyncio.wait_for(asyncio.gather(*calls), 60)
     assert {reply.text for reply in replies} == {"No."}
@@ -126,7 +126,7 @@ def test_one_model_in_two_loops(make: MakeModel) -> None:
         finally:
             await model.close()
 
-    with threaded(answers(200, completion())) as port:
+    with serving_in_thread(answers(200, completion())) as port:
         model = make(f"http://127.0.0.1:{port}/v1")
         assert [asyncio.run(call()), asyncio.run(call())] == ["No.", "No."]
 
@@ -170,7 +170,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("name", "answer", "kind"), BROKEN)
 async def test_broken_http(vendor: MakeVendor, name: str, answer: bytes, kind: str) -> None:
-    async with served_raw(vendor, answer) as model:
+    async with served_raw_model(vendor, answer) as model:
         with pytest.raises(ModelError) as caught:
             await model.complete(MESSAGES, DECODING, step_key="c/1/a")
     assert (caught.value.kind, caught.value.may_be_billed) == (kind, True)
@@ -196,7 +196,7 @@ async def test_a_redirect_is_not_followed(vendor: MakeVendor) -> None:
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{"], ids=["nothing", "half"])
 async def test_a_deadline_closes_the_connection_of_a_server_that_never_answers(vendor: MakeVendor, sent: bytes) -> None:
     gone, asked = asyncio.Event(), asyncio.Event()
-    async with served_raw(vendor, sent, gone, asked) as model:
+    async with served_raw_model(vendor, sent, gone, asked) as model:
         with pytest.raises(TimeoutError):
             async with deadline_after(asked):
                 await model.complete(MESSAGES, DECODING, step_key="c/1/a")
@@ -230,14 +230,14 @@ async def test_a_reply_larger_than_the_bound_is_unusable(what: str, vendor: Make
 
 @pytest.mark.parametrize("line", [b"data: " + b"x" * LARGE, b"data: {}\n\n" * (LARGE // 10)], ids=["line", "events"])
 async def test_a_stream_without_end_is_unusable(line: bytes, make: MakeModel, low_bound: None) -> None:
-    async with served(make, sends(line, headers=EVENTS)) as model:
+    async with served_model(make, sends(line, headers=EVENTS)) as model:
         with pytest.raises(ModelError, match="larger than 1 MiB"):
             async for _ in model.stream(MESSAGES, DECODING, step_key="k"):
                 pass
 
 
 async def test_the_list_of_models_is_bounded_too(low_bound: None) -> None:
-    async with served(compatible, sends(b" " * LARGE)) as model:
+    async with served_model(compatible, sends(b" " * LARGE)) as model:
         with pytest.raises(ModelUnavailable, match="larger than 1 MiB"):
             await model.check()
 
@@ -255,7 +255,7 @@ async def test_a_reply_that_holds_the_key_is_not_recorded(name: str) -> None:
 
 async def test_a_stream_that_spells_the_key_in_pieces_is_not_recorded(make: MakeModel) -> None:
     pieces = [delta(piece) for piece in ("it is ", KEY[:3], KEY[3:5], KEY[5:], ".")]
-    async with served(make, sends(*pieces, headers=EVENTS)) as model:
+    async with served_model(make, sends(*pieces, headers=EVENTS)) as model:
         with pytest.raises(ModelError, match="holds the API key"):
             async for _ in model.stream(MESSAGES, DECODING, step_key="k"):
                 pass
@@ -267,7 +267,7 @@ async def test_key_is_never_shown(
     policy = RetryPolicy(max_attempts=3, base_s=0, cap_s=0)
     echo = answers(503, {"error": {"message": f"echo: Bearer {KEY}"}})
     caplog.set_level("DEBUG")
-    async with served(vendor, echo) as model:
+    async with served_model(vendor, echo) as model:
         with capture_logs() as logs, pytest.raises(ModelError) as caught:
             await call_with_retries(policy, lambda: model.complete(MESSAGES, DECODING, step_key="c/1/a"))
         shown = repr(model) + repr(vars(model)) + repr(logs) + str(caught.value)
@@ -299,13 +299,13 @@ async def test_lone_surrogate_is_a_failed_request(vendor: MakeVendor) -> None:
 
 @pytest.mark.parametrize("status", [200, 404, 405])
 async def test_check_passes(status: int) -> None:
-    async with served(compatible, answers(status, {"data": []})) as model:
+    async with served_model(compatible, answers(status, {"data": []})) as model:
         await model.check()
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, KEY_ENV), (403, KEY_ENV), (503, "HTTP 503"), (500, "HTTP 500")])
 async def test_check_refuses(status: int, said: str) -> None:
-    async with served(compatible, answers(status, {"error": {"message": KEY}})) as model:
+    async with served_model(compatible, answers(status, {"error": {"message": KEY}})) as model:
         with pytest.raises(ModelUnavailable, match=said) as caught:
             await model.check()
     assert KEY not in str(caught.value)
@@ -317,6 +317,6 @@ async def test_probe_of_a_server_that_never_answers(make: MakeModel) -> None:
         await asyncio.sleep(1)
         return web.Response()
 
-    async with served(make, hangs) as model:
+    async with served_model(make, hangs) as model:
         with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.2 s"):
-            await probe(model, Trial(DECODING, 0.2))
+            await probe(model, ProbeRequest(DECODING, 0.2))

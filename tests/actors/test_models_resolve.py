@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
-from openai_server import openai, response, responses, served
+from openai_server import openai, response, responses, served_model
 from pydantic import ValidationError
 
 from moot.actors.models.model_profile import ModelProfile
@@ -17,7 +17,7 @@ from moot.actors.models.openai_sdk import OpenAIModel, ResponsesModel
 from moot.actors.models.probe import probe
 from moot.actors.models.resolve import ModelBinding, ModelSpec, make_model, over_responses
 from moot.actors.models.responses_wire import encode_request
-from moot.actors.models.trial import OnlyOverResponses, Trial
+from moot.actors.models.trial import OnlyOverResponses, ProbeRequest
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import fingerprint, sent_decoding
 from moot.protocols.errors import ConfigError
@@ -164,11 +164,11 @@ async def test_the_trial_says_that_a_model_is_offered_elsewhere_and_finds_out_wh
             return web.json_response({"error": {"message": "Unsupported parameter: 'temperature'"}}, status=400)
         return web.json_response(response("Yes", usage={"output_tokens_details": {"reasoning_tokens": 5}}))
 
-    trial = Trial(Decoding(), 5.0)
-    async with served(openai, handler) as model:
+    trial = ProbeRequest(Decoding(), 5.0)
+    async with served_model(openai, handler) as model:
         with pytest.raises(OnlyOverResponses, match="v1/responses"):
             await probe(model, trial)
-    async with served(responses, handler) as other:
+    async with served_model(responses, handler) as other:
         found, _ = await probe(other, trial)
     assert found == ModelProfile(
         schemas="free", server="openai", reasons=True, omitted=("temperature",), api="responses"
@@ -190,11 +190,11 @@ async def test_what_only_this_api_takes_is_left_out_where_a_server_refuses_it(
 
     decoding = Decoding(reasoning_effort="low")
     if key == "store":
-        told = Trial(msgspec.structs.replace(decoding, extra='{"store": false}'), 5.0)
+        told = ProbeRequest(msgspec.structs.replace(decoding, extra='{"store": false}'), 5.0)
     else:
-        told = Trial(decoding, 5.0, written=frozenset({setting}))
-    async with served(responses, handler) as model:
-        found, _ = await probe(model, Trial(decoding, 5.0))
+        told = ProbeRequest(decoding, 5.0, written=frozenset({setting}))
+    async with served_model(responses, handler) as model:
+        found, _ = await probe(model, ProbeRequest(decoding, 5.0))
         with pytest.raises(ConfigError, match=setting):
             await probe(model, told)
     assert found.omitted == (setting,)
@@ -211,6 +211,6 @@ async def test_a_server_that_knows_no_include_gives_no_log_probabilities() -> No
             return web.json_response({"error": {"message": "Unknown parameter: 'include'."}}, status=400)
         return web.json_response(response("Yes"))
 
-    async with served(responses, handler) as model:
-        found, given = await probe(model, Trial(Decoding(top_logprobs=2), 5.0, needs_logprobs=True))
+    async with served_model(responses, handler) as model:
+        found, given = await probe(model, ProbeRequest(Decoding(top_logprobs=2), 5.0, needs_logprobs=True))
     assert (found.alternatives, given) == (0, False)

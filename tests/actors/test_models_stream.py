@@ -26,8 +26,8 @@ from openai_server import (
     delta,
     event,
     sends,
-    served,
-    served_raw,
+    served_model,
+    served_raw_model,
     simulated_server,
 )
 
@@ -59,7 +59,7 @@ async def read(
 async def broken(make: MakeModel, *chunks: bytes) -> tuple[list[StreamPiece], ModelError]:
     """What came of a stream, and how it failed."""
     pieces: list[StreamPiece] = []
-    async with served(make, streams(*chunks, headers={"x-ratelimit-remaining-tokens": "9"})) as model:
+    async with served_model(make, streams(*chunks, headers={"x-ratelimit-remaining-tokens": "9"})) as model:
         with pytest.raises(ModelError) as caught:
             await read(model, into=pieces)
     assert caught.value.may_be_billed
@@ -75,7 +75,7 @@ async def test_the_pieces_of_a_reply(make: MakeModel) -> None:
         chunks = (delta(""), delta("No"), delta("."), event({"choices": [STOP]}), event(USAGE), DONE)
         return await streams(*chunks, headers={"x-ratelimit-limit-requests": "5"})(request)
 
-    async with served(make, handler) as model:
+    async with served_model(make, handler) as model:
         pieces = await read(model)
         assert model.capabilities.streaming
     assert [piece.text for piece in pieces] == ["No", ".", "", ""]
@@ -106,7 +106,7 @@ async def test_as_much_as_a_whole_reply(make: MakeModel) -> None:
 
 
 async def test_a_server_that_does_not_stream(make: MakeModel) -> None:
-    async with served(make, answers(200, completion())) as model:
+    async with served_model(make, answers(200, completion())) as model:
         assert await read(model) == [StreamPiece("No.", None, "stop", Usage(7, 2))]
 
 
@@ -114,7 +114,7 @@ async def test_closing_early_closes_the_response(make: MakeModel) -> None:
     gone = asyncio.Event()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     first = delta("No")
-    async with served_raw(make, head + b"%x\r\n%b\r\n" % (len(first), first), gone) as model:
+    async with served_raw_model(make, head + b"%x\r\n%b\r\n" % (len(first), first), gone) as model:
         async with aclosing(model.stream(MESSAGES, DECODING, step_key="c/1/a")) as pieces:
             async for piece in pieces:
                 assert piece.text == "No"
@@ -125,7 +125,7 @@ async def test_closing_early_closes_the_response(make: MakeModel) -> None:
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: wait\n\n"])
 async def test_a_deadline_closes_the_response(make: MakeModel, sent: bytes) -> None:
     gone, asked = asyncio.Event(), asyncio.Event()
-    async with served_raw(make, sent, gone, asked) as model:
+    async with served_raw_model(make, sent, gone, asked) as model:
         with pytest.raises(TimeoutError):
             async with deadline_after(asked):
                 await read(model)
@@ -163,7 +163,7 @@ async def test_a_stream_with_something_wrong(
 
 async def test_a_stream_that_is_refused(make: MakeModel) -> None:
     refused = answers(429, {"error": {"message": "wait"}}, {"retry-after-ms": "20", "x-ratelimit-limit-tokens": "9"})
-    async with served(make, refused) as model:
+    async with served_model(make, refused) as model:
         with pytest.raises(ModelError) as caught:
             await read(model)
     failed = caught.value

@@ -33,7 +33,7 @@ ASKED = Decoding(top_logprobs=K)
 LIMITS = RateHeaders(0, 60)
 
 
-class Wire(NamedTuple):
+class WireFormat(NamedTuple):
     """How a reply is read, one that says a text, and what its usage is called: prompt, reply, details, reasoning."""
 
     decode: Callable[[bytes], ModelReply]
@@ -42,17 +42,17 @@ class Wire(NamedTuple):
 
 
 WIRES = {
-    "chat": Wire(
+    "chat": WireFormat(
         lambda raw: decode_reply(raw, ASKED, key=KEY, limits=LIMITS),
         completion,
         ("prompt_tokens", "completion_tokens", "completion_tokens_details", "reasoning_tokens"),
     ),
-    "responses": Wire(
+    "responses": WireFormat(
         lambda raw: decode_response(raw, ASKED, key=KEY, limits=LIMITS),
         response,
         ("input_tokens", "output_tokens", "output_tokens_details", "reasoning_tokens"),
     ),
-    "anthropic": Wire(
+    "anthropic": WireFormat(
         lambda raw: anthropic_wire.decode_reply(raw, key=KEY, limits=LIMITS),
         message,
         ("input_tokens", "output_tokens", "output_tokens_details", "thinking_tokens"),

@@ -8,16 +8,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from leaping import leaping
+from leaping import virtual_time
 
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.remote import peers
-from moot.actors.remote.archive import RayArchive
-from moot.actors.remote.peers import Life, Peer, PeerLost, loss_of
+from moot.actors.remote.archive import RayWriterPool
+from moot.actors.remote.peers import Incarnation, Peer, PeerLost, loss_reason
 from moot.protocols.errors import ActorGone
 
 
-class Mortal(Peer):
+class RestartablePeer(Peer):
     """An actor that can be killed, and is back at once."""
 
     def __init__(self) -> None:
@@ -45,9 +45,9 @@ async def _until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-@leaping
+@virtual_time
 async def test_an_actor_that_dies_again_while_its_loss_is_seen_to_is_seen_to_again() -> None:
-    peer, losses, slow = Mortal(), [0], asyncio.Event()
+    peer, losses, slow = RestartablePeer(), [0], asyncio.Event()
 
     async def lost() -> None:
         losses[0] += 1
@@ -64,20 +64,20 @@ async def test_an_actor_that_dies_again_while_its_loss_is_seen_to_is_seen_to_aga
     assert losses == [2]
 
 
-@leaping
+@virtual_time
 async def test_an_actor_that_ray_calls_dead_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "_DEAD_FOR_S", 0.2)
-    peer = Mortal()
+    peer = RestartablePeer()
     peer.dead = True
     with pytest.raises(ActorGone, match="the same command goes on"):
         async with asyncio.timeout(5):
             await peer.back()
 
 
-@leaping
+@virtual_time
 async def test_an_actor_that_is_only_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "_DEAD_FOR_S", 0.1)
-    peer = Mortal()
+    peer = RestartablePeer()
     peer.dead = False
     waiting = asyncio.create_task(peer.back())
     await asyncio.sleep(0.4)
@@ -87,9 +87,9 @@ async def test_an_actor_that_is_only_away_is_waited_for(monkeypatch: pytest.Monk
         await waiting
 
 
-@leaping
+@virtual_time
 async def test_an_actor_that_dies_each_time_it_sets_itself_up_is_given_up() -> None:
-    class Overfull(Mortal):
+    class Overfull(RestartablePeer):
         async def call(self, method: str, *args: Any) -> Any:
             if method == "ping":
                 raise PeerLost("killed: out of memory", dead=False)
@@ -101,16 +101,16 @@ async def test_an_actor_that_dies_each_time_it_sets_itself_up_is_given_up() -> N
 
 
 @pytest.mark.parametrize("unfit", [True, False], ids=["raises when it is made", "is dead and stays so"])
-@leaping
+@virtual_time
 async def test_an_actor_that_cannot_be_set_up_says_why(unfit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "_DEAD_FOR_S", 60.0 if unfit else 0.2)
-    peer = Mortal()
+    peer = RestartablePeer()
     peer.dead, peer.unfit = True, unfit
     with pytest.raises(ActorGone, match=r"mortal .*gone"):
         await peer.first_call()
 
 
-class Writer(Peer):
+class RestartedWriterPeer(Peer):
     """Has noted 500 events in one life and 3 in the next; an answer may be on its way for long."""
 
     def __init__(self) -> None:
@@ -139,31 +139,31 @@ class Writer(Peer):
         await asyncio.Event().wait()
 
 
-@leaping
+@virtual_time
 async def test_the_events_of_a_writer_that_was_only_out_of_reach_are_told_once() -> None:
-    writer = Writer()
-    archive = RayArchive([writer])
+    writer = RestartedWriterPeer()
+    archive = RayWriterPool([writer])
     assert len(await archive.events()) == 500
     await archive._lost(0)
     assert await archive.events() == []
     await archive.unwatch()
 
 
-@leaping
+@virtual_time
 async def test_no_events_are_told_only_when_every_writer_has_none() -> None:
     """Else a debate's stream would end before its last events have come."""
-    writer = Writer()
+    writer = RestartedWriterPeer()
     writer.lost = True
-    archive = RayArchive([writer])
+    archive = RayWriterPool([writer])
     assert len(await archive.events()) == 500
     await archive.unwatch()
 
 
-@leaping
+@virtual_time
 async def test_a_writers_next_life_is_told_from_its_first_event_on() -> None:
     """It was lost while it was asked."""
-    writer = Writer()
-    archive = RayArchive([writer])
+    writer = RestartedWriterPeer()
+    archive = RayWriterPool([writer])
     writer.may_answer.clear()
     looking = asyncio.create_task(archive.events())
     await writer.asked.wait()
@@ -177,7 +177,7 @@ async def test_a_writers_next_life_is_told_from_its_first_event_on() -> None:
 
 async def test_losses_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.nodes", lambda: [{"NodeID": "there", "Alive": True}, {"NodeID": "gone", "Alive": False}])
-    before, after = Life("there", "a", 1), Life("there", "b", 2)
-    assert await loss_of(before, before) == "it was out of reach and has not died"
-    assert await loss_of(before, after) == "its process died"
-    assert await loss_of(Life("gone", "a", 1), after) == "its node died"
+    before, after = Incarnation("there", "a", 1), Incarnation("there", "b", 2)
+    assert await loss_reason(before, before) == "it was out of reach and has not died"
+    assert await loss_reason(before, after) == "its process died"
+    assert await loss_reason(Incarnation("gone", "a", 1), after) == "its node died"

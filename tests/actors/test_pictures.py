@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from aiohttp import web
-from openai_server import threaded
+from openai_server import serving_in_thread
 from PIL import Image as Pillow
 from PIL.PngImagePlugin import PngInfo
 
@@ -182,7 +182,7 @@ async def _site(request: web.Request) -> web.Response:
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    with threaded(_site) as port:
+    with serving_in_thread(_site) as port:
         yield f"http://127.0.0.1:{port}/v1"
 
 

@@ -14,17 +14,17 @@ import structlog
 import moot
 from moot.actors.folder_lock import LOCK, FolderLock
 from moot.actors.models.api_key import ApiKey
-from moot.actors.placement import JOINED_CPUS, Placing, Site, cluster_address, overlaid
+from moot.actors.placement import JOINED_CPUS, ClusterInfo, ClusterSettings, cluster_address, merge_cluster_settings
 from moot.actors.remote import joining
 from moot.actors.remote import placing as placing_module
-from moot.actors.remote.joining import Membership
-from moot.actors.remote.placing import Placer, Want, reason
+from moot.actors.remote.joining import RaySession
+from moot.actors.remote.placing import ActorScheduler, ResourceRequest, unplaced_reason
 from moot.deploy.cli.options import fields_of
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import flag_of
 from moot.protocols.errors import ConfigError, MissingKey
 
-LAPTOP, CLUSTER = Site(cores=8, nodes=1), Site(cores=32, nodes=4, joined=True)
+LAPTOP, CLUSTER = ClusterInfo(cores=8, nodes=1), ClusterInfo(cores=32, nodes=4, joined=True)
 
 
 @pytest.mark.parametrize(
@@ -34,21 +34,23 @@ LAPTOP, CLUSTER = Site(cores=8, nodes=1), Site(cores=32, nodes=4, joined=True)
         ({}, LAPTOP, True, (8, 1)),
         ({}, CLUSTER, False, (8, 8)),
         ({}, CLUSTER, True, (32, 8)),
-        ({}, Site(cores=0, nodes=1, joined=True), True, (1, 1)),
+        ({}, ClusterInfo(cores=0, nodes=1, joined=True), True, (1, 1)),
         ({"moderators": 3, "agent_processes": 5}, LAPTOP, False, (3, 5)),
         ({"moderators": 300, "agent_processes": 300}, CLUSTER, False, (100, 100)),
     ],
 )
-def test_counts_follow_the_cores(given: dict[str, Any], site: Site, packed: bool, expected: tuple[int, int]) -> None:
-    assert Placing(**given).counts(site, packed=packed, max_open=100) == expected
+def test_counts_follow_the_cores(
+    given: dict[str, Any], site: ClusterInfo, packed: bool, expected: tuple[int, int]
+) -> None:
+    assert ClusterSettings(**given).counts(site, packed=packed, max_open=100) == expected
 
 
 def test_a_cluster_is_asked_for_a_little_and_a_laptop_for_nothing() -> None:
-    chosen = Placing(num_cpus={"writer": 1.0})
+    chosen = ClusterSettings(num_cpus={"writer": 1.0})
     assert [chosen.cpus(kind, LAPTOP) for kind in ("moderator", "writer")] == [0.0, 1.0]
     assert [chosen.cpus(kind, CLUSTER) for kind in ("moderator", "writer")] == [JOINED_CPUS, 1.0]
-    assert [Placing().spreads(LAPTOP), Placing().spreads(CLUSTER)] == [False, True]
-    assert [Placing(strategy=each).spreads(CLUSTER) for each in ("default", "spread")] == [False, True]
+    assert [ClusterSettings().spreads(LAPTOP), ClusterSettings().spreads(CLUSTER)] == [False, True]
+    assert [ClusterSettings(strategy=each).spreads(CLUSTER) for each in ("default", "spread")] == [False, True]
 
 
 def test_flags_win_over_a_file_name_by_name() -> None:
@@ -56,11 +58,11 @@ def test_flags_win_over_a_file_name_by_name() -> None:
         {"role": None, "set_": None, "cluster": ["num_cpus.agent=0.5", "resources.node:10.0.0.1=0.1", "writers=2"]}
     )
     config = RunConfig.build({"cluster": {"num_cpus": {"writer": 1}, "writers": 4, "moderators": 2}}, flags, flag_of)
-    assert config.cluster == Placing(
+    assert config.cluster == ClusterSettings(
         num_cpus={"writer": 1.0, "agent": 0.5}, resources={"node:10.0.0.1": 0.1}, writers=2, moderators=2
     )
     assert RunConfig.build(config, {"cluster": {"moderators": 5}}).cluster.writers == 2
-    assert overlaid({"num_cpus.agent": 1}, {"num_cpus": {"agent": 2}}) == {"num_cpus": {"agent": 2}}
+    assert merge_cluster_settings({"num_cpus.agent": 1}, {"num_cpus": {"agent": 2}}) == {"num_cpus": {"agent": 2}}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_a_head_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatc
         taken.bind(("127.0.0.1", 0))  # and listens not, so that nobody else can either
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(ConfigError, match=f"{address}.*refused"):
-            Membership(address).join()
+            RaySession(address).join()
 
 
 def test_the_session_folders_of_killed_processes_go_when_the_next_ray_starts(tmp_path: Path) -> None:
@@ -113,7 +115,7 @@ def test_a_ray_that_wants_a_token_is_told_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("ray.init", refuse)
     monkeypatch.setattr(joining, "_answers", lambda address: True)
     with pytest.raises(ConfigError, match="RAY_AUTH_MODE"):
-        Membership("127.0.0.1:6379").join()
+        RaySession("127.0.0.1:6379").join()
 
 
 @pytest.mark.ray
@@ -125,15 +127,15 @@ def test_a_program_that_has_joined_another_cluster_is_told_so(
 
     own = ray.get_runtime_context().gcs_address
     for address in (None, "auto", "local", own, own.replace("127.0.0.1", "localhost")):
-        Membership(address).join()
+        RaySession(address).join()
     with pytest.raises(ConfigError, match=own):
-        Membership("127.0.0.1:1").join()
+        RaySession("127.0.0.1:1").join()
     with pytest.raises(ConfigError, match="expected HOST:PORT"):
-        Membership("somehost").join()
+        RaySession("somehost").join()
     monkeypatch.setattr(joining, "_started_here", lambda: False)
-    Membership(None).join()
+    RaySession(None).join()
     with pytest.raises(ConfigError, match=own):
-        Membership("local").join()
+        RaySession("local").join()
 
 
 @pytest.mark.parametrize("where", [{"address": "auto"}, {"cluster": {"moderators": 2}}])
@@ -177,7 +179,7 @@ def test_a_client_address_is_refused_before_anything_is_done(tmp_path: Path, mon
 def test_a_slow_start_is_told_from_a_lack_of_cpus(
     amounts: dict[str, float], free: list[dict[str, float]], expected: tuple[str, str]
 ) -> None:
-    assert reason([Want("agent", amounts)], [{"CPU": 2.0, "GPU": 1.0}] * 2, free) == expected
+    assert unplaced_reason([ResourceRequest("agent", amounts)], [{"CPU": 2.0, "GPU": 1.0}] * 2, free) == expected
 
 
 @pytest.mark.ray
@@ -189,7 +191,7 @@ async def test_who_waits_for_cpus_says_so_and_goes_on(local_ray: None, monkeypat
     taken = ray.util.placement_group([{"CPU": 2}])
     await taken.ready()
     namespace = ray.get_runtime_context().namespace
-    placer = Placer(Placing(num_cpus={"agent": 1.0}), LAPTOP, namespace, can_grow=True)
+    placer = ActorScheduler(ClusterSettings(num_cpus={"agent": 1.0}), LAPTOP, namespace, can_grow=True)
     placer.place(_here(), "agent", "waits-for-a-place")
     with structlog.testing.capture_logs() as logs:
         waiting = asyncio.create_task(placer.placed())
@@ -209,8 +211,8 @@ async def test_what_a_cluster_never_gets_ends_the_wait(local_ray: None, monkeypa
     import ray
 
     monkeypatch.setattr(placing_module, "_LOOK_S", 0.1)
-    placing = Placing(resources={"unobtainium": 2.0}, wait_s=0.2)
-    placer = Placer(placing, CLUSTER, ray.get_runtime_context().namespace, can_grow=True)
+    placing = ClusterSettings(resources={"unobtainium": 2.0}, wait_s=0.2)
+    placer = ActorScheduler(placing, CLUSTER, ray.get_runtime_context().namespace, can_grow=True)
     placer.place(_here(), "writer", "never-placed")
     with structlog.testing.capture_logs() as logs:
         async with asyncio.timeout(60):

@@ -9,20 +9,20 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from test_arena import Archive
-from test_arena import Runtime as SeatsAlone
+from test_arena import FakeRecordClient
+from test_arena import FakeRuntime as SeatsAlone
 
-from moot.actors.arena import Past, SeatLost
-from moot.actors.moderator import Assignment, Outcome, Report
-from moot.actors.reception import Reception
-from moot.actors.record.closing import Closing, Ended
+from moot.actors.arena import CompletedCases, ModeratorLost
+from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.reception import QueueDispatcher
+from moot.actors.record.closing import DebateResult, VerdictRecord
 from moot.actors.record.schema import CaseKey
-from moot.actors.seating import NotHeld, Told
+from moot.actors.seating import DebateCancelled, SubmissionResult
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ActorGone, RecordError
 
 
-class Seat:
+class ManualModeratorHandle:
     """Holds what it is given until `finish`; `lose` fails the exchange that waits, and the next one that hands over."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Seat:
         self.given: list[Assignment] = []
         self.withdrawn: list[str] = []
         self.gone: Exception | None = None
-        self._done: list[Outcome] = []
+        self._done: list[DebateOutcome] = []
         self._news = asyncio.Event()
         self._life, self._fails_next = 0, False
         self.slow: asyncio.Event | None = None
@@ -40,9 +40,9 @@ class Seat:
         for case_id in case_ids or list(self.open):
             at = self.open.pop(case_id).attempt
             if status == "stopped":
-                self._done.append(Outcome(case_id, at, "stopped", why))
+                self._done.append(DebateOutcome(case_id, at, "stopped", why))
                 continue
-            self._done.append(Outcome(case_id, at, "finished", ended=ended(case_id, at)))
+            self._done.append(DebateOutcome(case_id, at, "finished", ended=ended(case_id, at)))
         self._news.set()
 
     def lose(self) -> None:
@@ -50,7 +50,7 @@ class Seat:
         self._life, self._fails_next = self._life + 1, True
         self._news.set()
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         life = self._life
         if wait and not self._done and self.gone is None:
             self._news.clear()
@@ -64,13 +64,13 @@ class Seat:
         self.given += assignments
         self.open |= {each.case.id: each for each in assignments}
         done, self._done = self._done, []
-        return Report(done)
+        return ModeratorReport(done)
 
     async def _lost_in(self, life: int, *, wait: bool) -> None:
-        """Raises `SeatLost` when the moderator has died since."""
+        """Raises `ModeratorLost` when the moderator has died since."""
         if life != self._life or (self._fails_next and not wait):
             self._fails_next = self._fails_next and wait
-            raise SeatLost("seat")
+            raise ModeratorLost("seat")
 
     async def withdraw(self, keys: Sequence[tuple[str, int]]) -> None:
         for case_id, _ in keys:
@@ -81,7 +81,7 @@ class Seat:
         self.open.clear()
 
 
-class Mortal(Seat):
+class MortalHandle(ManualModeratorHandle):
     """A seat whose moderator dies, as a seat on Ray tells it: each lost call waits by itself until a life answers."""
 
     def __init__(self) -> None:
@@ -92,19 +92,19 @@ class Mortal(Seat):
         if life != self._life:
             if wait:
                 await self.listener_is_back.wait()
-            raise SeatLost("seat")
+            raise ModeratorLost("seat")
 
 
-class Runtime(SeatsAlone):
+class ManualRuntime(SeatsAlone):
     """So many seats of a kind."""
 
-    def __init__(self, seats: int, kind: type[Seat] = Seat) -> None:
+    def __init__(self, seats: int, kind: type[ManualModeratorHandle] = ManualModeratorHandle) -> None:
         self.places = [kind() for _ in range(seats)]
         super().__init__(self.places, max_open=10)
 
 
-def ended(case_id: str, attempt: int = 0) -> Ended:
-    return Ended(Closing(case_id=case_id, attempt=attempt, replies={}, answer="Yes", how="told"), {})
+def ended(case_id: str, attempt: int = 0) -> DebateResult:
+    return DebateResult(VerdictRecord(case_id=case_id, attempt=attempt, replies={}, answer="Yes", how="told"), {})
 
 
 def case(number: int) -> LabelledCase:
@@ -112,10 +112,10 @@ def case(number: int) -> LabelledCase:
 
 
 @asynccontextmanager
-async def reception(
-    runtime: Runtime, finished: Mapping[CaseKey, bool] | None = None, **changes: Any
-) -> AsyncIterator[Reception]:
-    found = Reception(runtime, Past(finished or {}, {}), **changes)
+async def open_dispatcher(
+    runtime: ManualRuntime, finished: Mapping[CaseKey, bool] | None = None, **changes: Any
+) -> AsyncIterator[QueueDispatcher]:
+    found = QueueDispatcher(runtime, CompletedCases(finished or {}, {}), **changes)
     found.open()
     try:
         async with asyncio.timeout(20):
@@ -124,16 +124,16 @@ async def reception(
         await found.close(0.0)
 
 
-Holding = list[asyncio.Task[Told]]
+Holding = list[asyncio.Task[SubmissionResult]]
 
 
 @asynccontextmanager
 async def debating(
-    count: int, seats: int = 1, kind: type[Seat] = Seat
-) -> AsyncIterator[tuple[Reception, Runtime, Holding]]:
+    count: int, seats: int = 1, kind: type[ManualModeratorHandle] = ManualModeratorHandle
+) -> AsyncIterator[tuple[QueueDispatcher, ManualRuntime, Holding]]:
     """A reception with so many debates open, the engine, and who waits for each."""
-    runtime = Runtime(seats, kind)
-    async with reception(runtime) as found:
+    runtime = ManualRuntime(seats, kind)
+    async with open_dispatcher(runtime) as found:
         holding = [asyncio.create_task(found.hold(case(i))) for i in range(count)]
         await until_open(runtime, count)
         yield found, runtime, holding
@@ -144,7 +144,7 @@ async def until(true: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-async def until_open(runtime: Runtime, count: int) -> None:
+async def until_open(runtime: ManualRuntime, count: int) -> None:
     await until(lambda: sum(len(seat.open) for seat in runtime.places) >= count)
 
 
@@ -177,9 +177,9 @@ async def test_a_lost_moderator_is_told_again_of_what_it_had_and_of_nothing_else
 
 
 async def test_a_moderator_that_dies_twice_in_quick_succession_forgets_no_debate() -> None:
-    async with debating(1, kind=Mortal) as (found, runtime, (first,)):
+    async with debating(1, kind=MortalHandle) as (found, runtime, (first,)):
         (seat,) = runtime.places
-        assert isinstance(seat, Mortal)
+        assert isinstance(seat, MortalHandle)
         seat.slow = asyncio.Event()
         second = asyncio.create_task(found.hold(case(1)))
         await until(lambda: seat.under_way)
@@ -199,7 +199,7 @@ async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -
         seat.gone = ActorGone("the actor is gone")
         seat._news.set()
         for each in (*holding, found.hold(case(2))):
-            with pytest.raises(NotHeld, match="the actor is gone"):
+            with pytest.raises(DebateCancelled, match="the actor is gone"):
                 await each
         assert "the actor is gone" in str(found.broken)
 
@@ -211,7 +211,7 @@ async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
         seat.finish("q0")
         assert (await first).ended.closing.answer == "Yes"
         for each in (second, third):
-            with pytest.raises(NotHeld, match="budget: usd"):
+            with pytest.raises(DebateCancelled, match="budget: usd"):
                 await each
         await until(lambda: not seat.open)  # what is asked for would be paid for nobody
         assert found.stopped_by == "budget: usd"
@@ -224,7 +224,7 @@ async def test_a_withdrawn_case_is_put_aside_and_goes_on_from_the_record_later()
         earlier = found.trail("q0")
         assert earlier is not None
         assert await found.withdraw("q0")
-        with pytest.raises(NotHeld, match="withdrawn"):
+        with pytest.raises(DebateCancelled, match="withdrawn"):
             await holding
         assert seat.withdrawn == ["q0"]
         again = asyncio.create_task(found.hold(case(0)))
@@ -246,14 +246,14 @@ async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> No
         await until(lambda: "q1" not in seat.open and "q1" in [each.case.id for each in seat.given])
         seat.finish()
         assert (await holding).ended.closing.case_id == "q0"
-        with pytest.raises(NotHeld):
+        with pytest.raises(DebateCancelled):
             await late
 
 
 async def test_what_is_withdrawn_while_the_record_learns_of_it_is_forgotten_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    runtime = Runtime(1)
+    runtime = ManualRuntime(1)
     begun, go_on, register = asyncio.Event(), asyncio.Event(), runtime.kept.register
 
     async def slow(cases: Sequence[LabelledCase]) -> None:
@@ -262,7 +262,7 @@ async def test_what_is_withdrawn_while_the_record_learns_of_it_is_forgotten_ther
         await register(cases)
 
     monkeypatch.setattr(runtime.kept, "register", slow)
-    async with reception(runtime) as found:
+    async with open_dispatcher(runtime) as found:
         holding = [asyncio.create_task(found.hold(case(i))) for i in range(2)]
         await begun.wait()
         await found.withdraw("q0")
@@ -271,19 +271,19 @@ async def test_what_is_withdrawn_while_the_record_learns_of_it_is_forgotten_ther
         assert runtime.kept.registered == {"q1"}
         runtime.places[0].finish()
         await asyncio.wait(holding)
-        assert isinstance(holding[0].exception(), NotHeld)
+        assert isinstance(holding[0].exception(), DebateCancelled)
 
 
-class LostDraining(Seat):
+class LostDrainingHandle(ManualModeratorHandle):
     async def drain(self, seconds: float) -> None:
         self.lose()
         await asyncio.sleep(0.05)
 
 
 async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -> None:
-    async with debating(1, kind=LostDraining) as (found, runtime, (holding,)):
+    async with debating(1, kind=LostDrainingHandle) as (found, runtime, (holding,)):
         assert await found.close(0.0) == 1
-        assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], NotHeld)
+        assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], DebateCancelled)
     assert (runtime.places[0].open, len(runtime.places[0].given)) == ({}, 1)
 
 
@@ -298,7 +298,7 @@ async def test_a_bringer_who_leaves_ends_no_debate() -> None:
         assert (await another).ended.closing.case_id == "q0"
 
 
-class Record(Archive):
+class FinishedRecordClient(FakeRecordClient):
     """Has a verdict on every case; `fails` is what the next reading ends with, and `slow` holds readings up."""
 
     def __init__(self) -> None:
@@ -307,7 +307,7 @@ class Record(Archive):
         self.fails: Exception | None = None
         self.slow: asyncio.Event | None = None
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         self.asked.append(list(case_ids))
         if self.slow is not None:
             await self.slow.wait()
@@ -318,11 +318,11 @@ class Record(Archive):
 
 
 @asynccontextmanager
-async def finished() -> AsyncIterator[tuple[Reception, Record]]:
+async def finished() -> AsyncIterator[tuple[QueueDispatcher, FinishedRecordClient]]:
     """A reception of an engine whose record has ended with every case."""
-    runtime, record = Runtime(1), Record()
+    runtime, record = ManualRuntime(1), FinishedRecordClient()
     runtime.archive = record
-    async with reception(runtime, {(f"q{number}", 0): False for number in range(9)}) as found:
+    async with open_dispatcher(runtime, {(f"q{number}", 0): False for number in range(9)}) as found:
         yield found, record
 
 
@@ -348,8 +348,8 @@ async def test_closing_ends_every_wait_for_the_record() -> None:
         gone.cancel()
         await found.close(0.0)
         for each in asking:
-            with pytest.raises(NotHeld, match="closed before"):
+            with pytest.raises(DebateCancelled, match="closed before"):
                 await each
-        with pytest.raises(NotHeld, match="closed"):
+        with pytest.raises(DebateCancelled, match="closed"):
             await found.recall("q3")
         assert record.asked == [["q0"]]

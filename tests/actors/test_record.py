@@ -18,17 +18,17 @@ from houses import sorted_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from journal_writer import (
-    abandon,
+    abandon_journal,
     assert_whole,
     batch,
     closing,
     debate_rows,
     debated,
-    forked,
-    hand_in,
     labelled,
-    recording,
+    open_writer,
     reply,
+    run_forked,
+    submit_case,
     write_journal,
 )
 
@@ -36,7 +36,7 @@ from moot.actors.record import compaction, tables
 from moot.actors.record.closing import writer_of
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.recorder import Recorder
+from moot.actors.record.recorder import RecordWriter
 from moot.actors.record.schema import JOURNAL, TABLES
 from moot.actors.record.segments import SegmentWriter, read_segment
 from moot.actors.record.tables import read_table
@@ -100,10 +100,10 @@ def test_zeros_that_a_lost_machine_leaves_are_a_torn_tail(
 # --- owners ---
 
 
-async def overtaken(folder: RunFolder, debates: int) -> tuple[Recorder, Ownership]:
+async def overtaken(folder: RunFolder, debates: int) -> tuple[RecordWriter, Ownership]:
     """A recorder that has held so many debates, and the owner that has taken the folder over from it."""
     first = Ownership.take(folder)
-    old = Recorder(folder.path, first.epoch)
+    old = RecordWriter(folder.path, first.epoch)
     await old.load()
     await debated(old, range(debates))
     first.release()
@@ -112,7 +112,7 @@ async def overtaken(folder: RunFolder, debates: int) -> tuple[Recorder, Ownershi
 
 async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folder: RunFolder) -> None:
     old, second = await overtaken(folder, 2)
-    new = Recorder(folder.path, second.epoch)
+    new = RecordWriter(folder.path, second.epoch)
     await new.load()
     await debated(old, range(2, 4))
     late = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
@@ -122,7 +122,7 @@ async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folde
     turns = {row["reply_id"] for row in sorted_rows(folder.path, "turns")}
     assert len(turns) == 6
     await new.close()
-    await abandon(old)
+    await abandon_journal(old)
     second.release()
     third = Ownership.take(folder)
     compact_leftovers(folder, third.epoch)
@@ -133,7 +133,7 @@ async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folde
 async def test_a_segment_that_an_older_owner_begins_after_a_takeover_does_not_count(folder: RunFolder) -> None:
     old, second = await overtaken(folder, 0)
     await debated(old, range(1))
-    await abandon(old)
+    await abandon_journal(old)
     assert sorted_rows(folder.path, "verdicts") == []
     second.release()
 
@@ -175,7 +175,7 @@ async def test_nothing_more_is_taken_once_a_row_could_not_be_written(
     def full(self: object, batch: pa.RecordBatch) -> None:
         raise OSError(28, "No space left on device")
 
-    recorder = Recorder(folder.path, 1)
+    recorder = RecordWriter(folder.path, 1)
     await recorder.load()
     recorder.add_events([("c000", 0, Event("asked", "a"), 1.0)])
     monkeypatch.setattr(SegmentWriter, "append", full)
@@ -193,7 +193,7 @@ async def test_nothing_more_is_taken_once_a_row_could_not_be_written(
 
 
 async def test_the_first_row_of_a_key_wins_and_later_ones_are_dropped(folder: RunFolder) -> None:
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await recorder.register([labelled(0)])
         recorder.add_replies(batch([reply("c000", "a", "first", text="1"), reply("c000", "a", "second", text="2")]))
         recorder.add_replies(batch([reply("c000", "a", "third", text="3"), reply("c000", "b", "other")]))
@@ -238,7 +238,7 @@ async def test_the_first_vector_of_a_text_wins_on_reading(folder: RunFolder) -> 
 
 
 async def test_a_superseding_row_replaces_and_the_old_one_stays_marked(folder: RunFolder) -> None:
-    async with recording(folder) as recorder:
+    async with open_writer(folder) as recorder:
         await recorder.register([labelled(0)])
         recorder.add_replies(batch([reply("c000", "a", "old", token=["x"], logprob=[-1.0])]))
         recorder.add_replies(batch([reply("c000", "a", "wrong", supersedes="never seen")]))
@@ -251,12 +251,12 @@ async def test_a_superseding_row_replaces_and_the_old_one_stays_marked(folder: R
 
 
 async def test_the_last_of_an_event_counts_and_bookkeeping_is_all_kept(folder: RunFolder) -> None:
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         for number in range(3):
             recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.0 + number)])
             recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.5 + number)])
             recorder.add_events([("c000", 0, Event("asked", "p"), 1.0 + number)])
-    async with recording(folder) as recorder:
+    async with open_writer(folder) as recorder:
         recorder.add_events([("c000", 0, Event("signal", "p", {"n": 9}), 9.0)])
         recorder.add_events([("c000", 0, Event("asked", "p"), 9.0)])
         recorder.add_events([("c000", 0, Event("asked", "p"), 9.0)])  # the same one, delivered twice
@@ -271,7 +271,7 @@ async def test_a_dropped_row_leaves_what_its_attempts_may_have_cost(
     folder: RunFolder,
 ) -> None:
     told = {"unconfirmed_attempts": 1, "unconfirmed_tokens_max": 700, "at": 3.0}
-    async with recording(folder) as recorder:
+    async with open_writer(folder) as recorder:
         recorder.add_replies(batch([reply("c000", "p", "first", **told)]))
         recorder.add_replies(batch([reply("c000", "p", "first", **told)]))
         recorder.add_replies(batch([reply("c000", "p", "second", **told)]))
@@ -283,7 +283,7 @@ async def test_a_dropped_row_leaves_what_its_attempts_may_have_cost(
 
 
 async def test_a_verdict_waits_for_its_replies(folder: RunFolder) -> None:
-    async with recording(folder) as recorder:
+    async with open_writer(folder) as recorder:
         await recorder.register([labelled(0)])
         commit = asyncio.create_task(recorder.commit([closing("c000", {"a": "1", "b": "2"})]))
         await asyncio.sleep(0.05)
@@ -298,7 +298,7 @@ async def test_a_verdict_is_refused_without_its_replies_and_taken_with_them(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.actors.record.arrivals._PATIENCE_S", 0.1)
-    async with recording(folder) as recorder:
+    async with open_writer(folder) as recorder:
         await recorder.register([labelled(0), labelled(1)])
         recorder.add_replies(batch([reply("c000", "a", "another life")]))
         assert await recorder.commit([closing("c000", {"a": "1"}), closing("c001", {})]) == [False, True]
@@ -310,7 +310,7 @@ async def test_a_verdict_is_refused_without_its_replies_and_taken_with_them(
 
 
 async def test_a_verdict_waits_until_its_gold_label_is_known(folder: RunFolder) -> None:
-    async with recording(folder) as recorder:
+    async with open_writer(folder) as recorder:
         commit = asyncio.create_task(recorder.commit([closing("c000", {})]))
         await asyncio.sleep(0.05)
         assert not commit.done()
@@ -320,7 +320,7 @@ async def test_a_verdict_waits_until_its_gold_label_is_known(folder: RunFolder) 
 
 
 async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> None:
-    async with recording(folder) as recorder:
+    async with open_writer(folder) as recorder:
         await recorder.register([labelled(0)])
         await recorder.commit([closing("c000", {}, answer=None, how="failed", failure="bug", error="oh")])
         counts = recorder.progress.counts
@@ -333,12 +333,12 @@ async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> No
 
 
 async def test_a_restarted_recorder_knows_what_it_wrote(folder: RunFolder) -> None:
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await debated(recorder, range(3))
         await recorder.register([labelled(7)])
         recorder.add_replies(batch([reply("c007", "a", "kept")]))
         counts = recorder.progress.counts
-    async with recording(folder) as again:
+    async with open_writer(folder) as again:
         assert again.progress.counts == counts
         again.add_replies(batch([reply("c007", "a", "late"), reply("c001", "a", "late too")]))
         assert again.progress.counts == counts
@@ -350,12 +350,12 @@ async def test_a_restarted_recorder_knows_what_it_wrote(folder: RunFolder) -> No
 
 async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
     owner = Ownership.take(folder)
-    writers = [Recorder(folder.path, owner.epoch, number, 3) for number in range(3)]
+    writers = [RecordWriter(folder.path, owner.epoch, number, 3) for number in range(3)]
     for writer in writers:
         await writer.load()
     for number, writer in enumerate(writers):
         mine = [i for i in range(30) if writer_of(f"c{i:03d}", 3) == number]
-        assert all(await writer.commit([closing(f"c{i:03d}", await hand_in(writer, i)) for i in mine]))
+        assert all(await writer.commit([closing(f"c{i:03d}", await submit_case(writer, i)) for i in mine]))
     assert min(writer.progress.counts.finished for writer in writers) > 0
     for writer in writers:
         await writer.close()
@@ -366,7 +366,7 @@ async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
 async def test_a_history_is_whole_however_fast_segments_become_parts(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with recording(folder) as recorder:
+    async with open_writer(folder) as recorder:
         await debated(recorder, range(2))
 
         def rolled(path: Path, valid: int | None) -> Iterator[pa.RecordBatch]:
@@ -386,7 +386,7 @@ async def test_a_history_is_whole_however_fast_segments_become_parts(
 
 
 async def test_compaction_changes_nothing_that_is_read(folder: RunFolder) -> None:
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await debated(recorder, range(10))
         recorder.add_vectors("c001", 0, "e", [("h", b"\0\0\x80?" * 4)])
         await recorder.flush()
@@ -403,7 +403,7 @@ async def test_compaction_changes_nothing_that_is_read(folder: RunFolder) -> Non
 async def test_leftovers_for_which_there_is_no_room_stay_as_they_are(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await debated(recorder, range(3))
 
     def full(self: object, content: pa.Table) -> None:
@@ -416,7 +416,7 @@ async def test_leftovers_for_which_there_is_no_room_stay_as_they_are(
 
 
 async def test_a_part_is_written_once_and_named_where_it_cannot_be_read(folder: RunFolder) -> None:
-    async with recording(folder) as recorder:
+    async with open_writer(folder) as recorder:
         await debated(recorder, range(2))
     with pytest.raises(RecordError, match="e0001-w0-r0000 is there already"):
         compaction.compact(folder, "e0001-w0-r0000", {})
@@ -452,7 +452,9 @@ def test_a_crash_anywhere_leaves_a_whole_record(folder: RunFolder, failpoints: s
     marks.mkdir()
     paid: set[str] = set()
     for life in range(crashes + 1):
-        ended = forked(write_journal, folder.path, debates, MOOT_FAILPOINTS=failpoints, MOOT_FAILPOINT_DIR=str(marks))
+        ended = run_forked(
+            write_journal, folder.path, debates, MOOT_FAILPOINTS=failpoints, MOOT_FAILPOINT_DIR=str(marks)
+        )
         assert ended.returncode == (-signal.SIGKILL if life < crashes else 0), ended.stderr
         durable = set(ended.stdout.split())
         assert ("closed" in durable) == (life == crashes)

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from houses import RUNTIMES, Held, assert_equal_records, hold
+from houses import RUNTIMES, FinishedRun, assert_equal_records, run_debates
 from many_settings import OTHERS, SETTINGS, EveryProtocol, key_of, made_cases, other_cases, roles_of_all
 from openai_server import simulated_server
 
@@ -30,23 +30,23 @@ def _all_settings() -> list[LabelledCase]:
 
 
 @pytest.fixture(scope="module")
-def in_all_settings(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
+def in_all_settings(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, FinishedRun]:
     """Every configuration on the embedded simulated model, with vectors from a server that is slow and fails."""
     folder, cases = tmp_path_factory.mktemp("settings"), _all_settings()
     with simulated_server(None, fail_rate=0.1, jitter_ms=5.0) as port:
         changes: dict[str, Any] = {"encoder": f"http://127.0.0.1:{port}/v1#m", "seed": SEED, "key": key_of(cases)}
         return {
-            kind: asyncio.run(hold(kind, folder / kind, EveryProtocol(), cases, roles_of_all(), **changes))
+            kind: asyncio.run(run_debates(kind, folder / kind, EveryProtocol(), cases, roles_of_all(), **changes))
             for kind in RUNTIMES
         }
 
 
 @pytest.mark.parametrize("kind", RUNTIMES[1:])
-def test_every_configuration_has_the_same_record_everywhere(in_all_settings: dict[str, Held], kind: str) -> None:
+def test_every_configuration_has_the_same_record_everywhere(in_all_settings: dict[str, FinishedRun], kind: str) -> None:
     assert_equal_records(in_all_settings["inline"].folder, in_all_settings[kind].folder)
 
 
-def test_every_configuration_was_debated(in_all_settings: dict[str, Held]) -> None:
+def test_every_configuration_was_debated(in_all_settings: dict[str, FinishedRun]) -> None:
     held = in_all_settings["inline"]
     verdicts = held.rows("verdicts")
     assert len(verdicts) == PER_SETTING * len(SETTINGS) + len(other_cases(OF_OTHERS))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from journal_writer import new_run, recording
+from journal_writer import new_run, open_writer
 
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
@@ -54,7 +54,7 @@ def row_of(number: int, place: tuple[str, int, str], supersedes: str | None) -> 
 
 async def write(folder: Path, sessions: list[list[dict[str, Any]]], compacted: list[bool]) -> None:
     for rows, compact in zip(sessions, compacted, strict=True):
-        async with recording(new_run(folder), compact=compact) as recorder:
+        async with open_writer(new_run(folder), compact=compact) as recorder:
             for row in rows:
                 recorder.add_replies(batch_of("replies", [row]))
 

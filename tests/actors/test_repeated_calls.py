@@ -9,49 +9,49 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_writer import batch, closing, debate_rows, hand_in, labelled, new_run, recording
+from journal_writer import batch, closing, debate_rows, labelled, new_run, open_writer, submit_case
 
-from moot.actors.limits.envelopes import EndpointReport, Grant, Report, Totals
-from moot.actors.limits.ledger import Ledger, LedgeredLimiter, Once
-from moot.actors.limits.limiter import Purse
-from moot.actors.record.claims import Claims
+from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, Grant, UsageReport
+from moot.actors.limits.ledger import DurableLimiter, Ledger, ReportDeduplicator
+from moot.actors.limits.limiter import BudgetAccount
+from moot.actors.record.claims import ReplyLeases
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.schema import ABANDONED
-from moot.actors.record.tables import read_table, rows_as_written
+from moot.actors.record.tables import read_raw_rows, read_table
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
 
 
-class Granting:
+class SlowLimiter:
     """A limiter that takes its time, and grants a number of its own to each report that it takes."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[str, int]] = []
 
-    async def exchange(self, report: Report) -> Grant:
+    async def exchange(self, report: UsageReport) -> Grant:
         self.taken.append((report.holder, report.number))
         await asyncio.sleep(0.01)
         return Grant([], {"usd": float(len(self.taken))})
 
 
 async def test_a_report_that_comes_again_is_taken_once_and_granted_the_same() -> None:
-    limiter = Granting()
-    once = Once(limiter.exchange)
-    first, again = await asyncio.gather(*(once.exchange(Report("a", number=1)) for _ in range(2)))
-    late = await once.exchange(Report("a", number=1))
+    limiter = SlowLimiter()
+    once = ReportDeduplicator(limiter.exchange)
+    first, again = await asyncio.gather(*(once.exchange(UsageReport("a", number=1)) for _ in range(2)))
+    late = await once.exchange(UsageReport("a", number=1))
     assert first == again == late == Grant([], {"usd": 1.0})
-    assert await once.exchange(Report("a", number=2)) == Grant([], {"usd": 2.0})
-    assert await once.exchange(Report("b", number=1)) == Grant([], {"usd": 3.0})
-    assert await once.exchange(Report("a", number=1)) == Grant()
+    assert await once.exchange(UsageReport("a", number=2)) == Grant([], {"usd": 2.0})
+    assert await once.exchange(UsageReport("b", number=1)) == Grant([], {"usd": 3.0})
+    assert await once.exchange(UsageReport("a", number=1)) == Grant()
     assert limiter.taken == [("a", 1), ("a", 2), ("b", 1)]
 
 
 async def test_a_caller_that_goes_away_takes_the_grant_of_nobody_else() -> None:
-    once = Once(Granting().exchange)
-    gone = asyncio.create_task(once.exchange(Report("a", number=1)))
+    once = ReportDeduplicator(SlowLimiter().exchange)
+    gone = asyncio.create_task(once.exchange(UsageReport("a", number=1)))
     await asyncio.sleep(0)
-    again = asyncio.create_task(once.exchange(Report("a", number=1)))
+    again = asyncio.create_task(once.exchange(UsageReport("a", number=1)))
     await asyncio.sleep(0)
     gone.cancel()
     assert await again == Grant([], {"usd": 1.0})
@@ -59,7 +59,7 @@ async def test_a_caller_that_goes_away_takes_the_grant_of_nobody_else() -> None:
 
 async def test_a_claim_is_held_by_one_and_passed_on_also_when_its_answer_was_lost() -> None:
     known = set[str]()
-    claims = Claims(known.__contains__)
+    claims = ReplyLeases(known.__contains__)
     assert await claims.claim("shared-1", 60.0, "mine")
     assert await _within(5.0, claims.claim("shared-1", 60.0, "mine"))
     others = [asyncio.create_task(claims.claim("shared-1", 60.0, who)) for who in ("another", "a third")]
@@ -88,7 +88,7 @@ async def _within(seconds: float, answer: Awaitable[bool]) -> bool:
 async def test_a_verdict_that_comes_twice_while_its_replies_are_on_their_way_is_taken_once(tmp_path: Path) -> None:
     rows = debate_rows("c001", "e1")
     verdict = closing("c001", {row["path"]: row["reply_id"] for row in rows})
-    async with recording(new_run(tmp_path)) as recorder:
+    async with open_writer(new_run(tmp_path)) as recorder:
         await recorder.register([labelled(1)])
         commits = [asyncio.create_task(recorder.commit([verdict])) for _ in range(2)]
         await asyncio.sleep(0.05)
@@ -100,7 +100,7 @@ async def test_a_verdict_that_comes_twice_while_its_replies_are_on_their_way_is_
 
 async def test_a_limiter_of_an_older_owner_overwrites_no_younger_ones_ledger(tmp_path: Path) -> None:
     older, younger = Ledger(RunFolder(tmp_path), 1), Ledger(RunFolder(tmp_path), 2)
-    purses = {"usd": Purse(5.0)}
+    purses = {"usd": BudgetAccount(5.0)}
     assert not older.open(purses)
     assert not younger.open(purses)
     purses["usd"].settle("a", reserved=1.0, spent=2.0)
@@ -112,10 +112,12 @@ async def test_a_limiter_of_an_older_owner_overwrites_no_younger_ones_ledger(tmp
 
 async def test_money_is_written_down_before_it_is_granted(tmp_path: Path) -> None:
     ledger = Ledger(RunFolder(tmp_path), 1)
-    limiter = LedgeredLimiter({}, {"usd": Purse(5.0)}, ledger)
-    asked = Report("a", [EndpointReport("m", waiting=2, wanted=2)], {"usd": Totals(wanted=2.0, least=1.0)}, 1)
+    limiter = DurableLimiter({}, {"usd": BudgetAccount(5.0)}, ledger)
+    asked = UsageReport(
+        "a", [EndpointReport("m", waiting=2, wanted=2)], {"usd": BudgetTotals(wanted=2.0, least=1.0)}, 1
+    )
     assert (await limiter.exchange(asked)).reserved == {"usd": 2.0}
-    again = Purse(5.0)
+    again = BudgetAccount(5.0)
     assert ledger.open({"usd": again}), "a limiter that is started again"
     assert again.free == 3.0
 
@@ -124,7 +126,7 @@ async def test_money_is_written_down_before_it_is_granted(tmp_path: Path) -> Non
 async def test_a_limiter_that_cannot_read_what_was_spent_grants_nothing(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "limits.json").write_bytes(data)
     with pytest.raises(RecordError, match=r"limits.json cannot be read: "):
-        LedgeredLimiter({}, {"usd": Purse(5.0)}, Ledger(RunFolder(tmp_path), 1))
+        DurableLimiter({}, {"usd": BudgetAccount(5.0)}, Ledger(RunFolder(tmp_path), 1))
     assert (tmp_path / "limits.json").read_bytes() == data
 
 
@@ -145,7 +147,7 @@ async def test_a_cancelled_question_lets_nobody_write_beside_its_thread(
         inside -= 1
 
     monkeypatch.setattr(Journal, "_append", held)
-    async with recording(new_run(tmp_path), compact=False) as recorder:
+    async with open_writer(new_run(tmp_path), compact=False) as recorder:
         await recorder.register([labelled(0)])
         ask = {"history": lambda: recorder.history([("c000", 0)]), "flush": recorder.flush}
         first = asyncio.create_task(ask[asked]())
@@ -167,8 +169,8 @@ async def test_a_cancelled_question_lets_nobody_write_beside_its_thread(
 async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) -> None:
     """Also after their debate's end, and of replies that were dropped."""
     told = {"model": "simulated", "tokens_at_most": 7}
-    async with recording(new_run(tmp_path), compact=False) as recorder:
-        replies = await hand_in(recorder, 1)
+    async with open_writer(new_run(tmp_path), compact=False) as recorder:
+        replies = await submit_case(recorder, 1)
         if ended:
             await recorder.commit([closing("c001", replies)])
         lost = {"reply_id": "other", "unconfirmed_attempts": 1, "unconfirmed_tokens_max": 9}
@@ -178,7 +180,7 @@ async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) 
             recorder.add_replies(dropped)
         _, seen = recorder.progress.events_since(0)
         assert [event.kind for event in seen].count(ABANDONED) == 3
-    written = rows_as_written(RunFolder(tmp_path), "events", ["kind"])
+    written = read_raw_rows(RunFolder(tmp_path), "events", ["kind"])
     assert sum(batch["kind"].to_pylist().count(ABANDONED) for batch in written) == 3
 
 
@@ -186,11 +188,11 @@ async def test_a_debate_whose_notes_went_with_the_writers_life_is_replayed(tmp_p
     """Its replies are all there: they were written before, and its last note only was not."""
     rows = debate_rows("c001", "e1")
     replies = {row["path"]: row["reply_id"] for row in rows}
-    async with recording(new_run(tmp_path), compact=False) as first:
+    async with open_writer(new_run(tmp_path), compact=False) as first:
         await first.register([labelled(1)])
         first.add_replies(batch(rows))  # killed before it wrote the note that it had taken
     in_first = closing("c001", replies, noted_in=first.life)
-    async with recording(RunFolder(tmp_path), compact=False) as second:
+    async with open_writer(RunFolder(tmp_path), compact=False) as second:
         await second.register([labelled(1)], 1)
         assert await second.commit([in_first]) == [False]
         second.add_events([("c001", 0, Event("round", "round/1", {"jsd": 0.25}), 1.0)])

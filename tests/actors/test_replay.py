@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from houses import QUICK, Held, assert_equal_records, assert_same_but_unpaid, hold, same_for_all
+from houses import QUICK, FinishedRun, assert_equal_records, assert_same_but_unpaid, run_debates, same_model_roles
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
 from openai_server import ScriptedServer, simulated_server, stats_of
 from short_protocols import PICTURE, SCRIPTS, TEMPLATES
@@ -41,28 +41,32 @@ def _cases() -> list[LabelledCase]:
     return [case for number, name in enumerate(SETTINGS) for case in made_cases(EACH, name, start=EACH * number)]
 
 
-def _held(
-    folder: Path, cases: list[LabelledCase], reused: Held | None = None, protocol: Any = None, **changes: Any
-) -> Held:
+def _run(
+    folder: Path, cases: list[LabelledCase], reused: FinishedRun | None = None, protocol: Any = None, **changes: Any
+) -> FinishedRun:
     """A run that begins with the replies of another one."""
     settings: dict[str, Any] = {"seed": SEED, "reuse": str(reused.folder) if reused else None, **changes}
-    return asyncio.run(hold("inline", folder, protocol or ManySettings(), cases, same_for_all("simulated"), **settings))
+    return asyncio.run(
+        run_debates("inline", folder, protocol or ManySettings(), cases, same_model_roles("simulated"), **settings)
+    )
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Held:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """Every configuration, on the simulated model."""
     cases = _cases()
-    return _held(tmp_path_factory.mktemp("recorded") / "first", cases, key=key_of(cases))
+    return _run(tmp_path_factory.mktemp("recorded") / "first", cases, key=key_of(cases))
 
 
-def replayed(folder: Path, recorded: Path, cases: list[LabelledCase], kind: str = "inline", **changes: Any) -> Held:
-    values: dict[str, Any] = {"seed": SEED, "roles": same_for_all(f"replay/{recorded}")} | changes
-    return asyncio.run(hold(kind, folder, ManySettings(), cases, **values))
+def replayed(
+    folder: Path, recorded: Path, cases: list[LabelledCase], kind: str = "inline", **changes: Any
+) -> FinishedRun:
+    values: dict[str, Any] = {"seed": SEED, "roles": same_model_roles(f"replay/{recorded}")} | changes
+    return asyncio.run(run_debates(kind, folder, ManySettings(), cases, **values))
 
 
 @pytest.mark.parametrize("kind", ["inline", pytest.param("actors", marks=[pytest.mark.ray, pytest.mark.slow])])
-def test_a_replay_is_equal(kind: str, recorded: Held, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_replay_is_equal(kind: str, recorded: FinishedRun, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if kind != "inline":
         request.getfixturevalue("local_ray")
     again = replayed(tmp_path / "again", recorded.folder, _cases(), kind)
@@ -78,8 +82,8 @@ def test_a_replay_is_equal(kind: str, recorded: Held, tmp_path: Path, request: p
 def test_failures_and_repairs_come_again_without_a_server(tmp_path: Path) -> None:
     cases = made_cases(80, "default")
     with simulated_server(AnswerKey.from_cases(cases), seed=SEED, fail_rate=0.4, garble_rate=0.3) as port:
-        roles = same_for_all(f"http://127.0.0.1:{port}/v1#simulated")
-        first = asyncio.run(hold("inline", tmp_path / "first", ManySettings(), cases, roles, seed=SEED))
+        roles = same_model_roles(f"http://127.0.0.1:{port}/v1#simulated")
+        first = asyncio.run(run_debates("inline", tmp_path / "first", ManySettings(), cases, roles, seed=SEED))
     again = replayed(tmp_path / "again", first.folder, cases)
     assert_equal_records(first.folder, again.folder, without=WITHOUT)
     outcomes = Counter(row["outcome"] for row in again.rows("turns"))
@@ -87,11 +91,11 @@ def test_failures_and_repairs_come_again_without_a_server(tmp_path: Path) -> Non
     assert again.counts.replies == 0, "a failure that is replayed was not paid for either"
 
 
-def _shared_picture(folder: Path, model: str) -> Held:
+def _shared_picture(folder: Path, model: str) -> FinishedRun:
     """Debates that share a picture's description."""
     roles = {name: [RoleBinding(model=model)] for name in ("vision", "agent")}
     cases = made_cases(3, "any")
-    return asyncio.run(hold("inline", folder, make_protocol(SHARED_PICTURE), cases, roles, templates=TEMPLATES))
+    return asyncio.run(run_debates("inline", folder, make_protocol(SHARED_PICTURE), cases, roles, templates=TEMPLATES))
 
 
 def test_pictures_and_shared_replies(tmp_path: Path) -> None:
@@ -112,14 +116,14 @@ def test_pictures_and_shared_replies(tmp_path: Path) -> None:
         ("seed", "message 2 (user) differs from character "),
     ],
 )
-def test_whatever_differs_ends_the_case(change: str, said: str, recorded: Held, tmp_path: Path) -> None:
+def test_whatever_differs_ends_the_case(change: str, said: str, recorded: FinishedRun, tmp_path: Path) -> None:
     changes: dict[str, Any] = {}
     cases = made_cases(EACH, "always-debate", start=EACH * list(SETTINGS).index("always-debate"))
     if change == "prompt":
         opening = Templates().sources["selene/opening"]
         changes["templates"] = {"selene/opening": opening.replace("{% block system %}", "{% block system %}Now, ")}
     if change == "temperature":
-        changes["roles"] = same_for_all(f"replay/{recorded.folder}", temperature=0.9)
+        changes["roles"] = same_model_roles(f"replay/{recorded.folder}", temperature=0.9)
     if change == "case":
         cases = made_cases(EACH, "always-debate", start=300)
     if change == "seed":
@@ -139,13 +143,13 @@ def test_whatever_differs_ends_the_case(change: str, said: str, recorded: Held, 
 def test_log_probabilities_that_were_not_kept(tmp_path: Path) -> None:
     """A gate that was fed by them would see nothing, and decide otherwise: that is a difference, too."""
     cases = made_cases(2, "default")
-    held = _held(tmp_path / "first", cases, save_tokens="chosen")
+    held = _run(tmp_path / "first", cases, save_tokens="chosen")
     again = replayed(tmp_path / "again", held.folder, cases)
     assert {row["failure"] for row in again.rows("verdicts")} == {"replay_diverged"}
     assert all("its log-probabilities were not kept (--save-tokens)" in r["error"] for r in again.rows("verdicts"))
 
 
-async def test_one_reply_with_its_tokens(recorded: Held) -> None:
+async def test_one_reply_with_its_tokens(recorded: FinishedRun) -> None:
     model = ReplayModel(recorded.folder)
     await model.check()
     row = recorded.turns("default-0")["opening/agent/1"]
@@ -200,9 +204,9 @@ async def test_a_recorded_failure_is_not_tried_again(tmp_path: Path) -> None:
 # Replies of another run that answer equal asks
 
 
-def test_the_same_run_again_costs_nothing(recorded: Held, tmp_path: Path) -> None:
+def test_the_same_run_again_costs_nothing(recorded: FinishedRun, tmp_path: Path) -> None:
     # Without the answer key the simulated model would say other things: whatever is equal was not drawn anew.
-    again = _held(tmp_path / "again", _cases(), recorded)
+    again = _run(tmp_path / "again", _cases(), recorded)
     assert_same_but_unpaid(recorded.folder, again.folder)
     turns = again.rows("turns")
     assert {row["reused_from"] for row in turns} == {
@@ -214,12 +218,12 @@ def test_the_same_run_again_costs_nothing(recorded: Held, tmp_path: Path) -> Non
     assert not [event for event in again.rows("events") if event["kind"] == "asked"]
 
 
-def test_a_chain_of_runs(recorded: Held, tmp_path: Path) -> None:
+def test_a_chain_of_runs(recorded: FinishedRun, tmp_path: Path) -> None:
     """What was reused can be reused, also at another seed, where evidence sets and the order of replies are others."""
     cases = made_cases(EACH, "default")
     chain = [recorded]
     for number, seed in enumerate((SEED, SEED + 1, SEED + 1)):
-        held = _held(tmp_path / str(number), cases, chain[-1], seed=seed, key=key_of(cases))
+        held = _run(tmp_path / str(number), cases, chain[-1], seed=seed, key=key_of(cases))
         chain.append(held)
         paid = [row for row in held.rows("turns") if row["reused_from"] is None]
         assert bool(paid) == (number == 1)
@@ -230,14 +234,16 @@ def test_a_chain_of_runs(recorded: Held, tmp_path: Path) -> None:
 def test_failures_are_paid_again_and_unreadable_replies_travel(tmp_path: Path) -> None:
     cases = made_cases(60, "single-agent")
     key = AnswerKey.from_cases(cases)
-    held: list[Held] = []
+    held: list[FinishedRun] = []
     port = 0
     for faults in (FAULTS, {}):
         with simulated_server(key, port=port, seed=SEED, **faults) as port:
-            roles = same_for_all(f"http://127.0.0.1:{port}/v1#simulated")
+            roles = same_model_roles(f"http://127.0.0.1:{port}/v1#simulated")
             reused = str(held[0].folder) if held else None
             folder = tmp_path / str(len(held))
-            held.append(asyncio.run(hold("inline", folder, ManySettings(), cases, roles, seed=SEED, reuse=reused)))
+            held.append(
+                asyncio.run(run_debates("inline", folder, ManySettings(), cases, roles, seed=SEED, reuse=reused))
+            )
             served = {step for step, stats in stats_of(port)["by_step"].items() if stats["calls"]}
     first, second = held
     before = {row["path"] + row["case_id"]: row for row in first.rows("turns")}
@@ -261,10 +267,10 @@ def test_failures_are_paid_again_and_unreadable_replies_travel(tmp_path: Path) -
             assert was[cost] == now[cost], "the unreadable first reply counts, as it did"
 
 
-def test_no_recorded_reply_speaks_for_two_agents(recorded: Held, tmp_path: Path) -> None:
+def test_no_recorded_reply_speaks_for_two_agents(recorded: FinishedRun, tmp_path: Path) -> None:
     """Agents on one model ask the same; with more of them than were recorded the others are paid for."""
     cases, five = made_cases(EACH, "default"), make_protocol("selene", {"agents": 5})
-    held = _held(tmp_path / "five", cases, recorded, five, key=key_of(cases))
+    held = _run(tmp_path / "five", cases, recorded, five, key=key_of(cases))
     for labelled in cases:
         openings = {path: row for path, row in held.turns(labelled.case.id).items() if path.startswith("opening/")}
         assert [openings[f"opening/agent/{i}"]["reused_from"] is None for i in range(5)] == [False] * 3 + [True] * 2
@@ -272,11 +278,11 @@ def test_no_recorded_reply_speaks_for_two_agents(recorded: Held, tmp_path: Path)
         assert len(set(sources)) == len(sources) >= 3
 
 
-def test_other_protocols_and_other_case_ids(recorded: Held, tmp_path: Path) -> None:
+def test_other_protocols_and_other_case_ids(recorded: FinishedRun, tmp_path: Path) -> None:
     """An equal fingerprint counts, wherever it stands; of equal ones the first by key."""
     first, *_ = made_cases(EACH, "default")
     twins = [LabelledCase(msgspec.structs.replace(first.case, id=f"twin-{i}"), i, first.gold) for i in range(2)]
-    held = _held(tmp_path / "one", twins, recorded, make_protocol("single-agent"))
+    held = _run(tmp_path / "one", twins, recorded, make_protocol("single-agent"))
     for twin in twins:
         (turn,) = held.turns(twin.case.id).values()
         assert turn["reused_from"] == f"first:{first.case.id}/0/opening/agent/0"

@@ -16,7 +16,7 @@ from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, ReplySchema, l
 from moot.actors.models.schema_dialects import DIALECTS, DialectName, json_schema
 from moot.actors.models.token_bounds import bytes_per_character
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import held_schema
+from moot.actors.sent_request import constrained_schema
 from moot.protocols.crit.replies import Reading
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import PROTOCOLS, make_protocol
@@ -110,7 +110,7 @@ def test_the_longest_reply_fits_whatever_its_script(reply: type[BaseModel], toke
 def test_the_script_of_an_ask_is_that_of_its_texts() -> None:
     def held(*texts: str) -> bytes:
         slots = {"question": texts[0], "peers": [{"said": text} for text in texts[1:]]}
-        schema = held_schema(
+        schema = constrained_schema(
             RoleBinding(profile=ModelProfile(schemas="vllm")), "yes", Position, ("Yes", "No"), 120, slots
         )
         assert schema is not None

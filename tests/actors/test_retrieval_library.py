@@ -25,7 +25,7 @@ from moot.actors.encoders.interface import Rows, unit_rows
 from moot.actors.retrieval import build
 from moot.actors.retrieval import library as library_file
 from moot.actors.retrieval.build import build_library
-from moot.actors.retrieval.library import LibraryChunk, Searching, StoredLibrary
+from moot.actors.retrieval.library import LibraryChunk, SearchBatcher, StoredLibrary
 from moot.actors.retrieval.nearest import nearest
 from moot.protocols.errors import ConfigError, EncoderFailed, RecordError, RunFolderBusy
 
@@ -273,7 +273,7 @@ async def test_queries_that_come_while_one_is_searched_leave_together(monkeypatc
         return nearest(rows, some, n)
 
     monkeypatch.setattr(library_file, "nearest", counted)
-    search = Searching(vectors)
+    search = SearchBatcher(vectors)
     first = asyncio.create_task(search.nearest(queries[0], 3))
     while not sizes:  # noqa: ASYNC110 - until the first one is under way
         await asyncio.sleep(0)
@@ -292,7 +292,7 @@ async def test_queries_that_come_while_one_is_searched_leave_together(monkeypatc
 
 
 async def test_a_search_that_fails_tells_all_who_wait_and_the_next_one_works() -> None:
-    search = Searching(made_rows(5, 4, 8))
+    search = SearchBatcher(made_rows(5, 4, 8))
     wrong = made_rows(1, 3, 9)[0]
     failed = await asyncio.gather(*(search.nearest(wrong, 1) for _ in range(3)), return_exceptions=True)
     assert [type(each) for each in failed] == [ValueError] * 3

@@ -11,17 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 import structlog
-from houses import make_spec, same_for_all
-from leaping import leaping
+from houses import make_spec, same_model_roles
+from leaping import virtual_time
 from many_settings import ManySettings
 
 from moot.actors.meter import SILENT
 from moot.actors.remote import run_actor, runtime, silence
-from moot.actors.remote.archive import RayArchive
-from moot.actors.remote.peers import Life, Peer
-from moot.actors.remote.run_actor import ModeratorActor, Roster
-from moot.actors.remote.runtime import RayRuntime, RaySeat
-from moot.actors.remote.silence import end_silence
+from moot.actors.remote.archive import RayWriterPool
+from moot.actors.remote.peers import Incarnation, Peer
+from moot.actors.remote.run_actor import ActorDirectory, ModeratorActor
+from moot.actors.remote.runtime import RayModeratorHandle, RayRuntime
+from moot.actors.remote.silence import run_watchdog
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ class Hung(Peer):
 
     async def call(self, method: str, *args: Any) -> Any:
         await self.going_on.wait()
-        return msgspec.msgpack.encode(Life("node", "worker", 7))
+        return msgspec.msgpack.encode(Incarnation("node", "worker", 7))
 
     async def end(self) -> None:
         self.ended += 1
@@ -49,7 +49,7 @@ class Hung(Peer):
 
 async def test_a_start_that_is_cancelled_twice_is_waited_for(tmp_path: Path) -> None:
     """What it goes on to create after everything was taken down would outlive the run."""
-    started = RayRuntime(make_spec(tmp_path, same_for_all("simulated")), ManySettings())
+    started = RayRuntime(make_spec(tmp_path, same_model_roles("simulated")), ManySettings())
     began, go_on, joined = threading.Event(), threading.Event(), threading.Event()
 
     def join() -> None:
@@ -70,12 +70,12 @@ async def test_a_start_that_is_cancelled_twice_is_waited_for(tmp_path: Path) -> 
     assert joined.is_set()
 
 
-@leaping
+@virtual_time
 async def test_a_moderator_that_hangs_does_not_keep_a_run_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "_DRAINED_LATE_S", 0.05)
     with structlog.testing.capture_logs() as logs:
         async with asyncio.timeout(5):
-            await RaySeat(Hung(), RayArchive([])).drain(0.05)
+            await RayModeratorHandle(Hung(), RayWriterPool([])).drain(0.05)
     assert [line["actor"] for line in logs] == ["hung"]
 
 
@@ -83,8 +83,8 @@ async def test_a_writer_that_takes_no_rows_does_not_keep_a_moderator_from_draini
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_actor, "_ROWS_WITHIN_S", 0.05)
-    roster = Roster(namespace="", writers=[], moderators=["moderator"], agents=[])
-    spec = make_spec(tmp_path, same_for_all("simulated")).model_dump_json()
+    roster = ActorDirectory(namespace="", writers=[], moderators=["moderator"], agents=[])
+    spec = make_spec(tmp_path, same_model_roles("simulated")).model_dump_json()
     moderator = ModeratorActor(spec, roster, "moderator", "packed", ManySettings())
     moderator._new_meter = lambda: SILENT  # type: ignore[method-assign]
     await moderator.ping()
@@ -100,12 +100,12 @@ async def test_a_writer_that_takes_no_rows_does_not_keep_a_moderator_from_draini
     assert waiting.is_set(), "its rows were waited for, and given up"
 
 
-@leaping
+@virtual_time
 async def test_who_does_not_answer_is_told_of_once() -> None:
     hung = Hung()
     hung.going_on.set()
     with structlog.testing.capture_logs() as logs:
-        telling = asyncio.create_task(end_silence([hung]))
+        telling = asyncio.create_task(run_watchdog([hung]))
         await asyncio.sleep(0.2)
         assert not logs
         hung.going_on.clear()
@@ -118,12 +118,12 @@ async def test_who_does_not_answer_is_told_of_once() -> None:
     assert not hung.ended
 
 
-@leaping
+@virtual_time
 async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(silence, "HUNG_S", 0.1)
     hung = Hung()
     with structlog.testing.capture_logs() as logs:
-        ending = asyncio.create_task(end_silence([hung]))
+        ending = asyncio.create_task(run_watchdog([hung]))
         async with asyncio.timeout(10):
             await hung.going_on.wait()
         await asyncio.sleep(0.1)
@@ -142,7 +142,7 @@ async def test_while_this_process_stands_still_nobody_is_silent(monkeypatch: pyt
     monkeypatch.setattr(silence, "HUNG_S", 0.2)
     hung = Hung()
     with structlog.testing.capture_logs() as logs:
-        ending = asyncio.create_task(end_silence([hung]))
+        ending = asyncio.create_task(run_watchdog([hung]))
         await asyncio.sleep(0.02)
         time.sleep(0.4)  # noqa: ASYNC251  stands still
         await asyncio.sleep(0.05)

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from leaping import leaping
+from leaping import virtual_time
 
-from moot.actors.record.claims import Claims
-from moot.actors.record.closing import Closing
+from moot.actors.record.claims import ReplyLeases
+from moot.actors.record.closing import VerdictRecord
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import ASKED
 from moot.actors.remote.peers import Peer
-from moot.actors.remote.scribe import RemoteScribe
+from moot.actors.remote.scribe import RemoteRecordClient
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
 
@@ -37,10 +37,10 @@ class _Writer(Peer):
         return "life", msgspec.msgpack.encode([History() for _ in args[0]])
 
 
-@leaping
+@virtual_time
 async def test_a_history_that_cannot_be_read_leaves_nobody_else_waiting() -> None:
     writer = _Writer()
-    scribe = RemoteScribe([writer], "agent")
+    scribe = RemoteRecordClient([writer], "agent")
     first = asyncio.create_task(scribe.history("c000", 0))
     await writer.reading.wait()
     behind = asyncio.create_task(scribe.history("c001", 0))
@@ -53,10 +53,10 @@ async def test_a_history_that_cannot_be_read_leaves_nobody_else_waiting() -> Non
     assert writer.asked == [[("c000", 0)], [("c001", 0)], [("c002", 0)]]
 
 
-@leaping
+@virtual_time
 async def test_a_row_that_cannot_be_recorded_is_the_records_trouble() -> None:
     """Else its debate alone would fail, and whatever is paid for after it would be lost."""
-    scribe = RemoteScribe([_Writer()], "agent")
+    scribe = RemoteRecordClient([_Writer()], "agent")
     scribe.put_reply("c000", {"case_id": "c000", "attempt": 0, "path": "a", "sample": 2**31})
     with pytest.raises(RecordError, match="ArrowInvalid"):
         await asyncio.wait_for(scribe.drained(), 5)
@@ -64,7 +64,7 @@ async def test_a_row_that_cannot_be_recorded_is_the_records_trouble() -> None:
         scribe.put_reply("c001", {"case_id": "c001", "attempt": 0, "path": "a"})
 
 
-class _Reborn(Peer):
+class _RestartedPeer(Peer):
     """Dies after the first rows; refuses a verdict with notes of an earlier life."""
 
     def __init__(self) -> None:
@@ -78,16 +78,18 @@ class _Reborn(Peer):
             life, self.lived = self.lived, "second"
             return life
         assert method == "commit"
-        closings = msgspec.msgpack.decode(args[0], type=list[Closing])
+        closings = msgspec.msgpack.decode(args[0], type=list[VerdictRecord])
         self.ended_in += [closing.noted_in for closing in closings]
         return [closing.noted_in in ("", self.lived) for closing in closings]
 
 
-@leaping
+@virtual_time
 async def test_a_verdict_says_which_life_of_the_writer_took_its_first_note() -> None:
-    writer = _Reborn()
-    scribe = RemoteScribe([writer], "moderator")
-    ends = [Closing(case_id=case_id, attempt=0, replies={}, answer="Yes", how="told") for case_id in ("c000", "c001")]
+    writer = _RestartedPeer()
+    scribe = RemoteRecordClient([writer], "moderator")
+    ends = [
+        VerdictRecord(case_id=case_id, attempt=0, replies={}, answer="Yes", how="told") for case_id in ("c000", "c001")
+    ]
     scribe.put_event("c000", 0, Event("round", "round/1"))
     await scribe.drained()
     scribe.put_event("c000", 0, Event("round", "round/2"))
@@ -98,23 +100,23 @@ async def test_a_verdict_says_which_life_of_the_writer_took_its_first_note() -> 
     assert writer.ended_in == ["first", "", "second"]
 
 
-@leaping
+@virtual_time
 async def test_embeddings_that_were_read_from_an_earlier_life_may_be_lost_with_it() -> None:
     """They were told by it, perhaps not yet written, and a debate that has them does not note them again."""
-    writer = _Reborn()
-    scribe = RemoteScribe([writer], "moderator")
+    writer = _RestartedPeer()
+    scribe = RemoteRecordClient([writer], "moderator")
     await scribe.history("c000", 0)
     writer.lived = "second"
-    assert not await scribe.commit(Closing(case_id="c000", attempt=0, replies={}, answer="Yes", how="told"))
+    assert not await scribe.commit(VerdictRecord(case_id="c000", attempt=0, replies={}, answer="Yes", how="told"))
     assert writer.ended_in == ["first"]
 
 
-class _Granting(Peer):
+class _PersistentPeer(Peer):
     """Goes on with a call also when nobody waits for it any more, as Ray does."""
 
     def __init__(self) -> None:
         super().__init__("writer", "here")
-        self.claims = Claims(lambda key: False)
+        self.claims = ReplyLeases(lambda key: False)
         self.calls: list[asyncio.Task[Any]] = []
 
     async def call(self, method: str, *args: Any) -> Any:
@@ -129,10 +131,10 @@ class _Granting(Peer):
         return mine, msgspec.msgpack.encode(History())
 
 
-@leaping
+@virtual_time
 async def test_a_claim_that_is_granted_to_nobody_is_given_back() -> None:
-    writer = _Granting()
-    scribe = RemoteScribe([writer], "agent")
+    writer = _PersistentPeer()
+    scribe = RemoteRecordClient([writer], "agent")
     cancelled = asyncio.create_task(scribe.claim("shared-x"))
     await asyncio.sleep(0.01)
     cancelled.cancel()

@@ -14,12 +14,12 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import encode_request
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import (
+    constrained_schema,
     earlier_fingerprints,
     fingerprint,
     fingerprint_of_role,
-    folded,
-    held_schema,
-    reply_tokens,
+    fold_system_messages,
+    max_reply_tokens,
     sent_decoding,
 )
 from moot.protocols.case import Image
@@ -82,11 +82,11 @@ def test_what_a_model_does_not_take_is_not_sent_and_one_that_thinks_may_write_mo
     binding = RoleBinding(model="openai/o4-mini", profile=profile, reasoning_tokens=1000)
     decoding = sent_decoding(binding)
     assert (decoding.temperature, decoding.top_p, decoding.max_tokens) == (None, None, 1400)
-    assert reply_tokens(binding, decoding) == 400
+    assert max_reply_tokens(binding, decoding) == 400
     assert sent_decoding(RoleBinding()).max_tokens == 400
-    held = held_schema(binding, "yes", Position, ASK.labels, 400, {})
+    held = constrained_schema(binding, "yes", Position, ASK.labels, 400, {})
     assert held is not None
-    assert held_schema(binding, "yes", FreeText, ASK.labels, 400, {}) is None
+    assert constrained_schema(binding, "yes", FreeText, ASK.labels, 400, {}) is None
 
 
 def test_the_penalty_of_llama_cpp_has_a_name_of_its_own() -> None:
@@ -97,7 +97,7 @@ def test_the_penalty_of_llama_cpp_has_a_name_of_its_own() -> None:
 
 
 def test_a_system_message_is_put_before_the_users() -> None:
-    (first, *rest) = folded((*MESSAGES, Message("assistant", "y"), Message("user", "z")))
+    (first, *rest) = fold_system_messages((*MESSAGES, Message("assistant", "y"), Message("user", "z")))
     assert (first.role, first.content) == ("user", "Be brief.\n\nx")
     assert [message.role for message in rest] == ["assistant", "user"]
 
@@ -209,7 +209,7 @@ def test_a_free_reply_and_a_held_one_never_fit_each_other(model: str, profile: M
     assert not known(silent) & known(told)
 
 
-class Table(BaseModel):
+class TableReply(BaseModel):
     """A reply that no schema can hold."""
 
     cells: dict[str, int]
@@ -223,7 +223,7 @@ class Table(BaseModel):
         ("yes", False, Position, False),
         ("yes", None, FreeText, False),
         ("yes", True, FreeText, False),
-        ("yes", None, Table, False),
+        ("yes", None, TableReply, False),
         ("on request", None, Position, False),
         ("on request", True, Position, True),
         ("no", None, Position, False),
@@ -232,12 +232,12 @@ class Table(BaseModel):
 def test_when_a_reply_is_held_to_its_schema(
     offered: Literal["no", "on request", "yes"], wanted: bool | None, model: type[BaseModel], held: bool
 ) -> None:
-    assert (held_schema(RoleBinding(structured=wanted), offered, model, None, 400, {}) is not None) == held
+    assert (constrained_schema(RoleBinding(structured=wanted), offered, model, None, 400, {}) is not None) == held
     # weights on this machine are left free without a profile, as before they could be held
-    assert held_schema(RoleBinding(model="local/models/m"), "yes", model, None, 400, {}) is None
+    assert constrained_schema(RoleBinding(model="local/models/m"), "yes", model, None, 400, {}) is None
 
 
 def test_a_role_that_insists_is_told_of_a_reply_that_no_schema_can_hold() -> None:
     for profile in (None, ModelProfile(schemas="openai")):
         with pytest.raises(ConfigError, match="cells"):
-            held_schema(RoleBinding(structured=True, profile=profile), "yes", Table, None, 400, {})
+            constrained_schema(RoleBinding(structured=True, profile=profile), "yes", TableReply, None, 400, {})

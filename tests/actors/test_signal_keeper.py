@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from journal_writer import assert_same_signals, batch, closing, labelled, recording, reply
+from journal_writer import assert_same_signals, batch, closing, labelled, open_writer, reply
 from structlog.testing import capture_logs
 
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.memory import Memory
+from moot.actors.record.memory import WriterCache
 from moot.actors.record.recovery import recorded_debates
 from moot.actors.record.sampling import Sampling
 from moot.actors.record.signals import Signals, decode_signals, encode_signals
@@ -33,13 +33,13 @@ def said(case: int, reply_id: str, logprobs: list[float] | None, **columns: Any)
 
 
 async def test_an_open_debate_is_gone_on_with_from_the_record(folder: RunFolder) -> None:
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await recorder.register([labelled(0), labelled(1)])
         recorder.add_replies(said(0, "r0", [-0.5, -1.5]))
         recorder.add_replies(said(1, "r1", [-0.25]))
         recorder.add_events([assessment(0)])
 
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await recorder.register([labelled(0), labelled(1)])
         recorder.add_events([assessment(0, at=2.0), assessment(1, quality=9.0)])  # one again
         assert (await recorder.signals.signals()).replies == 0
@@ -48,14 +48,14 @@ async def test_an_open_debate_is_gone_on_with_from_the_record(folder: RunFolder)
         assert (signals.replies, signals.group("m", "constructor").without_logprobs) == (2, 0)
         assert signals.bands("m", "constructor").mean[[0, 100]].tolist() == [-0.375, -0.875]
 
-    async with recording(folder) as recorder:
+    async with open_writer(folder) as recorder:
         assert_same_signals(await recorder.signals.signals(), signals)
-    async with recording(folder) as recorder:  # now from Parquet
+    async with open_writer(folder) as recorder:  # now from Parquet
         assert_same_signals(await recorder.signals.signals(), signals)
 
 
 async def test_of_a_superseded_reply_the_new_one_counts(folder: RunFolder) -> None:
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await recorder.register([labelled(0), labelled(1)])
         for case in (0, 1):
             recorder.add_replies(said(case, f"old{case}", [-5.0, -5.0]))
@@ -69,12 +69,12 @@ async def test_of_a_superseded_reply_the_new_one_counts(folder: RunFolder) -> No
         assert (group.replies, group.without_logprobs) == (2, 1)
         assert set(signals.bands("m", "constructor").mean.tolist()) == {-1.0}
         assert sorted(group.joint.quality().tolist()) == [7.0, 8.0]
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         assert_same_signals(await recorder.signals.signals(), signals)
 
 
 async def test_odd_values_and_odd_events_stop_nothing(folder: RunFolder) -> None:
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await recorder.register([labelled(number) for number in range(3)])
         for case, tokens in enumerate(([float("-inf"), -1.0, -1.0], [], [-9999.0])):
             recorder.add_replies(said(case, f"r{case}", tokens))
@@ -95,14 +95,14 @@ async def test_odd_values_and_odd_events_stop_nothing(folder: RunFolder) -> None
 
 async def judged(folder: RunFolder, replies: Sequence[Any]) -> tuple[Signals, Signals]:
     """Of debates of one judged reply each: as their writer has kept them, and as the next one reads them back."""
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await recorder.register([labelled(number) for number in range(len(replies))])
         for each in replies:
             recorder.add_replies(each)
         recorder.add_events([assessment(number) for number in range(len(replies))])
         await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(len(replies))])
         written = await recorder.signals.signals()
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         return written, await recorder.signals.signals()
 
 
@@ -145,31 +145,31 @@ async def test_a_token_that_a_mask_may_have_forced_is_left_out_where_the_record_
 async def test_a_record_without_assessments_is_not_read_for_signals(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await recorder.register([labelled(0)])
         recorder.add_replies(said(0, "r0", [-1.0]))
         recorder.add_events([("c000", 0, Event("note", "here", {"mine": True}), 1.0)])
         await recorder.commit([closing("c000", {"a": "r0"})])
     read: list[Any] = []
 
-    def watched(folder: RunFolder, keys: Any, memory: Memory) -> Any:
+    def watched(folder: RunFolder, keys: Any, memory: WriterCache) -> Any:
         read.extend(keys)
         return recorded_debates(folder, keys, memory)
 
     monkeypatch.setattr("moot.actors.record.recovery.recorded_debates", watched)
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         assert not read
         await recorder.register([labelled(0), labelled(1)])
         recorder.add_replies(said(1, "r1", [-1.0]))
         recorder.add_events([assessment(1)])
         await recorder.commit([closing("c001", {"a": "r1"})])
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         assert read == [("c001", 0)]
         assert (await recorder.signals.signals()).replies == 1
 
 
 async def test_who_stops_asking_takes_nothing_along(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with recording(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as recorder:
         await recorder.register([labelled(number) for number in range(3)])
         monkeypatch.setattr("moot.actors.record.signal_keeper.FOLD_TOKENS", 3)
         for number in range(3):

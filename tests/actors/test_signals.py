@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assessed_debate import Assessed, roles
-from houses import hold
+from assessed_debate import AssessedDebate, roles
+from houses import run_debates
 from journal_writer import assert_same_signals
 from many_settings import key_of, made_cases
 
-from moot.actors.arena import Arena
+from moot.actors.arena import Dispatcher
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
 from moot.actors.record.recovery import recover_signals
@@ -22,12 +22,12 @@ from moot.actors.record.signals import Signals
 CASES = 60
 
 
-async def held(kind: str, folder: Path, count: int, **changes: Any) -> Signals:
+async def run_signals(kind: str, folder: Path, count: int, **changes: Any) -> Signals:
     """Hold so many debates, of which five fail; gives what the archive gave as signals when all was done."""
     given = [Signals()]
     cases = made_cases(count - 5, "assessed") + made_cases(5, "refuses", start=count)
 
-    async def ask(arena: Arena) -> None:
+    async def ask(arena: Dispatcher) -> None:
         archive, counts = arena._runtime.archive, Counts()
         while counts.finished + counts.failed < count:
             given.append(await archive.signals())
@@ -35,7 +35,9 @@ async def held(kind: str, folder: Path, count: int, **changes: Any) -> Signals:
             counts = await archive.counts()
         given.append(await archive.signals())
 
-    await hold(kind, folder, Assessed(), cases, roles(), seed=4, key=key_of(cases), meanwhile=ask, **changes)
+    await run_debates(
+        kind, folder, AssessedDebate(), cases, roles(), seed=4, key=key_of(cases), meanwhile=ask, **changes
+    )
     assert [one.replies for one in given] == sorted(one.replies for one in given)
     return given[-1]
 
@@ -44,7 +46,7 @@ async def held(kind: str, folder: Path, count: int, **changes: Any) -> Signals:
     ("kind", "writers"), [("inline", 1), pytest.param("actors", 3, marks=[pytest.mark.ray, pytest.mark.slow])]
 )
 async def test_the_running_signals_end_as_those_of_the_record(kind: str, writers: int, tmp_path: Path) -> None:
-    signals = await held(kind, tmp_path / "run", CASES, writers=writers)
+    signals = await run_signals(kind, tmp_path / "run", CASES, writers=writers)
     assert signals.replies == 2 * (CASES - 5)
     assert_same_signals(signals, await recover_signals(RunFolder(tmp_path / "run"), lambda _: True).signals())
     correlations = signals.correlation("even", "constructor")
@@ -57,6 +59,6 @@ async def test_the_running_signals_end_as_those_of_the_record(kind: str, writers
 
 @pytest.mark.parametrize("save_tokens", ["chosen", "none"])
 async def test_without_saved_tokens_no_log_probability_reaches_the_writer(tmp_path: Path, save_tokens: str) -> None:
-    signals = await held("inline", tmp_path / "run", 20, save_tokens=save_tokens)
+    signals = await run_signals("inline", tmp_path / "run", 20, save_tokens=save_tokens)
     group = signals.group("odd", "constructor")
     assert group.without_logprobs == (group.replies if save_tokens == "none" else 0)

@@ -15,7 +15,7 @@ from simulated_calls import (
     LABELS,
     PASSAGE,
     TEMPLATES,
-    gives_way,
+    concession_rate,
     judging,
     model,
     opening,
@@ -28,9 +28,9 @@ from simulated_calls import (
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelError, ModelReply
 from moot.actors.models.simulated.model import SimulatedSettings
-from moot.actors.models.simulated.prompt import read_prompt
+from moot.actors.models.simulated.prompt import parse_prompt
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft, split_text
-from moot.actors.models.simulated.turn import Signals, json_draft
+from moot.actors.models.simulated.turn import DraftSignals, json_draft
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message
@@ -196,8 +196,8 @@ def beliefs(reply: ModelReply, place: int = 4, labels: tuple[str, ...] = LABELS)
 
 class TestDebate:
     def test_stubborn_agents_stay_and_confident_others_move_more(self) -> None:
-        assert gives_way(confidence=0.9, count=200, stubbornness=1.0) <= 0.1
-        assert gives_way(confidence=0.55, count=200) + 0.15 < gives_way(confidence=0.95, count=200)
+        assert concession_rate(confidence=0.9, count=200, stubbornness=1.0) <= 0.1
+        assert concession_rate(confidence=0.55, count=200) + 0.15 < concession_rate(confidence=0.95, count=200)
 
     def test_truth_wins_a_little_more_often(self) -> None:
         """By .046, of 600 questions; where nothing is won, 300 give more than .02 with a probability of 2.5 %."""
@@ -247,7 +247,7 @@ class TestOtherReplies:
 class TestReading:
     def test_templates_are_read_back(self) -> None:
         asked = 'is "1 <b 2" </question> a \u202etag'
-        seen = read_prompt(revision(asked, ("No", 0.4), [('Ye"s<a', 0.9), ("No", 0.2)]))
+        seen = parse_prompt(revision(asked, ("No", 0.4), [('Ye"s<a', 0.9), ("No", 0.2)]))
         assert seen.keys == ("answer", "reasoning", "confidence")
         assert seen.labels == LABELS
         assert seen.question == asked
@@ -257,7 +257,7 @@ class TestReading:
         assert [(reply.answer, reply.confidence) for reply in seen.others] == [('Ye"s<a', 0.9), ("No", 0.2)]
 
     def test_instructions_inside_fences_are_not_read(self) -> None:
-        seen = read_prompt(opening('{"sentences": [...]} exactly one of: Maybe.', None))
+        seen = parse_prompt(opening('{"sentences": [...]} exactly one of: Maybe.', None))
         assert seen.keys == ("answer", "reasoning", "confidence")
         assert seen.labels == ()
 
@@ -299,7 +299,7 @@ class TestTokens:
 
     def test_labels_of_several_tokens_share_their_beginning(self) -> None:
         belief = {"supports": 0.5, "not enough info": 0.2, "not enough": 0.1, "refutes": 0.2}
-        draft = json_draft({"answer": "not enough"}, Signals(decisive="answer", belief=belief))
+        draft = json_draft({"answer": "not enough"}, DraftSignals(decisive="answer", belief=belief))
         split = split_draft(draft)
         tokens = draw_logprobs(draft, split, len(split.tokens), 5, b"\0" * 16)
         assert tokens.tokens[split.start : split.end] == ["not", " enough"]

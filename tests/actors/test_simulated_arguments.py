@@ -20,9 +20,9 @@ from moot.protocols.constructor_auditor.replies import synthesis_for
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import parse_reply
-from moot.protocols.rubrics.panel import Shown, rubric_slots, shown_slots
+from moot.protocols.rubrics.panel import AssessedReply, rubric_slots, shown_slots
 from moot.protocols.rubrics.rubric import shipped_rubric
-from moot.protocols.rubrics.sheet import sheet_for
+from moot.protocols.rubrics.sheet import score_sheet_type
 from moot.protocols.tasks import open_task
 
 WHOLE = Decoding(max_tokens=900, top_logprobs=3)
@@ -67,10 +67,10 @@ def key_for(case: Case, gold: str) -> AnswerKey:
 @cache
 def judged_q(messages: tuple[Message, ...], role: str, text: str, step: str) -> int:
     """Q as a simulated judge without noise has it; equal texts of two worlds have the same."""
-    shown = Shown(path=step, role=role, domain="", sent=messages, reply=text)
+    shown = AssessedReply(path=step, role=role, domain="", sent=messages, reply=text)
     asked = TEMPLATES.render("rubric/judge", {"rubric": rubric_slots(RUBRIC), **shown_slots(shown)})
     reply = model(7, None, judge_noise=0.0).reply(asked, Decoding(max_tokens=500, temperature=0.0), step)
-    sheet = parse_reply(reply.text, sheet_for(RUBRIC)).data
+    sheet = parse_reply(reply.text, score_sheet_type(RUBRIC)).data
     return RUBRIC.total({name: sheet[name] for name in RUBRIC.dimensions}, bool(sheet["critical_flag"]))
 
 

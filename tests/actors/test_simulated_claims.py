@@ -15,7 +15,7 @@ from moot.protocols.ceda.conflicts import Conflict
 from moot.protocols.ceda.context_reply import ContextReply
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.replies import JudgeReply, MessageReply
-from moot.protocols.ceda.synthesis import Synthesis, grounded
+from moot.protocols.ceda.synthesis import EvidenceSynthesis, grounded
 from moot.protocols.messages import Decoding
 
 
@@ -158,7 +158,7 @@ PEACE = ("The chapel was built in 1711.", "The chapel has two doors.", "Bread is
 
 def made(
     texts: tuple[str, ...], sample: int = 0, decoding: Decoding = WHOLE, **settings: Any
-) -> tuple[Synthesis, tuple[Conflict, ...]]:
+) -> tuple[EvidenceSynthesis, tuple[Conflict, ...]]:
     items = [Item(id=f"E{n}", kind="document", document="d", chunk=n, text=text) for n, text in enumerate(texts, 1)]
     shown = [{"number": item.id, "source": "d", "text": item.text} for item in items]
     messages = TEMPLATES.render("ceda/context", {"claim": "The chapel was built in 1711.", "evidence": shown})

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_calls import LABELS, gives_way, opening, question, says, stating
+from simulated_calls import LABELS, concession_rate, opening, question, says, stating
 
-from moot.actors.models.simulated.prompt import read_prompt
+from moot.actors.models.simulated.prompt import parse_prompt
 from moot.actors.models.simulated.words import PLAIN, REGISTERS, Register
 from moot.protocols.messages import Message
 from moot.protocols.replies import Position
@@ -56,34 +56,34 @@ class TestReading:
         ],
     )
     def test_what_states_a_level(self, text: str, level: float | None) -> None:
-        assert read_prompt([Message("system", text), Message("user", "why")]).contentiousness == level
+        assert parse_prompt([Message("system", text), Message("user", "why")]).contentiousness == level
         outside = Message("user", f"<question>\nwhy\n</question>\n{text}")
-        assert read_prompt([Message("system", "x"), outside]).contentiousness == level
+        assert parse_prompt([Message("system", "x"), outside]).contentiousness == level
 
     @given(st.text(alphabet=" 0123456789.,-()[]%/\ntof:", max_size=80))
     def test_any_number_after_the_word_is_a_level_or_none(self, text: str) -> None:
-        level = read_prompt([Message("system", f"contentiousness{text}")]).contentiousness
+        level = parse_prompt([Message("system", f"contentiousness{text}")]).contentiousness
         assert level is None or 0.0 <= level <= 1.0
 
 
 class TestGivingWay:
     def test_falls_as_the_level_rises(self) -> None:
-        shares = [gives_way(level) for level in (0.0, 0.3, 0.7, 1.0)]
+        shares = [concession_rate(level) for level in (0.0, 0.3, 0.7, 1.0)]
         assert all(high > low + 0.05 for high, low in pairwise(shares))
 
     def test_a_stronger_effect_spreads_the_levels_further(self) -> None:
         spreads = [
-            gives_way(0.1, contentiousness_effect=effect) - gives_way(0.9, contentiousness_effect=effect)
+            concession_rate(0.1, contentiousness_effect=effect) - concession_rate(0.9, contentiousness_effect=effect)
             for effect in (0.2, 0.5, 1.0)
         ]
         assert 0.1 < spreads[0] < spreads[1] - 0.1 < spreads[2] - 0.2
 
     def test_no_effect_at_0_nor_at_the_middle_level(self) -> None:
-        without = gives_way(None)
+        without = concession_rate(None)
         allowed = 4.0 * math.sqrt(2.0 * without * (1.0 - without) / 300)  # of a difference of two shares
         for level in (0.0, 0.9):
-            assert gives_way(level, contentiousness_effect=0.0) == pytest.approx(without, abs=allowed)
-        assert gives_way(0.5, contentiousness_effect=1.0) == pytest.approx(without, abs=allowed)
+            assert concession_rate(level, contentiousness_effect=0.0) == pytest.approx(without, abs=allowed)
+        assert concession_rate(0.5, contentiousness_effect=1.0) == pytest.approx(without, abs=allowed)
 
 
 class TestRegister:

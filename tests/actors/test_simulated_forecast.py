@@ -14,9 +14,9 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.metrics.divergence import entropy, total_variation
 from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case, LabelledCase
-from moot.protocols.contentiousness import dial
+from moot.protocols.contentiousness import contentiousness_level
 from moot.protocols.distribution import clean
-from moot.protocols.evince.standing import Prediction, Standing
+from moot.protocols.evince.standing import Prediction, SideState
 from moot.protocols.messages import Message
 
 LABELS = ("Flu", "Common cold", "Dengue", "Zika", "Measles", "Mumps", "Malaria")
@@ -32,30 +32,30 @@ def opening(number: int) -> Sequence[Message]:
     return TEMPLATES.render("evince/opening", BASE | {"question": question(number)})
 
 
-def response(number: int, own: Standing, other: Standing, level: float | None) -> Sequence[Message]:
+def response(number: int, own: SideState, other: SideState, level: float | None) -> Sequence[Message]:
     slots: dict[str, Any] = {
         "question": question(number), "round": 1, "earlier": [], "weak": [],
-        "contentiousness": None if level is None else dial(level).slots(),
+        "contentiousness": None if level is None else contentiousness_level(level).slots(),
         "own": own.shown(to_others=False), "others": [other.shown()], "rebut": True,
     }  # fmt: skip
     return TEMPLATES.render("evince/response", BASE | slots)
 
 
-def predicted(messages: Sequence[Message], step: object, key: AnswerKey | None = KEY, **settings: Any) -> Standing:
+def predicted(messages: Sequence[Message], step: object, key: AnswerKey | None = KEY, **settings: Any) -> SideState:
     read = says(Prediction, messages, step, key=key, labels=LABELS, **settings)
     cleaned = clean(read.distribution, LABELS)
     assert not cleaned.changes, "the simulated model writes clean distributions"
     assert len(read.distribution) <= 4
-    return Standing("agent/0", 0, cleaned, tuple(read.arguments), tuple(read.rebuttals))
+    return SideState("agent/0", 0, cleaned, tuple(read.arguments), tuple(read.rebuttals))
 
 
-def believing(**shares: float) -> Standing:
+def believing(**shares: float) -> SideState:
     masses = {**dict.fromkeys(LABELS, 0.0), **shares}
     prediction = Prediction.model_validate({"distribution": masses, "arguments": ["So it is."]})
-    return Standing("agent/1", 0, clean(prediction.distribution, LABELS), tuple(prediction.arguments))
+    return SideState("agent/1", 0, clean(prediction.distribution, LABELS), tuple(prediction.arguments))
 
 
-def apart(one: Standing, other: Standing) -> float:
+def apart(one: SideState, other: SideState) -> float:
     return float(total_variation(one.cleaned.probabilities, other.cleaned.probabilities))
 
 

@@ -26,16 +26,16 @@ LABELS = ("Yes", "No")
 ASKED = f"<passage>\n{PASSAGE}\n</passage>\n<question>\nCan they fly?\n</question>"
 
 
-class Part(BaseModel):
+class ReplyPart(BaseModel):
     """A part of somebody's own reply."""
 
     weight: Annotated[int, Field(ge=2, le=5)]
 
 
-class Own(Reply):
+class OwnReply(Reply):
     """A reply that no protocol of ours knows."""
 
-    parts: Annotated[list[Part], Field(min_length=3, max_length=4)]
+    parts: Annotated[list[ReplyPart], Field(min_length=3, max_length=4)]
     kind: Literal["fact", "guess"]
     certain: bool
     share: Annotated[float, Field(ge=0.2, le=0.4)]
@@ -46,7 +46,7 @@ class Own(Reply):
 @pytest.mark.parametrize("step", ["a", "b", "c"])
 @pytest.mark.parametrize(
     "reply",
-    [Own, Position, Score, Prediction, MessageReply, ContextReply, Reading, Speech, LastWord, LabelledOpening,
+    [OwnReply, Position, Score, Prediction, MessageReply, ContextReply, Reading, Speech, LastWord, LabelledOpening,
      Amendment, Agenda, WholeComparison],
 )  # fmt: skip
 def test_a_schema_alone_gets_a_reply_that_fits_it(reply: type[Reply], step: str) -> None:
@@ -63,8 +63,8 @@ def test_a_form_in_the_prompt_alone_gets_one_too() -> None:
         '- "weight": a whole number from 2 to 5.\n- "certain": true if it is.\n- "share": between 0.2 and 0.4.'
     )
 
-    class Formed(Own):
-        parts: list[Part]  # how many is not said in the form
+    class Formed(OwnReply):
+        parts: list[ReplyPart]  # how many is not said in the form
 
     for step in "abcdef":
         said = model().reply([Message("system", form), Message("user", ASKED)], Decoding(max_tokens=900), step)

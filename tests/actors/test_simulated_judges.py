@@ -18,10 +18,10 @@ from moot.protocols.case import Case, LabelledCase
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import Position, Score
-from moot.protocols.rubrics.mark_sheet import MarkSheet
-from moot.protocols.rubrics.panel import Shown, rubric_slots, shown_slots
+from moot.protocols.rubrics.mark_sheet import ScoreSheet
+from moot.protocols.rubrics.panel import AssessedReply, rubric_slots, shown_slots
 from moot.protocols.rubrics.rubric import shipped_rubric
-from moot.protocols.rubrics.sheet import sheet_for
+from moot.protocols.rubrics.sheet import score_sheet_type
 
 EVIDENCE = ("Emperor penguins dive to 500 metres.", "Many colonies begin on sea ice.")
 DOCUMENT = (
@@ -96,12 +96,12 @@ MADE_UP = f'{GOOD}\nAs one study says, "penguins fly at night over Chile".'
 
 def sheet_asked(reply: str) -> Sequence[Message]:
     sent = [Message("system", "Cite the passage."), Message("user", f"Can they fly?\n<passage>\n{PASSAGE}\n</passage>")]
-    shown = Shown(path="reply", role="agent", domain="birds", sent=sent, reply=reply)
+    shown = AssessedReply(path="reply", role="agent", domain="birds", sent=sent, reply=reply)
     return TEMPLATES.render("rubric/judge", {"rubric": rubric_slots(REASONING), **shown_slots(shown)})
 
 
-def marked(reply: str, step: object = "k", noise: float = 0.0) -> MarkSheet:
-    return says(sheet_for(REASONING), sheet_asked(reply), step, COLD, judge_noise=noise)
+def marked(reply: str, step: object = "k", noise: float = 0.0) -> ScoreSheet:
+    return says(score_sheet_type(REASONING), sheet_asked(reply), step, COLD, judge_noise=noise)
 
 
 @pytest.mark.parametrize(("reply", "scores", "flagged"), [

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from claim_prompts import claim, extraction, looking
+from claim_prompts import claim, extraction, vision_prompt
 from openai_server import VENDORS, MakeVendor, simulated_server
 from PIL import Image as Pillow
 from simulated_calls import model
@@ -29,7 +29,7 @@ def picture(kind: str = "PNG", size: tuple[int, int] = (32, 20), colour: str = "
 
 
 def look(*images: Image, looked_for: str = TERMS, step: str = "a") -> str:
-    return model().reply(looking(looked_for, *images), DECODING, step).text
+    return model().reply(vision_prompt(looked_for, *images), DECODING, step).text
 
 
 @pytest.mark.parametrize(("kind", "named"), [("PNG", "PNG"), ("JPEG", "JPEG"), ("WEBP", "WebP")])
@@ -60,7 +60,7 @@ def test_several_pictures_are_told_in_order_and_a_broken_one_is_not_read() -> No
 @pytest.mark.parametrize("vendor", sorted({*VENDORS} - {"responses"}), indirect=True)  # which it does not serve
 async def test_the_bytes_arrive(vendor: MakeVendor) -> None:
     images = (picture(), picture("JPEG", (40, 30)), picture("WEBP", (9, 8)))
-    messages, bare = looking(TERMS, *images), extraction(claim(1))
+    messages, bare = vision_prompt(TERMS, *images), extraction(claim(1))
     with simulated_server(None, seed=7) as port:
         there = vendor(f"http://127.0.0.1:{port}/v1")
         told = await there.complete(messages, DECODING, step_key="c/0/vision/image/0")

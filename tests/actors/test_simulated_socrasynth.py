@@ -21,7 +21,7 @@ from moot.protocols.socrasynth.replies import (
     Speech,
     Themes,
 )
-from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Side, Topic, subject_slots
+from moot.protocols.socrasynth.sides import AGAINST, FOR, Side, SideTurn, Topic, subject_slots
 
 CASE = Case(
     id="s",
@@ -29,14 +29,14 @@ CASE = Case(
     passage="The town has 900 cars. Its shops are in one street. It is flat.",
 )
 TOPICS = (Topic("Clean air", "Who breathes it."), Topic("Trade", "Who sells."))
-SAID = [Said(side, 0, {topic.title: f"{side.letter} speaks." for topic in TOPICS}) for side in (FOR, AGAINST)]
+SAID = [SideTurn(side, 0, {topic.title: f"{side.letter} speaks." for topic in TOPICS}) for side in (FOR, AGAINST)]
 
 
 def reply(kind: type[M], template: str, slots: Mapping[str, Any], step: object = "k", **options: Any) -> M:
     return says(kind, TEMPLATES.render(f"socrasynth/{template}", slots), step, **options)
 
 
-def debater(side: Side = FOR, level: float = 0.9, said: list[Said] | None = None, **more: Any) -> dict[str, Any]:
+def debater(side: Side = FOR, level: float = 0.9, said: list[SideTurn] | None = None, **more: Any) -> dict[str, Any]:
     known = {"round": 1, "deeper": [], "contradicted": [], "questions": []}
     return debater_slots(CASE, TOPICS, side, level, SAID if said is None else said, Positions()) | known | more
 

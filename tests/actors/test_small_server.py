@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 import psutil
 import pytest
-from small_server import User, stand_in
+from small_server import ServerUser, use_stub_engine
 
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.compatible import CompatibleModel
@@ -25,7 +25,7 @@ from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model,
 from moot.actors.models.small import sharing
 from moot.actors.models.small import weights as small_weights
 from moot.actors.models.small.model import SmallModel
-from moot.actors.models.small.name import SmallName
+from moot.actors.models.small.name import SmallModelSpec
 from moot.actors.models.small.server import ADDRESS, LINGER_S, SERVER_LOCK
 from moot.deploy.running.bindings import SMALL_TIMEOUT_S, bind_roles
 from moot.deploy.running.bounds import endpoint_limits
@@ -57,7 +57,7 @@ def until_ended(folder: Path) -> None:
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallModel:
-    stand_in(tmp_path, monkeypatch)
+    use_stub_engine(tmp_path, monkeypatch)
     return SmallModel("small", seed=1)
 
 
@@ -105,7 +105,7 @@ async def test_one_that_always_dies_is_not_started_for_ever(model: SmallModel) -
 
 
 async def test_an_engine_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(tmp_path, monkeypatch, weights="damaged")
+    use_stub_engine(tmp_path, monkeypatch, weights="damaged")
     with pytest.raises(ModelUnavailable, match="the weights are damaged"):
         await SmallModel("small", seed=1).check()
 
@@ -135,7 +135,7 @@ async def test_a_folder_of_somebody_else_is_refused(model: SmallModel, tmp_path:
 
 @pytest.mark.slow
 def test_it_ends_when_its_last_user_has_ended_or_was_killed(model: SmallModel) -> None:
-    users = [User() for _ in range(3)]
+    users = [ServerUser() for _ in range(3)]
     assert len({user.server for user in users}) == 1
     users[0].kill()
     users[1].end()
@@ -149,14 +149,14 @@ def test_it_ends_when_its_last_user_has_ended_or_was_killed(model: SmallModel) -
 @pytest.mark.parametrize(
     ("written", "name"),
     [
-        ("small", SmallName()),
-        ("small?slots=1", SmallName(slots=1)),
-        (f"small@{DIGITS}", SmallName(DIGITS)),
-        (f"small@{DIGITS}?slots=8", SmallName(DIGITS, 8)),
+        ("small", SmallModelSpec()),
+        ("small?slots=1", SmallModelSpec(slots=1)),
+        (f"small@{DIGITS}", SmallModelSpec(DIGITS)),
+        (f"small@{DIGITS}?slots=8", SmallModelSpec(DIGITS, 8)),
     ],
 )
-def test_names(written: str, name: SmallName) -> None:
-    assert SmallName.parse(written) == name
+def test_names(written: str, name: SmallModelSpec) -> None:
+    assert SmallModelSpec.parse(written) == name
     assert str(name) == written
     assert ModelSpec.parse(written) == ModelSpec("small", written)
 
@@ -171,7 +171,7 @@ def test_names_that_are_refused(written: str) -> None:
 def test_who_has_not_installed_it_is_told_both_lines(
     absent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stand_in(tmp_path, monkeypatch)
+    use_stub_engine(tmp_path, monkeypatch)
     monkeypatch.setattr(small_weights, "find_spec", lambda name: None if name == absent else find_spec(name))
     for use in (canonical_model, lambda name: make_model(ModelBinding(model=name), seed=0, answer_key=None)):
         with pytest.raises(ConfigError) as caught:
@@ -181,7 +181,7 @@ def test_who_has_not_installed_it_is_told_both_lines(
 
 
 def test_the_name_on_record_says_which_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(tmp_path, monkeypatch)
+    use_stub_engine(tmp_path, monkeypatch)
     assert canonical_model("small") == canonical_model(f"small@{DIGITS}") == f"small@{DIGITS}"
     assert make_model(ModelBinding(model="small?slots=2"), seed=0, answer_key=None).name == f"small@{DIGITS}?slots=2"
     small_weights.find_weights().write_text("other weights")
@@ -191,7 +191,7 @@ def test_the_name_on_record_says_which_weights(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_bounds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(tmp_path, monkeypatch)
+    use_stub_engine(tmp_path, monkeypatch)
     protocol = make_protocol("single-agent")
 
     def bounds(model: str, concurrency: int | None = None) -> dict[str, EndpointLimits]:

@@ -14,7 +14,13 @@ from openai_server import simulated_server
 import moot
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply, TokenLogprobs
-from moot.actors.models.token_bounds import believed, bytes_per_character, estimated_length, prompt_bound, text_estimate
+from moot.actors.models.token_bounds import (
+    bytes_per_character,
+    estimated_length,
+    prompt_bound,
+    text_estimate,
+    with_plausible_usage,
+)
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import summary_blocks
 from moot.deploy.simulation import openai_wire
@@ -65,7 +71,7 @@ def listed(count: int) -> TokenLogprobs:
 def test_whoever_counts_the_tokens_is_believed(said: list[str], asked: list[str], more: int) -> None:
     """Whatever the vocabulary: its tokens may be long, of equal characters very long."""
     reply = ModelReply("".join(said), "stop", Usage(len(asked) + more, len(said) + more))
-    assert believed(reply, [Message("user", "".join(asked))]) is reply
+    assert with_plausible_usage(reply, [Message("user", "".join(asked))]) is reply
 
 
 @pytest.mark.parametrize(
@@ -86,7 +92,7 @@ def test_whoever_counts_the_tokens_is_believed(said: list[str], asked: list[str]
 def test_a_count_below_what_the_texts_have_is_estimated_and_marked(
     stated: Usage, tokens: TokenLogprobs | None, counted: Usage | None
 ) -> None:
-    found = believed(ModelReply("So it goes. " * 17, "stop", stated, tokens), ASKED)
+    found = with_plausible_usage(ModelReply("So it goes. " * 17, "stop", stated, tokens), ASKED)
     assert (found.usage, found.stated) == ((stated, None) if counted is None else (counted, stated))
 
 

@@ -11,20 +11,20 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from journal_writer import assert_whole, debated, hand_in
+from journal_writer import assert_whole, debated, submit_case
 from pyarrow import ArrowNotImplementedError
 from pyarrow.fs import LocalFileSystem
-from stored_record import Dying, at_once, pulled, store_in, write
+from stored_record import FailingStore, no_waiting, read_remotely, store_in, write
 
 from moot.actors.folder_lock import LOCK
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recorder import Recorder
+from moot.actors.record.recorder import RecordWriter
 from moot.actors.record.schema import TABLES
 from moot.actors.record.store import uri as uris
 from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal
-from moot.actors.record.store.lease import Holder, Owner
+from moot.actors.record.store.lease import Holder, RecordOwner
 from moot.actors.record.store.mirror import Mirror, Scratch, record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import below, is_uri, open_filesystem
@@ -37,18 +37,18 @@ ALL = {f"c{number:03d}" for number in range(DEBATES)}
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once(monkeypatch)
+    no_waiting(monkeypatch)
 
 
 def ids(folder: Path, table: str = "verdicts") -> set[str]:
     return set(read_table(folder, table, [])["case_id"].to_pylist())
 
 
-async def begun(store: Store, epoch: int = 1) -> tuple[Mirror, Recorder]:
+async def begun(store: Store, epoch: int = 1) -> tuple[Mirror, RecordWriter]:
     """A life of an owner's writer, with its copy of the store."""
     mirror = Mirror(store)
     mirror.pull()
-    recorder = Recorder(RunFolder(mirror.folder, store), epoch)
+    recorder = RecordWriter(RunFolder(mirror.folder, store), epoch)
     await recorder.load()
     return mirror, recorder
 
@@ -76,14 +76,14 @@ def test_objects_are_put_read_listed_and_deleted(tmp_path: Path) -> None:
     assert store.sizes() == {}
 
 
-class Opening(LocalFileSystem):  # type: ignore[misc]
+class EarlyVisibleFileSystem(LocalFileSystem):  # type: ignore[misc]
     """Objects are seen, empty, as soon as they are opened, as Azure's are."""
 
     type_name = "abfs"
 
 
 def test_an_object_is_not_seen_before_it_is_whole(tmp_path: Path) -> None:
-    store = Store(Opening(), str(tmp_path), "abfss://box/run")
+    store = Store(EarlyVisibleFileSystem(), str(tmp_path), "abfss://box/run")
     (tmp_path / "whole").write_bytes(b"data")
     seen = list[bytes | None]()
 
@@ -96,7 +96,7 @@ def test_an_object_is_not_seen_before_it_is_whole(tmp_path: Path) -> None:
 
 
 def test_a_store_that_cannot_rename_is_refused_in_one_line(tmp_path: Path) -> None:
-    class Flat(Opening):
+    class Flat(EarlyVisibleFileSystem):
         """As an account without a hierarchical namespace."""
 
         def move(self, src: str, dest: str) -> None:
@@ -230,20 +230,20 @@ def killed(store: Store) -> None:
 
 
 async def test_a_record_is_whole_after_a_crash_at_every_change(tmp_path: Path) -> None:
-    counted = Dying(tmp_path / "counted", 10_000)
+    counted = FailingStore(tmp_path / "counted", 10_000)
     assert await write(counted, 2) == ["c000", "c001"]
     assert counted.count > 15
     for changes in range(counted.count):
         place = tmp_path / f"store{changes}"
-        durable = await write(Dying(place, changes), 2)
-        before = pulled(store_in(place), tmp_path / f"before{changes}")
+        durable = await write(FailingStore(place, changes), 2)
+        before = read_remotely(store_in(place), tmp_path / f"before{changes}")
         paid = set()
         if (before / "run.yaml").exists():
             assert set(durable) <= ids(before)
             assert_whole(before)
             paid = set(read_table(before, "turns", ["reply_id"])["reply_id"].to_pylist())
         await write(store_in(place), 2)
-        after = pulled(store_in(place), tmp_path / f"after{changes}")
+        after = read_remotely(store_in(place), tmp_path / f"after{changes}")
         assert ids(after) == {"c000", "c001"}
         assert_whole(after)
         assert paid <= set(read_table(after, "turns", ["reply_id"])["reply_id"].to_pylist())
@@ -266,7 +266,7 @@ async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="another life of this writer"):
         await zombie.close()
     await second.close()
-    found = pulled(store, tmp_path / "found")
+    found = read_remotely(store, tmp_path / "found")
     assert_whole(found)
     mine = [row["reply_id"] for row in read_table(found, "turns").to_pylist() if row["case_id"] == "c001"]
     assert sorted(mine) == ["second-c001-a", "second-c001-j"]
@@ -280,10 +280,10 @@ async def test_a_new_life_of_a_writer_knows_what_counts_of_the_old_one(tmp_path:
     there = Mirror(store)
     there.pull()
     await debated(old, [1], "old")
-    new = Recorder(RunFolder(there.folder, store), 1)
+    new = RecordWriter(RunFolder(there.folder, store), 1)
     await new.load()
     assert new.progress.counts.finished == 2
-    assert ids(there.folder) == ids(pulled(store, tmp_path / "found")) == {"c000", "c001"}
+    assert ids(there.folder) == ids(read_remotely(store, tmp_path / "found")) == {"c000", "c001"}
     for life in (old, new):
         await life.close(compact=False)
 
@@ -304,8 +304,8 @@ async def test_what_a_killed_owner_and_a_killed_writer_have_left_becomes_two_par
         mirror.pull()
         compact_leftovers(record, epoch)
 
-    await (await Owner.take(record)).hold(work)
-    found = pulled(store, tmp_path / "found")
+    await (await RecordOwner.take(record)).hold(work)
+    found = read_remotely(store, tmp_path / "found")
     assert ids(found) == ALL
     assert_whole(found)
     assert [name for name in store.sizes("parts") if "rest" in name] == [
@@ -319,17 +319,17 @@ async def test_what_an_owner_before_uploads_late_does_not_count(tmp_path: Path) 
     store, late = store_in(tmp_path / "store"), store_in(tmp_path / "store")
     await write(store, 1, ends=False)
     _here, zombie = await begun(late)
-    await hand_in(zombie, 1, "early")
+    await submit_case(zombie, 1, "early")
     await zombie.flush()
     killed(store)
     assert await write(store, 3, ends=False) == ["c001", "c002"]
-    await hand_in(zombie, 3, "late")
+    await submit_case(zombie, 3, "late")
     await zombie.flush()
     late.put("parts/e0001-w0-r0001.json", b'{"tables": {}, "covers": ["e0001-w0-r0001-replies.arrows"]}')
     late.delete_folder("journal/e0001-w0-r0001")
     with pytest.raises(RecordError, match="taken it over"):
         await zombie.close()
-    found = pulled(store, tmp_path / "found")
+    found = read_remotely(store, tmp_path / "found")
     assert_whole(found)
     assert ids(found) == {"c000", "c001", "c002"}
     turns = {row["reply_id"] for row in read_table(found, "turns", ["reply_id"]).to_pylist()}
@@ -340,11 +340,11 @@ async def test_what_an_owner_before_uploads_late_does_not_count(tmp_path: Path) 
 
 async def test_a_flush_is_one_object_and_a_question_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "FLUSH_S", 60.0)
-    store = Dying(tmp_path / "store", 10_000)
+    store = FailingStore(tmp_path / "store", 10_000)
     store.put("run.yaml", b"schema_version: 4\n")
     _here, recorder = await begun(store)
     before = store.count
-    await hand_in(recorder, 0)
+    await submit_case(recorder, 0)
     (history,) = await recorder.history([("c000", 0)])
     assert len(history.replies) == 2
     assert store.count == before

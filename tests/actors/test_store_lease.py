@@ -12,7 +12,7 @@ from stored_record import store_in
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store import lease
-from moot.actors.record.store.lease import Holder, Lease, Owner
+from moot.actors.record.store.lease import Holder, Lease, RecordOwner
 from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError, RunFolderBusy
 
@@ -128,7 +128,7 @@ def _unreachable(name: str) -> bytes:
 async def test_a_cancelled_owner_gives_the_record_up(store: Store, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "copy", store)
     (tmp_path / "copy").mkdir()
-    owner, started = await Owner.take(folder), asyncio.Event()
+    owner, started = await RecordOwner.take(folder), asyncio.Event()
 
     async def work(epoch: int) -> None:
         started.set()

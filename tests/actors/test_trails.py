@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moot.actors.record.progress import REPLY, Progress, StreamedEvent
-from moot.actors.trails import Trails
+from moot.actors.trails import EventStreams
 
 
 def reply(case_id: str, text: str, at: float = 0.0) -> StreamedEvent:
@@ -33,7 +33,7 @@ def test_a_writer_keeps_no_more_than_so_many_characters_of_replies(monkeypatch: 
 
 def test_trails_of_ended_debates_are_kept_by_length_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.actors.trails.KEPT_CHARACTERS", 250)
-    trails = Trails()
+    trails = EventStreams()
     for case_id in ("q0", "q1", "q2"):
         trails.begin(case_id)
         trails.take([reply(case_id, "x" * 100)])
@@ -49,7 +49,7 @@ def test_trails_of_ended_debates_are_kept_by_length_too(monkeypatch: pytest.Monk
 
 
 def test_what_comes_together_is_told_in_the_order_of_time() -> None:
-    trails = Trails()
+    trails = EventStreams()
     trails.begin("q0")
     trails.take([note("q0", 1.0), note("q0", 3.0), reply("q0", "it is", 2.0), note("nobody", 0.0)])
     trail = trails.of("q0")
@@ -58,7 +58,7 @@ def test_what_comes_together_is_told_in_the_order_of_time() -> None:
 
 
 def test_a_debate_that_is_taken_up_again_begins_with_what_is_kept_of_it() -> None:
-    trails = Trails()
+    trails = EventStreams()
     trails.begin("q0", earlier_than=7.0)
     trails.take([note("q0", 8.0), reply("q0", "it is", 9.0)])
     first = trails.of("q0")
@@ -79,7 +79,7 @@ def test_a_debate_that_is_taken_up_again_begins_with_what_is_kept_of_it() -> Non
 
 
 def test_what_a_writer_is_given_once_more_is_told_once() -> None:
-    trails = Trails()
+    trails = EventStreams()
     trails.begin("q0")
     told = [note("q0", 1.0), reply("q0", "it is", 2.0)]
     trails.take(told)

@@ -10,7 +10,7 @@ KEY_ENV = "MOOT_TEST_KEY"
 """The environment variable that a test sets to anything."""
 
 
-def on_vendor(vendor: Vendor, port: int) -> dict[str, Any]:
+def vendor_binding(vendor: Vendor, port: int) -> dict[str, Any]:
     """A member that speaks to the server on this port by the vendor's SDK."""
     base = f"http://127.0.0.1:{port}" + ("/v1" if vendor == "openai" else "")
     return {"model": f"{vendor}/simulated", "base_url": base, "api_key_env": KEY_ENV}
@@ -18,5 +18,5 @@ def on_vendor(vendor: Vendor, port: int) -> dict[str, Any]:
 
 def ceda_roles(port: int, vision: Vendor = "openai") -> dict[str, list[dict[str, Any]]]:
     """A debater on either SDK, a judge on either, and one to look at pictures."""
-    one, other = on_vendor("openai", port), on_vendor("anthropic", port)
-    return {"debater": [one, other], "judge": [other, one], "vision": [on_vendor(vision, port)]}
+    one, other = vendor_binding("openai", port), vendor_binding("anthropic", port)
+    return {"debater": [one, other], "judge": [other, one], "vision": [vendor_binding(vision, port)]}

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from harness import Rows, finish, options, parsed
+from harness import ReportRows, finish, options, parsed
 
 SECONDS, GIGABYTES = 60.0, 2.0
 LABEL = ("**", "Claim", ":**")
@@ -95,7 +95,7 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=400)
     given = parsed(parser)
     kinds = {"log-probabilities alone": (0, False), "with section labels": (0, True), "and 5 alternatives": (5, True)}
-    rows = Rows()
+    rows = ReportRows()
     with tempfile.TemporaryDirectory() as folder:
         for name, (k, labelled) in kinds.items():
             row = measured(name, made_up(given.replies, given.tokens, k, labelled=labelled), Path(folder))

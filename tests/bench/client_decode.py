@@ -22,7 +22,7 @@ from typing import Any
 import httpx2
 import uvloop
 from debate7 import TEMPLATES
-from harness import Rows, finish, median, options, parsed
+from harness import ReportRows, finish, median, options, parsed
 from openai import AsyncOpenAI, DefaultAioHttpClient
 from rig import MockServer
 
@@ -95,7 +95,7 @@ class Way:
         await (self._sdk.close() if self._model is None else self._model.close())
 
 
-async def hold(call: Call, calls: int, concurrency: int) -> None:
+async def run_calls(call: Call, calls: int, concurrency: int) -> None:
     """Make `calls` calls, `concurrency` of them open at once."""
     numbers = iter(range(calls))
 
@@ -116,13 +116,13 @@ async def measured(
     calls = {name: concurrency if name == "typed" else most for name in names}
     cpu_ms: dict[str, list[float]] = {name: [] for name in names}
     for way in ways.values():
-        await hold(way.call, concurrency, concurrency)
+        await run_calls(way.call, concurrency, concurrency)
     for _ in range(repeats):
         for name, way in ways.items():
             server.set(LATENCY_MS, JITTER_MS)
             gc.collect()
             cpu = time.process_time()
-            await hold(way.call, calls[name], concurrency)
+            await run_calls(way.call, calls[name], concurrency)
             cpu_ms[name].append((time.process_time() - cpu) / calls[name] * 1000)
             assert server.stats()["requests"] == calls[name]
     for way in ways.values():
@@ -155,7 +155,7 @@ def main() -> int:
     if not {*names} <= {*WAYS}:
         parser.error(f"--ways: known are {', '.join(WAYS)}")
     os.environ[KEY_ENV] = "none"
-    rows = Rows()
+    rows = ReportRows()
     with MockServer(TOKENS) as server:
         for concurrency in (64, 1000):
             for alternatives in (5, 20):

@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from harness import Rows, finish, options, parsed
+from harness import ReportRows, finish, options, parsed
 from PIL import Image as Pillow
 from rig import ray_session
 
@@ -106,7 +106,7 @@ def main() -> int:
     parser.add_argument("--protocols", default="evince,ceda")
     parser.add_argument("--placements", default="actors,packed")
     given = parsed(parser)
-    rows = Rows()
+    rows = ReportRows()
     with ray_session():
         for protocol in given.protocols.split(","):
             for placement in given.placements.split(","):

@@ -161,7 +161,7 @@ class DebaterReply(msgspec.Struct):
     confidence: float
 
 
-class JudgeReply(msgspec.Struct):
+class BenchJudgeReply(msgspec.Struct):
     """What the judge says."""
 
     support: str
@@ -181,7 +181,7 @@ class _Request(msgspec.Struct, omit_defaults=True):
 _with_tokens = msgspec.json.Decoder(_TokenCompletion)
 _without_tokens = msgspec.json.Decoder(_Completion)
 _debater = msgspec.json.Decoder(DebaterReply)
-_judge = msgspec.json.Decoder(JudgeReply)
+_judge = msgspec.json.Decoder(BenchJudgeReply)
 
 
 class ChatClient:
@@ -226,29 +226,31 @@ class ChatClient:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TranscriptTurn:
     """One turn of a transcript."""
 
     by: str
     text: str
 
 
-def _material(number: int, transcript: list[Said]) -> Iterator[str]:
+def _material(number: int, transcript: list[TranscriptTurn]) -> Iterator[str]:
     question, passage = texts(number)
     yield f"<passage>\n{passage}\n</passage>\n<question>\n{question}\n</question>\n"
     for said in transcript:
         yield f'<turn by="{said.by}">\n{said.text}\n</turn>\n'
 
 
-async def debater_turn(client: ChatClient, number: int, transcript: list[Said], round_: int, me: str) -> Said:
+async def debater_turn(
+    client: ChatClient, number: int, transcript: list[TranscriptTurn], round_: int, me: str
+) -> TranscriptTurn:
     """One debater's turn."""
     user = "".join(_material(number, transcript)) + f"Round {round_} of 3, debater {me}."
     text = await client.say(_DEBATER, user)
     _debater.decode(text)
-    return Said(me, text)
+    return TranscriptTurn(me, text)
 
 
-async def judge_turn(client: ChatClient, number: int, transcript: list[Said]) -> float:
+async def judge_turn(client: ChatClient, number: int, transcript: list[TranscriptTurn]) -> float:
     """The judge's score."""
     candidate = _debater.decode(transcript[-1].text).answer
     text = await client.say(_JUDGE, "".join(_material(number, transcript)) + f"<candidate>{candidate}</candidate>")
@@ -257,14 +259,14 @@ async def judge_turn(client: ChatClient, number: int, transcript: list[Said]) ->
 
 async def plain_debate(client: ChatClient, number: int) -> float:
     """The seven calls, one after the other."""
-    transcript: list[Said] = []
+    transcript: list[TranscriptTurn] = []
     for round_ in range(1, ROUNDS + 1):
         for me in DEBATERS:
             transcript.append(await debater_turn(client, number, transcript, round_, me))
     return await judge_turn(client, number, transcript)
 
 
-async def hold_many(debate: Callable[[int], Awaitable[float]], count: int, open_: int) -> None:
+async def run_many(debate: Callable[[int], Awaitable[float]], count: int, open_: int) -> None:
     """Hold `count` debates, `open_` at once."""
     numbers = iter(range(count))
 

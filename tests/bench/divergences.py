@@ -19,7 +19,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 import numpy.typing as npt
-from harness import Rows, best, finish, options, parsed
+from harness import ReportRows, best, finish, options, parsed
 from scipy.optimize import linprog
 from scipy.spatial.distance import cityblock, jensenshannon
 from scipy.stats import entropy as scipy_entropy
@@ -78,9 +78,9 @@ def loop(measure: Callable[[Floats, Floats], Any], p: Floats, q: Floats) -> list
     return [measure(a, b) for a, b in zip(p, q, strict=True)]
 
 
-def compare(p: Floats, q: Floats, repeats: int) -> Rows:
+def compare(p: Floats, q: Floats, repeats: int) -> ReportRows:
     """Microseconds per pair of each measure both ways, after a check that the numbers are the same."""
-    rows = Rows()
+    rows = ReportRows()
 
     def add(metric: str, vectorised_us: float, scipy_loop_us: float) -> None:
         ratio = scipy_loop_us / vectorised_us
@@ -106,10 +106,10 @@ def dense_transport(p: Floats, q: Floats, ground: Floats) -> float:
     return float(linprog(ground.ravel(), A_eq=sums[:-1], b_eq=np.concatenate([p, q])[:-1], method="highs").fun)
 
 
-def transport(repeats: int) -> Rows:
+def transport(repeats: int) -> ReportRows:
     """Milliseconds per pair of exact transport with a matrix."""
     random = np.random.default_rng(2)
-    rows = Rows()
+    rows = ReportRows()
     for labels, pairs in ((5, 1000), (10, 1000), (50, 30), (200, 3)):
         ground = embedding_distance(random.normal(size=(labels, 8)))
         p, q = random.dirichlet(np.ones(labels), size=(2, pairs))

@@ -29,10 +29,10 @@ from typing import Any, Literal
 from urllib.request import urlopen
 
 from debate7 import task
-from harness import Rows, finish, options, parsed
+from harness import ReportRows, finish, options, parsed
 from rig import bench_spec, ray_session
 
-from moot.actors.arena import Arena, Past
+from moot.actors.arena import CompletedCases, Dispatcher
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.remote.runtime import RayRuntime
 from moot.actors.roles import RoleBinding
@@ -119,7 +119,7 @@ def sampled(address: str) -> Iterator[list[tuple[float, int]]]:
         thread.join(30)
 
 
-async def hold(address: str, debates: int, placement: Literal["actors", "packed"]) -> dict[str, Any]:
+async def run_debates(address: str, debates: int, placement: Literal["actors", "packed"]) -> dict[str, Any]:
     """Hold the debates; gives wall time, verdicts and token counts."""
     with tempfile.TemporaryDirectory(prefix="moot-bench-") as path:
         model = f"{address}/v1#simulated"
@@ -129,7 +129,7 @@ async def hold(address: str, debates: int, placement: Literal["actors", "packed"
         runtime = RayRuntime(spec, Stubborn(), placement=placement)
         await runtime.start()
         began = time.perf_counter()
-        await Arena(runtime, task(debates, "bench").cases(), Past({}, {})).run()
+        await Dispatcher(runtime, task(debates, "bench").cases(), CompletedCases({}, {})).run()
         wall_s = time.perf_counter() - began
         counts = await runtime.archive.counts()
         await runtime.stop()
@@ -153,9 +153,9 @@ def _tokens(served: dict[str, int]) -> int:
 def faults(debates: int, placement: Literal["actors", "packed"]) -> dict[str, Any]:
     """Part one."""
     with simulated(latency_ms=LATENCY_MS) as address:
-        calm = asyncio.run(hold(address, debates, placement))
+        calm = asyncio.run(run_debates(address, debates, placement))
     with simulated(latency_ms=LATENCY_MS, **FAULTS) as address:
-        stormy = asyncio.run(hold(address, debates, placement))
+        stormy = asyncio.run(run_debates(address, debates, placement))
         served = stats(address)
     by_step = served["by_step"]
     late = sum(_tokens(by_step[step]) for step in stormy["failed_steps"] if step in by_step)
@@ -186,7 +186,7 @@ def rate(debates: int, placement: Literal["actors", "packed"]) -> dict[str, Any]
     """Part two: the demand is 200 calls a second (200 open, 1 s each), the limit 60 % of it."""
     limit_per_min = 0.6 * OPEN / (LATENCY_MS / 1000.0) * 60.0
     with simulated(latency_ms=LATENCY_MS, rate_limit=limit_per_min) as address, sampled(address) as samples:
-        held = asyncio.run(hold(address, debates, placement))
+        held = asyncio.run(run_debates(address, debates, placement))
         served = stats(address)
     per_s = limit_per_min / 60.0
     began = next(at for at, calls in samples if calls)
@@ -212,7 +212,7 @@ def main() -> int:
     parser.add_argument("--placement", choices=["actors", "packed"], default="packed")
     parser.add_argument("--parts", default="faults,rate")
     given = parsed(parser)
-    tables = {name: Rows() for name in given.parts.split(",")}
+    tables = {name: ReportRows() for name in given.parts.split(",")}
     with ray_session():
         for name, rows in tables.items():
             rows.add({"faults": faults, "rate": rate}[name](given.debates, given.placement))

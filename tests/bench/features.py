@@ -25,10 +25,10 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 import numpy.typing as npt
-from harness import Rows, finish, options, parsed
+from harness import ReportRows, finish, options, parsed
 
 from moot.metrics.confidence_features import WINDOWS, window_features
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 
 Floats = npt.NDArray[np.float64]
 
@@ -97,7 +97,7 @@ def best(ways: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
     return {way: min(taken) for way, taken in seconds.items()}
 
 
-def held_mib(replies: Ragged) -> float:
+def held_mib(replies: RaggedArray) -> float:
     """The most that the features of these replies need at once, the result included."""
     tracemalloc.start()
     window_features(replies)
@@ -106,7 +106,7 @@ def held_mib(replies: Ragged) -> float:
     return most / 2**20
 
 
-def measure(name: str, replies: Ragged, repeats: int) -> dict[str, Any]:
+def measure(name: str, replies: RaggedArray, repeats: int) -> dict[str, Any]:
     """Tokens a second of each way, after a check that the numbers are the same."""
     looped = np.linspace(0, len(replies) - 1, LOOPED).astype(np.int64)
     few = [np.asarray(replies.row(i), np.float64) for i in looped.tolist()]
@@ -136,14 +136,14 @@ def measure(name: str, replies: Ragged, repeats: int) -> dict[str, Any]:
     }
 
 
-def synthetic(lengths: npt.NDArray[np.int64]) -> Ragged:
+def synthetic(lengths: npt.NDArray[np.int64]) -> RaggedArray:
     """Replies of these lengths: most tokens all but certain, some not, as in recorded replies."""
     random = np.random.default_rng(1)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return Ragged(-random.gamma(0.2, 2.0, size=int(offsets[-1])), offsets)
+    return RaggedArray(-random.gamma(0.2, 2.0, size=int(offsets[-1])), offsets)
 
 
-def recorded(folder: Path, count: int) -> Ragged:
+def recorded(folder: Path, count: int) -> RaggedArray:
     """The replies of four recorded models, again and again until there are `count`."""
     rows = []
     for path in sorted(folder.glob("*_output_labeled.csv")):
@@ -151,7 +151,7 @@ def recorded(folder: Path, count: int) -> Ragged:
             rows += [json.loads(row["logprobs"])["token_logprobs"] for row in csv.DictReader(lines)]
     if not rows:
         raise SystemExit(f"{folder} has no *_output_labeled.csv")
-    return Ragged.from_lists(rows).take(np.arange(count) % len(rows))
+    return RaggedArray.from_lists(rows).take(np.arange(count) % len(rows))
 
 
 def main() -> int:
@@ -163,7 +163,7 @@ def main() -> int:
     given = parsed(parser)
     spread = np.random.default_rng(2).lognormal(np.log(380), 0.35, given.replies).astype(np.int64)
     kinds = {"400 tokens": np.full(given.replies, 400), "lengths of prose": spread}
-    rows = Rows()
+    rows = ReportRows()
     for name, lengths in kinds.items():
         rows.add(measure(name, synthetic(lengths), given.repeats))
     if given.folder:

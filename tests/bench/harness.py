@@ -49,7 +49,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-class Rows(list[dict[str, Any]]):
+class ReportRows(list[dict[str, Any]]):
     """Rows with the same keys; each is printed when it is added. A row whose `ok` is False has missed a bar."""
 
     def add(self, row: Mapping[str, Any]) -> None:

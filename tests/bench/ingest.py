@@ -23,17 +23,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import ray
-from harness import Rows, finish, options, parsed
+from harness import ReportRows, finish, options, parsed
 from rig import bench_spec, ray_session
 
-from moot.actors.record.closing import Closing
+from moot.actors.record.closing import VerdictRecord
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.rows import batch_of
 from moot.actors.record.signals import Signals, decode_signals
 from moot.actors.record.tables import read_table
-from moot.actors.remote.run_actor import Roster
+from moot.actors.remote.run_actor import ActorDirectory
 from moot.actors.remote.scribe import pack
-from moot.actors.remote.writer_actor import WriterActor
+from moot.actors.remote.writer_actor import MetricsActor
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.protocols.case import Case, LabelledCase
@@ -46,7 +46,7 @@ ROLES = ("constructor", "auditor")
 DIMENSIONS = ("instruction following", "justification quality", "evidence grounding")
 
 
-class Writer(WriterActor):
+class BenchWriter(MetricsActor):
     """The writer actor, on one core, with its CPU time."""
 
     async def pin(self) -> None:
@@ -119,7 +119,7 @@ def assessment(role: str, draw: np.random.Generator) -> Event:
     return Event("assessment", f"assessment/say/{role}", data)
 
 
-class Parcel:
+class ReplyBatch:
     """What `ROWS` replies bring with them, as it crosses to the writer."""
 
     def __init__(self, number: int, replies: pa.RecordBatch, draw: np.random.Generator) -> None:
@@ -149,9 +149,9 @@ class Parcel:
         self.closings = msgspec.msgpack.encode(closings)
 
     @staticmethod
-    def _closing(case_id: str, first: int, draw: np.random.Generator) -> Closing:
+    def _closing(case_id: str, first: int, draw: np.random.Generator) -> VerdictRecord:
         ids = {f"say/{role}": f"r-{first // ROWS}-{first % ROWS + i}" for i, role in enumerate(ROLES)}
-        return Closing(
+        return VerdictRecord(
             case_id=case_id, attempt=0, replies=ids, answer="Yes" if draw.random() < 0.7 else "No", how="said"
         )
 
@@ -194,11 +194,11 @@ async def ingest(folder: Path, spec: RunSpec, seconds: float) -> dict[str, Any]:
     """Send for so many seconds."""
     draw = np.random.default_rng(0)
     variants = [variant(draw) for _ in range(VARIANTS)]
-    roster = Roster(namespace="bench", writers=["writer"], moderators=[], agents=[])
-    writer = ray.remote(Writer).options(num_cpus=0, max_concurrency=1000).remote(spec.model_dump_json(), roster, 0)
+    roster = ActorDirectory(namespace="bench", writers=["writer"], moderators=[], agents=[])
+    writer = ray.remote(BenchWriter).options(num_cpus=0, max_concurrency=1000).remote(spec.model_dump_json(), roster, 0)
     subscriber, numbers, sent = Subscriber(writer), iter(range(10**9)), [0, 0]
     for _ in range(AT_ONCE):
-        await Parcel(next(numbers), variants[0], draw).send(writer)
+        await ReplyBatch(next(numbers), variants[0], draw).send(writer)
     await writer.pin.remote()
     cpu_before = await writer.used.remote()
     following = asyncio.create_task(subscriber.follow())
@@ -207,7 +207,7 @@ async def ingest(folder: Path, spec: RunSpec, seconds: float) -> dict[str, Any]:
     async def keep_sending() -> None:
         while time.perf_counter() < began + seconds:
             number = next(numbers)
-            parcel = Parcel(number, variants[number % VARIANTS], draw)
+            parcel = ReplyBatch(number, variants[number % VARIANTS], draw)
             await parcel.send(writer)
             sent[0] += parcel.tokens
             sent[1] += len(parcel.case_ids)
@@ -240,7 +240,7 @@ def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
     given = parsed(parser)
-    rows = Rows()
+    rows = ReportRows()
     with ray_session(), tempfile.TemporaryDirectory() as place:
         folder, owner, spec = bench_spec(Path(place), {role: [RoleBinding()] for role in ROLES}, protocol="bench")
         rows.add(asyncio.run(ingest(folder.path, spec, given.seconds)))

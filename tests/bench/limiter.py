@@ -17,12 +17,12 @@ from typing import Any
 
 import msgspec
 import ray
-from harness import Rows, finish, options, parsed
+from harness import ReportRows, finish, options, parsed
 from rig import ray_session
 
-from moot.actors.limits.admission import Need
-from moot.actors.limits.envelopes import Grant, Report
-from moot.actors.limits.gate import Gate
+from moot.actors.limits.admission import CallDemand
+from moot.actors.limits.envelopes import Grant, UsageReport
+from moot.actors.limits.gate import LimiterClient
 from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
 
@@ -44,28 +44,28 @@ class LimiterProcess:
     async def exchange(self, raw: bytes) -> bytes:
         """As the actor of a run does."""
         self.exchanges += 1
-        return msgspec.msgpack.encode(self._limiter.exchange(msgspec.msgpack.decode(raw, type=Report)))
+        return msgspec.msgpack.encode(self._limiter.exchange(msgspec.msgpack.decode(raw, type=UsageReport)))
 
     async def used(self) -> tuple[int, float]:
         """Exchanges so far, and CPU seconds."""
         return self.exchanges, time.process_time()
 
 
-class Caller:
+class LimiterCaller:
     """A process whose calls need permits."""
 
     def __init__(self, limiter: Any, requests_per_min: int) -> None:
-        async def exchange(report: Report) -> Grant:
+        async def exchange(report: UsageReport) -> Grant:
             raw = await limiter.exchange.remote(msgspec.msgpack.encode(report))
             return msgspec.msgpack.decode(raw, type=Grant)
 
         limits = {"m": EndpointLimits(requests_per_min=requests_per_min, concurrency=4000)}
-        self._gate = Gate(limits, (), exchange)
+        self._gate = LimiterClient(limits, (), exchange)
         self._starts: list[float] = []
 
     async def _call(self, gated: bool) -> None:
         if gated:
-            admission = await self._gate.admit("m", Need())
+            admission = await self._gate.admit("m", CallDemand())
             self._starts.append(time.time())
             admission.end("answered")
         else:
@@ -113,7 +113,7 @@ def throughput(seconds: float) -> dict[str, Any]:
     """Part one."""
     bound = PERMITS_PER_S * 120
     limiter = ray.remote(LimiterProcess).options(num_cpus=0).remote(bound)
-    callers = [ray.remote(Caller).options(num_cpus=0).remote(limiter, bound) for _ in range(CALLERS)]
+    callers = [ray.remote(LimiterCaller).options(num_cpus=0).remote(limiter, bound) for _ in range(CALLERS)]
     per_s = OFFERED_PER_S / CALLERS
     ray.get([caller.ask.remote(per_s, 2.0, True) for caller in callers])
     bare = ray.get([caller.ask.remote(per_s, seconds, False) for caller in callers])
@@ -139,7 +139,7 @@ def throughput(seconds: float) -> dict[str, Any]:
 def rate(seconds: float) -> dict[str, Any]:
     """Part two."""
     limiter = ray.remote(LimiterProcess).options(num_cpus=0).remote(RATE)
-    callers = [ray.remote(Caller).options(num_cpus=0).remote(limiter, RATE) for _ in range(CALLERS)]
+    callers = [ray.remote(LimiterCaller).options(num_cpus=0).remote(limiter, RATE) for _ in range(CALLERS)]
     starts = [each for found in ray.get([c.want_all.remote(seconds) for c in callers]) for each in found]
     for actor in (*callers, limiter):
         ray.kill(actor)
@@ -161,7 +161,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rate-seconds", type=float, default=184.0, help="three whole windows, or none with 0")
     given = parsed(parser)
-    granted, used = Rows(), Rows()
+    granted, used = ReportRows(), ReportRows()
     with ray_session():
         granted.add(throughput(given.seconds))
         if given.rate_seconds:

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from harness import Rows, best, finish, options, parsed
+from harness import ReportRows, best, finish, options, parsed
 from rig import ray_session
 
-from moot.actors.limits.admitted import CallWatch
+from moot.actors.limits.admitted import CallTelemetry
 from moot.actors.meter import CALLS, SILENT, SURPRISAL, Meter
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.prices import Price
@@ -35,7 +35,7 @@ def _best_us(work: Callable[[], Any]) -> float:
 
 
 def _call(meter: Meter) -> Callable[[], None]:
-    calls = CallWatch(meter, "m", Price(input=1.0, output=2.0), bills=True)
+    calls = CallTelemetry(meter, "m", Price(input=1.0, output=2.0), bills=True)
 
     def one() -> None:
         with calls.attempt(NO_SPAN) as call:
@@ -45,7 +45,7 @@ def _call(meter: Meter) -> Callable[[], None]:
     return one
 
 
-def measured() -> Rows:
+def measured() -> ReportRows:
     """What is measured, inside an actor's kind of process: one that has joined Ray."""
     meter, untraced = RayMeter("selene"), Tracing("run", {})
     work: dict[str, Callable[[], Any]] = {
@@ -55,7 +55,7 @@ def measured() -> Rows:
         "the same, silent": _call(SILENT),
         "a debate's traceparent": lambda: untraced.traceparent("case-1", 0),
     }
-    rows = Rows()
+    rows = ReportRows()
     for what, each in work.items():
         rows.add({"what": what, "us": _best_us(each)})
     return rows

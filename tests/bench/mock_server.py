@@ -96,7 +96,7 @@ def completion(judge: bool, variant: int, alternatives: int | None, count: int) 
     return http(json.dumps(body, separators=(",", ":")).encode())
 
 
-class Server:
+class MockLLMServer:
     """Settings, counters and the cache of responses; shared by all connections."""
 
     def __init__(self, tokens: int) -> None:
@@ -169,12 +169,12 @@ class Server:
         return http(json.dumps(stats).encode())
 
 
-class Connection(asyncio.Protocol):
+class MockConnection(asyncio.Protocol):
     """One client connection: requests with Content-Length, one after the other."""
 
     __slots__ = ("_buffer", "_server", "_transport")
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: MockLLMServer) -> None:
         self._server = server
         self._buffer = b""
 
@@ -221,8 +221,8 @@ class Connection(asyncio.Protocol):
 
 async def serve(port: int, tokens: int) -> None:
     """Serve until cancelled."""
-    server = Server(tokens)
-    listening = await server.loop.create_server(lambda: Connection(server), "127.0.0.1", port, backlog=8192)
+    server = MockLLMServer(tokens)
+    listening = await server.loop.create_server(lambda: MockConnection(server), "127.0.0.1", port, backlog=8192)
     print(f"port {listening.sockets[0].getsockname()[1]}", flush=True)
     await listening.serve_forever()
 

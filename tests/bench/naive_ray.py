@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import ray
-from debate7 import DEBATERS, ROUNDS, ChatClient, Said, debater_turn, hold_many, judge_turn
+from debate7 import DEBATERS, ROUNDS, ChatClient, TranscriptTurn, debater_turn, judge_turn, run_many
 from pydantic import BaseModel
 
 
@@ -16,9 +16,9 @@ class TurnRequest(BaseModel):
     round: int
     transcript: list[tuple[str, str]]
 
-    def said(self) -> list[Said]:
+    def said(self) -> list[TranscriptTurn]:
         """The transcript as turns."""
-        return [Said(by, text) for by, text in self.transcript]
+        return [TranscriptTurn(by, text) for by, text in self.transcript]
 
 
 class TurnReply(BaseModel):
@@ -29,7 +29,7 @@ class TurnReply(BaseModel):
     score: float = 0.0
 
 
-class Speaker:
+class NaiveAgent:
     """A debater or the judge."""
 
     def __init__(self, url: str, logprobs: bool, name: str) -> None:
@@ -47,7 +47,7 @@ class Speaker:
         return TurnReply(by=said.by, text=said.text)
 
 
-class Chair:
+class NaiveModerator:
     """Leads debates: seven awaited calls each."""
 
     def __init__(self, debaters: list[Any], judge: Any) -> None:
@@ -75,7 +75,7 @@ class NaiveRay:
 
     def __init__(self, url: str, logprobs: bool) -> None:
         options = {"num_cpus": 0, "max_concurrency": 4000, "enable_task_events": False}
-        speaker, chair = ray.remote(Speaker).options(**options), ray.remote(Chair).options(**options)
+        speaker, chair = ray.remote(NaiveAgent).options(**options), ray.remote(NaiveModerator).options(**options)
         debaters = [speaker.remote(url, logprobs, name) for name in DEBATERS]
         judge = speaker.remote(url, logprobs, "judge")
         self._chair = chair.remote(debaters, judge)
@@ -88,7 +88,7 @@ class NaiveRay:
             score: float = await self._chair.debate.remote(number)
             return score
 
-        await hold_many(one, debates, open_)
+        await run_many(one, debates, open_)
 
     def stop(self) -> None:
         """Take the actors down."""

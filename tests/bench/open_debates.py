@@ -21,8 +21,8 @@ from itertools import islice
 from typing import Any, cast
 
 from debate7 import CALLS, task
-from harness import Rows, finish, options, parsed
-from rig import MockServer, MootRun, OurProcesses, ray_session
+from harness import ReportRows, finish, options, parsed
+from rig import MockServer, MootRun, ProcessTree, ray_session
 
 from moot.actors.spec import Placement
 
@@ -44,7 +44,7 @@ async def least(read: Callable[[], dict[str, int]], samples: int = 12, apart_s: 
 
 
 async def waiting_debates(
-    run: MootRun, server: MockServer, processes: OurProcesses, open_: int
+    run: MootRun, server: MockServer, processes: ProcessTree, open_: int
 ) -> tuple[int, float, dict[str, int], dict[str, int]]:
     """Debates that wait for their third reply, the seconds until all did, and the PSS then, in sum and by process."""
     server.set(hold=_HELD)
@@ -64,7 +64,7 @@ async def waiting_debates(
 
 async def per_open_debate(server: MockServer, placement: Placement, logprobs: bool, open_: int) -> dict[str, Any]:
     """KB per debate that waits for its third reply."""
-    processes = OurProcesses(server.pid)
+    processes = ProcessTree(server.pid)
     server.set()
     run = MootRun(server.model, placement, logprobs, open_)
     await run.start()
@@ -90,7 +90,7 @@ async def per_open_debate(server: MockServer, placement: Placement, logprobs: bo
 
 async def growth(server: MockServer, placement: Placement, logprobs: bool, first: int, total: int) -> dict[str, Any]:
     """Summed PSS at rest after `first` and after `total` debates of one runtime."""
-    processes = OurProcesses(server.pid)
+    processes = ProcessTree(server.pid)
     server.set()
     run = MootRun(server.model, placement, logprobs, _AT_ONCE)
     cases = task(total, "growth").cases()
@@ -127,7 +127,7 @@ def main() -> int:
     parser.add_argument("--only", choices=("open", "growth"))
     given = parsed(parser)
     placements = [cast(Placement, name) for name in given.placements.split(",")]
-    open_, grown = Rows(), Rows()
+    open_, grown = ReportRows(), ReportRows()
     with MockServer() as server, ray_session():
         if given.only != "growth":
             for placement in placements:

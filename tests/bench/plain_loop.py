@@ -11,7 +11,7 @@ import sys
 import time
 from functools import partial
 
-from debate7 import ChatClient, hold_many, plain_debate
+from debate7 import ChatClient, plain_debate, run_many
 
 
 async def measured(url: str, logprobs: bool, debates: int, open_: int) -> dict[str, float]:
@@ -19,9 +19,9 @@ async def measured(url: str, logprobs: bool, debates: int, open_: int) -> dict[s
     client = ChatClient(url, logprobs)
     try:
         debate = partial(plain_debate, client)
-        await hold_many(debate, open_, open_)
+        await run_many(debate, open_, open_)
         wall, cpu = time.perf_counter(), time.process_time()
-        await hold_many(debate, debates, open_)
+        await run_many(debate, debates, open_)
         return {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
     finally:
         await client.close()

@@ -15,11 +15,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness import Rows, finish, options, parsed
+from harness import ReportRows, finish, options, parsed
 
 sys.path[:0] = [str(Path(__file__).parents[1] / room) for room in ("deploy", "actors")]
 
-from plan_regimes import hold, rows_file, scaled, server  # noqa: E402 - a module of the tests
+from plan_regimes import rows_file, run_and_measure, scaled, server  # noqa: E402 - a module of the tests
 
 from moot.deploy.planning.plan import plan  # noqa: E402
 
@@ -40,15 +40,17 @@ def main() -> int:
     parser.add_argument("--pilot", type=int, default=200)
     parser.add_argument("--cases", type=int, default=200)
     given = parsed(parser)
-    rows = Rows()
+    rows = ReportRows()
     with tempfile.TemporaryDirectory() as name, server(LATENCY) as model:
         folder = Path(name)
         pilot = folder / "pilot"
-        measured = hold(pilot, model, rows_file(folder / "pilot.jsonl", 20_000, given.pilot), _PILOT)
+        measured = run_and_measure(pilot, model, rows_file(folder / "pilot.jsonl", 20_000, given.pilot), _PILOT)
         for regime, bounds in REGIMES.items():
             small = plan(pilot, cases=given.cases, **bounds)
             large = plan(pilot, cases=100 * given.cases, **scaled(bounds, 100))
-            held = hold(folder / regime, model, rows_file(folder / f"{regime}.jsonl", 10_000, given.cases), bounds)
+            held = run_and_measure(
+                folder / regime, model, rows_file(folder / f"{regime}.jsonl", 10_000, given.cases), bounds
+            )
             planned = small.totals.prompt_tokens.value + small.totals.completion_tokens.value
             off = {
                 "off": held.time_s / small.time_s.value - 1,

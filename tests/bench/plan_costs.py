@@ -15,9 +15,9 @@ from collections import Counter, defaultdict
 from typing import Any, get_args
 
 from debate7 import CALLS
-from harness import Rows, finish, options, parsed
+from harness import ReportRows, finish, options, parsed
 from open_debates import least, waiting_debates
-from rig import MockServer, MootRun, OurProcesses, ray_session, spent
+from rig import MockServer, MootRun, ProcessTree, ray_session, spent
 
 from moot.actors.spec import Placement
 
@@ -26,7 +26,7 @@ _WARM_UP, _DEBATES, _AT_ONCE = 200, 2000, 200
 
 async def costs(server: MockServer, placement: Placement, logprobs: bool, open_: int) -> dict[str, Any]:
     """The figures of one placement."""
-    processes = OurProcesses(server.pid)
+    processes = ProcessTree(server.pid)
     server.set()
     run = MootRun(server.model, placement, logprobs, open_)
     await run.start()
@@ -59,7 +59,7 @@ def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--open", type=int, default=1000)
     given = parsed(parser)
-    rows = Rows()
+    rows = ReportRows()
     with MockServer() as server, ray_session():
         for placement in get_args(Placement):
             for logprobs in (False, True):

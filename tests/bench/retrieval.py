@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from harness import Rows, best, finish, options, parsed
+from harness import ReportRows, best, finish, options, parsed
 
 from moot.actors.retrieval.library import (
     LibraryChunk,
     LibraryFolder,
-    LibraryNote,
+    LibraryManifest,
     StoredLibrary,
     digest_of,
     write_chunks,
@@ -68,7 +68,7 @@ def make(folder: Path, chunks: int, claims: int) -> None:
     listed = [LibraryChunk(document="d", chunk=n, page=None, text=f"chunk {n} {'x' * 150}") for n in range(chunks)]
     write_chunks(files.chunks_file, listed)
     vectors.tofile(files.vectors_file)
-    files.write_note(LibraryNote(encoder=ENCODER, digest=digest_of(listed), chunks=chunks, dimension=DIMENSION))
+    files.write_note(LibraryManifest(encoder=ENCODER, digest=digest_of(listed), chunks=chunks, dimension=DIMENSION))
     np.save(folder / "claims.npy", unit(random.normal(size=(claims, DIMENSION)).astype(np.float32)))
 
 
@@ -137,13 +137,13 @@ def apart(folder: Path, way: str) -> dict[str, float]:
     return found
 
 
-def compare(folder: Path, repeats: int) -> Rows:
+def compare(folder: Path, repeats: int) -> ReportRows:
     """Every way, the repeats taking turns, and its time over that of the plain product."""
     runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     for _ in range(repeats):
         for way in WAYS:
             runs[way].append(apart(folder, way))
-    rows = Rows()
+    rows = ReportRows()
     for way, some in runs.items():
         least = {key: min(one[key] for one in some) for key in some[0]}
         ratio = least["ms_a_claim"] / (rows[0] if rows else least)["ms_a_claim"]

@@ -22,7 +22,7 @@ import psutil
 import ray
 from debate7 import ALTERNATIVES, CALLS, TEMPLATES, SevenCalls, task
 
-from moot.actors.arena import Arena, Past
+from moot.actors.arena import CompletedCases, Dispatcher
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
 from moot.actors.remote.runtime import RayRuntime
@@ -117,7 +117,7 @@ def ray_session() -> Iterator[None]:
         ray.shutdown()
 
 
-class OurProcesses:
+class ProcessTree:
     """This process and everything below it, except `apart` (the mock server, the plain loop)."""
 
     def __init__(self, *apart: int) -> None:
@@ -238,7 +238,7 @@ class MootRun:
     async def hold_cases(self, cases: Iterator[LabelledCase], count: int) -> None:
         """The same for `count` given cases."""
         self.debates += count
-        await Arena(self.runtime, cases, Past({}, {})).run()
+        await Dispatcher(self.runtime, cases, CompletedCases({}, {})).run()
 
     async def batch_sizes(self) -> dict[str, Counter[int]]:
         """Calls by batch size: asks from moderators, replies from agents, and rows of the record from both."""

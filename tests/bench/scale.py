@@ -19,7 +19,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from harness import Rows, finish, options, parsed
+from harness import ReportRows, finish, options, parsed
 
 PARTS = ("nodes", "dataset", "serve", "recovery")
 
@@ -41,7 +41,7 @@ def main() -> int:
     if given.part:
         print(json.dumps(import_module(f"scale_{given.part}").rows()))
         return 0
-    parts = {part: Rows() for part in given.only.split(",")}
+    parts = {part: ReportRows() for part in given.only.split(",")}
     for part, rows in parts.items():
         print(f"\n{part}")
         for row in _in_a_process(part):

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import ray
 from ray.cluster_utils import Cluster
-from rig import OurProcesses, lamp, spent
+from rig import ProcessTree, lamp, spent
 
 import moot
 from moot.actors.record.tables import read_table
@@ -67,7 +67,7 @@ async def _held(nodes: int, out: str) -> dict[str, Any]:
             out=out,
         )
     )
-    processes, readings, raylets = OurProcesses(), [], set[int]()
+    processes, readings, raylets = ProcessTree(), [], set[int]()
     while not holding.done():
         await asyncio.wait([holding], timeout=0.5)
         readings.append((time.time(), processes.cpu()))
@@ -88,7 +88,7 @@ async def _held(nodes: int, out: str) -> dict[str, Any]:
     }
 
 
-def _raylets_of_moderators(processes: OurProcesses) -> set[int]:
+def _raylets_of_moderators(processes: ProcessTree) -> set[int]:
     """The nodes that moderators run on, each by the process id of its raylet."""
     found = set()
     for pid, title in processes.actors().items():

@@ -21,8 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "actors"))
 
-from nodes import FAST_DETECTION, Nodes, nodes
-from simulate_process import Server, serving, write_questions
+from nodes import FAST_DETECTION, LocalCluster, nodes
+from simulate_process import SimulatedServerProcess, serving, write_questions
 
 SETTINGS: Mapping[str, Mapping[str, int]] = {"default": {}, "tuned": FAST_DETECTION}
 CASES, OPEN, LATENCY_MS = 4000, 60, 1000.0
@@ -59,7 +59,9 @@ def _measured(config: Mapping[str, int]) -> dict[str, Any]:
                 driver.wait(30)
 
 
-def _lost_and_found(ray: Nodes, server: Server, driver: subprocess.Popen[bytes]) -> dict[str, Any]:
+def _lost_and_found(
+    ray: LocalCluster, server: SimulatedServerProcess, driver: subprocess.Popen[bytes]
+) -> dict[str, Any]:
     _until(lambda: server.totals()["calls"] > 2 * OPEN, driver)
     agent = next(actor for actor in ray.actors() if "-role-agent-" in actor.name)
     beside = sum(actor.node_id == agent.node_id for actor in ray.actors()) - 1
@@ -80,7 +82,7 @@ def _lost_and_found(ray: Nodes, server: Server, driver: subprocess.Popen[bytes])
     }
 
 
-def _alive(ray: Nodes, node_id: str) -> bool:
+def _alive(ray: LocalCluster, node_id: str) -> bool:
     return any(node["NodeID"] == node_id and node["Alive"] for node in ray.cluster.global_state.node_table())
 
 

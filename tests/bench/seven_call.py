@@ -23,14 +23,14 @@ from typing import Any, Literal, cast
 from debate7 import CALLS
 from harness import bar, finish, median, options, parsed
 from naive_ray import NaiveRay
-from rig import Child, MockServer, MootRun, OurProcesses, mean_batch, ray_session, spent
+from rig import Child, MockServer, MootRun, ProcessTree, mean_batch, ray_session, spent
 
 DESIGNS = ("plain", "naive-ray", "actors", "packed")
 BATCHES = ("asks", "replies", "rows")
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchRow:
     """One setting of the bench.
 
     Attributes:
@@ -56,16 +56,16 @@ class Row:
 ROWS = {
     row.name: row
     for row in (
-        Row("0ms", 0, 0, 200, 4800, {"actors": (5.0, 0.35), "packed": (3.0, 0.5)}),
-        Row("100ms", 100, 0, 200, 3200, {"actors": (None, 0.80), "packed": (None, 0.93)}),
-        Row("100ms+u60", 100, 60, 200, 3200, {"actors": (6.5, 0.82), "packed": (3.0, 0.92)}),
-        Row("1000x1s", 1000, 0, 1000, 4000, {"actors": (None, 0.93), "packed": (None, 0.96)}),
+        BenchRow("0ms", 0, 0, 200, 4800, {"actors": (5.0, 0.35), "packed": (3.0, 0.5)}),
+        BenchRow("100ms", 100, 0, 200, 3200, {"actors": (None, 0.80), "packed": (None, 0.93)}),
+        BenchRow("100ms+u60", 100, 60, 200, 3200, {"actors": (6.5, 0.82), "packed": (3.0, 0.92)}),
+        BenchRow("1000x1s", 1000, 0, 1000, 4000, {"actors": (None, 0.93), "packed": (None, 0.96)}),
     )
 }
 
 
 @dataclass
-class Measured:
+class DesignMeasurement:
     """The repeats of one design in one row."""
 
     design: str
@@ -97,14 +97,14 @@ class Bench:
     """What the designs of a row share."""
 
     server: MockServer
-    row: Row
+    row: BenchRow
     logprobs: bool
-    processes: OurProcesses
+    processes: ProcessTree
     plain: Child
     idle: set[int] = field(default_factory=set)
 
     @contextmanager
-    def window(self, measured: Measured, pids: frozenset[int]) -> Iterator[None]:
+    def window(self, measured: DesignMeasurement, pids: frozenset[int]) -> Iterator[None]:
         """Time a block; actors of other designs, which idle, are left out of its CPU."""
         row = self.row
         self.server.set(row.latency_ms, row.jitter_ms)
@@ -122,13 +122,13 @@ class Bench:
         measured.cpu_by_process.append({k: round(v / measured.debates * 1000, 3) for k, v in by_process.items()})
         self.note_calls(measured)
 
-    def note_calls(self, measured: Measured, extra: int = 0) -> None:
+    def note_calls(self, measured: DesignMeasurement, extra: int = 0) -> None:
         """Take the server's counters since the last setting."""
         stats = self.server.stats()
         measured.calls.append(int(stats["requests"]) - extra)
         measured.max_inflight.append(int(stats["max_inflight"]))
 
-    def settle(self, measured: Measured, record: str) -> None:
+    def settle(self, measured: DesignMeasurement, record: str) -> None:
         """Say whether every repeat made exactly the calls that it should have."""
         right = all(calls == CALLS * measured.debates for calls in measured.calls)
         measured.verified = record if right else f"NO: {measured.calls} calls"
@@ -146,7 +146,7 @@ class Design:
     pids: frozenset[int] = frozenset()
 
     def __init__(self, bench: Bench, name: str, debates: int | None = None) -> None:
-        self.bench, self.measured = bench, Measured(name, debates=debates or bench.row.debates)
+        self.bench, self.measured = bench, DesignMeasurement(name, debates=debates or bench.row.debates)
 
     async def start(self) -> None:
         """Bring it up and hold a warm-up wave."""
@@ -165,7 +165,7 @@ class Design:
         self.bench.settle(self.measured, "calls")
 
 
-class Plain(Design):
+class PlainLoop(Design):
     """The plain loop in its own process, which counts its own CPU."""
 
     async def repeat(self) -> None:
@@ -179,7 +179,7 @@ class Plain(Design):
         bench.note_calls(self.measured, extra=CALLS * row.open_)
 
 
-class Naive(Design):
+class NaiveRayDesign(Design):
     """An actor call per message; fewer debates, but at least four waves."""
 
     def __init__(self, bench: Bench, name: str) -> None:
@@ -202,7 +202,7 @@ class Naive(Design):
         await super().stop()
 
 
-class Moot(Design):
+class MootDesign(Design):
     """Moot in one of its placements, with record, metrics and templates on."""
 
     async def start(self) -> None:
@@ -237,11 +237,11 @@ class Moot(Design):
 
 def design(bench: Bench, name: str) -> Design:
     """A design by name."""
-    named: dict[str, type[Design]] = {"plain": Plain, "naive-ray": Naive}
-    return named.get(name, Moot)(bench, name)
+    named: dict[str, type[Design]] = {"plain": PlainLoop, "naive-ray": NaiveRayDesign}
+    return named.get(name, MootDesign)(bench, name)
 
 
-async def hold_row(bench: Bench, names: list[str], repeats: int) -> list[Measured]:
+async def run_row(bench: Bench, names: list[str], repeats: int) -> list[DesignMeasurement]:
     """All designs of a row, their repeats alternating."""
     designs = [design(bench, name) for name in names]
     try:
@@ -256,7 +256,7 @@ async def hold_row(bench: Bench, names: list[str], repeats: int) -> list[Measure
     return [one.measured for one in designs]
 
 
-def report(row: Row, logprobs: bool, results: list[Measured]) -> list[dict[str, Any]]:
+def report(row: BenchRow, logprobs: bool, results: list[DesignMeasurement]) -> list[dict[str, Any]]:
     """Print a row's table; give it as data."""
     title = f"{row.name}, {row.open_} open, {'5 alternatives per token, recorded' if logprobs else 'no logprobs'}"
     print(f"\n### {title}\n")
@@ -271,7 +271,9 @@ def report(row: Row, logprobs: bool, results: list[Measured]) -> list[dict[str, 
     return rows
 
 
-def _as_data(row: Row, logprobs: bool, measured: Measured, plain: Measured | None) -> dict[str, Any]:
+def _as_data(
+    row: BenchRow, logprobs: bool, measured: DesignMeasurement, plain: DesignMeasurement | None
+) -> dict[str, Any]:
     ideal = row.ideal_s * measured.debates / row.debates
     cpu_bound, rate_bound = row.bars.get(measured.design, (None, None))
     return {
@@ -289,7 +291,7 @@ def _as_data(row: Row, logprobs: bool, measured: Measured, plain: Measured | Non
     }
 
 
-def _cells(row: Row, measured: Measured, data: dict[str, Any]) -> list[str]:
+def _cells(row: BenchRow, measured: DesignMeasurement, data: dict[str, Any]) -> list[str]:
     rates = [measured.debates / wall for wall in measured.wall_s]
     cpus = [cpu / measured.debates * 1000 for cpu in measured.cpu_s]
     rate, cpu = f"{data['rate_ratio']:.2f}", f"{data['cpu_ratio']:.2f}"
@@ -347,9 +349,9 @@ def arguments() -> argparse.Namespace:
     return given
 
 
-def quick(row: Row) -> Row:
+def quick(row: BenchRow) -> BenchRow:
     """The row with as few debates as still are four waves."""
-    return Row(row.name, row.latency_ms, row.jitter_ms, row.open_, 4 * row.open_, row.bars)
+    return BenchRow(row.name, row.latency_ms, row.jitter_ms, row.open_, 4 * row.open_, row.bars)
 
 
 def main() -> int:
@@ -362,8 +364,8 @@ def main() -> int:
             for logprobs in {"off": (False,), "on": (True,), "both": (False, True)}[given.logprobs]:
                 for name in given.rows:
                     row = quick(ROWS[name]) if given.quick else ROWS[name]
-                    bench = Bench(server, row, logprobs, OurProcesses(server.pid, loop.pid), loop)
-                    results = asyncio.run(hold_row(bench, given.designs, 1 if given.quick else given.repeats))
+                    bench = Bench(server, row, logprobs, ProcessTree(server.pid, loop.pid), loop)
+                    results = asyncio.run(run_row(bench, given.designs, 1 if given.quick else given.repeats))
                     rows += report(row, logprobs, results)
                     sys.stdout.flush()
     finish(given, startup=startup, rows=rows)

@@ -13,7 +13,7 @@ import time
 from rig import MootRun, ray_session
 
 
-async def hold_one(model: str, placement: str) -> dict[str, float]:
+async def run_one(model: str, placement: str) -> dict[str, float]:
     """One debate; seconds that bringing the actors up took, and the time when they were."""
     run = MootRun(model, "packed" if placement == "packed" else "actors", logprobs=False, open_=1)
     started = time.time()
@@ -30,7 +30,7 @@ def main() -> None:
     imported = time.time()
     with ray_session():
         joined = time.time()
-        parts = asyncio.run(hold_one(*sys.argv[1:3]))
+        parts = asyncio.run(run_one(*sys.argv[1:3]))
         print(json.dumps({"python and imports": imported, "ray.init": joined - imported, **parts}), flush=True)
 
 

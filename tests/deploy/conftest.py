@@ -19,8 +19,8 @@ import moot
 
 sys.path.insert(0, str(Path(__file__).parent))  # test folders are no packages
 
-from judged_claim import Debate, judged_claim
-from planted_records import Command, Grid, GridOf, InlineRun, Printed, Session, plant
+from judged_claim import ScriptedClaimDebate, judged_claim
+from planted_records import Command, GridOf, InlineRun, PlantedGrid, PlantedSession, Printed, plant
 
 _commands = cache(typer.main.get_command)
 
@@ -67,7 +67,7 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def debate() -> Iterator[Debate]:
+def debate() -> Iterator[ScriptedClaimDebate]:
     """A server that a claim is debated and judged by."""
     with judged_claim() as served:
         yield served
@@ -77,7 +77,7 @@ def debate() -> Iterator[Debate]:
 def planted(folders: Iterator[Path]) -> Callable[..., Path]:
     """Plants sessions in a new folder."""
 
-    def make(*sessions: Session, **run_yaml: Any) -> Path:
+    def make(*sessions: PlantedSession, **run_yaml: Any) -> Path:
         return plant(next(folders), sessions, run_yaml)
 
     return make
@@ -90,15 +90,15 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def session(folders: Iterator[Path]) -> Session:
+def session(folders: Iterator[Path]) -> PlantedSession:
     """An empty session to plant."""
-    return Session(folders=folders)
+    return PlantedSession(folders=folders)
 
 
 @pytest.fixture
-def grid_of(tmp_path: Path, session: Session) -> GridOf:
+def grid_of(tmp_path: Path, session: PlantedSession) -> GridOf:
     """Makes the grid of a test."""
-    return lambda *over: Grid(tmp_path / "grid", session, *over)
+    return lambda *over: PlantedGrid(tmp_path / "grid", session, *over)
 
 
 @pytest.fixture(scope="session")

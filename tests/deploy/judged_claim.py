@@ -15,7 +15,7 @@ KEYS = {"/turn/": "debater", "/judge/": "judge", "/vision/prompt": "look", "shar
 
 
 @dataclass
-class Debate:
+class ScriptedClaimDebate:
     """What each role replies, to be changed by a test; from the step key and the user text.
 
     Attributes:
@@ -53,9 +53,9 @@ def ruling(verdict: int | None, confidence: float | None = 0.8, summary: str = "
 
 
 @contextmanager
-def judged_claim() -> Iterator[Debate]:
+def judged_claim() -> Iterator[ScriptedClaimDebate]:
     """Serves while inside."""
-    debate = Debate()
+    debate = ScriptedClaimDebate()
     try:
         yield debate
     finally:

@@ -49,7 +49,7 @@ def rows_file(path: Path, first: int, count: int) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class MeasuredRun:
     """What a run has taken, by its record.
 
     Attributes:
@@ -63,7 +63,7 @@ class Held:
     busy_s: float
 
 
-def hold(out: Path, model: str, task: Path, bounds: Mapping[str, int]) -> Held:
+def run_and_measure(out: Path, model: str, task: Path, bounds: Mapping[str, int]) -> MeasuredRun:
     """Hold the debates of a file and read what they took."""
     flags: dict[str, Any] = {_FLAG_OF.get(name, name): bound for name, bound in bounds.items()}
     config = {
@@ -75,16 +75,16 @@ def hold(out: Path, model: str, task: Path, bounds: Mapping[str, int]) -> Held:
         **flags,
     }
     run(config)
-    return read_held(out)
+    return read_measured_run(out)
 
 
-def read_held(out: Path) -> Held:
+def read_measured_run(out: Path) -> MeasuredRun:
     """Read what a run took, from its first ask to its last verdict."""
     events = read_table(out, "events", ["kind", "at"]).to_pylist()
     verdicts = read_table(out, "verdicts", ["at", "calls", "prompt_tokens", "completion_tokens"]).to_pylist()
     began = min(row["at"] for row in events if row["kind"] == ASKED)
     turns = read_table(out, "turns", ["prompt_tokens", "completion_tokens", "latency_s", "waited_s"]).to_pylist()
-    return Held(
+    return MeasuredRun(
         time_s=max(row["at"] for row in verdicts) - began,
         calls=len(turns),
         prompt_tokens=sum(row["prompt_tokens"] for row in turns),

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import yaml
 
-from moot.actors.record.closing import Closing
+from moot.actors.record.closing import VerdictRecord
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.recorder import Recorder
-from moot.actors.record.rows import Rows
-from moot.deploy.ablation.effects import Ablation, measure
+from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.rows import RowBuffer
+from moot.deploy.ablation.effects import Ablation, measure_grid
 from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
 from moot.protocols.case import Case, LabelledCase, Reference
 from moot.protocols.evince import round_numbers
@@ -35,7 +35,7 @@ Command = Callable[..., tuple[int, str, str]]
 Printed = Callable[..., str]
 """What a function that takes a console writes to it."""
 
-GridOf = Callable[..., "Grid"]
+GridOf = Callable[..., "PlantedGrid"]
 """A grid over some values, nothing of it planted."""
 
 InlineRun = Callable[..., Path]
@@ -43,7 +43,7 @@ InlineRun = Callable[..., Path]
 
 
 @dataclass
-class Session:
+class PlantedSession:
     """What one owner of a folder writes.
 
     Attributes:
@@ -53,14 +53,14 @@ class Session:
     cases: list[LabelledCase] = field(default_factory=list)
     replies: list[dict[str, Any]] = field(default_factory=list)
     events: list[tuple[str, int, Event, float]] = field(default_factory=list)
-    closings: list[Closing] = field(default_factory=list)
+    closings: list[VerdictRecord] = field(default_factory=list)
     folders: Iterator[Path] = field(default_factory=lambda: iter(()), repr=False)
 
-    def new(self) -> Session:
+    def new(self) -> PlantedSession:
         """An empty one, that is planted beside it."""
-        return Session(folders=self.folders)
+        return PlantedSession(folders=self.folders)
 
-    def plant(self, *later: Session, **run_yaml: Any) -> Path:
+    def plant(self, *later: PlantedSession, **run_yaml: Any) -> Path:
         """The folder of a record that holds this session and later ones of other owners."""
         return plant(next(self.folders), (self, *later), run_yaml)
 
@@ -96,7 +96,7 @@ class Session:
         self, case_id: str, answer: str | None = "Yes", how: str = "judged", attempt: int = 0, **f: Any
     ) -> None:
         """Close a debate."""
-        self.closings.append(Closing(case_id=case_id, attempt=attempt, replies={}, answer=answer, how=how, **f))
+        self.closings.append(VerdictRecord(case_id=case_id, attempt=attempt, replies={}, answer=answer, how=how, **f))
 
     def evince(
         self,
@@ -145,7 +145,7 @@ def evince_round(
     }
 
 
-def plant(path: Path, sessions: Sequence[Session], run_yaml: dict[str, Any] | None = None) -> Path:
+def plant(path: Path, sessions: Sequence[PlantedSession], run_yaml: dict[str, Any] | None = None) -> Path:
     """Write a record, each session by an owner of its own."""
     path.mkdir(parents=True, exist_ok=True)
     (path / "run.yaml").write_text(yaml.safe_dump(run_yaml or {"schema_version": 1}))
@@ -154,14 +154,14 @@ def plant(path: Path, sessions: Sequence[Session], run_yaml: dict[str, Any] | No
     return path
 
 
-async def _plant(path: Path, session: Session) -> None:
+async def _plant(path: Path, session: PlantedSession) -> None:
     owner = Ownership.take(RunFolder(path))
     try:
-        recorder = Recorder(path, owner.epoch)
+        recorder = RecordWriter(path, owner.epoch)
         await recorder.load()
         await recorder.register(session.cases)
         if session.replies:
-            rows = Rows("replies")
+            rows = RowBuffer("replies")
             for reply in session.replies:
                 rows.append(**reply)
             recorder.add_replies(rows.take())
@@ -172,20 +172,20 @@ async def _plant(path: Path, session: Session) -> None:
         owner.release()
 
 
-class Grid:
+class PlantedGrid:
     """Plants the cells of an ablation in one folder, and measures them."""
 
-    def __init__(self, folder: Path, session: Session, *over: str) -> None:
+    def __init__(self, folder: Path, session: PlantedSession, *over: str) -> None:
         self.folder, self.session = folder, session
         self.axes = parse_axes(over)
         self.cells = cells_of(self.axes)
         folder.mkdir()
 
-    def plant(self, number: int, *sessions: Session, **run_yaml: Any) -> None:
+    def plant(self, number: int, *sessions: PlantedSession, **run_yaml: Any) -> None:
         """Plant the sessions of a cell."""
         first, *later = sessions
         first.plant(*later, **run_yaml).rename(self.folder / self.cells[number].name)
 
     def measured(self, *baseline: str, **options: Any) -> Ablation:
         """The figures of what was planted."""
-        return measure(self.folder, self.axes, self.cells, baseline_of(self.axes, baseline), **options)
+        return measure_grid(self.folder, self.axes, self.cells, baseline_of(self.axes, baseline), **options)

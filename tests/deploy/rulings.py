@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Literal
 
-from planted_records import Session
+from planted_records import PlantedSession
 
 from moot.protocols.case import Reference
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
@@ -45,7 +45,9 @@ def ruling(text: str, verdict: int | None) -> dict[str, Any]:
     }
 
 
-def add_claim(session: Session, name: str, text: str, gold: str | None, verdict: int | None, **fields: Any) -> None:
+def add_claim(
+    session: PlantedSession, name: str, text: str, gold: str | None, verdict: int | None, **fields: Any
+) -> None:
     """A finished claim."""
     question = fields.pop("question", f"Claim {name}.")
     session.case(name, gold=gold, question=question, labels=CLAIM_LABELS, **fields)
@@ -54,14 +56,14 @@ def add_claim(session: Session, name: str, text: str, gold: str | None, verdict:
 
 
 def add_claims(
-    session: Session,
+    session: PlantedSession,
     n: int = 120,
     tells: Tells = "argument",
     *,
     seed: int = 0,
     judges_right: float = 0.7,
     group_of: Callable[[int], str] = lambda number: "",
-) -> Session:
+) -> PlantedSession:
     """Add `n` claims to a session, half of them hallucinated, and give it back.
 
     Args:

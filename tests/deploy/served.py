@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 
 from moot.deploy.serving.api import make_api
-from moot.deploy.serving.listener import answering, bound
+from moot.deploy.serving.listener import listening_socket, serve_on_socket
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import ServeConfig
 
@@ -26,7 +26,7 @@ CASE = {"question": "is seven a prime", "labels": ["Yes", "No"]}
 
 
 @dataclass
-class Answer:
+class ServerResponse:
     """What a server said."""
 
     status: int
@@ -46,7 +46,7 @@ class Answer:
 
 
 @dataclass
-class Client:
+class ServerClient:
     """Asks a server."""
 
     base: str
@@ -54,17 +54,17 @@ class Client:
     headers: dict[str, str] = field(default_factory=dict)
     services: Any = None
 
-    async def ask(self, method: str, path: str, **options: Any) -> Answer:
+    async def ask(self, method: str, path: str, **options: Any) -> ServerResponse:
         """One request."""
         headers = {**self.headers, **options.pop("headers", {})}
         async with self.session.request(method, self.base + path, headers=headers, **options) as response:
-            return Answer(response.status, response.headers.copy(), await response.text())
+            return ServerResponse(response.status, response.headers.copy(), await response.text())
 
-    async def post(self, path: str, body: Any, **options: Any) -> Answer:
+    async def post(self, path: str, body: Any, **options: Any) -> ServerResponse:
         """Post JSON."""
         return await self.ask("POST", path, json=body, **options)
 
-    async def get(self, path: str, **options: Any) -> Answer:
+    async def get(self, path: str, **options: Any) -> ServerResponse:
         """Get a page."""
         return await self.ask("GET", path, **options)
 
@@ -103,7 +103,9 @@ def parsed(text: str) -> list[dict[str, str]]:
 
 
 @asynccontextmanager
-async def served(out: Path, *, token: str | None = None, drain_s: float = 0.0, **fields: Any) -> AsyncIterator[Client]:
+async def served(
+    out: Path, *, token: str | None = None, drain_s: float = 0.0, **fields: Any
+) -> AsyncIterator[ServerClient]:
     """A server on a free port, closed at the end; calls under way are not waited for."""
     services = Services(ServeConfig.build({"out": str(out), "debates": INLINE, **fields}))
     services.token = token
@@ -113,7 +115,7 @@ async def served(out: Path, *, token: str | None = None, drain_s: float = 0.0, *
         patch.setattr("moot.actors.seating.DRAIN_S", 0.1)
         async with listening(make_api(services)) as (port, _), aiohttp.ClientSession() as session:
             try:
-                yield Client(f"http://127.0.0.1:{port}", session, headers, services)
+                yield ServerClient(f"http://127.0.0.1:{port}", session, headers, services)
             finally:
                 await services.drain(drain_s)
                 await services.close()
@@ -122,8 +124,8 @@ async def served(out: Path, *, token: str | None = None, drain_s: float = 0.0, *
 @asynccontextmanager
 async def listening(app: Any) -> AsyncIterator[tuple[int, uvicorn.Server]]:
     """An application on a free port of this machine, until the end."""
-    with bound("127.0.0.1", 0) as at:
-        async with answering(app, at) as server:
+    with listening_socket("127.0.0.1", 0) as at:
+        async with serve_on_socket(app, at) as server:
             yield at.getsockname()[1], server
 
 
@@ -137,6 +139,6 @@ async def until(holds: Callable[[], Any]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def pending(client: Client) -> list[str]:
+async def pending(client: ServerClient) -> list[str]:
     """Ids of the debates that the server would go on with if it were started anew."""
     return [case_id for case_id, _ in await client.services.of("debates")._inbox.pending("debates")]

@@ -12,29 +12,29 @@ from pathlib import Path
 import pexpect
 import pytest
 from pexpect.fdpexpect import fdspawn
-from terminals import Terminal
+from terminals import PseudoTerminal
 
 from moot.deploy.cli import main as cli
 
-Script = Callable[[Terminal], None]
+Script = Callable[[PseudoTerminal], None]
 """What a person does at a terminal, up to `ends()`."""
 
 
-class _Here(Terminal):
+class _Here(PseudoTerminal):
     def __init__(self, master: int) -> None:
         self._seen: list[str] = []
         self.code = 0
         self.child = fdspawn(master, encoding="utf-8", timeout=90)
 
     def ends(self) -> tuple[int, str]:
-        """See `Terminal.ends`."""
+        """See `PseudoTerminal.ends`."""
         self.child.expect(pexpect.EOF)
         rest = str(self.child.before)
         self._seen.append(rest)
         return self.code, rest
 
 
-def converse(script: Script, folder: Path, *arguments: str, into: str = "", **env: str) -> None:
+def run_conversation(script: Script, folder: Path, *arguments: str, into: str = "", **env: str) -> None:
     """Run a command in the main thread while a script answers it; a script that fails hangs up.
 
     Args:

@@ -16,7 +16,7 @@ import moot
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import RunFolder
-from moot.deploy.running.bounds import spent_before
+from moot.deploy.running.bounds import spent_by_earlier_sessions
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.session import Session
@@ -29,7 +29,7 @@ PACKED = pytest.param({"engine": "ray", "placement": "packed", "cluster": {"mode
 ACTORS = pytest.param({"engine": "ray", "placement": "actors"}, id="actors", marks=ON_RAY)
 
 
-def _assert_all_told(run: Run, why: str) -> None:
+def _assert_all_reported(run: Run, why: str) -> None:
     """Every ask of a run without any reply was abandoned with one attempt, and the sums say so."""
     events = [row for row in run.table("events").to_pylist() if row["kind"] in ("asked", "abandoned")]
     kinds = [row["kind"] for row in events]
@@ -41,7 +41,7 @@ def _assert_all_told(run: Run, why: str) -> None:
     assert summary.tokens_unconfirmed == (0, at_most)
     assert at_most > 0
     assert (summary.tokens_paid, summary.tokens_repaid) == (0, 0)
-    assert spent_before(RunFolder(run.path), {}, [])["tokens"] == at_most, "a budget has to count it"
+    assert spent_by_earlier_sessions(RunFolder(run.path), {}, [])["tokens"] == at_most, "a budget has to count it"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_calls_that_a_debates_deadline_has_cancelled_are_unconfirmed(
         model, out = f"http://127.0.0.1:{port}/v1#m", tmp_path / "run"
         done = moot.run(model=model, out=out, structured="off", debate_timeout_s=deadline_s, limit=2, **engine)
     assert done.failed == 2
-    _assert_all_told(done, "cancelled")
+    _assert_all_reported(done, "cancelled")
 
 
 @pytest.mark.parametrize("engine", [INLINE, PACKED])
@@ -75,7 +75,7 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
         session.stop()
         stopped = await holding
     assert stopped.status == "interrupted"
-    _assert_all_told(stopped, "cancelled")
+    _assert_all_reported(stopped, "cancelled")
 
 
 async def _debating(session: Session) -> asyncio.Task[Run]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from known import known
-from planted_records import Grid, GridOf, Printed
+from known import not_none
+from planted_records import GridOf, PlantedGrid, Printed
 
 from moot.deploy.ablation.report import next_cells, show_ablation
 from moot.protocols.errors import ConfigError
@@ -18,7 +18,7 @@ RIGHT, WRONG, FAILED, SILENT, UNLABELLED = "right", "wrong", "failed", "silent",
 
 
 def plant(
-    grid: Grid, number: int, outcomes: Mapping[str, str], *, tokens: int | None = 10, question: str = "Is it?",
+    grid: PlantedGrid, number: int, outcomes: Mapping[str, str], *, tokens: int | None = 10, question: str = "Is it?",
     shares: Mapping[str, Mapping[str, float]] | None = None, labels: tuple[str, ...] = ("Yes", "No"),
     payload: Mapping[str, Any] | None = None, **run_yaml: Any,
 ) -> None:  # fmt: skip
@@ -43,7 +43,7 @@ def test_every_case_is_counted_once_and_only_scored_ones_are_paired(grid_of: Gri
     assert (base.cases, base.answered, base.abstained, base.failed, base.open, base.scored) == (6, 4, 1, 1, 0, 4)
     assert (base.coverage, base.accuracy, base.tokens_per_case, base.vs_baseline) == (4 / 6, 2 / 4, 20.0, None)
     assert other.accuracy_interval == pytest.approx((0.3755, 0.9638), abs=1e-4), "Wilson's for 4 of 5"
-    against = known(other.vs_baseline)
+    against = not_none(other.vs_baseline)
     test = against.accuracy
     assert (test.only_first, test.only_second, test.difference, test.p_value, test.n) == (2, 1, 0.25, 1.0, 4)
     assert against.left_out == {"failed": 1, "no gold label": 1}
@@ -57,8 +57,8 @@ def test_what_cannot_be_compared_is_unknown_and_not_zero(grid_of: GridOf) -> Non
     found = grid.measured()
     failed, other_text = found.cells[1:]
     assert (failed.accuracy, failed.accuracy_interval, failed.tokens_per_case, failed.coverage) == (None, None, None, 0)
-    assert (known(failed.vs_baseline).accuracy.difference, known(failed.vs_baseline).p_adjusted) == (None, None)
-    assert known(other_text.vs_baseline).left_out == {"other text": 1}
+    assert (not_none(failed.vs_baseline).accuracy.difference, not_none(failed.vs_baseline).p_adjusted) == (None, None)
+    assert not_none(other_text.vs_baseline).left_out == {"other text": 1}
     assert found.not_begun == ["k=w"]
 
 
@@ -86,13 +86,13 @@ def test_a_planted_effect_is_found_and_a_null_effect_is_not(grid_of: GridOf) -> 
     adjusted = [3 * p[0], p[1], 3 * p[2] / 2]  # the first, third and second of three
     assert [each.p_adjusted for each in tests] == pytest.approx(adjusted)
     better, same, slightly = tests
-    assert known(better.p_adjusted) < 1e-5
+    assert not_none(better.p_adjusted) < 1e-5
     assert better.accuracy.difference == pytest.approx(33 / 120)
     assert (same.accuracy.difference, same.p_adjusted) == (0.0, 1.0)
-    assert known(slightly.p_adjusted) > 0.05
+    assert not_none(slightly.p_adjusted) > 0.05
     assert found.warnings == []
     assert next_cells(found) == [("k=base", "the baseline"), ("k=better", "the most accurate of the others")]
-    against_another = known(grid.measured("k=same").cells[0].vs_baseline)
+    against_another = not_none(grid.measured("k=same").cells[0].vs_baseline)
     assert (against_another.accuracy.only_first, against_another.accuracy.only_second) == (20, 20)
 
 
@@ -112,18 +112,18 @@ def test_distributions_are_scored_case_by_case(grid_of: GridOf) -> None:
     plant(grid, 1, cases, shares={**sharp, "11": {"No": 1.0}})
     plant(grid, 2, cases)
     found = grid.measured()
-    base, other = (known(each.brier) for each in found.cells[:2])
+    base, other = (not_none(each.brier) for each in found.cells[:2])
     without = found.cells[2].brier
     assert (base.mean, base.n, base.vs_baseline, without) == (0.5, 12, None, None)
     scores = [2 * (0.2 - i / 100) ** 2 for i in range(11)]
     assert other.mean == pytest.approx((sum(scores) + 2.0) / 12), "a truth that is not named has no share: 2"
-    low, high = known(other.interval)
+    low, high = not_none(other.interval)
     assert low < other.mean < high
-    against = known(other.vs_baseline)
+    against = not_none(other.vs_baseline)
     assert against.n == 12
     assert against.difference == pytest.approx(other.mean - 0.5)
     assert against.cliffs_delta == pytest.approx((1 - 11) / 12)
-    assert known(against.p_value) < 0.12, "eleven of twelve are better, the greatest difference is worse"
+    assert not_none(against.p_value) < 0.12, "eleven of twelve are better, the greatest difference is worse"
     assert against.p_adjusted == against.p_value, "one comparison"
 
 
@@ -134,7 +134,7 @@ def test_the_order_of_the_record_changes_no_figure(grid_of: GridOf) -> None:
     shares = {case_id: {**each, "No": 1.0 - each["Yes"]} for case_id, each in shares.items()}
     for number, order in enumerate((sorted(cases), sorted(cases, reverse=True), sorted(cases, key=lambda i: i[::-1]))):
         plant(grid, number, {case_id: RIGHT for case_id in order}, shares=shares)
-    figures = [(known(each.brier).mean, known(known(each.brier).interval)) for each in grid.measured().cells]
+    figures = [(not_none(each.brier).mean, not_none(not_none(each.brier).interval)) for each in grid.measured().cells]
     assert figures == [figures[0]] * 3
 
 
@@ -143,7 +143,7 @@ def test_shares_of_votes_have_no_brier_score(grid_of: GridOf, printed: Printed) 
     for number, source in enumerate(("votes", "votes", "consensus")):
         plant(grid, number, {"a": RIGHT, "b": FAILED}, shares=shares, payload={"distribution_from": source})
     first, second, third = grid.measured().cells
-    assert (first.brier, second.brier, known(third.brier).vs_baseline) == (None, None, None)
+    assert (first.brier, second.brier, not_none(third.brier).vs_baseline) == (None, None, None)
     assert second.brier_left_out == {"failed": 1, "shares of votes": 1}
     text = " ".join(printed(show_ablation, grid.measured(), width=200).split())
     assert "x not applicable 0 1 failed, 1 shares of votes" in text
@@ -157,7 +157,7 @@ def test_what_has_no_brier_score_is_counted_and_said(grid_of: GridOf, printed: P
     plant(grid, 1, {"a": RIGHT}, shares=shares, labels=("No", "Maybe"))
     found = grid.measured()
     first, second = found.cells
-    assert (known(first.brier).n, second.brier) == (2, None), "an abstention may have a distribution"
+    assert (not_none(first.brier).n, second.brier) == (2, None), "an abstention may have a distribution"
     assert first.brier_left_out == {
         "failed": 1, "no distribution": 1, "no distribution over the labels": 1, "no gold label": 1
     }  # fmt: skip
@@ -179,8 +179,8 @@ def test_of_several_attempts_only_the_latest_one_is_scored(grid_of: GridOf) -> N
     grid.plant(1, first, again)
     found = grid.measured().cells[1]
     assert (found.accuracy, found.scored) == (1.0, 2)
-    brier = known(found.brier)
-    assert (brier.mean, brier.interval, brier.n, known(brier.vs_baseline).difference) == (0.0, None, 1, -0.5)
+    brier = not_none(found.brier)
+    assert (brier.mean, brier.interval, brier.n, not_none(brier.vs_baseline).difference) == (0.0, None, 1, -0.5)
 
 
 def test_main_effects_are_means_over_the_other_keys(grid_of: GridOf) -> None:
@@ -260,9 +260,9 @@ def test_debates_are_compared_by_means_over_cases_and_changes_within_them(grid_o
     words_of_base = base["agreement_words"]
     assert words_of_base.mean == pytest.approx((0.1 + 0.4 + 0.9) / 3)
     assert (words_of_base.n, words_of_base.vs_baseline) == (3, None)
-    change = known(other["agreement_words"].vs_baseline)
+    change = not_none(other["agreement_words"].vs_baseline)
     assert change.n == 2
-    assert (change.difference, known(change.p_value)) == pytest.approx((0.3, 0.5))
+    assert (change.difference, not_none(change.p_value)) == pytest.approx((0.3, 0.5))
     said = printed(show_ablation, grid.measured(), "md")
     assert "agreement language of the rounds, 0 to 1: mean" in said
     assert r"| y | 0.55 \[0.5, 0.6\] | 2 | +0.3 \[+0.2, +0.4\] |" in said

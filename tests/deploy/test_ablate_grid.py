@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.deploy.ablation.grid import baseline_of, cells_of, check_keys, configured, parse_axes
-from moot.deploy.ablation.prepare import check_grid, folder_of, prepare_grid, write_down
+from moot.deploy.ablation.grid import baseline_of, cell_config, cells_of, check_keys, parse_axes
+from moot.deploy.ablation.prepare import check_grid, find_grid_folder, prepare_grid, write_grid_file
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.run import run
 from moot.protocols.errors import ConfigError, RunMismatch, UserError
@@ -130,7 +130,7 @@ def test_keys_that_cannot_vary_are_refused(over: str, base: dict[str, object], m
 def test_a_cell_is_its_base_with_its_values() -> None:
     base = RunConfig.build({"set": {"gate": {"tau_d": 0.1, "tau_m": 0.2}}, "limit": 5, "engine": "inline"})
     cells = cells_of(parse_axes(["gate.tau_d=0.2,off", "seed=1,2"]))
-    made = configured(base, cells[3], "there")
+    made = cell_config(base, cells[3], "there")
     assert made.settings() == {"gate": {"tau_d": False, "tau_m": 0.2}}
     assert (made.seed, made.limit, made.engine, made.out) == (2, 5, "inline", "there/gate.tau_d=off,seed=2")
 
@@ -180,15 +180,15 @@ def test_sharing_replies_excludes_what_it_would_spoil(over: str, reuse: str | No
 
 def test_a_folder_holds_one_grid_whose_values_may_grow() -> None:
     base, axes = RunConfig(), parse_axes(["gate.tau_d=0.2,off", "agents=2,3"])
-    out = folder_of(base, axes, share_replies=False)
+    out = find_grid_folder(base, axes, share_replies=False)
     assert out == "runs/ablate-selene-gate.tau_d-agents-sample-s0"
-    write_down(out, axes, cells_of(axes)[0], share_replies=True)
+    write_grid_file(out, axes, cells_of(axes)[0], share_replies=True)
     more = parse_axes(["gate.tau_d=0.2,off,0.3", "agents=2,3"])
-    assert folder_of(base, more, share_replies=True) == out
+    assert find_grid_folder(base, more, share_replies=True) == out
     with pytest.raises(RunMismatch, match="--share-replies"):
-        folder_of(base, axes, share_replies=False)
+        find_grid_folder(base, axes, share_replies=False)
     with pytest.raises(RunMismatch, match=r"over gate\.tau_d, agents"):
-        folder_of(RunConfig(out=out), parse_axes(["agents=2,3"]), share_replies=True)
+        find_grid_folder(RunConfig(out=out), parse_axes(["agents=2,3"]), share_replies=True)
 
 
 def test_a_role_s_models_vary_alone_or_in_brackets() -> None:
@@ -204,7 +204,7 @@ def test_a_role_s_models_vary_alone_or_in_brackets() -> None:
     axes = parse_axes(["role.agent=[simulated,simulated?competence=0.9],simulated", "gate.when=always,never"])
     base = RunConfig.build({"roles": {"judge": "simulated?competence=0.8"}})
     check_keys(axes, base, {"roles": {"judge": []}})
-    config = configured(base, cells_of(axes)[1], "out")
+    config = cell_config(base, cells_of(axes)[1], "out")
     assert config.roles == {
         "judge": [{"model": "simulated?competence=0.8"}],
         "agent": [{"model": "simulated"}, {"model": "simulated?competence=0.9"}],

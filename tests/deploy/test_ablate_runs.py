@@ -20,12 +20,12 @@ from planted_records import Command
 
 from moot.actors.record.tables import read_table
 from moot.deploy.ablation.grid import parse_axes
-from moot.deploy.ablation.hold import Held, hold_grid
+from moot.deploy.ablation.hold import CellRun, run_grid
 from moot.deploy.ablation.prepare import prepare_grid
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.dry_run import plan
-from moot.deploy.running.interrupt import hold_in_thread
+from moot.deploy.running.interrupt import run_in_thread
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.run import run
@@ -134,9 +134,9 @@ def test_money_is_one_budget_too(tmp_path: Path) -> None:
         prices.write_text(yaml.safe_dump({"models": {model: {"input": 1.0, "output": 4.0}}}))
         fields = {"model": model, "prices": str(prices), "engine": "inline", "limit": 4, "max_open": 2}
 
-        def held(out: str, **more: Any) -> tuple[list[Held], list[float]]:
+        def held(out: str, **more: Any) -> tuple[list[CellRun], list[float]]:
             config = RunConfig.build({**fields, "out": str(tmp_path / out), **more})
-            cells = list(hold_grid(prepare_grid(config, parse_axes(["agents=2,3"])), _hold))
+            cells = list(run_grid(prepare_grid(config, parse_axes(["agents=2,3"])), _run))
             return cells, [each.run.summary.cost_usd or 0.0 for each in cells if each.run]
 
         _, costs = held("whole")
@@ -149,8 +149,8 @@ def test_money_is_one_budget_too(tmp_path: Path) -> None:
         assert "for the whole grid does not allow another call" in none_left[1].stopped_by
 
 
-def _hold(prepared: Prepared) -> Run:
-    return hold_in_thread(Session(prepared))
+def _run(prepared: Prepared) -> Run:
+    return run_in_thread(Session(prepared))
 
 
 def test_minutes_are_counted_over_the_cells(tmp_path: Path) -> None:
@@ -161,9 +161,9 @@ def test_minutes_are_counted_over_the_cells(tmp_path: Path) -> None:
 
     def hold(prepared: Prepared) -> Run:
         given.append(prepared.config.max_minutes)
-        return _hold(prepared)
+        return _run(prepared)
 
-    held = list(hold_grid(grid, hold, clock=lambda: next(now)))
+    held = list(run_grid(grid, hold, clock=lambda: next(now)))
     assert given == [0.5]
     assert [each.stopped_by for each in held] == ["", "--max-minutes 1 is over"]
     assert held[1].run is None
@@ -172,7 +172,7 @@ def test_minutes_are_counted_over_the_cells(tmp_path: Path) -> None:
 def test_what_a_killed_cell_had_reserved_counts_as_spent(tmp_path: Path) -> None:
     base = RunConfig.build({"engine": "inline", "limit": 2, "out": str(tmp_path / "out"), "max_tokens": 10_000})
     grid = prepare_grid(base, parse_axes(["agents=2,3"]))
-    first = _hold(grid[0].prepared)
+    first = _run(grid[0].prepared)
     limits, told = first.path / "limits.json", first.path / "run.yaml"
     content = yaml.safe_load(told.read_text())
     content["sessions"][-1]["status"] = "running"
@@ -180,8 +180,8 @@ def test_what_a_killed_cell_had_reserved_counts_as_spent(tmp_path: Path) -> None
     page = json.loads(limits.read_text().splitlines()[0])
     page["at_most"]["tokens"] = 9_999.0
     limits.write_text(json.dumps(page))
-    held = list(hold_grid(grid, lambda prepared: pytest.fail(f"{prepared.config.max_tokens} tokens are left over")
-                          if prepared.config.max_tokens != 1 else _hold(prepared)))  # fmt: skip
+    held = list(run_grid(grid, lambda prepared: pytest.fail(f"{prepared.config.max_tokens} tokens are left over")
+                          if prepared.config.max_tokens != 1 else _run(prepared)))  # fmt: skip
     assert [each.run.status for each in held if each.run] == ["finished", "stopped"]
 
 

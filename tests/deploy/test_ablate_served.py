@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known import known
+from known import not_none
 from planted_records import Command, GridOf, Printed
 
 from moot.deploy.ablation.effects import Ablation
 from moot.deploy.ablation.grid import parse_axes
-from moot.deploy.ablation.prepare import cells_to_hold, prepare_grid
+from moot.deploy.ablation.prepare import cells_to_run, prepare_grid
 from moot.deploy.ablation.report import next_cells, show_ablation
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.run import run
@@ -81,7 +81,7 @@ def test_later_cells_share_the_replies_of_the_first_that_is_held() -> None:
     grid = prepare_grid(
         RunConfig.build(BASE), parse_axes(["schedule=ensemble,none", "gate=on,off"]), share_replies=True
     )
-    first, *others = cells_to_hold(grid)
+    first, *others = cells_to_run(grid)
     assert (first.prepared.reuse, {each.prepared.reuse for each in others}) == (None, {first.prepared.folder})
 
 
@@ -103,14 +103,14 @@ def three_runs(grid_of: GridOf) -> Callable[..., Ablation]:
 def test_a_run_that_serves_two_cells_is_compared_and_counted_once(three_runs: Callable[..., Ablation]) -> None:
     found = three_runs()
     assert [each.same_as for each in found.cells] == [None, "k=x,m=1", None, None]
-    p = [known(each.vs_baseline.accuracy.p_value) for each in found.cells if each.vs_baseline]
+    p = [not_none(each.vs_baseline.accuracy.p_value) for each in found.cells if each.vs_baseline]
     assert len(p) == 2
-    assert known(found.cells[3].vs_baseline).p_adjusted == pytest.approx(min(1.0, 2 * min(p)))
+    assert not_none(found.cells[3].vs_baseline).p_adjusted == pytest.approx(min(1.0, 2 * min(p)))
     effects = {(each.key, each.value): each for each in found.main_effects}
     assert {key: (each.accuracy, each.tokens_per_case) for key, each in effects.items()} == {
         ("k", "x"): (0.5, 10.0), ("k", "y"): (0.875, 40.0), ("m", "1"): (0.625, 20.0), ("m", "2"): (0.75, 30.0)
     }  # fmt: skip
-    assert [known(each.brier).vs_baseline is None for each in found.cells] == [True, True, False, False]
+    assert [not_none(each.brier).vs_baseline is None for each in found.cells] == [True, True, False, False]
     first, second = found.cells[:2]
     assert (second.accuracy, second.tokens_per_case, second.run) == (first.accuracy, first.tokens_per_case, first.run)
     assert second.cost_usd == 0.0, "nothing was paid for it"

@@ -10,13 +10,13 @@ from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
-from known import known
+from known import not_none
 from planted_records import CONTROL
 from planted_replies import QUICK, changed, planted, shown
 
 from moot.deploy.analysis.analysis import Analysis, analyze
 from moot.deploy.analysis.show import PAGE, write_analysis
-from moot.deploy.reading.plotting import our_style, rendered
+from moot.deploy.reading.plotting import plot_style, render_figure
 
 SCRIPT = "<script>alert(1)</script>"
 ESCAPES = "\x1b[2J\x1b]0;owned\x07"
@@ -47,7 +47,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 def written(found: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its files; of pictures only those that hold texts are drawn."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moot.deploy.analysis.show.rendered", lambda drawn, form: rendered(drawn, "svg")
+        patch.setattr("moot.deploy.analysis.show.rendered", lambda drawn, form: render_figure(drawn, "svg")
                       if form == "svg" else b"")  # fmt: skip
         return write_analysis(found, tmp_path_factory.mktemp("hostile")).parent
 
@@ -88,9 +88,9 @@ def test_pictures_hold_texts_as_texts(found: Analysis, written: Path) -> None:
 def test_names_that_are_longer_than_a_margin_lie_within_the_figure(found: Analysis) -> None:
     from matplotlib.text import Text
 
-    with our_style():
+    with plot_style():
         for name in found.figures:
-            drawn = known(found.figure(name))
+            drawn = not_none(found.figure(name))
             drawn.draw_without_rendering()
             boxes = [text.get_window_extent() for text in drawn.findobj(Text) if "<script>" in text.get_text()]
             assert boxes, name

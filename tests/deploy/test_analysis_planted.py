@@ -38,7 +38,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> list[Analysis]:
     return [analysed(planted(ESSAYS, seed, LINKS), folder, SETTINGS) for seed in range(WORLDS)]
 
 
-def _held_against(found: Analysis, truth: dict[str, Population]) -> Iterator[Judged]:
+def _compare_with_truth(found: Analysis, truth: dict[str, Population]) -> Iterator[Judged]:
     """Kind, row, key and what it is in the population."""
     for role, true in truth.items():
         yield "Spearman", row_of(found, "signal_pairs", role=role, pair="(Q, mu)"), "spearman", true.rho
@@ -54,7 +54,7 @@ def test_intervals_hold_what_was_planted(worlds: list[Analysis], truth: dict[str
     """95 % should, and do over many seeds; of these 9 in 10, and 5 in 6 of each kind."""
     held, counted = Counter[str](), Counter[str]()
     for found in worlds:
-        for kind, row, key, true in _held_against(found, truth):
+        for kind, row, key, true in _compare_with_truth(found, truth):
             assert row[f"{key}_low"] <= row[key] <= row[f"{key}_high"]
             counted[kind] += 1
             held[kind] += row[f"{key}_low"] <= true <= row[f"{key}_high"]

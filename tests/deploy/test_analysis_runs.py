@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted_records import Session
+from planted_records import PlantedSession
 from planted_replies import QUICK, row_of, rows_of, shown
 from scipy.stats import pearsonr, spearmanr
 
@@ -19,7 +19,7 @@ import moot
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
 from moot.deploy.analysis.analysis import Analysis, analyze
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 from moot.metrics.trajectory import percent_grid
 from moot.protocols.errors import ConfigError, RecordError
 
@@ -35,7 +35,7 @@ ROLES = ("constructor", "auditor")
 
 
 @dataclass
-class Plain:
+class PlainReplies:
     """One role's judged replies, read from the record without anything of the analysis; NaN is unknown."""
 
     logprobs: list[np.ndarray]
@@ -50,7 +50,7 @@ class Plain:
         return np.array([tokens.mean() for tokens in self.logprobs])
 
 
-def plain(folder: Path) -> dict[str, Plain]:
+def plain(folder: Path) -> dict[str, PlainReplies]:
     """By role."""
     tokens = {(row["case_id"], row["path"]): row["logprob"] for row in read_table(folder, "tokens").to_pylist()}
     correct = {row["case_id"]: row["correct"] for row in read_table(folder, "verdicts").to_pylist()}
@@ -59,7 +59,7 @@ def plain(folder: Path) -> dict[str, Plain]:
         rows = [row for row in read_table(folder, "events").to_pylist() if row["kind"] == "assessment"]
         told = [(row["case_id"], json.loads(row["data"])) for row in rows]
         told = [(case, data) for case, data in told if data["role"] == role]
-        found[role] = Plain(
+        found[role] = PlainReplies(
             logprobs=[np.array(tokens[case, data["reply"]], np.float64) for case, data in told],
             quality=np.array([data["quality"] for _, data in told]),
             scores=[data["scores"] for _, data in told],
@@ -166,7 +166,7 @@ def test_the_last_running_signals_are_those_of_the_analysis(
     assert signals.group(domain, role).replies == CASES
     np.testing.assert_allclose(bands.mean, [row["mean"] for row in curve], rtol=1e-9)
     assert bands.n.tolist() == [row["n"] for row in curve]
-    values = np.sort(percent_grid(Ragged.from_lists(plain(run[0])[role].logprobs)), axis=0)
+    values = np.sort(percent_grid(RaggedArray.from_lists(plain(run[0])[role].logprobs)), axis=0)
     for share, name in ((0.1, "low_10"), (0.25, "low_25"), (0.75, "high_75"), (0.9, "high_90")):
         least, most = values[int(np.floor(share * (CASES - 1)))], values[int(np.ceil(share * (CASES - 1)))]
         quantile, running = np.array([row[name] for row in curve]), getattr(bands, name)
@@ -222,13 +222,13 @@ def _assessment(quality: int) -> dict[str, Any]:
     return told | {"scores": scores, "flag": 0.0, "quality": quality}
 
 
-def _judged(session: Session, case: str, number: int, attempt: int = 0) -> None:
+def _judged(session: PlantedSession, case: str, number: int, attempt: int = 0) -> None:
     tokens = {"token": ["t"] * 4, "logprob": [-0.1 * number, -0.5, -1.0, -2.0]}
     session.reply(case, "a", 5, attempt=attempt, temperature=0.3, **tokens)
     session.event(case, "assessment", "assessment/a", _assessment(3 + number % 7), attempt=attempt)
 
 
-def test_replies_of_failed_and_open_debates_are_left_out_and_counted(session: Session) -> None:
+def test_replies_of_failed_and_open_debates_are_left_out_and_counted(session: PlantedSession) -> None:
     for number in range(14):
         case = f"c{number:02d}"
         session.case(case)
@@ -253,14 +253,14 @@ def test_replies_of_failed_and_open_debates_are_left_out_and_counted(session: Se
     assert row_of(found, "signal_pairs", pair="(Q, mu)")["n"] == 11
 
 
-def test_a_run_whose_judged_debates_are_all_open_says_so(session: Session) -> None:
+def test_a_run_whose_judged_debates_are_all_open_says_so(session: PlantedSession) -> None:
     session.case("c00")
     _judged(session, "c00", 0)
     with pytest.raises(RecordError, match="1 of a debate without verdict"):
         analyze(session.plant())
 
 
-def test_a_run_that_nobody_judged_is_refused_in_one_line(session: Session) -> None:
+def test_a_run_that_nobody_judged_is_refused_in_one_line(session: PlantedSession) -> None:
     session.case("c00")
     session.said("c00", "opening/agent/0", "Yes", 0.5, "so it is")
     session.verdict("c00")

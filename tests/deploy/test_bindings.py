@@ -9,9 +9,9 @@ import pytest
 import yaml
 from structlog.testing import capture_logs
 
-from moot.deploy.cli.several import left_out, several
+from moot.deploy.cli.several import configs_by_protocol, unused_roles
 from moot.deploy.running.bindings import bind_roles
-from moot.deploy.running.caveats import warn
+from moot.deploy.running.caveats import log_caveats
 from moot.deploy.running.config import RunConfig, nested
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import run
@@ -22,7 +22,7 @@ from moot.protocols.messages import Verdict
 from moot.protocols.registry import OwnProtocol, make_protocol
 
 
-class Silent:
+class SilentProtocol:
     """Asks nobody."""
 
     roles = ("agent", "judge")
@@ -32,19 +32,19 @@ class Silent:
         return Verdict(answer=None, how="silent")
 
 
-class Apart(Silent):
+class SeparateJudges(SilentProtocol):
     """Its judges should be others than its agents."""
 
     judges_apart = True
 
 
-class Long(Silent):
+class Long(SilentProtocol):
     """Its judges have much to say."""
 
     reply_tokens: ClassVar[dict[str, int]] = {"judge": 1500}
 
 
-class Duet(Silent):
+class Duet(SilentProtocol):
     """Asks two agents, and shows pictures to judges."""
 
     most_members: ClassVar[dict[str, int]] = {"agent": 2}
@@ -58,7 +58,7 @@ def said(protocol: object, folder: Path, **roles: list[dict[str, str]]) -> list[
     """The warnings of a run that is prepared but not held."""
     config = RunConfig.build(None, {"model": "simulated", "roles": roles, "out": str(folder / "run")})
     with capture_logs() as logged:
-        warn(prepare(config, protocol=protocol))
+        log_caveats(prepare(config, protocol=protocol))
     return [dict(entry) for entry in logged]
 
 
@@ -77,19 +77,19 @@ class TestJudgesApart:
         self, agents: list[str], judges: list[str], both: list[str] | None, tmp_path: Path
     ) -> None:
         roles = {"agent": [{"model": name} for name in agents], "judge": [{"model": name} for name in judges]}
-        told = said(Apart(), tmp_path, **roles)
+        told = said(SeparateJudges(), tmp_path, **roles)
         assert [(entry["models"], entry["log_level"]) for entry in told] == ([(both, "warning")] if both else [])
 
     def test_a_protocol_that_does_not_ask_for_it_is_left_alone(self, tmp_path: Path) -> None:
-        assert said(Silent(), tmp_path, agent=[{"model": "openai/a"}], judge=[{"model": "openai/a"}]) == []
+        assert said(SilentProtocol(), tmp_path, agent=[{"model": "openai/a"}], judge=[{"model": "openai/a"}]) == []
 
     def test_a_replay_does_not_judge_itself(self, tmp_path: Path) -> None:
-        done = run(protocol=Apart(), task="sample", limit=1, engine="inline", out=tmp_path / "first")
+        done = run(protocol=SeparateJudges(), task="sample", limit=1, engine="inline", out=tmp_path / "first")
         recorded = yaml.safe_load((done.path / "run.yaml").read_text()) | {"simulated": False}
         (done.path / "run.yaml").write_text(yaml.safe_dump(recorded))
         config = RunConfig.build(None, {"model": f"replay/{done.path}", "out": str(tmp_path / "again")})
         with capture_logs() as logged:
-            warn(prepare(config, protocol=Apart()))
+            log_caveats(prepare(config, protocol=SeparateJudges()))
         assert logged == []
 
 
@@ -110,7 +110,7 @@ class TestOneAgent:
             None, {"protocol": "evince", "task": "sample-symptoms", "set": settings, "out": str(tmp_path / "run")}
         )
         with capture_logs() as logged:
-            warn(prepare(config))
+            log_caveats(prepare(config))
         assert [entry["settings"] for entry in logged] == ([unread] if unread else [])
 
     @pytest.mark.parametrize("protocol", ["evince", "single-agent"])
@@ -191,7 +191,7 @@ class TestEveryMemberIsAsked:
     def test_an_own_protocol_says_how_many_it_asks_and_whether_its_judges_see_pictures(self) -> None:
         made = OwnProtocol("m:Duet", Duet())
         assert made.judges_see_pictures
-        assert not OwnProtocol("m:Silent", Silent()).judges_see_pictures
+        assert not OwnProtocol("m:Silent", SilentProtocol()).judges_see_pictures
         with pytest.raises(ConfigError, match="asks 2 only"):
             bind_roles(RunConfig.build(None, {"roles": {"agent": ["simulated"] * 3}}), made)
 
@@ -207,39 +207,39 @@ class TestProtocolsSideBySide:
 
     def test_a_setting_of_one_protocol_reaches_that_one_only(self) -> None:
         flags = {"set": {"selene.gate.tau_d": 0.2, "evince": {"agents": 3}, "selene": {"gate": {"tau_m": 0.4}}}}
-        made = several(RunConfig.build(None, flags), ["selene", "evince"])
+        made = configs_by_protocol(RunConfig.build(None, flags), ["selene", "evince"])
         assert [nested(each.set) for each in made] == [{"gate": {"tau_d": 0.2, "tau_m": 0.4}}, {"agents": 3}]
 
     def test_it_counts_more_than_a_setting_of_all(self) -> None:
         config = RunConfig.build(None, {"set": {"gate.tau_d": 0.1, "majority-vote.vote.samples": 5}})
-        made = several(config, ["selene", "majority-vote"])
+        made = configs_by_protocol(config, ["selene", "majority-vote"])
         assert [nested(each.set) for each in made] == [
             {"gate": {"tau_d": 0.1}},
             {"gate": {"tau_d": 0.1}, "vote": {"samples": 5}},
         ]
         config = RunConfig.build(None, {"set": {"gate.tau_d": 0.1, "selene.gate.tau_d": 0.2}})
-        made = several(config, ["selene", "majority-vote"])
+        made = configs_by_protocol(config, ["selene", "majority-vote"])
         assert [nested(each.set)["gate"]["tau_d"] for each in made] == [0.2, 0.1]
 
     def test_a_setting_that_one_lacks_names_the_way_out(self) -> None:
         config = RunConfig.build(None, {"set": {"gate.tau_d": 0.2}})
         with pytest.raises(ConfigError, match=r"'evince'.*`gate`.*PROTOCOL\.KEY"):
-            several(config, ["selene", "evince"])
+            configs_by_protocol(config, ["selene", "evince"])
 
     def test_a_setting_of_a_protocol_that_does_not_run_is_refused(self) -> None:
         config = RunConfig.build(None, {"set": {"ceda.max_turns": 4}})
         with pytest.raises(ConfigError, match=r"ceda\.max_turns.*not one of those that run"):
-            several(config, ["selene", "evince"])
+            configs_by_protocol(config, ["selene", "evince"])
 
     def test_roles_that_one_lacks_are_told_and_it_goes_on(self, tmp_path: Path) -> None:
         file = tmp_path / "run.yaml"
         file.write_text("roles: {agent: [simulated, simulated], judge: simulated}\n")
-        made = several(RunConfig.build(file), ["selene", "single-agent"])
+        made = configs_by_protocol(RunConfig.build(file), ["selene", "single-agent"])
         assert [{family: len(each.roles[family]) for family in each.roles} for each in made] == [
             {"agent": 2, "judge": 1},
             {"agent": 1},
         ]
-        told = [left_out(RunConfig.build(file), each) for each in made]
+        told = [unused_roles(RunConfig.build(file), each) for each in made]
         assert told[0] == []
         assert any("'judge'" in line for line in told[1])
         assert any("'agent'" in line and "1 of 2" in line for line in told[1])
@@ -247,9 +247,9 @@ class TestProtocolsSideBySide:
     def test_a_member_that_no_protocol_asks_is_refused(self) -> None:
         config = RunConfig.build(None, {"roles": {"agent": ["simulated"] * 4}})
         with pytest.raises(ConfigError, match="'agent' has 4 members"):
-            several(config, ["selene", "single-agent"])
+            configs_by_protocol(config, ["selene", "single-agent"])
 
     def test_a_role_that_a_setting_takes_away_is_not_asked(self) -> None:
         flags = {"set": {"evince": {"crit_turns": "none", "gate": False}}, "roles": {"judge": ["simulated"]}}
         with pytest.raises(ConfigError, match=r"none of these .*'judge'"):
-            several(RunConfig.build(None, flags), ["evince", "single-agent"])
+            configs_by_protocol(RunConfig.build(None, flags), ["evince", "single-agent"])

@@ -16,7 +16,7 @@ from openai_server import simulated_server
 
 from moot.actors.inline import InlineRuntime
 from moot.actors.limits.ledger import Ledger
-from moot.actors.limits.limiter import Purse
+from moot.actors.limits.limiter import BudgetAccount
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.model_profile import ModelProfile
@@ -25,8 +25,8 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
-from moot.deploy.running.affordable import affordable
-from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_before
+from moot.deploy.running.affordable import affordable_debates
+from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_by_earlier_sessions
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.listener import Listener
 from moot.deploy.running.prepare import prepare
@@ -106,13 +106,13 @@ async def test_a_run_that_is_interrupted_early_has_whole_debates(tmp_path: Path)
 
 def test_a_bound_that_covers_everything_keeps_nothing_closed(tmp_path: Path) -> None:
     prepared = prepare(RunConfig(task="sample", protocol="always-debate", max_tokens=100_000_000, out=str(tmp_path)))
-    covered = affordable(prepared, {"tokens": 0.0})
+    covered = affordable_debates(prepared, {"tokens": 0.0})
     assert covered is not None
     assert covered.most_open > 3 * prepared.config.max_open
-    spent = affordable(prepared, {"tokens": 100_000_000.0})
+    spent = affordable_debates(prepared, {"tokens": 100_000_000.0})
     assert spent is not None
     assert spent.most_open == 1
-    assert affordable(prepare(RunConfig(out=str(tmp_path))), {}) is None
+    assert affordable_debates(prepare(RunConfig(out=str(tmp_path))), {}) is None
 
 
 def test_hidden_reasoning_counts_in_what_a_debate_may_use(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_hidden_reasoning_counts_in_what_a_debate_may_use(tmp_path: Path) -> Non
         family: [member.model_copy(update={"profile": thinks}) for member in members]
         for family, members in prepared.bindings.items()
     }
-    plain, thinking = (affordable(each, {}) for each in (prepared, replace(prepared, bindings=bindings)))
+    plain, thinking = (affordable_debates(each, {}) for each in (prepared, replace(prepared, bindings=bindings)))
     assert plain is not None
     assert thinking is not None
     assert thinking.most_open < plain.most_open / 2
@@ -269,13 +269,13 @@ def test_what_a_killed_session_had_reserved_counts_as_spent(tmp_path: Path) -> N
     prices = known_prices(RunConfig(), [RoleBinding(model="simulated")])
     folder = RunFolder(tmp_path)
     earlier = {"epoch": 1, "status": "killed", "unsettled": {"usd": 1.5}}
-    purse = Purse(10.0, spent=1.5)
+    purse = BudgetAccount(10.0, spent=1.5)
     purse.settle("a", reserved=0.5, spent=3.0)
     ledger = Ledger(RunFolder(tmp_path), epoch=2)
-    ledger.write(ledger.page({"usd": purse, "tokens": Purse(100.0)}))
+    ledger.write(ledger.page({"usd": purse, "tokens": BudgetAccount(100.0)}))
     killed = _closed({"epoch": 2, "status": "running"}, folder, prices, [earlier])
     assert (killed["status"], killed["unsettled"]) == ("killed", {"usd": 3.5}), "all that the record does not hold"
-    assert spent_before(folder, prices, [earlier, killed]) == {"tokens": 0.0, "usd": 5.0}
+    assert spent_by_earlier_sessions(folder, prices, [earlier, killed]) == {"tokens": 0.0, "usd": 5.0}
     died = _closed({"epoch": 2, "status": "finished"}, folder, prices, [earlier])
     assert (died["status"], died["unsettled"]) == ("finished", {"usd": 0.5}), "of an actor that died in it"
     assert "unsettled" not in _closed({"epoch": 1, "status": "finished"}, folder, prices, [])

@@ -17,7 +17,7 @@ import pytest
 from houses import ENCODER, assert_equal_records, assert_same_but_unpaid
 from object_store import ObjectStore, object_store
 from openai_server import simulated_server, stats_of
-from stored_record import pulled
+from stored_record import read_remotely
 
 from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
@@ -26,15 +26,15 @@ from moot.actors.record import journal
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store import lease
 from moot.actors.record.store import store as stores
-from moot.actors.record.store.lease import Owner
+from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import app
 from moot.deploy.running import session
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.decide import decide
-from moot.deploy.running.decide import waiting as decisions
+from moot.deploy.running.decide import pending_forms as decisions
+from moot.deploy.running.decide import record_decision
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run
@@ -66,7 +66,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "_PAUSES_S", (0.0, 0.0))
 
 
-def hold(out: str | Path, **options: Any) -> Run:
+def run_in_bucket(out: str | Path, **options: Any) -> Run:
     defaults = {"task": "sample", "limit": 6, "engine": "inline", "seed": 5}
     return run(**{**defaults, **options, "out": str(out)})
 
@@ -99,8 +99,8 @@ def served(port: int) -> dict[str, int]:
 
 def assert_as_in_a_folder(uri: str, place: Path, **options: Any) -> None:
     """The record of a bucket is that of the same run in a folder."""
-    hold(place / "folder", **options)
-    assert_equal_records(place / "folder", pulled(Store.of(uri), place / f"pulled{len(list(place.iterdir()))}"))
+    run_in_bucket(place / "folder", **options)
+    assert_equal_records(place / "folder", read_remotely(Store.of(uri), place / f"pulled{len(list(place.iterdir()))}"))
 
 
 def assert_each_step_once(folder: Path, count: int) -> None:
@@ -117,14 +117,14 @@ def run_command(uri: str, port: int, engine: str) -> list[str]:
 
 @pytest.mark.smoke
 def test_a_bucket_holds_the_same_record_as_a_folder(bucket: ObjectStore, tmp_path: Path) -> None:
-    done = hold(bucket.uri("a/run"))
+    done = run_in_bucket(bucket.uri("a/run"))
     assert (done.status, done.done, done.table("verdicts").num_rows) == ("finished", 6, 6)
     assert_as_in_a_folder(bucket.uri("a/run"), tmp_path)
     assert not [key for key in bucket.keys("a/run/") if key.startswith(("a/run/journal", "a/run/claims"))]
     bucket.requests.clear()
-    assert not hold(bucket.uri("a/run")).worked
+    assert not run_in_bucket(bucket.uri("a/run")).worked
     assert not {"PUT", "DELETE"} & set(bucket.requests)
-    more = hold(bucket.uri("a/run"), limit=9)
+    more = run_in_bucket(bucket.uri("a/run"), limit=9)
     assert (more.worked, more.done) == (True, 9)
     assert_as_in_a_folder(bucket.uri("a/run"), tmp_path, limit=9)
 
@@ -137,16 +137,16 @@ def test_a_killed_driver_is_gone_on_with_from_an_empty_machine(bucket: ObjectSto
         plan = {"MOOT_FAILPOINTS": "store.delta_put:2", "MOOT_FAILPOINT_DIR": str(marks)}
         killed = ended(moot(*run_command(uri, port, "inline"), TMPDIR=str(tmp_path / "here"), **plan))
         assert killed[0] == -signal.SIGKILL, killed
-        partial = read_table(pulled(Store.of(uri), tmp_path / "partial"), "verdicts", []).num_rows
+        partial = read_table(read_remotely(Store.of(uri), tmp_path / "partial"), "verdicts", []).num_rows
         assert 0 < partial < CASES
-        hold(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim", max_open=OPEN)
+        run_in_bucket(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim", max_open=OPEN)
         calls = served(port)
     again = sum(calls.values()) - len(calls)
     assert again <= PAID_AGAIN < len(calls)
     with simulated_server(KEY, port=port, seed=5):
-        hold(tmp_path / "folder", limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
+        run_in_bucket(tmp_path / "folder", limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
         assert len(served(port)) == len(calls)
-    found = pulled(Store.of(uri), tmp_path / "pulled")
+    found = read_remotely(Store.of(uri), tmp_path / "pulled")
     assert_same_but_unpaid(tmp_path / "folder", found)
     assert_each_step_once(found, len(calls))
 
@@ -160,10 +160,10 @@ def test_a_killed_writer_comes_back_on_an_empty_folder(bucket: ObjectStore, tmp_
         code, said = ended(moot(*run_command(uri, port, "ray"), "--max-tokens", "10000000", **plan))
         assert code == 0, said
         calls = served(port)
-        hold(tmp_path / "folder", limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
+        run_in_bucket(tmp_path / "folder", limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
     assert len(list(marks.iterdir())) == 2
     assert json.loads(bucket.objects["run/limits.json"][0].splitlines()[0])["epoch"] == 1
-    found = pulled(Store.of(uri), tmp_path / "pulled")
+    found = read_remotely(Store.of(uri), tmp_path / "pulled")
     # what was asked again after the kill is noted again
     assert_same_but_unpaid(tmp_path / "folder", found)
     assert_each_step_once(found, len(calls))
@@ -179,7 +179,7 @@ def test_a_run_whose_record_lacks_verdicts_is_not_finished(
 
     monkeypatch.setattr(session, "compact_leftovers", lose)
     with pytest.raises(RecordError, match=r"s3://.*: 2 of 2 cases have no verdict on record"):
-        hold(bucket.uri("run"), limit=2)
+        run_in_bucket(bucket.uri("run"), limit=2)
     assert b"status: failed" in bucket.objects["run/run.yaml"][0]
 
 
@@ -189,11 +189,11 @@ def test_a_run_that_another_has_held_meanwhile_is_not_taken_away(
 ) -> None:
     """It is there when this one becomes its owner, and was not when this one looked."""
     out = bucket.uri("run") if kind == "bucket" else str(tmp_path / "run")
-    take = Owner.take
+    take = RecordOwner.take
 
-    async def late(folder: RunFolder) -> Owner:
-        monkeypatch.setattr(Owner, "take", take)
-        await asyncio.to_thread(hold, out, limit=2)
+    async def late(folder: RunFolder) -> RecordOwner:
+        monkeypatch.setattr(RecordOwner, "take", take)
+        await asyncio.to_thread(run_in_bucket, out, limit=2)
 
         async def fail(self: object) -> None:
             raise RecordError("this engine does not start")
@@ -201,9 +201,9 @@ def test_a_run_that_another_has_held_meanwhile_is_not_taken_away(
         monkeypatch.setattr(InlineRuntime, "start", fail)
         return await take(folder)
 
-    monkeypatch.setattr(Owner, "take", late)
+    monkeypatch.setattr(RecordOwner, "take", late)
     with pytest.raises(RecordError, match="does not start"):
-        hold(out, limit=3)
+        run_in_bucket(out, limit=3)
     assert read_table(record_path(out), "verdicts", []).num_rows == 2
 
 
@@ -215,9 +215,9 @@ def test_a_driver_that_stood_still_changes_nothing_any_more(bucket: ObjectStore,
             time.sleep(0.02)
             assert zombie.poll() is None
         zombie.send_signal(signal.SIGSTOP)
-        done = hold(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
+        done = run_in_bucket(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
         assert (done.status, done.done, done.worked) == ("finished", CASES, True)
-        before = pulled(Store.of(uri), tmp_path / "before")
+        before = read_remotely(Store.of(uri), tmp_path / "before")
         owner = bucket.objects["run/owner.json"]
         zombie.send_signal(signal.SIGCONT)
         code, said = ended(zombie)
@@ -225,7 +225,7 @@ def test_a_driver_that_stood_still_changes_nothing_any_more(bucket: ObjectStore,
     assert said.count("\n") <= 3
     assert "has taken the run over; this process ends" in said
     assert bucket.objects["run/owner.json"] == owner
-    assert_equal_records(before, pulled(Store.of(uri), tmp_path / "after"))
+    assert_equal_records(before, read_remotely(Store.of(uri), tmp_path / "after"))
 
 
 @pytest.mark.parametrize(
@@ -234,9 +234,9 @@ def test_a_driver_that_stood_still_changes_nothing_any_more(bucket: ObjectStore,
 def test_a_store_that_refuses_ends_the_run_and_loses_nothing(bucket: ObjectStore, at: str, tmp_path: Path) -> None:
     bucket.fault = lambda kind, key: "AccessDenied" if kind == "PUT" and at in key else None
     with pytest.raises(RecordError, match="ACCESS_DENIED"):
-        hold(bucket.uri("run"), limit=2)
+        run_in_bucket(bucket.uri("run"), limit=2)
     bucket.fault = lambda kind, key: None
-    hold(bucket.uri("run"), limit=2)
+    run_in_bucket(bucket.uri("run"), limit=2)
     assert_as_in_a_folder(bucket.uri("run"), tmp_path, limit=2)
 
 
@@ -249,7 +249,7 @@ def test_a_store_that_stutters_is_asked_again(bucket: ObjectStore, tmp_path: Pat
         return "InternalError" if new else None
 
     bucket.fault = every_first_time
-    hold(bucket.uri("run"), limit=2)
+    run_in_bucket(bucket.uri("run"), limit=2)
     bucket.fault = lambda kind, key: None
     assert_as_in_a_folder(bucket.uri("run"), tmp_path, limit=2)
 
@@ -260,8 +260,8 @@ def test_every_command_that_reads_a_run_reads_a_bucket(
     """Each lists twice a run at most, for its journal and the rest, and says the URI where it would say the folder."""
     monkeypatch.setenv("COLUMNS", "200")
     one, other = bucket.uri("one"), bucket.uri("other")
-    hold(one, limit=4, set={"both_branches": True})
-    hold(other, limit=4, protocol="constructor-auditor")
+    run_in_bucket(one, limit=4, set={"both_branches": True})
+    run_in_bucket(other, limit=4, protocol="constructor-auditor")
     commands = {
         ("show", one): f"record: {one}",
         ("show", one, "--format", "json"): one,
@@ -282,7 +282,7 @@ def test_every_command_that_reads_a_run_reads_a_bucket(
 
 
 def test_a_command_leaves_no_folder_and_says_the_uri_in_errors(bucket: ObjectStore, tmp_path: Path) -> None:
-    hold(bucket.uri("run"), limit=1)
+    run_in_bucket(bucket.uri("run"), limit=1)
     for uri, at, said in ((bucket.uri("run"), "one-that-is-not", "sample-0"), (bucket.uri("none"), "x", "run.yaml")):
         code, told = ended(moot("show", uri, at, TMPDIR=str(tmp_path)))
         assert (code, told.count("\n")) == (2, 1)
@@ -294,18 +294,18 @@ def test_a_command_leaves_no_folder_and_says_the_uri_in_errors(bucket: ObjectSto
 def test_a_person_decides_in_a_bucket(bucket: ObjectStore) -> None:
     uri = bucket.uri("run")
     attended = {"protocol": "socrasynth", "task": "sample-subjects", "limit": 1, "attended": True}
-    waiting = hold(uri, **attended)
+    waiting = run_in_bucket(uri, **attended)
     assert waiting.status == "waiting"
     path = record_path(uri)
     form = decisions(path)[0]
-    decide(path, form.case_id, form.form.actions[0])
+    record_decision(path, form.case_id, form.form.actions[0])
     assert not decisions(record_path(uri))
-    assert hold(uri, **attended).done + len(decisions(record_path(uri))) == 1
+    assert run_in_bucket(uri, **attended).done + len(decisions(record_path(uri))) == 1
 
 
 def test_replies_of_a_bucket_are_reused(bucket: ObjectStore) -> None:
-    hold(bucket.uri("old"), limit=2)
-    assert hold(bucket.uri("new"), limit=2, reuse=bucket.uri("old")).summary.tokens_paid == 0
+    run_in_bucket(bucket.uri("old"), limit=2)
+    assert run_in_bucket(bucket.uri("new"), limit=2, reuse=bucket.uri("old")).summary.tokens_paid == 0
 
 
 def test_what_a_bucket_cannot_do_is_refused_before_anything_is_written(bucket: ObjectStore, tmp_path: Path) -> None:
@@ -314,14 +314,17 @@ def test_what_a_bucket_cannot_do_is_refused_before_anything_is_written(bucket: O
     (tmp_path / "doc.txt").write_text("A lamp is blue.")
     claims = {"protocol": "ceda", "task": "sample-claims", "docs": [str(tmp_path / "doc.txt")]}
     refused: list[tuple[Callable[[], object], str]] = [
-        (lambda: hold(bucket.uri("run", bucket="other")), "there is no 'other'"),
-        (lambda: hold(f"s3://runs/x?{here}&secret_key=s"), "holds a secret"),
-        (lambda: hold("s3://runs/x?endpoint_override=127.0.0.1:1&scheme=http"), "cannot be reached"),
-        (lambda: hold(bucket.uri("full")), r"no run but other files \(notes.txt\)"),
-        (lambda: hold(bucket.uri("docs"), **claims), "a library that every node sees"),
-        (lambda: hold(tmp_path / "x", model=f"replay/{uri}"), "copy the run into one"),
-        (lambda: hold(uri, reuse=bucket.uri("old"), engine="ray", address="127.0.0.1:1"), "on a cluster give a folder"),
-        (lambda: hold(uri, reuse=uri), "own folder"),
+        (lambda: run_in_bucket(bucket.uri("run", bucket="other")), "there is no 'other'"),
+        (lambda: run_in_bucket(f"s3://runs/x?{here}&secret_key=s"), "holds a secret"),
+        (lambda: run_in_bucket("s3://runs/x?endpoint_override=127.0.0.1:1&scheme=http"), "cannot be reached"),
+        (lambda: run_in_bucket(bucket.uri("full")), r"no run but other files \(notes.txt\)"),
+        (lambda: run_in_bucket(bucket.uri("docs"), **claims), "a library that every node sees"),
+        (lambda: run_in_bucket(tmp_path / "x", model=f"replay/{uri}"), "copy the run into one"),
+        (
+            lambda: run_in_bucket(uri, reuse=bucket.uri("old"), engine="ray", address="127.0.0.1:1"),
+            "on a cluster give a folder",
+        ),
+        (lambda: run_in_bucket(uri, reuse=uri), "own folder"),
         (lambda: command("ablate", "--over", "agents=2,3", "--out", uri), "a grid lies in a folder"),
         (lambda: command("run", "--out", uri.replace("s3://", "s3:/")), "give a URI as text"),
         (lambda: command("show", "ftp://host/x"), "no filesystem for ftp://"),

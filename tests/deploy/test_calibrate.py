@@ -10,16 +10,24 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from known import known
-from planted_records import InlineRun, Printed, Session
+from known import not_none
+from planted_records import InlineRun, PlantedSession, Printed
 
 from moot.actors.record.tables import read_table
-from moot.deploy.calibration.calibrate import Calibration, calibrate
+from moot.deploy.calibration.calibrate import GateCalibration, calibrate
 from moot.deploy.calibration.cases import read_both_branches
-from moot.deploy.calibration.grid import GridPoint, axes_of, best_by_skip_rate, cheapest_within, evaluate, skips, sweep
+from moot.deploy.calibration.grid import (
+    GridPoint,
+    best_by_skip_rate,
+    cheapest_within,
+    evaluate_point,
+    skip_mask,
+    sweep_grid,
+    threshold_axes,
+)
 from moot.deploy.calibration.report import show_calibration
 from moot.deploy.reading.record import read_events, read_replies
-from moot.deploy.reading.summaries.accuracy import paired
+from moot.deploy.reading.summaries.accuracy import compare_paired
 from moot.metrics.detection import auroc
 from moot.metrics.significance import wilson_interval
 from moot.protocols.case import Reference
@@ -37,7 +45,7 @@ def gate(d: float | None = 0.1, m: float | None = 0.1, p: float | None = 0.9, **
 
 
 def add_case(
-    session: Session, i: int, skipped: str, debated: str, signals: dict[str, Any], gold: str | None = "Yes"
+    session: PlantedSession, i: int, skipped: str, debated: str, signals: dict[str, Any], gold: str | None = "Yes"
 ) -> None:
     case = f"c{i}"
     session.case(case, gold=gold)
@@ -52,7 +60,7 @@ def add_case(
     session.verdict(case, skipped, "skipped")
 
 
-def add_twelve(session: Session, skipped: str = "Yes", **signals: Any) -> Session:
+def add_twelve(session: PlantedSession, skipped: str = "Yes", **signals: Any) -> PlantedSession:
     """Twelve cases with equal signals, right if they are debated; and the session."""
     for i in range(12):
         add_case(session, i, skipped, "Yes", gate(**signals))
@@ -60,7 +68,7 @@ def add_twelve(session: Session, skipped: str = "Yes", **signals: Any) -> Sessio
 
 
 @pytest.fixture
-def planted_run(session: Session) -> Path:
+def planted_run(session: PlantedSession) -> Path:
     """40 cases: skipping is wrong where D is 0.3; debating is always right."""
     for i in range(40):
         high = i % 4 == 0
@@ -81,7 +89,7 @@ def test_the_cheapest_setting_that_keeps_the_accuracy(planted_run: Path) -> None
     by_name = {each.name: each for each in found.predictors}
     assert (by_name["d"].auroc, by_name["d"].n, by_name["d"].errors) == (1.0, 40, 10)
     assert by_name["c"].auroc == 0.5
-    assert known(found.as_run).point.skip_rate == 1.0
+    assert not_none(found.as_run).point.skip_rate == 1.0
     assert found.set_line.startswith("--set gate.tau_d=0.3 --set gate.tau_m=")
     assert found.set_line.endswith("--set gate.tau_d_encoder=enc-1")
     assert any("held-out cases" in warning for warning in found.warnings)
@@ -108,7 +116,7 @@ def test_every_figure_again_the_slow_way(inline_run: InlineRun) -> None:
     right = [slow[c]["skip_right"] if _skips(slow[c], taus) else slow[c]["debate_right"] for c in held]
     ends = wilson_interval(sum(right), len(right))
     assert found.held_out.accuracy_interval == (ends.low, ends.high)
-    assert found.held_out.vs_debate == paired(right, [slow[c]["debate_right"] for c in held])
+    assert found.held_out.vs_debate == compare_paired(right, [slow[c]["debate_right"] for c in held])
     wrong = [not row["skip_right"] for row in slow.values()]
     for each in found.predictors:
         sign = -1 if each.name in "pc" else 1
@@ -156,7 +164,7 @@ def _assert_point(point: GridPoint, rows: list[dict[str, Any]]) -> None:
     assert point.cost_vs_single == pytest.approx(tokens / sum(r["single"] for r in rows))
 
 
-def test_the_grid_follows_the_gate(session: Session) -> None:
+def test_the_grid_follows_the_gate(session: PlantedSession) -> None:
     places = list(itertools.product([None, 0.1, 0.35], [None, 0.1, 0.25], [None, 0.6, 0.59], [True, False]))
     for i, (d, m, p, unanimous) in enumerate(places):
         add_case(session, 100 + i, "Yes", "Yes", gate(d, m, p, unanimous=unanimous))
@@ -165,10 +173,10 @@ def test_the_grid_follows_the_gate(session: Session) -> None:
     for taus in ((0.35, 0.25, 0.6), (None, None, None), (0.2, None, 0.6), (0.35, 0.05, None)):
         settings = GateSettings(tau_d=taus[0], tau_m=taus[1], tau_p=taus[2])
         expected = [decide(GateSignals(d, m, p, 0.8, unanimous), settings).skip for d, m, p, unanimous in places]
-        assert skips(cases, *taus).tolist() == expected, taus
+        assert skip_mask(cases, *taus).tolist() == expected, taus
 
 
-def test_a_case_with_a_failed_opening_may_not_be_skipped(session: Session) -> None:
+def test_a_case_with_a_failed_opening_may_not_be_skipped(session: PlantedSession) -> None:
     """Of a record from before `complete` nothing is known of it, and its `unanimous` was of the valid answers."""
     of_two = {"unanimous": False, "equal": True, "complete": False}
     told = [{}, of_two | {"require_complete": True}, of_two | {"require_complete": False}]
@@ -177,7 +185,7 @@ def test_a_case_with_a_failed_opening_may_not_be_skipped(session: Session) -> No
     assert read_both_branches(session.plant(), "").may_skip.tolist() == [True, False, True]
 
 
-def test_unknown_signals_turn_their_tests_off(session: Session) -> None:
+def test_unknown_signals_turn_their_tests_off(session: PlantedSession) -> None:
     add_twelve(session, m=None, p=None)
     found = calibrate(session.plant(encoder="e"))
     assert (found.chosen.tau_m, found.chosen.tau_p) == (None, None)
@@ -186,7 +194,7 @@ def test_unknown_signals_turn_their_tests_off(session: Session) -> None:
     assert [each.n for each in found.predictors] == [12, 0, 0, 12]
 
 
-def test_log_probabilities_of_two_kinds_are_not_pooled(session: Session) -> None:
+def test_log_probabilities_of_two_kinds_are_not_pooled(session: PlantedSession) -> None:
     for i in range(12):
         add_case(session, i, "Yes" if i % 2 else "No", "Yes", gate(p=0.5 + i / 100))
     session.replies[0]["logprob_stage"] = "after"
@@ -195,7 +203,7 @@ def test_log_probabilities_of_two_kinds_are_not_pooled(session: Session) -> None
     assert {each.name: each.n for each in found.predictors} == {"d": 12, "m": 0, "p": 0, "c": 12}
 
 
-def test_unknown_usage_makes_no_cost(session: Session) -> None:
+def test_unknown_usage_makes_no_cost(session: PlantedSession) -> None:
     add_twelve(session)
     for reply in session.replies:
         reply["prompt_tokens"] = None
@@ -205,7 +213,7 @@ def test_unknown_usage_makes_no_cost(session: Session) -> None:
     assert any("usage" in warning for warning in found.warnings)
 
 
-def test_what_cannot_be_used_is_counted(session: Session) -> None:
+def test_what_cannot_be_used_is_counted(session: PlantedSession) -> None:
     add_twelve(session)
     add_case(session, 20, "Yes", "Yes", gate(), gold=None)
     session.case("bad")
@@ -213,7 +221,7 @@ def test_what_cannot_be_used_is_counted(session: Session) -> None:
     assert calibrate(session.plant(encoder="e")).left_out == {"cannot be scored": 1, "failed": 1}
 
 
-def test_answers_are_scored_as_the_record_scored_them(session: Session) -> None:
+def test_answers_are_scored_as_the_record_scored_them(session: PlantedSession) -> None:
     """By label `$1200` and `1,200` would differ, and every case would be wrong either way."""
     for i in range(12):
         add_case(session, i, "1300" if i % 2 else "$1200", "1200.", gate(), gold="1,200")
@@ -224,7 +232,7 @@ def test_answers_are_scored_as_the_record_scored_them(session: Session) -> None:
     assert found.debate_right.all()
 
 
-def test_never_skipping_is_said(session: Session) -> None:
+def test_never_skipping_is_said(session: PlantedSession) -> None:
     add_twelve(session, "No")
     found = calibrate(session.plant(encoder="e"))
     assert (found.chosen.tau_d, found.chosen.n_skipped) == (0.0, 0)
@@ -232,7 +240,7 @@ def test_never_skipping_is_said(session: Session) -> None:
     assert any("always debates" in warning for warning in found.warnings)
 
 
-def test_the_split_does_not_move_when_cases_come(session: Session) -> None:
+def test_the_split_does_not_move_when_cases_come(session: PlantedSession) -> None:
     splits = []
     for i in range(30):
         add_case(session, i, "Yes", "Yes", gate())
@@ -244,7 +252,7 @@ def test_the_split_does_not_move_when_cases_come(session: Session) -> None:
     assert list(after.values()) != cases.held_out(0.5, 2).tolist()
 
 
-def test_a_run_without_both_branches_is_refused(session: Session) -> None:
+def test_a_run_without_both_branches_is_refused(session: PlantedSession) -> None:
     session.case("c0")
     session.verdict("c0")
     with pytest.raises(ConfigError, match="--set both_branches=true"):
@@ -260,15 +268,15 @@ def test_wrong_arguments(planted_run: Path, arguments: dict[str, Any]) -> None:
 def test_ties_go_to_accuracy_and_then_to_the_stricter_thresholds(planted_run: Path) -> None:
     cases = read_both_branches(planted_run, "")
     everywhere = np.ones(len(cases), np.bool_)
-    axes = axes_of(cases, everywhere)
-    grid = sweep(cases, everywhere, axes)
+    axes = threshold_axes(cases, everywhere)
+    grid = sweep_grid(cases, everywhere, axes)
     assert len(grid) == len(axes)
     chosen = cheapest_within(grid, 1.0, 0.01)
     same = [p for p in grid if (p.n_skipped, p.accuracy) == (chosen.n_skipped, chosen.accuracy)]
     assert chosen.tau_d == min(p.tau_d for p in same if p.tau_d is not None)
     assert chosen.tau_p == max(p.tau_p for p in same if p.tau_p is not None)
     assert [p.n_skipped for p in best_by_skip_rate(grid)] == sorted({p.n_skipped for p in grid})
-    assert evaluate(cases, everywhere, (chosen.tau_d, chosen.tau_m, chosen.tau_p)) == chosen
+    assert evaluate_point(cases, everywhere, (chosen.tau_d, chosen.tau_m, chosen.tau_p)) == chosen
 
 
 def test_the_printed_line_is_taken_by_the_protocol(planted_run: Path) -> None:
@@ -286,6 +294,6 @@ def test_all_formats(inline_run: InlineRun, printed: Printed, form: str) -> None
     assert found.set_line in shown
     assert "simulated models" in shown
     if form == "json":
-        assert Calibration.model_validate_json(shown) == found
+        assert GateCalibration.model_validate_json(shown) == found
     else:
         assert "higher D, more errors" in " ".join(shown.split()) or form == "text"

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 import yaml
-from known import known
-from planted_records import Printed, Session
+from known import not_none
+from planted_records import PlantedSession, Printed
 
 from moot.actors.early_stop import EarlyStop
 from moot.deploy.calibration.early_stop import EarlySignal, calibrate_early_stop
@@ -25,7 +25,7 @@ from moot.protocols.errors import ConfigError
 CASES, TOKENS = 150, 24
 
 
-def _plant(session: Session, shift: float, seed: int = 0, **columns: Any) -> None:
+def _plant(session: PlantedSession, shift: float, seed: int = 0, **columns: Any) -> None:
     """Two replies a case, a third of them wrong; `shift` is put to the log-probabilities of the wrong."""
     random = np.random.default_rng(seed)
     for number in range(CASES):
@@ -42,22 +42,22 @@ def _plant(session: Session, shift: float, seed: int = 0, **columns: Any) -> Non
 
 
 @pytest.mark.parametrize(("shift", "keep"), [(-0.8, "above"), (0.8, "below")])
-def test_a_planted_signal_is_found_with_its_direction(session: Session, shift: float, keep: str) -> None:
+def test_a_planted_signal_is_found_with_its_direction(session: PlantedSession, shift: float, keep: str) -> None:
     _plant(session, shift)
     (signal,) = calibrate_early_stop(session.plant(), share=0.2).signals
-    stop = known(signal.early_stop)
+    stop = not_none(signal.early_stop)
     assert (signal.works, stop.keep, stop.statistic) == (True, keep, "mean")
     assert (signal.auroc or 0.0) > 0.8
-    assert known(signal.error_stopped) > known(signal.error_kept) + 0.3
-    assert known(signal.difference_interval)[0] > 0.0
+    assert not_none(signal.error_stopped) > not_none(signal.error_kept) + 0.3
+    assert not_none(signal.difference_interval)[0] > 0.0
     assert EarlyStop.model_validate(yaml.safe_load(signal.role_yaml)["early_stop"]) == stop
 
 
-def test_its_figures_are_those_of_a_plain_recomputation(session: Session) -> None:
+def test_its_figures_are_those_of_a_plain_recomputation(session: PlantedSession) -> None:
     _plant(session, -0.5)
     found = calibrate_early_stop(session.plant(), seed=4, share=0.1)
     (signal,) = found.signals
-    stop = known(signal.early_stop)
+    stop = not_none(signal.early_stop)
     assert signal.n_learning + signal.n_held_out == 2 * CASES
     held_out = [row for row in session.replies if _is_held_out(row["case_id"], seed=4)]
     wrong = np.array([row["answer"] == "No" for row in held_out])
@@ -77,7 +77,7 @@ def _is_held_out(case_id: str, seed: int) -> bool:
 
 
 @pytest.mark.slow
-def test_no_signal_is_found_where_there_is_none(session: Session) -> None:
+def test_no_signal_is_found_where_there_is_none(session: PlantedSession) -> None:
     works = 0
     for seed in range(20):
         fresh = session.new()
@@ -92,7 +92,7 @@ def test_no_signal_is_found_where_there_is_none(session: Session) -> None:
     assert works <= 2, "one in forty is to be expected"
 
 
-def test_temperatures_and_models_are_never_pooled(session: Session) -> None:
+def test_temperatures_and_models_are_never_pooled(session: PlantedSession) -> None:
     _plant(session, -0.8)
     for number, row in enumerate(session.replies):
         row |= {"temperature": None if number % 2 else 0.7, "model": "m" if number % 3 else "n"}
@@ -107,7 +107,7 @@ def test_temperatures_and_models_are_never_pooled(session: Session) -> None:
     [(("masked", "raw"), (True, True)), (("unknown", "raw"), (True, True)), (("masked", "unknown"), (True, None))],
 )
 def test_stages_are_never_pooled_and_a_token_that_a_mask_forced_is_unknown(
-    session: Session, stages: tuple[str, str], held: tuple[bool | None, ...]
+    session: PlantedSession, stages: tuple[str, str], held: tuple[bool | None, ...]
 ) -> None:
     _plant(session, -0.8)
     for number, row in enumerate(session.replies):
@@ -119,17 +119,17 @@ def test_stages_are_never_pooled_and_a_token_that_a_mask_forced_is_unknown(
     assert found.left_out == {"with a token in the window that a schema may have forced": CASES}
 
 
-def test_a_forced_token_behind_the_window_leaves_nothing_out(session: Session) -> None:
+def test_a_forced_token_behind_the_window_leaves_nothing_out(session: PlantedSession) -> None:
     _plant(session, -0.8, logprob_stage="masked")
     for number, row in enumerate(session.replies):
         row["logprob"][3 if number % 10 == 0 else -1] = 0.0
     found = calibrate_early_stop(session.plant())
     (signal,) = found.signals
-    assert known(signal.early_stop).window > 3
+    assert not_none(signal.early_stop).window > 3
     assert found.left_out == {"with a token in the window that a schema may have forced": 2 * CASES // 10}
 
 
-def test_what_cannot_be_used_is_counted(session: Session) -> None:
+def test_what_cannot_be_used_is_counted(session: PlantedSession) -> None:
     _plant(session, -0.8)
     session.replies[0] |= {"token": None, "logprob": None}
     session.replies[1]["logprob"][1] = float("nan")
@@ -145,7 +145,7 @@ def test_what_cannot_be_used_is_counted(session: Session) -> None:
     assert sum(each.n_learning + each.n_held_out for each in found.signals) == 2 * CASES - 2
 
 
-def test_a_run_without_log_probabilities_is_refused_with_what_to_do(session: Session) -> None:
+def test_a_run_without_log_probabilities_is_refused_with_what_to_do(session: PlantedSession) -> None:
     _plant(session, 0.0, token=None, logprob=None)
     with pytest.raises(ConfigError, match=r"300 .*`top_logprobs: 1`"):
         calibrate_early_stop(session.plant())
@@ -154,13 +154,13 @@ def test_a_run_without_log_probabilities_is_refused_with_what_to_do(session: Ses
 
 
 @pytest.mark.parametrize("wrong", [{"holdout": 1.0}, {"share": 0.0}, {"share": 0.6}])
-def test_arguments_out_of_range_are_refused(session: Session, wrong: dict[str, Any]) -> None:
+def test_arguments_out_of_range_are_refused(session: PlantedSession, wrong: dict[str, Any]) -> None:
     session.case("c0")
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         calibrate_early_stop(session.plant(), **wrong)
 
 
-def test_too_few_replies_choose_nothing_and_the_reports_say_so(session: Session, printed: Printed) -> None:
+def test_too_few_replies_choose_nothing_and_the_reports_say_so(session: PlantedSession, printed: Printed) -> None:
     session.case("c0")
     session.reply("c0", "opening/agent/0", 9, answer="Yes", token=["x"] * 3, logprob=[-1.0] * 3, temperature=None)
     found = calibrate_early_stop(session.plant())
@@ -170,7 +170,7 @@ def test_too_few_replies_choose_nothing_and_the_reports_say_so(session: Session,
     assert "leave early stop off" in text
 
 
-def test_the_three_forms_say_the_same(session: Session, printed: Printed) -> None:
+def test_the_three_forms_say_the_same(session: PlantedSession, printed: Printed) -> None:
     _plant(session, -0.8)
     found = calibrate_early_stop(session.plant())
     (signal,) = found.signals
@@ -182,7 +182,7 @@ def test_the_three_forms_say_the_same(session: Session, printed: Printed) -> Non
         assert f"{signal.auroc:.3f}" in text
 
 
-def _add_replies(session: Session, count: int, draw: Callable[[], tuple[bool, float]]) -> None:
+def _add_replies(session: PlantedSession, count: int, draw: Callable[[], tuple[bool, float]]) -> None:
     """One reply a case of three tokens: whether it is wrong, and the log-probability of each token."""
     for number in range(count):
         wrong, logprob = draw()
@@ -191,7 +191,7 @@ def _add_replies(session: Session, count: int, draw: Callable[[], tuple[bool, fl
         session.reply(f"c{number}", "opening/agent/0", 9, logprob=[logprob] * 3, **row)
 
 
-def test_a_signal_that_would_stop_the_right_ones_does_not_work(session: Session) -> None:
+def test_a_signal_that_would_stop_the_right_ones_does_not_work(session: PlantedSession) -> None:
     """On the whole low means wrong, but the lowest tenth is nearly always right."""
     random = np.random.default_rng(5)
 
@@ -201,11 +201,11 @@ def test_a_signal_that_would_stop_the_right_ones_does_not_work(session: Session)
 
     _add_replies(session, 600, draw)
     (signal,) = calibrate_early_stop(session.plant(), share=0.1).signals
-    assert known(signal.auroc_interval)[0] > 0.5
+    assert not_none(signal.auroc_interval)[0] > 0.5
     assert (signal.works, signal.role_yaml) == (False, "")
 
 
-def test_a_bound_that_stops_nothing_does_not_work(session: Session) -> None:
+def test_a_bound_that_stops_nothing_does_not_work(session: PlantedSession) -> None:
     random = np.random.default_rng(6)
 
     def draw() -> tuple[bool, float]:
@@ -214,11 +214,11 @@ def test_a_bound_that_stops_nothing_does_not_work(session: Session) -> None:
 
     _add_replies(session, 400, draw)
     (signal,) = calibrate_early_stop(session.plant(), share=0.1).signals
-    assert known(signal.early_stop).stops([-1.0] * 3) is False
+    assert not_none(signal.early_stop).stops([-1.0] * 3) is False
     assert (signal.share_stopped, signal.error_stopped, signal.works) == (0.0, None, False)
 
 
-def test_replies_are_scored_as_the_record_scored_them(session: Session) -> None:
+def test_replies_are_scored_as_the_record_scored_them(session: PlantedSession) -> None:
     """By label `$5.00` would be wrong everywhere, and nothing could be told apart."""
     _plant(session, -0.8)
     numbers = {"Yes": "$5.00", "No": "6"}

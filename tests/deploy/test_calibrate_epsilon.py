@@ -8,13 +8,13 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from known import known
-from planted_records import InlineRun, Printed, Session
+from known import not_none
+from planted_records import InlineRun, PlantedSession, Printed
 from test_calibrate import gate
 
-from moot.deploy.calibration.calibrate import Calibration, calibrate
+from moot.deploy.calibration.calibrate import GateCalibration, calibrate
 from moot.deploy.calibration.cases import read_both_branches
-from moot.deploy.calibration.epsilon import EpsilonChoice, read_debates, voted
+from moot.deploy.calibration.epsilon import EpsilonChoice, majority_answer, read_debate_rounds
 from moot.deploy.calibration.report import show_calibration
 from moot.deploy.reading.record import read_events
 from moot.protocols.selene.debate import stop_reason
@@ -23,7 +23,7 @@ Round = tuple[float | None, Sequence[str]]
 """By how much D moved, and the agents' answers."""
 
 
-def add_debate(session: Session, i: int, rounds: Sequence[Round], epsilon: float = 0.0, **told: Any) -> None:
+def add_debate(session: PlantedSession, i: int, rounds: Sequence[Round], epsilon: float = 0.0, **told: Any) -> None:
     case, gold = f"c{i}", "Yes"
     session.case(case, gold=gold)
     session.reply(case, "opening/agent/0", 100)
@@ -41,11 +41,11 @@ def add_debate(session: Session, i: int, rounds: Sequence[Round], epsilon: float
 
 
 def chosen(run: Path, **options: Any) -> EpsilonChoice:
-    found = known(calibrate(run, **options).stopping)
+    found = not_none(calibrate(run, **options).stopping)
     return found
 
 
-def test_a_bound_that_would_stop_before_the_error_is_mended_is_not_chosen(session: Session) -> None:
+def test_a_bound_that_would_stop_before_the_error_is_mended_is_not_chosen(session: PlantedSession) -> None:
     """In half of the cases D hardly moves in round 1, and the vote is wrong until round 2; then D moves little."""
     late = [(0.05, ["No", "No", "Yes"]), (0.3, ["Yes"] * 3), (0.01, ["Yes"] * 3)]
     early = [(0.3, ["Yes"] * 3), (0.02, ["Yes"] * 3), (0.01, ["Yes"] * 3)]
@@ -59,7 +59,7 @@ def test_a_bound_that_would_stop_before_the_error_is_mended_is_not_chosen(sessio
     assert chosen(session.plant(encoder="e"), tolerance=1.0).chosen.rounds == 1.0
 
 
-def test_where_rounds_change_nothing_the_shortest_debate_is_chosen(session: Session, printed: Printed) -> None:
+def test_where_rounds_change_nothing_the_shortest_debate_is_chosen(session: PlantedSession, printed: Printed) -> None:
     for i in range(30):
         answers = ["Yes" if i % 3 else "No"] * 2
         add_debate(session, i, [(0.1, answers), (0.1, answers), (0.1, answers)])
@@ -72,7 +72,7 @@ def test_where_rounds_change_nothing_the_shortest_debate_is_chosen(session: Sess
     assert f"--set debate.epsilon={found.chosen.epsilon:g}" in printed(show_calibration, whole)
 
 
-def test_no_bound_below_the_runs_is_tried(session: Session) -> None:
+def test_no_bound_below_the_runs_is_tried(session: PlantedSession) -> None:
     for i in range(20):
         add_debate(session, i, [(0.2, ["Yes", "No"]), (0.01, ["Yes", "Yes"])], epsilon=0.05)
     found = chosen(session.plant(encoder="e"))
@@ -88,7 +88,7 @@ def test_no_bound_below_the_runs_is_tried(session: Session) -> None:
     ],
 )
 def test_a_round_that_is_no_sign_of_stability_stops_nothing(
-    session: Session, delta: float | None, told: dict[str, Any]
+    session: PlantedSession, delta: float | None, told: dict[str, Any]
 ) -> None:
     for i in range(8):
         add_debate(session, i, [(delta, ["No", "No"]), (delta, ["Yes", "Yes"])], **told)
@@ -96,7 +96,7 @@ def test_a_round_that_is_no_sign_of_stability_stops_nothing(
     assert [point.rounds for point in found.grid] == [2.0]
 
 
-def test_without_rounds_nothing_is_said_of_them(session: Session) -> None:
+def test_without_rounds_nothing_is_said_of_them(session: PlantedSession) -> None:
     for i in range(8):
         add_debate(session, i, [])
     found = calibrate(session.plant(encoder="e"))
@@ -106,20 +106,20 @@ def test_without_rounds_nothing_is_said_of_them(session: Session) -> None:
 
 def test_a_tied_vote_goes_by_stated_confidence() -> None:
     answers = {"agent/0": "No", "agent/1": "Yes"}
-    assert voted({"answers": answers, "stated": {"agent/0": 0.4, "agent/1": 0.6}}) == "Yes"
-    assert voted({"answers": answers, "stated": {"agent/0": 0.5, "agent/1": 0.5}}) == "No"
+    assert majority_answer({"answers": answers, "stated": {"agent/0": 0.4, "agent/1": 0.6}}) == "Yes"
+    assert majority_answer({"answers": answers, "stated": {"agent/0": 0.5, "agent/1": 0.5}}) == "No"
 
 
 def test_a_real_record_again_the_slow_way(inline_run: InlineRun) -> None:
     run = inline_run("selene", both_branches=True, **{"debate.epsilon": 0})
-    found: Calibration = calibrate(run, holdout=0.4, seed=3)
+    found: GateCalibration = calibrate(run, holdout=0.4, seed=3)
     cases = read_both_branches(run, "")
-    debates = read_debates(run, cases.case_ids)
+    debates = read_debate_rounds(run, cases.case_ids)
     told: dict[str, list[Any]] = {}
     for event in read_events(run, ["round"]):
         told.setdefault(event.case_id, []).append(event.data)
     held = cases.held_out(0.4, 3)
-    for point in known(found.stopping).grid:
+    for point in not_none(found.stopping).grid:
         stops = []
         for case_id, out in zip(cases.case_ids, held, strict=True):
             rounds = sorted(told[case_id], key=lambda data: data["round"])
@@ -134,4 +134,4 @@ def test_a_real_record_again_the_slow_way(inline_run: InlineRun) -> None:
                 stops.append(next(i for i, reason in enumerate(reasons, 1) if reason is not None))
         assert point.rounds == pytest.approx(fmean(stops))
     assert debates.epsilon == 0.0
-    assert known(found.stopping).grid[0].cost_vs_run == 1.0
+    assert not_none(found.stopping).grid[0].cost_vs_run == 1.0

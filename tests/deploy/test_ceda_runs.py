@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from ceda_material import make_classifier, write_claims, write_documents
 from houses import assert_equal_records, assert_same_but_unpaid, stable_rows
-from known import known
+from known import not_none
 from openai_server import simulated_server, stats_of
 from planted_records import Printed
 
@@ -83,18 +83,18 @@ def test_the_run_had_it_all(inline: Run, port: int) -> None:
 
 
 def test_the_figures_are_those_of_the_verdicts(inline: Run) -> None:
-    found, rows = known(inline.summary.detection), inline.table("verdicts").to_pylist()
-    verdict, bare = known(found.whole).detectors[:2]
+    found, rows = not_none(inline.summary.detection), inline.table("verdicts").to_pylist()
+    verdict, bare = not_none(found.whole).detectors[:2]
     assert (verdict.by, bare.by) == ("verdict", "judges' bare verdict")
     assert verdict.accuracy.value == pytest.approx(fmean(row["answer"] == row["gold"] for row in rows))
     alone = [{1: SUPPORTED, 0: HALLUCINATED}.get(json.loads(row["payload"])["verdict"]) for row in rows]
     hits = [label == row["gold"] for label, row in zip(alone, rows, strict=True)]
     assert bare.accuracy.value == pytest.approx(fmean(hits))
     assert {each.source for each in found.calibration} == {"classifier", "judges"}
-    assert (known(found.debaters).n, known(found.seconds).n) == (CLAIMS, CLAIMS)
+    assert (not_none(found.debaters).n, not_none(found.seconds).n) == (CLAIMS, CLAIMS)
     assert [each.category for each in found.by_category] == ["new", "old"]
-    tokens = sum(known(each.tokens) * each.n for each in found.by_category)
-    assert tokens / CLAIMS == pytest.approx(known(inline.summary.tokens_per_case), rel=0.05)
+    tokens = sum(not_none(each.tokens) * each.n for each in found.by_category)
+    assert tokens / CLAIMS == pytest.approx(not_none(inline.summary.tokens_per_case), rel=0.05)
     assert found.hallusionbench is None
 
 
@@ -130,8 +130,8 @@ def test_a_claim_without_evidence_and_without_a_stance_stays_undecided(tmp_path:
         payload = json.loads(verdict["payload"])
         assert set(verdict["flags"]) == {"no-evidence", "undecided", "stance-unknown"}
         assert (verdict["answer"], payload["verdict"], payload["p_hallucinated"]) == (None, None, None)
-    found = known(done.summary.detection)
-    assert (known(known(found.whole).by("verdict")).abstained, found.calibration) == (12, [])
+    found = not_none(done.summary.detection)
+    assert (not_none(not_none(found.whole).by("verdict")).abstained, found.calibration) == (12, [])
     assert "claims left open 12 of 12" in " ".join(printed(show, done.path).split())
     assert "answer none" in " ".join(printed(show, done.path, "c0").split())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known import known
+from known import not_none
 from openai_server import simulated_server, stats_of
 from vendor_roles import KEY_ENV, Vendor, ceda_roles
 
@@ -140,5 +140,5 @@ def test_hallusionbench_with_its_real_picture(tmp_path: Path) -> None:
     assert len(told) == 4
     assert all(told_of(picture) in text for text in told.values())
     assert stats["picture_bytes"] == stats["pictures"] * len(sent_of(picture)) > 0
-    scored = {(each.by, each.part): each for each in known(known(done.summary.detection).hallusionbench)}
+    scored = {(each.by, each.part): each for each in not_none(not_none(done.summary.detection).hallusionbench)}
     assert [scored["always no", part].question.n for part in (None, "VS", "VD")] == [29, 25, 4]

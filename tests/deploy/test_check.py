@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_claim import Debate, ruling
+from judged_claim import ScriptedClaimDebate, ruling
 from planted_records import Printed
-from summary_debate import card, put
+from summary_debate import card, write_classifier_folder
 from test_pictures import picture
 
 import moot
@@ -30,7 +30,7 @@ def checked(claim: str = CLAIM, **given: Any) -> moot.Checked:
     return asyncio.run(moot.check(claim, **given))
 
 
-def served(debate: Debate, **given: Any) -> moot.Checked:
+def served(debate: ScriptedClaimDebate, **given: Any) -> moot.Checked:
     return checked(model=debate.server.model, **given)
 
 
@@ -80,7 +80,7 @@ def test_pictures_by_path_and_as_bytes_arrive_as_they_are() -> None:
     assert "JPEG of 30 x 10 pixels" in found.evidence[1].text
 
 
-def test_what_comes_back_says_all(debate: Debate) -> None:
+def test_what_comes_back_says_all(debate: ScriptedClaimDebate) -> None:
     debate.debater = lambda step, user: "DENY. E1 says otherwise." if "/turn/1" in step else "AGREE. So it does."
     debate.judge = lambda step, user: ruling(0, 0.9, "It opened later.")
     found = served(debate, docs={"plan": "The bridge opened in 1934."})
@@ -97,7 +97,7 @@ def test_what_comes_back_says_all(debate: Debate) -> None:
     assert found.missing_pictures == []
 
 
-def test_a_check_that_fails_says_why_and_raises_nothing(debate: Debate) -> None:
+def test_a_check_that_fails_says_why_and_raises_nothing(debate: ScriptedClaimDebate) -> None:
     debate.judge = lambda step, user: "I would rather not judge."
     found = served(debate, docs="notes.txt")
     assert (found.label, found.confidence, found.exit_code) == (None, None, 3)
@@ -107,7 +107,7 @@ def test_a_check_that_fails_says_why_and_raises_nothing(debate: Debate) -> None:
 
 
 def test_a_classifier_has_the_last_word(printed: Printed) -> None:
-    put(Path("clf"), card())
+    write_classifier_folder(Path("clf"), card())
     found = checked(docs="notes.txt", classifier="clf")
     assert found.source == "classifier"
     assert found.p_hallucinated is not None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from judged_claim import Debate, ruling
+from judged_claim import ScriptedClaimDebate, ruling
 from made_pdfs import made_pdf
 from PIL import Image as Pillow
 from planted_records import Command, Printed
@@ -18,7 +18,7 @@ from planted_records import Command, Printed
 from moot.deploy.checking.checked import Checked, read_checked
 from moot.deploy.checking.show import show_checked
 from moot.deploy.cli import main as cli
-from moot.deploy.reading.record import read_facts
+from moot.deploy.reading.record import read_run_info
 from moot.deploy.reading.show import show
 
 CLAIM = "The bridge opened in 1932."
@@ -52,7 +52,13 @@ def png(size: tuple[int, int] = (12, 8)) -> bytes:
     ],
 )
 def test_the_exit_code_is_the_label(
-    command: Command, debate: Debate, verdict: int | None, code: int, label: str | None, confidence: float, head: str
+    command: Command,
+    debate: ScriptedClaimDebate,
+    verdict: int | None,
+    code: int,
+    label: str | None,
+    confidence: float,
+    head: str,
 ) -> None:
     debate.judge = lambda step, user: ruling(verdict)
     said, out, _ = command("check", CLAIM, "--docs", "notes.txt", *debate.flags)
@@ -65,17 +71,17 @@ def test_the_exit_code_is_the_label(
     assert ("undecided" in found["flags"]) == (verdict is None)
 
 
-def test_a_preset_is_taken_as_a_run_takes_it(command: Command, debate: Debate) -> None:
+def test_a_preset_is_taken_as_a_run_takes_it(command: Command, debate: ScriptedClaimDebate) -> None:
     debate.judge = lambda step, user: ruling(1)
     assert command("check", CLAIM, "--docs", "notes.txt", *debate.flags, "--preset", "ceda", "--out", "kept")[0] == 0
-    assert read_facts("kept").preset == "ceda"
+    assert read_run_info("kept").preset == "ceda"
     code, _, err = command("check", CLAIM, *debate.flags, "--preset", "selene")
     assert (code, "selene" in err) == (2, True)
 
 
 @pytest.mark.parametrize("width", [80, 40])
 def test_it_fits_a_terminal_and_names_every_place(
-    command: Command, debate: Debate, printed: Printed, width: int
+    command: Command, debate: ScriptedClaimDebate, printed: Printed, width: int
 ) -> None:
     Path("picture.png").write_bytes(png())
     Path("plan.pdf").write_bytes(made_pdf(["Of the river.", "The bridge opened in 1934."]))
@@ -96,7 +102,7 @@ def test_it_fits_a_terminal_and_names_every_place(
         assert packed(words) in packed(text)
 
 
-def test_every_form_says_the_same(command: Command, debate: Debate) -> None:
+def test_every_form_says_the_same(command: Command, debate: ScriptedClaimDebate) -> None:
     arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
     text = command("check", *arguments)[1]
     page = command("check", *arguments, "--format", "md")[1]
@@ -112,7 +118,7 @@ def test_every_form_says_the_same(command: Command, debate: Debate) -> None:
 
 
 def test_whatever_is_hostile_stays_text(
-    command: Command, debate: Debate, printed: Printed, outside_fences: Callable[[str], list[str]]
+    command: Command, debate: ScriptedClaimDebate, printed: Printed, outside_fences: Callable[[str], list[str]]
 ) -> None:
     Path("a[bold]|`#.txt").write_text(f"The bridge opened. {EVIL}")
     debate.debater = lambda step, user: f"DENY. {EVIL}"
@@ -139,7 +145,7 @@ def test_whatever_is_hostile_stays_text(
         assert not [line for line in outside if re.search(r"(?<!\\)[\[`]", line)]
 
 
-def test_the_same_command_again_shows_the_same_and_pays_nothing(command: Command, debate: Debate) -> None:
+def test_the_same_command_again_shows_the_same_and_pays_nothing(command: Command, debate: ScriptedClaimDebate) -> None:
     arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
     first = command("check", *arguments)
     paid = sum(debate.server.calls.values())
@@ -148,7 +154,7 @@ def test_the_same_command_again_shows_the_same_and_pays_nothing(command: Command
     assert "nothing left to do" in command("check", *arguments[:-1])[2]
 
 
-def test_a_document_that_changed_makes_it_another_check(command: Command, debate: Debate) -> None:
+def test_a_document_that_changed_makes_it_another_check(command: Command, debate: ScriptedClaimDebate) -> None:
     arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
     command("check", *arguments)
     Path("notes.txt").write_text("The bridge opened in 1934.")
@@ -157,13 +163,17 @@ def test_a_document_that_changed_makes_it_another_check(command: Command, debate
     assert len(list(Path("runs").iterdir())) == 2
 
 
-def test_the_records_beside_the_documents_of_a_folder_change_nothing(command: Command, debate: Debate) -> None:
+def test_the_records_beside_the_documents_of_a_folder_change_nothing(
+    command: Command, debate: ScriptedClaimDebate
+) -> None:
     arguments = (CLAIM, "--docs", ".", *debate.flags)
     assert command("check", *arguments)[1] == command("check", *arguments)[1]
     assert len(list(Path("runs").iterdir())) == 1
 
 
-def test_the_claim_from_standard_input(command: Command, debate: Debate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_claim_from_standard_input(
+    command: Command, debate: ScriptedClaimDebate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def piped(raw: bytes) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
         return command("check", "-", *debate.flags, "--format", "json")
@@ -174,7 +184,7 @@ def test_the_claim_from_standard_input(command: Command, debate: Debate, monkeyp
     assert piped(b" \n")[2] == "error: the claim is empty: say what is to be checked\n"
 
 
-def test_without_any_evidence_the_verdict_says_so(command: Command, debate: Debate) -> None:
+def test_without_any_evidence_the_verdict_says_so(command: Command, debate: ScriptedClaimDebate) -> None:
     code, out, _ = command("check", CLAIM, *debate.flags, "--out", "kept")
     assert (code, out.splitlines()[0]) == (0, "supported, confidence 0.8 (the judge's own word), no evidence")
     assert "no-evidence" in out
@@ -184,14 +194,14 @@ def test_without_any_evidence_the_verdict_says_so(command: Command, debate: Deba
     )
 
 
-def test_a_budget_stops_it_and_a_larger_one_goes_on(command: Command, debate: Debate) -> None:
+def test_a_budget_stops_it_and_a_larger_one_goes_on(command: Command, debate: ScriptedClaimDebate) -> None:
     arguments = ("check", CLAIM, "--docs", "notes.txt", *debate.flags)
     code, out, err = command(*arguments, "--max-tokens", "10")
     assert (code, out, "stopped: --max-tokens 10" in err) == (4, "", True)
     assert command(*arguments, "--max-tokens", "100000")[0] == 0
 
 
-def test_a_judge_whose_reply_cannot_be_read_is_missing(command: Command, debate: Debate) -> None:
+def test_a_judge_whose_reply_cannot_be_read_is_missing(command: Command, debate: ScriptedClaimDebate) -> None:
     debate.judge = lambda step, user: "I would rather not judge." if "/judge/1" in step else ruling(0)
     judges = ("--role", f"judge={debate.server.model},{debate.server.model}")
     code, out, _ = command("check", CLAIM, "--docs", "notes.txt", *debate.flags, *judges)
@@ -201,7 +211,9 @@ def test_a_judge_whose_reply_cannot_be_read_is_missing(command: Command, debate:
 
 
 @pytest.mark.parametrize("role", ["judge", "debater"])
-def test_a_check_without_a_verdict_fails_and_can_be_tried_again(command: Command, debate: Debate, role: str) -> None:
+def test_a_check_without_a_verdict_fails_and_can_be_tried_again(
+    command: Command, debate: ScriptedClaimDebate, role: str
+) -> None:
     arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
     usual = getattr(debate, role)
     setattr(debate, role, lambda step, user: "")

@@ -15,7 +15,7 @@ import moot
 from moot.actors.models.interface import Capabilities, Model
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.simulated.model import SimulatedModel
-from moot.actors.models.trial import STEP_KEY, Trial, declared_profile
+from moot.actors.models.trial import STEP_KEY, ProbeRequest, declared_profile
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
@@ -33,7 +33,7 @@ def cat(tmp_path: Path) -> Path:
     return tmp_path / "cat.png"
 
 
-async def held(out: Path, **options: Any) -> list[dict[str, Any]]:
+async def run_checks(out: Path, **options: Any) -> list[dict[str, Any]]:
     """The turns of a run of one case by one agent."""
     settings = {"engine": "inline", "protocol": "single-agent", "out": out}
     done = await arun(**{**settings, **options})
@@ -46,7 +46,7 @@ async def test_the_probe_sends_what_the_run_sends(
     tmp_path: Path, server: ScriptedServer, structured: bool | None
 ) -> None:
     agent = {"model": server.model, "structured": structured}
-    turns = await held(tmp_path / "run", task=[QUESTION], roles={"agent": agent})
+    turns = await run_checks(tmp_path / "run", task=[QUESTION], roles={"agent": agent})
     asked = server.bodies.pop(STEP_KEY)
     assert turns
     assert server.bodies
@@ -62,7 +62,7 @@ async def test_roles_with_a_schema_and_without_are_both_tried(tmp_path: Path, se
 
 async def test_a_schema_from_a_model_that_knows_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CapabilityMissing, match="`structured: true`") as refused:
-        await held(tmp_path / "run", task=[QUESTION], roles={"agent": {"structured": True}})
+        await run_checks(tmp_path / "run", task=[QUESTION], roles={"agent": {"structured": True}})
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "run").exists()
 
@@ -73,7 +73,7 @@ async def test_only_the_replies_that_the_cases_need_are_tried(
 ) -> None:
     tried: set[str] = set()
 
-    async def probed(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
+    async def probed(model: Model, trial: ProbeRequest) -> tuple[ModelProfile, bool]:
         tried.update(each.model.__name__ for each in trial.replies)
         return declared_profile(model, model.capabilities.dialect), False
 
@@ -87,7 +87,9 @@ async def test_only_the_replies_that_the_cases_need_are_tried(
 async def test_pictures_by_file_address_and_bytes(tmp_path: Path, cat: Path) -> None:
     """All give the same run; and a picture more or less gives another."""
     given: list[list[object]] = [[str(cat)], [cat], [cat.read_bytes()], [moot.load_image(cat)], []]
-    turns = [await held(tmp_path / f"run{n}", task=[{**QUESTION, "images": images}]) for n, images in enumerate(given)]
+    turns = [
+        await run_checks(tmp_path / f"run{n}", task=[{**QUESTION, "images": images}]) for n, images in enumerate(given)
+    ]
     found = [[(turn["fingerprint"], turn["text"], turn["image_hashes"]) for turn in run] for run in turns]
     assert found[0] == found[1] == found[2] == found[3]
     assert found[0][0][2]
@@ -107,7 +109,7 @@ async def test_pictures_by_file_address_and_bytes(tmp_path: Path, cat: Path) -> 
 )
 async def test_what_is_no_picture_is_found_before_the_run(tmp_path: Path, images: object, said: str) -> None:
     with pytest.raises(UserError) as refused:
-        await held(tmp_path / "run", task=[{**QUESTION, "images": images}])
+        await run_checks(tmp_path / "run", task=[{**QUESTION, "images": images}])
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "run").exists()
@@ -116,8 +118,8 @@ async def test_what_is_no_picture_is_found_before_the_run(tmp_path: Path, images
 async def test_pictures_for_a_model_that_takes_none(tmp_path: Path, cat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedModel, "capabilities", Capabilities(max_alternatives=20, simulated=True))
     with pytest.raises(CapabilityMissing, match="takes no pictures"):
-        await held(tmp_path / "run", task=[{**QUESTION, "images": [cat]}])
-    assert await held(tmp_path / "run", task=[QUESTION])
+        await run_checks(tmp_path / "run", task=[{**QUESTION, "images": [cat]}])
+    assert await run_checks(tmp_path / "run", task=[QUESTION])
 
 
 async def test_judges_who_are_shown_what_speakers_were_sent_must_take_pictures(
@@ -129,8 +131,8 @@ async def test_judges_who_are_shown_what_speakers_were_sent_must_take_pictures(
     )
     task, judge = [{**QUESTION, "images": [cat]}], {"judge": "simulated?latency_ms=1"}
     with pytest.raises(CapabilityMissing, match="takes no pictures"):
-        await held(tmp_path / "run", task=task, protocol="constructor-auditor", roles=judge)
-    assert await held(tmp_path / "none", task=[QUESTION], protocol="constructor-auditor", roles=judge)
+        await run_checks(tmp_path / "run", task=task, protocol="constructor-auditor", roles=judge)
+    assert await run_checks(tmp_path / "none", task=[QUESTION], protocol="constructor-auditor", roles=judge)
 
 
 async def test_a_server_without_log_probabilities_is_refused_with_both_ways_out(
@@ -142,6 +144,6 @@ async def test_a_server_without_log_probabilities_is_refused_with_both_ways_out(
     monkeypatch.setattr("moot.deploy.running.checks.probe", no)
     options: dict[str, Any] = {"task": [QUESTION], "protocol": "selene", "model": server.model}
     with pytest.raises(CapabilityMissing, match=r"intrinsic=none.*intrinsic=resampled"):
-        await held(tmp_path / "run", **options)
+        await run_checks(tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
-    assert await held(tmp_path / "run", **options, set={"gate.intrinsic": "none"})
+    assert await run_checks(tmp_path / "run", **options, set={"gate.intrinsic": "none"})

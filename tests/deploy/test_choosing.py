@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.deploy.moderation.dialogue import Choice, choose
+from moot.deploy.moderation.dialogue import FormChoice, parse_choice
 from moot.protocols.errors import ConfigError
 
 ACTIONS = ("go on", "set kappa", "set temperature", "ask", "edit topics", "end")
@@ -33,7 +33,7 @@ _texts = st.text(max_size=20).map(str.strip)
     ],
 )
 def test_what_is_understood(line: str, chosen: tuple[str, str]) -> None:
-    assert choose(line, ACTIONS) == Choice(*chosen)
+    assert parse_choice(line, ACTIONS) == FormChoice(*chosen)
 
 
 @pytest.mark.parametrize(
@@ -50,20 +50,20 @@ def test_what_is_understood(line: str, chosen: tuple[str, str]) -> None:
 )
 def test_what_is_not(line: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why) as error:
-        choose(line, ACTIONS)
+        parse_choice(line, ACTIONS)
     assert len(str(error.value)) < 200
 
 
 @given(_actions, _texts, st.data())
 def test_every_action_is_reached_by_its_number(actions: list[str], text: str, data: st.DataObject) -> None:
     number = data.draw(st.integers(1, len(actions)))
-    assert choose(f"{number} {text}", actions) == Choice(actions[number - 1], text)
+    assert parse_choice(f"{number} {text}", actions) == FormChoice(actions[number - 1], text)
 
 
 @given(_actions, st.text(max_size=12))
 def test_a_line_is_an_action_of_the_form_or_an_error(actions: list[str], line: str) -> None:
     try:
-        choice = choose(line, actions)
+        choice = parse_choice(line, actions)
     except ConfigError:
         return
     assert choice.action in actions

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
-from known import known
-from planted_records import Printed, Session
+from known import not_none
+from planted_records import PlantedSession, Printed
 from rulings import FACTS, HASHED, add_claims
-from summary_debate import BAD, GOOD, SummaryDebate, card, put
+from summary_debate import BAD, GOOD, SummaryDebate, card, write_classifier_folder
 from typer.testing import CliRunner
 
-from moot.actors.classifiers.card import CARD, Card, read_card
+from moot.actors.classifiers.card import CARD, ClassifierCard, read_card
 from moot.deploy.cli.main import app
 from moot.deploy.reading.record import read_events
 from moot.deploy.reading.report.render import show_report
@@ -41,7 +41,10 @@ def small(out: Path, classifier: Path | None, **options: Any) -> dict[str, Any]:
 
 
 def test_a_run_records_its_classifier_and_goes_on_with_no_other(tmp_path: Path) -> None:
-    clf, other = put(tmp_path / "clf", card()), put(tmp_path / "other", card(ridge=2.0))
+    clf, other = (
+        write_classifier_folder(tmp_path / "clf", card()),
+        write_classifier_folder(tmp_path / "other", card(ridge=2.0)),
+    )
     done = run(**small(tmp_path / "run", clf, limit=1))
     assert (done.status, done.failed) == ("finished", 0)
     written = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())
@@ -66,7 +69,7 @@ def test_a_run_records_its_classifier_and_goes_on_with_no_other(tmp_path: Path) 
 )
 def test_it_is_refused_where_it_is_of_no_use(options: dict[str, Any], why: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=why):
-        run(**{**small(tmp_path / "run", put(tmp_path / "clf", card())), **options})
+        run(**{**small(tmp_path / "run", write_classifier_folder(tmp_path / "clf", card())), **options})
     assert not (tmp_path / "run").exists()
 
 
@@ -75,7 +78,7 @@ def test_claims_it_was_trained_on_are_left_out_in_whatever_spelling_and_with_the
 ) -> None:
     """Trained on c-0 (elsewhere, with another passage) and on another claim of the page that c-1 is of."""
     known_claims, known_groups = [text_hash(f"  {GOOD.upper()} !")], (text_hash("the  PAGE"),)
-    clf = put(tmp_path / "clf", card(known_claims, trained_on_groups=known_groups))
+    clf = write_classifier_folder(tmp_path / "clf", card(known_claims, trained_on_groups=known_groups))
     labels = list(CLAIM_LABELS)
     claims = [
         {"id": "c-0", "question": GOOD, "labels": labels, "gold": SUPPORTED, "passage": "Another passage."},
@@ -87,7 +90,7 @@ def test_claims_it_was_trained_on_are_left_out_in_whatever_spelling_and_with_the
     run(**small(tmp_path / "all", clf, task=claims[:2], protocol=Classifying()))
     run(**small(tmp_path / "bare", None, task=claims, protocol=Classifying()))
     clf.rename(tmp_path / "gone")
-    found = known(summarise(tmp_path / "run").detection)
+    found = not_none(summarise(tmp_path / "run").detection)
     assert (found.trained_on, found.group_trained_on, found.whole and found.whole.n) == (1, 1, 2)
     compared = compare([tmp_path / "bare", tmp_path / "run", tmp_path / "all"])
     assert [(row.trained_on, row.group_trained_on) for row in compared.rows] == [(0, 0), (1, 1), (1, 1)]
@@ -114,7 +117,7 @@ def invoke(*arguments: object) -> Any:
     return CliRunner(env={"COLUMNS": "150"}).invoke(app, [str(each) for each in arguments])
 
 
-def test_the_command_trains_shows_and_says_when_it_is_done_already(session: Session, tmp_path: Path) -> None:
+def test_the_command_trains_shows_and_says_when_it_is_done_already(session: PlantedSession, tmp_path: Path) -> None:
     folder = add_claims(session, 60).plant(**FACTS)
     first = invoke("train-classifier", folder, "--out", tmp_path / "clf")
     assert first.exit_code == 0, first.output
@@ -122,7 +125,7 @@ def test_the_command_trains_shows_and_says_when_it_is_done_already(session: Sess
     assert "learning, and measuring on 5 held-out folds" in first.output
     second = invoke("train-classifier", folder, "--out", tmp_path / "clf", "--quiet", "--format", "json")
     assert second.exit_code == 0
-    assert Card.model_validate_json(second.output) == read_card(tmp_path / "clf")
+    assert ClassifierCard.model_validate_json(second.output) == read_card(tmp_path / "clf")
     third = invoke("train-classifier", folder, "--out", tmp_path / "clf")
     assert "holds this classifier already" in third.output
     assert [path.name for path in (tmp_path / "clf").iterdir()] == [CARD]

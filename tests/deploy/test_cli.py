@@ -18,15 +18,15 @@ import pytest
 import structlog
 from openai_server import simulated_server
 from planted_records import Command
-from waiting import until
+from waiting import wait_until
 
 from moot.actors.log import configure_json, configure_terminal, safe_to_show
 from moot.actors.record.tables import read_table
-from moot.deploy.cli.run import tell_interrupted
+from moot.deploy.cli.run import report_interrupted
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import flags_of
 from moot.deploy.running.prepare import prepare
-from moot.deploy.running.progress import BarListener, LineListener, Pace, figures
+from moot.deploy.running.progress import BarListener, LineListener, ProgressRate, figures
 from moot.protocols.errors import ConfigError
 
 INLINE = ["run", "--engine", "inline", "--quiet"]
@@ -106,7 +106,7 @@ def test_dry_run_writes_nothing(command: Command) -> None:
 
 def test_the_time_left_is_that_of_the_pace_and_unknown_without_one() -> None:
     now = 100.0
-    pace = Pace(total=20, done=10, clock=lambda: now)
+    pace = ProgressRate(total=20, done=10, clock=lambda: now)
     assert pace.left_s() is None, "nothing has ended in this session"
     now = 104.0
     pace.saw(12)
@@ -123,7 +123,7 @@ def test_the_time_left_is_that_of_the_pace_and_unknown_without_one() -> None:
     pace.saw(20)
     now = 1000.0
     assert pace.left_s() == 0.0
-    assert Pace(total=None, done=0).left_s() is None
+    assert ProgressRate(total=None, done=0).left_s() is None
 
 
 def test_every_field_of_a_run_is_a_flag() -> None:
@@ -133,7 +133,7 @@ def test_every_field_of_a_run_is_a_flag() -> None:
 CASES = 12
 
 
-class Slow:
+class SlowRun:
     """A subprocess with a run over a slow simulated server."""
 
     def __init__(self, folder: Path, endpoint: ExitStack) -> None:
@@ -158,13 +158,13 @@ class Slow:
 
     def wait_for_verdicts(self) -> None:
         run = self._folder / "run"
-        until(lambda: (run / "run.yaml").exists() and read_table(run, "verdicts").num_rows)
+        wait_until(lambda: (run / "run.yaml").exists() and read_table(run, "verdicts").num_rows)
 
 
 @pytest.fixture
-def slow(tmp_path: Path) -> Iterator[Slow]:
+def slow(tmp_path: Path) -> Iterator[SlowRun]:
     with ExitStack() as endpoint:
-        made = Slow(tmp_path, endpoint)
+        made = SlowRun(tmp_path, endpoint)
         yield made
         if made.run is not None:
             made.run.kill()
@@ -178,7 +178,7 @@ def test_an_interrupted_run_that_has_not_begun_says_so(tmp_path: Path, capsys: p
         if begun:
             (tmp_path / "run").mkdir()
             (tmp_path / "run" / "run.yaml").write_text("{}")
-        assert tell_interrupted(done, prepared) == 130
+        assert report_interrupted(done, prepared) == 130
         assert ("the same command goes on from here" in capsys.readouterr().err) is begun
 
 
@@ -191,7 +191,7 @@ def test_an_interrupted_run_that_has_not_begun_says_so(tmp_path: Path, capsys: p
     ],
 )
 def test_a_run_that_is_stopped_goes_on_with_the_same_command(
-    slow: Slow, tmp_path: Path, number: int, engine: str, command: Command
+    slow: SlowRun, tmp_path: Path, number: int, engine: str, command: Command
 ) -> None:
     """Ray takes SIGTERM for itself when it starts, and ends a process at it with a stack of its own."""
     first = slow.start(engine)

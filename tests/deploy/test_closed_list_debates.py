@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 import pytest
-from known import known
-from planted_records import Printed, Session
+from known import not_none
+from planted_records import PlantedSession, Printed
 
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.summary import summarise
@@ -31,12 +31,12 @@ def test_the_consensus_is_the_answer_and_is_scored(done: Run) -> None:
     reached = {case: json.loads(row["payload"])["consensus"] for case, row in rows.items()}
     assert {"at once", "concession"} <= set(reached.values())
     assert all((rows[case]["answer"] is None) == (how is None) for case, how in reached.items())
-    assert known(done.summary.accuracy) > 0.6
+    assert not_none(done.summary.accuracy) > 0.6
     assert done.summary.scored == len(rows)
 
 
 def test_runs_count_how_a_consensus_came_about(done: Run, printed: Printed) -> None:
-    found = known(summarise(done.path).rulings)
+    found = not_none(summarise(done.path).rulings)
     assert sum(found.consensus.values()) == len(verdicts(done))
     assert not any(found.winners.values())
     shown = " ".join(printed(show, done.path).split())
@@ -56,7 +56,7 @@ def test_a_debate_says_who_argued_for_what_and_how_it_ended(done: Run, printed: 
         assert "themes were proposed" not in shown
 
 
-def test_without_a_consensus_the_document_says_so(session: Session, printed: Printed) -> None:
+def test_without_a_consensus_the_document_says_so(session: PlantedSession, printed: Printed) -> None:
     session.case("c1", question="Which?", labels=("Flu", "Cold", "Measles"))
     listed = {"proposed": {}, "refined": {}, "topics": [{"title": "The answer"}], "wanted": 1}
     session.event("c1", "topics", "topics", {**listed, "merged": [], "dropped": [], "by": "protocol"})

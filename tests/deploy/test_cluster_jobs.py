@@ -54,7 +54,7 @@ if __name__ == "__main__":
 
 
 @dataclass(frozen=True)
-class Jobs:
+class FakeJobCluster:
     """A cluster that takes jobs from a folder."""
 
     cluster: str
@@ -79,7 +79,7 @@ class Jobs:
 
 
 @pytest.fixture(scope="module")
-def jobs() -> Iterator[Jobs]:
+def jobs() -> Iterator[FakeJobCluster]:
     folder = Path(tempfile.mkdtemp(prefix="moot-"))  # Ray's sockets need a short path
     bin_folder = str(Path(sys.executable).parent)
     environment = {**os.environ, "HOME": str(folder), "RAY_AUTH_MODE": "token", "NO_COLOR": "1"}
@@ -105,7 +105,7 @@ def jobs() -> Iterator[Jobs]:
     try:
         found = next((line.split() for line in head.stdout if line.startswith("up ")), [])
         assert found, "no head came up"
-        yield Jobs(found[1], found[2], work, environment)
+        yield FakeJobCluster(found[1], found[2], work, environment)
     finally:
         family = [psutil.Process(head.pid), *psutil.Process(head.pid).children(recursive=True)]
         head.stdin.close()
@@ -133,7 +133,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_submitted_run_joins_the_cluster_of_its_job(jobs: Jobs, tmp_path: Path) -> None:
+def test_a_submitted_run_joins_the_cluster_of_its_job(jobs: FakeJobCluster, tmp_path: Path) -> None:
     done = jobs.submit(tmp_path / "run", "moot", "run")
     assert done.returncode == 0, done.stdout + done.stderr
     (verdict,) = read_table(tmp_path / "run", "verdicts").to_pylist()
@@ -143,7 +143,9 @@ def test_a_submitted_run_joins_the_cluster_of_its_job(jobs: Jobs, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_wheel_brings_the_package_to_workers_that_have_none(jobs: Jobs, wheel: Path, tmp_path: Path) -> None:
+def test_a_wheel_brings_the_package_to_workers_that_have_none(
+    jobs: FakeJobCluster, wheel: Path, tmp_path: Path
+) -> None:
     libraries = str(Path(ray.__file__).parents[1])
     if PathFinder.find_spec("moot", [libraries]) is not None:
         pytest.skip("moot is installed into the folder of its dependencies, so workers find it there")

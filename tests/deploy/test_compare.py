@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planted_records import Printed, Session
+from planted_records import PlantedSession, Printed
 
-from moot.deploy.reading.record import score_as_now
+from moot.deploy.reading.record import rescore_verdicts
 from moot.deploy.reading.report.render import show_report
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.accuracy import Paired
-from moot.deploy.reading.summaries.compare import Comparison, compare, comparison_blocks
+from moot.deploy.reading.summaries.accuracy import PairedComparison
+from moot.deploy.reading.summaries.compare import RunComparison, compare, comparison_blocks
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.protocols.case import JudgedReply
 
 
-def run_of(session: Session, right: dict[str, bool | None], **case: Any) -> Any:
+def run_of(session: PlantedSession, right: dict[str, bool | None], **case: Any) -> Any:
     made = session.new()
     for case_id, is_right in right.items():
         made.case(case_id, **case)
@@ -31,7 +31,7 @@ def run_of(session: Session, right: dict[str, bool | None], **case: Any) -> Any:
 
 
 @pytest.fixture
-def two(session: Session) -> tuple[Path, Path]:
+def two(session: PlantedSession) -> tuple[Path, Path]:
     first = run_of(session, {"a": True, "b": False, "c": True, "d": True, "e": None})
     second = run_of(session, {"a": True, "b": True, "c": False, "d": None, "f": True})
     return first.plant(protocol="one"), second.plant(protocol="two")
@@ -42,12 +42,12 @@ def test_pairs_are_the_cases_that_both_scored(two: tuple[Path, Path]) -> None:
     first, second = found.rows
     assert (first.n, first.failed, first.accuracy, first.scored) == (4, 1, 0.75, 4)
     assert first.vs_first is None
-    assert second.vs_first == Paired(only_first=1, only_second=1, difference=0.0, p_value=1.0, n=3)
+    assert second.vs_first == PairedComparison(only_first=1, only_second=1, difference=0.0, p_value=1.0, n=3)
     assert (second.tokens_per_case, second.token_cost_x) == (10.0, 1.0)
     assert any("only 4 cases are shared" in warning for warning in found.warnings)
 
 
-def test_no_answer_is_wrong_in_the_accuracy_and_in_the_pairs(session: Session) -> None:
+def test_no_answer_is_wrong_in_the_accuracy_and_in_the_pairs(session: PlantedSession) -> None:
     answers = {"full": ("Yes", "No", "Yes", "Yes"), "gaps": ("Yes", None, None, "No")}
     folders = []
     for given in answers.values():
@@ -60,7 +60,7 @@ def test_no_answer_is_wrong_in_the_accuracy_and_in_the_pairs(session: Session) -
     full, gaps = found.rows
     assert (full.accuracy, full.scored, full.answered) == (3 / 4, 4, 4)
     assert (gaps.accuracy, gaps.scored, gaps.answered) == (1 / 4, 4, 2)
-    assert gaps.vs_first == Paired(only_first=0, only_second=2, difference=-0.5, p_value=0.5, n=4)
+    assert gaps.vs_first == PairedComparison(only_first=0, only_second=2, difference=-0.5, p_value=0.5, n=4)
     summary = summarise(folders[1])
     assert (summary.accuracy_answered, summary.answered) == (1 / 2, 2)
     rows = dict(summary_rows(summary))
@@ -68,14 +68,14 @@ def test_no_answer_is_wrong_in_the_accuracy_and_in_the_pairs(session: Session) -
     assert "answered" not in dict(summary_rows(summarise(folders[0])))
 
 
-def test_judged_replies_are_no_wrong_answers(session: Session) -> None:
+def test_judged_replies_are_no_wrong_answers(session: PlantedSession) -> None:
     session.case("a", judged=JudgedReply(reply="Yes."))
     session.verdict("a", None)
     found = summarise(session.plant())
     assert (found.accuracy, found.scored) == (None, 0)
 
 
-def test_a_record_from_before_is_read_as_it_would_be_written_now(session: Session) -> None:
+def test_a_record_from_before_is_read_as_it_would_be_written_now(session: PlantedSession) -> None:
     rows: list[dict[str, Any]] = [
         {"case_id": "a", "failed": False, "answer": None, "gold": "Yes", "correct": None},
         {"case_id": "b", "failed": False, "answer": None, "gold": "Yes", "correct": None},
@@ -85,15 +85,15 @@ def test_a_record_from_before_is_read_as_it_would_be_written_now(session: Sessio
     ]
     for row in rows:
         session.case(row["case_id"], judged=JudgedReply(reply="Yes.") if row["case_id"] == "b" else None)
-    score_as_now(session.plant(), rows)
+    rescore_verdicts(session.plant(), rows)
     assert [row["correct"] for row in rows] == [False, None, None, None, True]
 
 
-def test_equal_ids_of_other_texts_are_not_paired(session: Session) -> None:
+def test_equal_ids_of_other_texts_are_not_paired(session: PlantedSession) -> None:
     first = run_of(session, {"a": True, "b": False}).plant()
     other = run_of(session, {"a": True, "b": False}, question="Something else?").plant()
     found = compare([first, other])
-    assert found.rows[1].vs_first == Paired(only_first=0, only_second=0, difference=None, p_value=None, n=0)
+    assert found.rows[1].vs_first == PairedComparison(only_first=0, only_second=0, difference=None, p_value=None, n=0)
     assert any("2 case ids stand for other texts" in warning for warning in found.warnings)
 
 
@@ -101,7 +101,7 @@ def test_a_comparison_shows_pairs_by_run_and_reads_back(two: tuple[Path, Path], 
     found = compare(two)
     shown = {form: printed(show_report, found, lambda: comparison_blocks(found), form=form) for form in ("md", "json")}
     assert "| +0.0 | 1.0000 | +1/-1 | 3 |" in shown["md"].replace("\\", "")
-    assert Comparison.model_validate_json(shown["json"]) == found
+    assert RunComparison.model_validate_json(shown["json"]) == found
 
 
 def vote(answer: str, tied: list[str]) -> dict[str, Any]:
@@ -110,13 +110,15 @@ def vote(answer: str, tied: list[str]) -> dict[str, Any]:
     return {"votes": votes, "tied": tied, "tie_broken_by": broken, "answer": answer}
 
 
-def voted(session: Session, case_id: str, answer: str, *tied: str, how: str = "vote", path: str = "vote") -> None:
+def voted(
+    session: PlantedSession, case_id: str, answer: str, *tied: str, how: str = "vote", path: str = "vote"
+) -> None:
     session.case(case_id)
     session.event(case_id, "vote", path, vote(answer, list(tied)))
     session.verdict(case_id, answer, how)
 
 
-def test_ties_are_counted(session: Session, printed: Printed) -> None:
+def test_ties_are_counted(session: PlantedSession, printed: Printed) -> None:
     """Right: a, c and e (gold is Yes); a, b and e were ties, e one of a consensus, f only in the branch not taken."""
     voted(session, "a", "Yes", "No", "Yes")
     voted(session, "b", "No", "No", "Yes")
@@ -140,7 +142,7 @@ def test_ties_are_counted(session: Session, printed: Printed) -> None:
     assert "Further answers" not in consensus, "nobody was asked for any"
 
 
-def test_a_run_without_votes_has_no_such_figures(session: Session) -> None:
+def test_a_run_without_votes_has_no_such_figures(session: PlantedSession) -> None:
     session.case("a")
     session.event("a", "vote", "vote", {"by": "another protocol"})
     session.verdict("a", "Yes", "vote")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known import known
+from known import not_none
 
 from moot.deploy.reading.summaries.consistency import Agreement, judge_consistency
 from moot.metrics.agreement import gwet_ac2, krippendorff_alpha, raw_agreement
@@ -34,7 +34,7 @@ def assessment(marks: Sequence[Sequence[Sheet]], **changes: Any) -> AssessmentDa
     ]
     scales = [["depth", 1, 3], ["critical_flag", 0, 1]]
     told = {"reply": "reply", "role": "reply", "domain": "", "rubric": "mine", "scales": scales, "judges": judges}
-    found = known(
+    found = not_none(
         read_assessment(told | {"scores": {"depth": None}, "flag": None, "quality": None, "missing": 0} | changes)
     )
     return found

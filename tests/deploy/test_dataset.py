@@ -15,7 +15,7 @@ import ray
 import ray.data
 import yaml
 from ray.exceptions import RayTaskError
-from waiting import titled, until
+from waiting import processes_titled, wait_until
 
 import moot
 from moot.actors.record.tables import read_table
@@ -48,12 +48,12 @@ def _quiet(local_ray: None) -> Iterator[None]:
 
 def actors() -> set[int]:
     """Our actor processes under this one, the idle ones of other kinds aside."""
-    return {process.pid for process in titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor")}
+    return {process.pid for process in processes_titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor")}
 
 
 def gone_within(seconds: float, before: Collection[int]) -> bool:
     """Whether no actor is left but those that were there before: of a stage that a test before has not closed."""
-    return until(lambda: not actors() - set(before), seconds)
+    return wait_until(lambda: not actors() - set(before), seconds)
 
 
 def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
@@ -136,7 +136,7 @@ def test_a_stage_puts_aside_what_is_cancelled_and_what_it_is_closed_before(
         actor = ray.get_actor(caller.actor)
 
         def wait_for(count: int) -> None:
-            until(lambda: ray.get(actor.waiting.remote()) == count)
+            wait_until(lambda: ray.get(actor.waiting.remote()) == count)
 
         rows = [{"question": f"is {i} even"} for i in range(4)]
         call = ray.remote(num_cpus=0)(lambda batch: caller(batch)).remote(pa.Table.from_pylist(rows))

@@ -17,7 +17,7 @@ import pytest
 import ray
 import ray.data
 from openai_server import simulated_server, stats_of
-from waiting import titled, until
+from waiting import processes_titled, wait_until
 
 import moot
 from moot.actors.models.answer_key import AnswerKey
@@ -85,29 +85,29 @@ def check(rows: list[list[Any]], folder: Path) -> None:
     assert len(verdicts) == len(ROWS)
 
 
-def told(rows: list[dict[str, Any]]) -> list[list[Any]]:
+def reported(rows: list[dict[str, Any]]) -> list[list[Any]]:
     return [[row["case_id"], row["answer"], row["reused"], row["error"]] for row in rows]
 
 
 def test_a_driver_that_was_killed_pays_nothing_twice(server: int, tmp_path: Path) -> None:
     first = script(server, tmp_path / "run")
     try:
-        until(lambda: paid(server) >= 2 * QUESTIONS)
+        wait_until(lambda: paid(server) >= 2 * QUESTIONS)
     finally:
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
     model = f"http://127.0.0.1:{server}/v1#sim"
     with moot.DebateStage(**OPTIONS, model=model, out=tmp_path / "run") as stage:
-        rows = told(moot.debate_dataset(ray.data.from_items(ROWS), stage, batch_size=10).take_all())
+        rows = reported(moot.debate_dataset(ray.data.from_items(ROWS), stage, batch_size=10).take_all())
         before = paid(server)
-        again = told(stage(pa.Table.from_pylist(ROWS[::-1])).to_pylist())
+        again = reported(stage(pa.Table.from_pylist(ROWS[::-1])).to_pylist())
     check(rows, tmp_path / "run")
     assert sum(row[2] for row in rows) >= 2 * QUESTIONS - LOST - PROBES
     assert paid(server) == before <= len(ROWS) + LOST + 2 * PROBES
     assert sorted(row[:2] for row in again) == sorted(row[:2] for row in rows)
     assert {row[2] for row in again} == {True}
     assert "status: finished" in (tmp_path / "run" / "run.yaml").read_text()
-    until(lambda: not titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor"))
+    wait_until(lambda: not processes_titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor"))
 
 
 @pytest.mark.parametrize("victim", ["MapBatches", "StageActor"])
@@ -128,14 +128,14 @@ def test_a_batch_whose_worker_was_killed_is_called_again_under_the_same_ids(
     with moot.DebateStage(**OPTIONS, model=model, out=tmp_path / "run") as stage:
         pipeline = threading.Thread(target=debate)
         pipeline.start()
-        until(lambda: paid(server) >= 2 * QUESTIONS)
-        victims = titled(f"ray::{victim}")
+        wait_until(lambda: paid(server) >= 2 * QUESTIONS)
+        victims = processes_titled(f"ray::{victim}")
         assert victims
         for process in victims:
             os.kill(process.pid, signal.SIGKILL)
         pipeline.join(200)
         assert not pipeline.is_alive()
-    rows = told(found)
+    rows = reported(found)
     if victim == "MapBatches":
         check(rows, tmp_path / "run")
         assert paid(server) <= len(ROWS) + PROBES
@@ -147,4 +147,4 @@ def test_a_batch_whose_worker_was_killed_is_called_again_under_the_same_ids(
     }
     assert all(answers[row[0]] == row[1] for row in rows)
     assert paid(server) <= len(ROWS) + LOST + 2 * PROBES
-    until(lambda: not titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor"))
+    wait_until(lambda: not processes_titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor"))

@@ -11,9 +11,9 @@ import pytest
 
 import moot
 from moot.deploy.dataset.caller import as_table, cells, with_columns
-from moot.deploy.dataset.fields import Fields, plain
-from moot.deploy.dataset.kinds import Debates, Judgings
-from moot.deploy.dataset.numbering import MOST_EXECUTIONS, Numbering
+from moot.deploy.dataset.fields import ColumnMapping, plain
+from moot.deploy.dataset.kinds import DebateRows, JudgmentRows
+from moot.deploy.dataset.numbering import MOST_EXECUTIONS, RowIds
 from moot.protocols.errors import ConfigError, TaskFileError, UserError
 from moot.protocols.long_texts import MOST_CHARACTERS
 
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:::ray.data.context")
 KNOWN = ("id", "question", "passage", "labels", "images", "choices")
 
 
-def fields(**given: Any) -> Fields:
-    return Fields(**{"known": KNOWN, "by_name": KNOWN[1:], "needed": ("question",), **given})
+def fields(**given: Any) -> ColumnMapping:
+    return ColumnMapping(**{"known": KNOWN, "by_name": KNOWN[1:], "needed": ("question",), **given})
 
 
 ARROW = pa.table({"question": ["a", None], "labels": [["Yes", "No"], None], "n": [1.5, float("nan")]})
@@ -80,20 +80,20 @@ def test_columns_are_named_left_alone_and_looked_for() -> None:
 
 
 def test_copies_are_numbered_over_batches_and_a_batch_that_comes_again_keeps_its_numbers() -> None:
-    numbering = Numbering()
+    numbering = RowIds()
     batches = {("run", "task1", 0): ["a", "a", "b"], ("run", "task2", 0): ["b", "a"], ("run", "task2", 1): ["b", "a"]}
     first = {key: numbering.ids(key, hashes) for key, hashes in batches.items()}
     ids = [each for found in first.values() for each in found]
     assert sorted(ids) == ["a", "a~1", "a~2", "a~3", "b", "b~1", "b~2"]
     assert {key: numbering.ids(key, hashes) for key, hashes in reversed(batches.items())} == first
-    other = Numbering()  # another order, another grouping: the same ids
+    other = RowIds()  # another order, another grouping: the same ids
     hashes = [each for found in batches.values() for each in found]
     assert sorted([*other.ids(("x", "t", 0), hashes[4:]), *other.ids(("x", "u", 0), hashes[:4])]) == sorted(ids)
     assert numbering.ids(("again", "task1", 0), ["a"]) == ["a"]
 
 
 def test_executions_that_are_over_are_forgotten_and_one_that_goes_on_is_not() -> None:
-    numbering = Numbering()
+    numbering = RowIds()
     for n in range(5 * MOST_EXECUTIONS):
         assert numbering.ids((f"short {n}", "task", 0), ["a", "a"]) == ["a", "a~1"]
         assert numbering.ids(("long", f"task{n}", 0), ["a"]) == [f"a~{n}" if n else "a"]
@@ -103,13 +103,13 @@ def test_executions_that_are_over_are_forgotten_and_one_that_goes_on_is_not() ->
 
 def test_what_is_no_case_is_refused() -> None:
     with pytest.raises(TaskFileError, match="question"):
-        Debates().case({"passage": "p"})
+        DebateRows().case({"passage": "p"})
     with pytest.raises(TaskFileError, match="`id`"):
-        Debates().case({"id": None, "question": "q"})
+        DebateRows().case({"id": None, "question": "q"})
     with pytest.raises(UserError, match="reply"):
-        Judgings(("depth",)).case({"prompt": "p"})
-    assert Debates().case({"id": 7, "question": "q"}).case.id == "7"
-    case = Judgings(("depth",)).case({"reply": "r", "prompt": "p", "evidence": "e"}).case
+        JudgmentRows(("depth",)).case({"prompt": "p"})
+    assert DebateRows().case({"id": 7, "question": "q"}).case.id == "7"
+    case = JudgmentRows(("depth",)).case({"reply": "r", "prompt": "p", "evidence": "e"}).case
     assert case.judged is not None
     assert (case.judged.reply, case.question, case.passage) == ("r", "p", "e")
 
@@ -144,8 +144,8 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         moot.DebateStage()
 
 
-@pytest.mark.parametrize(("kind", "field"), [(Debates(), "question"), (Judgings(("a",)), "reply")])
-def test_a_row_whose_texts_are_too_long_is_no_case(kind: Debates | Judgings, field: str) -> None:
+@pytest.mark.parametrize(("kind", "field"), [(DebateRows(), "question"), (JudgmentRows(("a",)), "reply")])
+def test_a_row_whose_texts_are_too_long_is_no_case(kind: DebateRows | JudgmentRows, field: str) -> None:
     assert kind.case({"id": "a", field: "x" * (MOST_CHARACTERS - 1)}).case.id == "a"
     with pytest.raises(TaskFileError, match=f"{MOST_CHARACTERS:,}"):
         kind.case({"id": "a", field: "x" * MOST_CHARACTERS})

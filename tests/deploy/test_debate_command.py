@@ -10,8 +10,8 @@ import yaml
 from planted_records import Command
 
 from moot.actors.record.tables import read_table
-from moot.deploy.running.decide import waiting
-from moot.deploy.running.single import Subject, debate_out
+from moot.deploy.running.decide import pending_forms
+from moot.deploy.running.single import Subject, default_debate_out
 
 SUBJECT = "Should cities ban cars?"
 
@@ -88,7 +88,9 @@ def test_names_of_folders(tmp_path: Path) -> None:
     assert Subject("Это так?").name != Subject("Это не так?").name
     names = {Subject("A b?", *more).name for more in ((), ("c",), ("", ("Yes", "No")), ("", ("No", "Yes")))}
     assert len(names) == 4
-    assert "/" not in debate_out("module:Class", Subject("../../etc"), 0, "simulated", new=False)[len("runs/") :]
+    assert (
+        "/" not in default_debate_out("module:Class", Subject("../../etc"), 0, "simulated", new=False)[len("runs/") :]
+    )
 
 
 def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
@@ -111,7 +113,7 @@ def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
     ):
         code, _, err = command("decide", "run", "sample-001", *answer)
         assert (code, why in err) == (2, True), err
-    assert len(waiting("run")) == 1
+    assert len(pending_forms("run")) == 1
     assert "set kappa: 0.3 is recorded" in command("decide", "run", "sample-001", "set", "kappa", "0.3")[1]
     assert command(*run)[0] == 0
     assert "ask: and the trees? is recorded" in command("decide", "run", "sample-001", "3", "and the trees?")[1]

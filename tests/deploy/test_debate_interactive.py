@@ -18,9 +18,9 @@ import pytest
 import ray
 from openai_server import ScriptedServer
 from planted_records import Command
-from terminal_here import converse
-from terminals import Terminal
-from waiting import until
+from terminal_here import run_conversation
+from terminals import PseudoTerminal
+from waiting import wait_until
 
 from moot.actors.record.tables import read_table
 
@@ -66,7 +66,7 @@ def _verdict(folder: Path) -> dict[str, Any]:
 def test_a_session_from_the_topics_to_the_end(server: ScriptedServer, tmp_path: Path) -> None:
     """An editor that changes nothing, fails, or is not there decides nothing."""
 
-    def person(terminal: Terminal) -> None:
+    def person(terminal: PseudoTerminal) -> None:
         for editor, said in (("true", "nothing is decided"), ("false", "Editing failed"), (missing, missing)):
             os.environ["EDITOR"] = editor  # a command of this process sees it at once
             terminal.types("edit")
@@ -91,7 +91,7 @@ def test_a_session_from_the_topics_to_the_end(server: ScriptedServer, tmp_path: 
         assert "moot show run question" in shown
 
     missing = "no-such-editor"
-    converse(person, tmp_path, *_command(server), EDITOR="true")
+    run_conversation(person, tmp_path, *_command(server), EDITOR="true")
     verdict = _verdict(tmp_path)
     assert (verdict["how"], verdict["rounds"]) == ("ended", 2)
     assert (verdict["payload"]["kappa"], verdict["payload"]["topics"].splitlines()[0]) == (0.3, "Peace")
@@ -100,7 +100,7 @@ def test_a_session_from_the_topics_to_the_end(server: ScriptedServer, tmp_path: 
 
 @pytest.mark.parametrize("leaving", ["quit", "Ctrl-D"])
 def test_who_leaves_comes_back_to_the_same_form(leaving: str, server: ScriptedServer, tmp_path: Path) -> None:
-    def leaves(terminal: Terminal) -> None:
+    def leaves(terminal: PseudoTerminal) -> None:
         terminal.types("go")
         terminal.sees("\n> ")
         assert "Round 1" in terminal.all_seen
@@ -109,12 +109,12 @@ def test_who_leaves_comes_back_to_the_same_form(leaving: str, server: ScriptedSe
         assert code == 0
         assert "the same command" in shown
 
-    converse(leaves, tmp_path, *_command(server))
+    run_conversation(leaves, tmp_path, *_command(server))
     _comes_back(server, tmp_path)
 
 
 def test_ctrl_c_at_the_prompt_stops_the_run(server: ScriptedServer, tmp_path: Path) -> None:
-    with Terminal(tmp_path, *_command(server)) as terminal:
+    with PseudoTerminal(tmp_path, *_command(server)) as terminal:
         terminal.types("go")
         assert "Round 1" in terminal.presses("c")
         code, shown = terminal.ends()
@@ -126,18 +126,18 @@ def test_ctrl_c_at_the_prompt_stops_the_run(server: ScriptedServer, tmp_path: Pa
 def _comes_back(server: ScriptedServer, folder: Path) -> None:
     """The same command shows the form of the first round again; once the debate has ended, its verdict."""
 
-    def ends(terminal: Terminal) -> None:
+    def ends(terminal: PseudoTerminal) -> None:
         shown = terminal.types("end")
         assert "you decided: go on" in shown
         assert "Round 1" in shown
         assert terminal.ends()[0] == 0
 
-    def looks(terminal: Terminal) -> None:
+    def looks(terminal: PseudoTerminal) -> None:
         code, shown = terminal.ends()
         assert (code, "Verdict" in shown) == (0, True)
 
     for person in (ends, looks):
-        converse(person, folder, *_command(server))
+        run_conversation(person, folder, *_command(server))
         assert _paid(server) == _once(1)
 
 
@@ -145,15 +145,15 @@ def _comes_back(server: ScriptedServer, folder: Path) -> None:
 def test_a_kill_in_the_middle_of_a_call(engine: list[str], server: ScriptedServer, tmp_path: Path) -> None:
     """What was decided stays decided, and only the calls under way are made again."""
     server.gated = "/round/1/"
-    with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
+    with PseudoTerminal(tmp_path, *_command(server, engine=engine)) as terminal:
         terminal.types("go")
-        until(lambda: len(_paid(server)) == 3)
+        wait_until(lambda: len(_paid(server)) == 3)
         terminal.child.kill(signal.SIGKILL)
         assert terminal.ends()[0] == -signal.SIGKILL
     # Ray's actors outlive their driver for a moment: a reply that still reached them could still be recorded.
-    until(lambda: len(server.cancelled) == 2)
+    wait_until(lambda: len(server.cancelled) == 2)
     server.gate.set()
-    converse(_ends_after_a_round, tmp_path, *_command(server))
+    run_conversation(_ends_after_a_round, tmp_path, *_command(server))
     assert _paid(server) == {"round/1/agent/0": 2, "round/1/agent/1": 2, "topics": 1}
 
 
@@ -163,9 +163,9 @@ def test_ctrl_c_while_models_are_at_work_waits_for_them_and_a_second_one_does_no
     again: bool, server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.gated = "/round/1/"
-    with Terminal(tmp_path, *_command(server)) as terminal:
+    with PseudoTerminal(tmp_path, *_command(server)) as terminal:
         terminal.types("go")
-        until(lambda: len(_paid(server)) == 3)
+        wait_until(lambda: len(_paid(server)) == 3)
         terminal.child.sendcontrol("c")
         terminal.sees("stopping: finishing calls under way")
         if again:
@@ -174,7 +174,7 @@ def test_ctrl_c_while_models_are_at_work_waits_for_them_and_a_second_one_does_no
             server.gate.set()
         assert terminal.ends()[0] == 130
     server.gate.set()
-    converse(_ends_after_a_round, tmp_path, *_command(server))
+    run_conversation(_ends_after_a_round, tmp_path, *_command(server))
     assert _paid(server)["topics"] == 1
     assert again or _paid(server) == _once(1)
 
@@ -182,9 +182,9 @@ def test_ctrl_c_while_models_are_at_work_waits_for_them_and_a_second_one_does_no
 @pytest.mark.slow
 def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedServer, tmp_path: Path) -> None:
     server.gated = "/round/1/"
-    with Terminal(tmp_path, *_command(server)) as terminal:
+    with PseudoTerminal(tmp_path, *_command(server)) as terminal:
         terminal.types("xg\x1b[D\x7f")  # back over the g, and the x is gone
-        until(lambda: len(_paid(server)) == 3)
+        wait_until(lambda: len(_paid(server)) == 3)
         terminal.child.sendline("end")  # before there is a form that it could answer
         time.sleep(0.3)
         server.gate.set()
@@ -205,7 +205,7 @@ def test_without_a_terminal_nothing_begins(server: ScriptedServer, command: Comm
 def test_what_models_write_does_not_reach_the_terminal_as_it_is(server: ScriptedServer, tmp_path: Path) -> None:
     server.scripts["topics"] = server.scripts["argue"] = lambda step, user: f"{HOSTILE} said at {step}"
 
-    def person(terminal: Terminal) -> None:
+    def person(terminal: PseudoTerminal) -> None:
         terminal.types("go")
         terminal.types("show")
         assert "over\u2408 said at" in terminal.types("end")
@@ -213,25 +213,25 @@ def test_what_models_write_does_not_reach_the_terminal_as_it_is(server: Scripted
         assert "\u241b[2J" in terminal.all_seen
         assert not {"\x1b", "\x07", "\x08", "\x9b", "\u202e"} & set(terminal.all_seen)
 
-    converse(person, tmp_path, *_command(server))
+    run_conversation(person, tmp_path, *_command(server))
 
 
 def test_the_transcript_goes_where_standard_output_goes(server: ScriptedServer, tmp_path: Path) -> None:
     """The conversation stays on the terminal."""
 
-    def person(terminal: Terminal) -> None:
+    def person(terminal: PseudoTerminal) -> None:
         terminal.types("go")
         assert "Round 1" in terminal.types("end")
         code, shown = terminal.ends()
         assert code == 0
         assert "# " not in shown
 
-    converse(person, tmp_path, *_command(server, "--format", "md"), into="debate.md")
+    run_conversation(person, tmp_path, *_command(server, "--format", "md"), into="debate.md")
     written = (tmp_path / "debate.md").read_text()
     assert written.startswith("# ")
     assert "Round 1" in written
 
 
-def _ends_after_a_round(terminal: Terminal) -> None:
+def _ends_after_a_round(terminal: PseudoTerminal) -> None:
     assert "Round 1" in terminal.types("end")
     assert terminal.ends()[0] == 0

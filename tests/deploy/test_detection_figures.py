@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from known import known
+from known import not_none
 from sklearn.metrics import brier_score_loss, f1_score, precision_score, recall_score
 
 from moot.deploy.reading.detection.calibration import BINS
 from moot.deploy.reading.detection.claims import Claim, Stance
-from moot.deploy.reading.detection.detection import measured
-from moot.deploy.reading.detection.estimates import LEAST_GROUPS, Estimate
+from moot.deploy.reading.detection.detection import measure_detection
+from moot.deploy.reading.detection.estimates import LEAST_GROUPS, IntervalEstimate
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
 from moot.deploy.training.card import HeldOutCases
 from moot.metrics.calibration_error import expected_calibration_error
@@ -50,8 +50,8 @@ def test_both_classes_have_the_figures_of_scikit_learn() -> None:
     for label, found in ((SUPPORTED, verdict.supported), (HALLUCINATED, verdict.hallucinated)):
         for figure, score in ((found.f1, f1_score), (found.recall, recall_score), (found.precision, precision_score)):
             assert figure.value == pytest.approx(score(gold, answers, pos_label=label))
-            low, high = known(figure.interval)
-            assert low < known(figure.value) < high
+            low, high = not_none(figure.interval)
+            assert low < not_none(figure.value) < high
         assert found.n == 60
     assert verdict.macro_f1.value == pytest.approx(f1_score(gold, answers, average="macro"))
     assert verdict.accuracy.value == pytest.approx(np.mean([g == a for g, a in zip(gold, answers, strict=True)]))
@@ -59,7 +59,7 @@ def test_both_classes_have_the_figures_of_scikit_learn() -> None:
 
 def test_trivial_answers_stand_beside_the_verdict_on_the_same_claims() -> None:
     found = claim_set(pairs(50, 0.8))
-    always, never = (known(found.by(ALWAYS[label])) for label in CLAIM_LABELS)
+    always, never = (not_none(found.by(ALWAYS[label])) for label in CLAIM_LABELS)
     assert [each.by for each in found.detectors] == [VERDICT, *ALWAYS.values()]
     assert always.supported.f1.value == never.hallucinated.f1.value == pytest.approx(2 / 3)
     assert (always.hallucinated.f1.value, always.accuracy.value) == (0.0, 0.5)
@@ -78,14 +78,14 @@ def test_a_claim_left_open_is_a_miss_and_no_false_alarm() -> None:
 
 def test_the_gain_over_the_judges_is_drawn_from_the_same_groups() -> None:
     better, null = claim_set(pairs(200, 0.9, bare=0.65)), claim_set(pairs(200, 0.75, bare=0.75))
-    bare = known(better.by(BARE))
+    bare = not_none(better.by(BARE))
     assert bare.macro_f1.value == pytest.approx(0.65, abs=0.06)
-    gain, none = known(better.gain), known(known(null.gain).interval)
+    gain, none = not_none(better.gain), not_none(not_none(null.gain).interval)
     assert gain.value == pytest.approx((better.detectors[0].macro_f1.value or 0) - (bare.macro_f1.value or 0))
-    assert known(gain.interval)[0] > 0.1
+    assert not_none(gain.interval)[0] > 0.1
     assert none[0] < 0.0 < none[1]
     same = claim_set([replace(claim, judged=True, bare=claim.answer) for claim in pairs(30, 0.8)])
-    assert (known(same.gain).value, known(same.gain).interval) == (0.0, None)
+    assert (not_none(same.gain).value, not_none(same.gain).interval) == (0.0, None)
 
 
 def test_intervals_are_by_group() -> None:
@@ -96,7 +96,7 @@ def test_intervals_are_by_group() -> None:
     ends = [claim_set(claims).detectors[0].macro_f1.interval for claims in (once, copies, apart)]
     assert ends[0] is not None
     assert ends[1] == pytest.approx(ends[0])
-    assert known(ends[2])[1] - known(ends[2])[0] < 0.6 * (ends[0][1] - ends[0][0])
+    assert not_none(ends[2])[1] - not_none(ends[2])[0] < 0.6 * (ends[0][1] - ends[0][0])
     assert [claim_set(claims).groups for claims in (once, copies, apart)] == [80, 80, 320]
 
 
@@ -114,18 +114,18 @@ def test_too_few_groups_have_figures_without_an_interval(groups: int, given: boo
         )
         for number, claim in enumerate(pairs(groups, 1.0))
     ]
-    found = measured(claims)
+    found = measure_detection(claims)
     assert found.whole is not None
     verdict, always = found.whole.detectors[0], found.whole.by(ALWAYS[SUPPORTED])
     two = [
         {claim.case_id: each for claim, each in zip(claims, run, strict=True)} for run in (claims, pairs(groups, 0.5))
     ]
     figures = [verdict.macro_f1, verdict.accuracy, verdict.hallucinated.f1, verdict.hallucinated.recall]
-    figures += [verdict.supported.recall, found.whole.gain or Estimate(), found.calibration[0].brier]
-    figures += [known(found.debaters).rho, macro_f1_difference(*two)]
+    figures += [verdict.supported.recall, found.whole.gain or IntervalEstimate(), found.calibration[0].brier]
+    figures += [not_none(found.debaters).rho, macro_f1_difference(*two)]
     assert None not in [each.value for each in figures]
     assert [each.interval is not None for each in figures] == [given] * len(figures)
-    assert known(always).accuracy.interval is None
+    assert not_none(always).accuracy.interval is None
 
 
 def test_only_groups_with_a_claim_that_enters_a_figure_are_behind_it() -> None:
@@ -143,12 +143,12 @@ def test_what_cannot_count_is_left_out_and_counted() -> None:
     claims[1] = replace(claims[1], gold=None)
     claims[2] = replace(claims[2], state="failed", answer=None)
     claims[3] = replace(claims[3], state="open", answer=None)
-    found = measured(claims)
+    found = measure_detection(claims)
     assert (found.claims, found.finished, found.failed, found.open) == (20, 18, 1, 1)
     assert (found.unlabelled, found.trained_on) == (1, 1)
-    assert known(found.whole).n == 16
-    assert known(found.whole).detectors[0].accuracy.value == 1.0
-    nothing = measured([replace(claim, gold=None) for claim in claims])
+    assert not_none(found.whole).n == 16
+    assert not_none(found.whole).detectors[0].accuracy.value == 1.0
+    nothing = measure_detection([replace(claim, gold=None) for claim in claims])
     assert (nothing.whole, nothing.by_category, nothing.calibration, nothing.debaters) == (None, [], [], None)
 
 
@@ -160,18 +160,18 @@ def test_calibration_is_of_being_hallucinated() -> None:
         gold = HALLUCINATED if random.random() < p else SUPPORTED
         given = None if number % 10 == 0 else p
         claims.append(Claim(case_id=f"c{number}", gold=gold, group=f"c{number}", p_classifier=given, p_judges=1 - p))
-    classifier, judges = measured(claims).calibration
+    classifier, judges = measure_detection(claims).calibration
     classified = [claim for claim in claims if claim.p_classifier is not None]
     truth = [claim.gold == HALLUCINATED for claim in classified]
     stated = [claim.p_classifier or 0.0 for claim in classified]
     assert (classifier.source, classifier.n, classifier.unknown) == ("classifier", 360, 40)
     assert classifier.brier.value == pytest.approx(brier_score_loss(truth, stated))
     assert classifier.calibration_error == pytest.approx(expected_calibration_error(stated, truth, bins=BINS))
-    assert classifier.calibration_error < known(classifier.calibration_null)[1]
+    assert classifier.calibration_error < not_none(classifier.calibration_null)[1]
     assert classifier.brier_of_share == pytest.approx(np.var(truth))
     assert sum(each.n for each in classifier.bins) == 360
     assert judges.source == "judges"
-    assert judges.calibration_error > known(judges.calibration_null)[1]
+    assert judges.calibration_error > not_none(judges.calibration_null)[1]
     assert (judges.brier.value or 0.0) > judges.brier_of_share
 
 
@@ -187,11 +187,11 @@ def test_debaters_errors_are_those_of_their_first_stances(shared: float, least: 
         stances = {"debater/0": wrong if first else right, "debater/1": wrong if second else right}
         claims.append(replace(claim, stances=stances))
     claims.append(replace(claims[0], case_id="unknown", stances={"debater/0": None, "debater/1": "supports"}))
-    found = known(measured(claims).debaters)
+    found = not_none(measure_detection(claims).debaters)
     assert found.n == 600
     assert found.error_rates == pytest.approx((0.3, 0.3), abs=0.06)
-    assert least <= known(found.rho.value) <= most
-    assert found.effective_debaters.value == pytest.approx(2 / (1 + known(found.rho.value)))
+    assert least <= not_none(found.rho.value) <= most
+    assert found.effective_debaters.value == pytest.approx(2 / (1 + not_none(found.rho.value)))
     if found.rho.interval is not None:
         assert found.effective_debaters.interval == pytest.approx(
             (2 / (1 + found.rho.interval[1]), 2 / (1 + found.rho.interval[0]))
@@ -203,20 +203,20 @@ def test_nothing_is_known_of_errors_when_one_debater_never_errs() -> None:
         replace(c, stances={"debater/0": "supports" if c.gold == SUPPORTED else "denies", "debater/1": "supports"})
         for c in pairs(20, 1.0)
     ]
-    found = known(measured(claims).debaters)
+    found = not_none(measure_detection(claims).debaters)
     assert found.error_rates == (0.0, 0.5)
     assert (found.rho.value, found.effective_debaters.value) == (None, None)
     alone = [replace(claim, stances={"debater/0": "supports"}) for claim in claims]
-    assert measured(alone).debaters is None
+    assert measure_detection(alone).debaters is None
 
 
 def test_seconds_are_of_every_finished_claim() -> None:
     claims = [replace(claim, wall_s=float(number)) for number, claim in enumerate(pairs(5, 1.0), start=1)]
     claims[9] = replace(claims[9], wall_s=None)
-    found = known(measured(claims).seconds)
+    found = not_none(measure_detection(claims).seconds)
     assert (found.n, found.mean, found.median) == (9, 5.0, 5.0)
     assert found.p90 == pytest.approx(8.2)
-    assert measured(pairs(3, 1.0)).seconds is None
+    assert measure_detection(pairs(3, 1.0)).seconds is None
 
 
 def test_two_runs_are_compared_on_the_claims_of_both() -> None:
@@ -229,7 +229,7 @@ def test_two_runs_are_compared_on_the_claims_of_both() -> None:
         for each in (good, poor)
     ]
     assert found.value == pytest.approx(scores[0] - scores[1])
-    assert 0.0 < known(found.interval)[0] < known(found.value) < known(found.interval)[1]
+    assert 0.0 < not_none(found.interval)[0] < not_none(found.value) < not_none(found.interval)[1]
     assert macro_f1_difference(good, good).value == 0.0
     one_class = {name: claim for name, claim in good.items() if claim.gold == SUPPORTED}
     assert macro_f1_difference(one_class, good).value is None
@@ -243,7 +243,7 @@ def test_no_value_that_cannot_occur_is_in_an_interval_of_the_macro_f1() -> None:
     ]
     verdict = claim_set(claims).detectors[0]
     assert verdict.macro_f1.value == pytest.approx(11 / 23)
-    assert known(verdict.macro_f1.interval)[1] < 0.52
+    assert not_none(verdict.macro_f1.interval)[1] < 0.52
 
 
 def test_where_all_are_right_so_many_groups_still_leave_room_for_doubt() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from known import known
+from known import not_none
 
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.figures import VERDICT
@@ -59,7 +59,7 @@ def shares(found: HallusionAccuracies) -> list[tuple[float | None, int]]:
 
 
 def by(claims: list[Claim], name: str, part: str | None = None) -> HallusionAccuracies:
-    found = known(hallusion_accuracies(claims))
+    found = not_none(hallusion_accuracies(claims))
     return next(each for each in found if (each.by, each.part) == (name, part))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from known import known
-from planted_records import GridOf, Printed, Session
+from known import not_none
+from planted_records import GridOf, PlantedSession, Printed
 
 from moot.deploy.ablation.report import show_ablation
 from moot.deploy.reading.report.render import report_markdown, show_report
@@ -19,12 +19,12 @@ from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 OTHER = {SUPPORTED: HALLUCINATED, HALLUCINATED: SUPPORTED}
 
 
-def planted_claim(session: Session, case_id: str, gold: str | None, answer: str | None, **verdict: Any) -> None:
+def planted_claim(session: PlantedSession, case_id: str, gold: str | None, answer: str | None, **verdict: Any) -> None:
     session.case(case_id, gold, labels=CLAIM_LABELS, reference=Reference(group=case_id[:2]))
     session.verdict(case_id, answer, **verdict)
 
 
-def test_verdicts_that_say_nothing_more_or_something_else_are_read(session: Session, printed: Printed) -> None:
+def test_verdicts_that_say_nothing_more_or_something_else_are_read(session: PlantedSession, printed: Printed) -> None:
     odd: list[dict[str, Any]] = [
         {},
         {"verdict": "guilty", "p_judges": 0.4},
@@ -40,7 +40,7 @@ def test_verdicts_that_say_nothing_more_or_something_else_are_read(session: Sess
     planted_claim(session, "x2", None, SUPPORTED)
     planted_claim(session, "x3", SUPPORTED, None, failure="quorum")
     session.case("x4", SUPPORTED, labels=CLAIM_LABELS)
-    found = known(summarise(session.plant()).detection)
+    found = not_none(summarise(session.plant()).detection)
     assert (found.claims, found.failed, found.open, found.unlabelled) == (10, 1, 1, 1)
     assert found.whole is not None
     assert (found.whole.n, found.whole.detectors[0].abstained) == (7, 1)
@@ -49,7 +49,7 @@ def test_verdicts_that_say_nothing_more_or_something_else_are_read(session: Sess
     assert "1 failed, 1 without verdict, 1 without a label" in " ".join(printed(show, session.plant()).split())
 
 
-def test_runs_over_claims_are_compared_by_f1(session: Session, printed: Printed) -> None:
+def test_runs_over_claims_are_compared_by_f1(session: PlantedSession, printed: Printed) -> None:
     worse = session.new()
     for pair in range(30):
         for gold in CLAIM_LABELS:
@@ -59,17 +59,17 @@ def test_runs_over_claims_are_compared_by_f1(session: Session, printed: Printed)
     found = compare([session.plant(), worse.plant()])
     first, second = found.rows
     assert first.macro_f1_vs_first is None
-    one, other = (row.detectors[0].macro_f1.value or 0.0 for row in (known(first.claims), known(second.claims)))
+    one, other = (row.detectors[0].macro_f1.value or 0.0 for row in (not_none(first.claims), not_none(second.claims)))
     assert one == pytest.approx(2 * 25 / (2 * 25 + 5))
     assert other == pytest.approx(2 / 3)
-    assert known(second.macro_f1_vs_first).value == pytest.approx(other - one)
+    assert not_none(second.macro_f1_vs_first).value == pytest.approx(other - one)
     assert (first.accuracy, first.accuracy_answered, first.answered, first.scored) == (5 / 6, 1.0, 50, 60)
     text = printed(show_report, found, lambda: comparison_blocks(found))
     assert "always hallucinated" in text
     assert "always hallucinated" in report_markdown(comparison_blocks(found))
 
 
-def claims_of(session: Session, wrong: set[str], trained_on: set[str]) -> Session:
+def claims_of(session: PlantedSession, wrong: set[str], trained_on: set[str]) -> PlantedSession:
     """Eight claims in four groups of two, all but the `wrong` ones right; some are known to the classifier."""
     for group in range(4):
         for gold in CLAIM_LABELS:
@@ -84,7 +84,9 @@ def claims_of(session: Session, wrong: set[str], trained_on: set[str]) -> Sessio
 WRONG, KNOWN = {"00-supported", "01-supported", "02-hallucinated"}, {"00-supported", "01-supported", "03-supported"}
 
 
-def test_claims_that_the_classifier_knows_are_in_no_accuracy_and_no_pair(session: Session, printed: Printed) -> None:
+def test_claims_that_the_classifier_knows_are_in_no_accuracy_and_no_pair(
+    session: PlantedSession, printed: Printed
+) -> None:
     every = {f"{group:02d}-{gold}" for group in range(4) for gold in CLAIM_LABELS}
     runs: list[tuple[set[str], set[str]]] = [(WRONG, set()), (set(), KNOWN), (set(), every)]
     bare, run, whole = (claims_of(session.new(), wrong, trained_on).plant() for wrong, trained_on in runs)
@@ -104,9 +106,9 @@ def test_a_grid_says_which_claims_are_left_out_and_that_cases_are_in_groups(grid
     found = grid.measured()
     base, other = found.cells
     assert (base.accuracy, base.scored, other.accuracy, base.trained_on) == (4 / 5, 5, 1.0, 3)
-    against = known(other.vs_baseline)
+    against = not_none(other.vs_baseline)
     assert (against.accuracy.n, against.accuracy.only_first, against.left_out) == (5, 1, {"trained on": 3})
-    brier = known(base.brier)
+    brier = not_none(base.brier)
     assert brier.mean == pytest.approx(1.125 / 5)
     assert (brier.n, base.brier_left_out) == (5, {"trained on": 3})
     for form in ("text", "md"):

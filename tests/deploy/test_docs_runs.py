@@ -14,19 +14,19 @@ import pytest
 import yaml
 from made_pdfs import made_pdf
 from openai_server import simulated_server, stats_of
-from short_protocols import Finding
+from short_protocols import RetrievalProtocol
 
 import moot
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.retrieval import build
 from moot.actors.retrieval.library import StoredLibrary
 from moot.deploy.cli.run import execute
-from moot.deploy.cli.several import several
+from moot.deploy.cli.several import configs_by_protocol
 from moot.deploy.running import documents
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.dry_run import plan
 from moot.deploy.running.prepare import prepare
-from moot.deploy.running.run import Run, prepared_from, run
+from moot.deploy.running.run import Run, prepare_from, run
 from moot.deploy.running.session import Session
 from moot.protocols.errors import ConfigError, ModelUnavailable, RunMismatch
 
@@ -52,7 +52,7 @@ def docs(tmp_path: Path) -> Path:
 
 
 def options(out: Path, **more: Any) -> dict[str, Any]:
-    return {"task": CASES, "protocol": Finding(), "engine": "inline", "out": out, **more}
+    return {"task": CASES, "protocol": RetrievalProtocol(), "engine": "inline", "out": out, **more}
 
 
 def found(done: Run) -> dict[str, Any]:
@@ -138,9 +138,9 @@ def test_documents_go_with_protocols_that_search_them(tmp_path: Path, docs: Path
     with pytest.raises(ConfigError, match=r"--docs: .*selene"):
         run(task="sample", engine="inline", docs=docs, out=tmp_path / "run")
     config = RunConfig(protocol=f"{OWN},selene", docs=(str(docs),))
-    assert [each.docs for each in several(config, [OWN, "selene"])] == [(str(docs),), ()]
+    assert [each.docs for each in configs_by_protocol(config, [OWN, "selene"])] == [(str(docs),), ()]
     with pytest.raises(ConfigError, match="documents"):
-        several(RunConfig(docs=(str(docs),)), ["selene", "single-agent"])
+        configs_by_protocol(RunConfig(docs=(str(docs),)), ["selene", "single-agent"])
 
 
 def test_a_dry_run_counts_what_will_be_embedded(tmp_path: Path, docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +174,7 @@ def test_a_build_that_failed_goes_on_with_the_same_command(
             with pytest.raises(moot.MootError, match="No space left on device"):
                 run(**wanted)
         paid = embedded(port)
-        left = plan(prepared_from(None, wanted)).documents
+        left = plan(prepare_from(None, wanted)).documents
         assert left.startswith("3 in 25 chunks, 19 texts to be embedded")
         done = run(**wanted)
         checks = 2  # one short text at the start of each session
@@ -186,7 +186,7 @@ def test_ctrl_c_while_documents_are_embedded_leaves_a_run_that_goes_on(tmp_path:
     (docs / "more.txt").write_text("\n".join(f"Fact number {n} is this." for n in range(600)))
     with simulated_server(None, latency_ms=50) as port:
         wanted = options(tmp_path / "run", docs=docs, encoder=f"http://127.0.0.1:{port}/v1#m")
-        prepared = prepared_from(None, wanted)
+        prepared = prepare_from(None, wanted)
         session = Session(prepared)
 
         async def stopped_soon() -> Run:

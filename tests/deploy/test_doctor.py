@@ -16,7 +16,7 @@ from moot.actors.models.interface import TokenLogprobs
 from moot.actors.models.resolve import ModelBinding
 from moot.deploy.cli.main import app
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.doctor import Finding, examine, logprobs_finding
+from moot.deploy.running.doctor import Finding, check_logprobs, examine
 from moot.deploy.running.doctor_protocol import ProtocolTrial, try_protocol
 from moot.protocols.errors import ConfigError
 
@@ -48,7 +48,7 @@ def by_name(found: list[Finding]) -> dict[str, Finding]:
     ],
 )
 def test_bogus_log_probabilities_are_told_from_real_ones(given: TokenLogprobs | None, state: str, said: str) -> None:
-    found = logprobs_finding(given)
+    found = check_logprobs(given)
     assert found.state == state
     assert said in found.said
 

@@ -16,10 +16,16 @@ from hypothesis import strategies as st
 from made_pdfs import made_pdf
 
 from moot.deploy.documents import docs, pdf, reader, reading
-from moot.deploy.documents.docs import Document, chunked, docs_of_texts, open_docs, read_documents
+from moot.deploy.documents.docs import (
+    SourceDocument,
+    chunk_documents,
+    documents_from_texts,
+    open_documents,
+    read_documents,
+)
 from moot.deploy.documents.pdf import read_pdf
-from moot.deploy.documents.reading import Reading, read_plain_text
-from moot.deploy.documents.web_page import read_markdown, read_web_page, text_of_html
+from moot.deploy.documents.reading import DocumentParser, read_plain_text
+from moot.deploy.documents.web_page import html_to_text, read_markdown, read_web_page
 from moot.protocols.errors import ConfigError
 
 PAGE = """<!DOCTYPE html><html><head><title>unseen</title><style>p {color: red}</style></head><body>
@@ -88,20 +94,20 @@ def test_html_in_another_encoding_is_read_as_it_declares() -> None:
 
 
 def test_html_nested_without_end_is_read() -> None:
-    assert text_of_html("<div><b>" * 5000 + "deep") == "deep"
-    assert text_of_html("<?xml version='1.0'?><p>notes.txt") == "notes.txt"
+    assert html_to_text("<div><b>" * 5000 + "deep") == "deep"
+    assert html_to_text("<?xml version='1.0'?><p>notes.txt") == "notes.txt"
 
 
 @given(st.text(alphabet=st.sampled_from("<>/ap&;#x1!-= \n'\""), max_size=60))
 def test_any_markup_is_read(markup: str) -> None:
-    text_of_html(markup)
+    html_to_text(markup)
 
 
 def test_markdown_is_read_without_its_marks() -> None:
     text = read_markdown(MARKDOWN.encode())
     assert "unseen" not in text
-    document = Document("why.md", (text,))
-    found = [chunk.text for chunk in chunked([document])]
+    document = SourceDocument("why.md", (text,))
+    found = [chunk.text for chunk in chunk_documents([document])]
     assert found == ["Why cats?\nCats sleep a lot. They purr.", "Milk", "Fish", "pet | lives", "cat | 9"]
 
 
@@ -118,18 +124,18 @@ def test_a_pdf_is_read_page_by_page() -> None:
 def test_pages_keep_their_numbers(tmp_path: Path) -> None:
     pages = [f"Page {number} says\n{'this and ' * 40}that." for number in range(1, 13)]
     (tmp_path / "long.pdf").write_bytes(made_pdf(pages))
-    found = open_docs([str(tmp_path)], "hashed-ngrams-512-v1")
+    found = open_documents([str(tmp_path)], "hashed-ngrams-512-v1")
     assert (found.documents, found.size) == (1, 12)
     assert [(each.page, each.chunk) for each in found.chunks] == [(number + 1, number) for number in range(12)]
     assert all(each.text.startswith(f"Page {each.page} says this and this") for each in found.chunks)
 
 
 def test_a_sentence_that_goes_on_over_the_page_is_on_the_page_on_which_it_begins() -> None:
-    document = Document("long.pdf", ("Cats sleep. They hunt", "", "at dawn.", "Dogs bark."), paged=True)
-    found = [(chunk.page, chunk.text) for chunk in chunked([document])]
+    document = SourceDocument("long.pdf", ("Cats sleep. They hunt", "", "at dawn.", "Dogs bark."), paged=True)
+    found = [(chunk.page, chunk.text) for chunk in chunk_documents([document])]
     assert found == [(1, "Cats sleep. They hunt"), (3, "at dawn."), (4, "Dogs bark.")]
-    without = Document("long.pdf", ("Cats sleep. They hunt", "at dawn.", "Dogs bark."), paged=True)
-    assert [(chunk.page, chunk.text) for chunk in chunked([without])] == [
+    without = SourceDocument("long.pdf", ("Cats sleep. They hunt", "at dawn.", "Dogs bark."), paged=True)
+    assert [(chunk.page, chunk.text) for chunk in chunk_documents([without])] == [
         (1, "Cats sleep. They hunt at dawn."),
         (3, "Dogs bark."),
     ]
@@ -172,7 +178,7 @@ def test_a_pdf_that_is_cut_anywhere_is_read_or_refused_in_one_line() -> None:
     whole = made_pdf(["Cats sleep a lot.", "Dogs bark."])
     found: list[str] = []
     refusals: list[str] = []
-    with Reading() as read:
+    with DocumentParser() as read:
         for cut in range(0, 900, 15):
             try:
                 found.append(read.pages(".pdf", whole[: len(whole) - cut])[0])
@@ -196,12 +202,12 @@ def test_where_two_would_be_called_the_same_all_are_told_apart(tmp_path: Path) -
 
 
 def test_texts_by_name() -> None:
-    assert [(each.document, each.text) for each in docs_of_texts({"cats": "Cats sleep."}).chunks] == [
+    assert [(each.document, each.text) for each in documents_from_texts({"cats": "Cats sleep."}).chunks] == [
         ("cats", "Cats sleep.")
     ]
     for wrong in ({}, {"cats": ""}, {"": "Cats."}, {"cats": "\ud800 cat"}):
         with pytest.raises(ConfigError):
-            docs_of_texts(wrong)
+            documents_from_texts(wrong)
 
 
 @pytest.mark.parametrize(
@@ -233,17 +239,17 @@ def test_a_file_that_would_fill_the_memory_is_given_up(tmp_path: Path, monkeypat
 def test_a_pdf_may_have_so_many_pages_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = ["Cats sleep.", "Dogs bark.", "Eels swim."]
     monkeypatch.setattr(pdf, "MOST_PAGES", 2)
-    assert reader.reply_to(".pdf", made_pdf(pages[:2])).pages == tuple(pages[:2])
-    assert "2 pages" in reader.reply_to(".pdf", made_pdf(pages)).refused
+    assert reader.parse_document(".pdf", made_pdf(pages[:2])).pages == tuple(pages[:2])
+    assert "2 pages" in reader.parse_document(".pdf", made_pdf(pages)).refused
     monkeypatch.setattr(pdf, "MOST_PAGES", 3)
     monkeypatch.setattr(pdf, "MOST_CHARACTERS", 30)
-    assert "30 characters" in reader.reply_to(".pdf", made_pdf(pages)).refused
+    assert "30 characters" in reader.parse_document(".pdf", made_pdf(pages)).refused
 
 
 def test_a_text_may_be_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "MOST_CHARACTERS", 10)
-    assert reader.reply_to(".html", b"<p>Eels swim.").pages == ("Eels swim.",)
-    assert "10 characters" in reader.reply_to(".html", b"<p>Cats sleep.").refused
+    assert reader.parse_document(".html", b"<p>Eels swim.").pages == ("Eels swim.",)
+    assert "10 characters" in reader.parse_document(".html", b"<p>Cats sleep.").refused
 
 
 @pytest.mark.parametrize(
@@ -259,7 +265,7 @@ def test_whatever_a_parser_raises_is_one_line(monkeypatch: pytest.MonkeyPatch, r
         raise raised
 
     monkeypatch.setattr(reader, "_pages", failing)
-    said = reader.reply_to(".pdf", b"x").refused
+    said = reader.parse_document(".pdf", b"x").refused
     assert told in said
     assert "\n" not in said
 
@@ -273,7 +279,7 @@ def test_one_process_reads_all_documents_and_is_gone_afterwards(monkeypatch: pyt
         return started[-1]
 
     monkeypatch.setattr(reading, "_started", counted)
-    with Reading() as read:
+    with DocumentParser() as read:
         assert read.pages(".html", b"<p>Cats sleep.") == ("Cats sleep.",)
         assert read.pages(".md", b"*Eels* and fish") == ("Eels and fish",)
         assert read.pages(".pdf", made_pdf(["Dogs", "bark."])) == ("Dogs", "bark.")
@@ -299,7 +305,7 @@ def test_a_reader_that_breaks_is_one_line(monkeypatch: pytest.MonkeyPatch, scrip
         return subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 
     monkeypatch.setattr(reading, "_started", broken)
-    with Reading() as read, pytest.raises(ConfigError, match=said):
+    with DocumentParser() as read, pytest.raises(ConfigError, match=said):
         read.pages(".pdf", b"x" * 2**20)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.dry_run import Calls, dry_calls, plan
+from moot.deploy.running.dry_run import CallEstimate, estimate_calls, plan
 from moot.deploy.running.prepare import prepare
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
@@ -23,7 +23,7 @@ def _counted(protocol: str, task: str = "sample", judges: int = 1, **settings: A
     roles = {"judge": [{"model": "simulated"}] * judges} if judges > 1 else {}
     config = {"protocol": protocol, "task": task, "engine": "inline", "set": settings, "roles": roles}
     prepared = prepare(RunConfig.build(None, config))
-    ((few, many),) = dry_calls(prepared, [each.case for each in islice(prepared.cases(), 1)])
+    ((few, many),) = estimate_calls(prepared, [each.case for each in islice(prepared.cases(), 1)])
     assert few.tokens < many.tokens
     return few.count, many.count
 
@@ -101,4 +101,4 @@ def test_what_cannot_be_run_on_stub_replies_is_unknown_and_not_zero(
 
 
 def test_sums_keep_the_longest_prompt() -> None:
-    assert Calls(1, 10, 5, 10) + Calls(2, 8, 1, 4) == Calls(3, 18, 6, 10)
+    assert CallEstimate(1, 10, 5, 10) + CallEstimate(2, 8, 1, 4) == CallEstimate(3, 18, 6, 10)

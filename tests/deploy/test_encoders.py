@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from moot.actors.models.retry import RetryPolicy
 from moot.deploy.calibration.calibrate import calibrate
-from moot.deploy.running.caveats import warn
+from moot.deploy.running.caveats import log_caveats
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_settings
 from moot.deploy.running.prepare import prepare
@@ -152,5 +152,5 @@ def test_a_budget_that_does_not_see_embeddings_says_so(
     options = {"encoder": encoder, "out": str(tmp_path / "run"), "set": {"gate.tau_d": "none"}, **bound}
     prepared = prepare(RunConfig.build(None, options))
     with capture_logs() as logged:
-        warn(prepared)
+        log_caveats(prepared)
     assert any("embeddings count against no budget" in entry["event"] for entry in logged) is said

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known import known
-from planted_records import Command, Printed, Session
+from known import not_none
+from planted_records import Command, PlantedSession, Printed
 
 import moot
 from moot.deploy.reading.rounds.over_cases import LEAST_CASES
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
-from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
-from moot.deploy.reading.summaries.questioned import questioned
+from moot.deploy.reading.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
+from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate_distributions
+from moot.deploy.reading.summaries.questioned import audit_labels
 from moot.deploy.reading.summaries.summary import Summary, summarise
 
 LABELS = ("a", "b", "c", "d")
@@ -36,7 +36,7 @@ def verdict(
 
 
 def judged(*verdicts: ConsensusVerdict, cases: int = 4) -> Evaluation:
-    found = known(evaluate(verdicts, cases))
+    found = not_none(evaluate_distributions(verdicts, cases))
     return found
 
 
@@ -47,7 +47,7 @@ def test_the_figures_by_hand() -> None:
         verdict("c", {"a": 0.2, "b": 0.2, "(other)": 0.6}),
     )
     assert found.accuracy_at_1.value == pytest.approx(1 / 3)
-    assert known(found.accuracy_at_3).value == pytest.approx(2 / 3)
+    assert not_none(found.accuracy_at_3).value == pytest.approx(2 / 3)
     assert found.mean_reciprocal_rank.value == pytest.approx((1 + 1 / 2 + 0) / 3)
     assert found.brier_multiclass.value == pytest.approx((0.14 + 0.72 + 1.44) / 3)
     assert found.brier_top_label.value == pytest.approx((0.09 + 0.36 + 0.36) / 3)
@@ -69,8 +69,8 @@ def test_what_cannot_be_scored_is_left_out_and_lowers_the_coverage() -> None:
     assert found.brier_multiclass.n == 1
     assert found.brier_multiclass.coverage == 0.1
     assert found == judged(good, cases=10)
-    assert evaluate([], 3) is None
-    assert evaluate([verdict(None, {"a": 1.0})], 3) is None
+    assert evaluate_distributions([], 3) is None
+    assert evaluate_distributions([verdict(None, {"a": 1.0})], 3) is None
 
 
 @pytest.mark.parametrize("cases", [LEAST_CASES - 1, LEAST_CASES])
@@ -81,7 +81,7 @@ def test_what_a_calibrated_model_would_have_is_given_where_cases_are_enough(case
 
 
 @pytest.fixture
-def run(session: Session) -> Path:
+def run(session: PlantedSession) -> Path:
     """Ten cases with a label: six with a consensus, one failed, one of votes, two open; and one without a label."""
     for i in range(10):
         session.case(f"c{i}", gold="a", labels=LABELS)
@@ -117,10 +117,10 @@ NAMED = ("a", "Other", "b")
 
 
 def test_the_score_by_hand() -> None:
-    found = hold_against({"a": 0.5, "Other": 0.25, "(other)": 0.25}, NAMED, "Other")
-    assert found == Held([0.5, 0.25, 0.0, 0.25], 1, 0.5**2 + 0.75**2 + 0.25**2)
-    unnamed = hold_against({"a": 1.0}, NAMED, "b")
-    assert isinstance(unnamed, Held)
+    found = score_distribution({"a": 0.5, "Other": 0.25, "(other)": 0.25}, NAMED, "Other")
+    assert found == ScoredDistribution([0.5, 0.25, 0.0, 0.25], 1, 0.5**2 + 0.75**2 + 0.25**2)
+    unnamed = score_distribution({"a": 1.0}, NAMED, "b")
+    assert isinstance(unnamed, ScoredDistribution)
     assert unnamed.brier == 2.0
 
 
@@ -141,7 +141,7 @@ def test_the_score_by_hand() -> None:
 def test_what_has_no_score_says_why(
     distribution: Mapping[str, float | None] | None, labels: tuple[str, ...], gold: str | None, why: str
 ) -> None:
-    assert hold_against(distribution, labels, gold) == why
+    assert score_distribution(distribution, labels, gold) == why
 
 
 EVIL = "Is it [bold red]x[/] \x1b[2J | <script>?" + " and so on" * 20
@@ -149,7 +149,7 @@ PAYLOAD = {"distribution_from": "consensus", "crit_mean": 0.75}
 
 
 @pytest.fixture
-def questionable(session: Session) -> Path:
+def questionable(session: PlantedSession) -> Path:
     def add(case_id: str, answer: str | None = "No", gold: str | None = "Yes", **verdict: Any) -> None:
         session.case(case_id, gold=gold, question=EVIL)
         fields: Any = {"how": "converged", "confidence": 0.9, "payload": PAYLOAD} | verdict
@@ -172,17 +172,17 @@ def questionable(session: Session) -> Path:
 
 
 def test_exactly_the_confident_contradictions_are_listed_the_surest_first(questionable: Path) -> None:
-    found = questioned(questionable)
+    found = audit_labels(questionable)
     assert [each.case_id for each in found.labels] == ["surer", "listed", "at-the-bounds"]
     assert (found.labels[0].gold, found.labels[0].consensus, found.labels[0].crit_mean) == ("Yes", "No", 0.75)
     assert found.unknown == 1
     assert summarise(questionable).labels_questioned == 3
-    assert [each.case_id for each in questioned(questionable, confidence=0.0, crit=0.72).labels] == [
+    assert [each.case_id for each in audit_labels(questionable, confidence=0.0, crit=0.72).labels] == [
         "surer",
         "listed",
         "unsure",
     ]
-    assert not questioned(questionable, confidence=1.0).labels
+    assert not audit_labels(questionable, confidence=1.0).labels
 
 
 @pytest.mark.parametrize(

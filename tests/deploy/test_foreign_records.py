@@ -10,7 +10,7 @@ from moot.actors.models.prices import price_table
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.verify import verify
-from moot.deploy.reading.record import read_facts
+from moot.deploy.reading.record import read_run_info
 from moot.deploy.running.config import read_yaml
 from moot.deploy.running.flags import read_value
 from moot.deploy.running.recorded import recorded_members
@@ -37,7 +37,7 @@ ENDLESS = {
 @pytest.mark.parametrize("content", ENDLESS.values(), ids=ENDLESS)
 def test_aliases_that_stand_for_too_much_are_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(content)
-    for read in (read_facts, lambda path: read_run_yaml(RunFolder(path))):
+    for read in (read_run_info, lambda path: read_run_yaml(RunFolder(path))):
         with pytest.raises(RecordError, match=r"run\.yaml"):
             read(tmp_path)
     with pytest.raises(ConfigError, match=r"run\.yaml"):
@@ -67,7 +67,7 @@ def test_aliases_that_stand_for_little_are_read(tmp_path: Path) -> None:
 def test_a_schema_that_is_not_known_is_refused(version: str, tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(f"schema_version: {version}\n")
     with pytest.raises(RecordError, match="schema_version"):
-        read_facts(tmp_path)
+        read_run_info(tmp_path)
     assert any("schema_version" in fault for fault in verify(RunFolder(tmp_path)).faults)
     with pytest.raises(ConfigError, match="schema_version"):
         recorded_members(f"replay/{tmp_path}", "agent")

@@ -26,7 +26,7 @@ IGNORED = [
 
 
 @dataclass
-class Stage:
+class DockerStage:
     """A stage of the Dockerfile: its base, its name, and its instructions with their words."""
 
     base: str
@@ -38,15 +38,15 @@ class Stage:
         return [rest for step, rest in self.steps if step == kind]
 
 
-def _stages() -> list[Stage]:
-    found: list[Stage] = []
+def _stages() -> list[DockerStage]:
+    found: list[DockerStage] = []
     text = re.sub(r"^#.*\n", "", DOCKERFILE.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
     for line in filter(str.strip, text.splitlines()):
         step, _, rest = line.partition(" ")
         assert step in ("FROM", "ENV", "WORKDIR", "COPY", "RUN", "USER", "CMD"), step
         if step == "FROM":
             base, _, name = rest.partition(" AS ")
-            found.append(Stage(base, name))
+            found.append(DockerStage(base, name))
         else:
             found[-1].steps.append((step, rest))
     return found

@@ -18,7 +18,7 @@ import moot
 from moot.actors.record.files import encode_file
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.judged import judging, show_judging
+from moot.deploy.reading.summaries.judged import show_judging, summarise_judging
 
 FOLDER = "runs/judge-sample-replies-reasoning-s0"
 QUICK = ("judge", "sample-replies", "--engine", "inline", "--quiet")
@@ -127,7 +127,7 @@ def test_a_judge_that_abstains_is_missing_and_never_0(
     first, second = json.loads(out)["verdicts"]
     assert (first["marks"], first["missing"], first["quality"]) == (1, {"unparsable": 1}, 2.0)
     assert (second["marks"], second["missing"], second["quality"]) == (0, {"unparsable": 2}, None)
-    found = judging("two")
+    found = summarise_judging("two")
     assert found is not None
     shown = printed(show_judging, found)
     assert "missing marks of judge/0: unparsable 3" in shown
@@ -173,7 +173,7 @@ def test_only_the_latest_attempt_counts(planted: Callable[..., Path], session: A
     full = {"scores": {"tone": 2.0}, "flag": None, "quality": 2.0, "missing": 0}
     later.event("c0", "assessment", "assessment/reply", told | full | {"judges": [mark]}, attempt=1)
     later.verdict("c0", None, "judged", attempt=1)
-    found = judging(planted(session, later))
+    found = summarise_judging(planted(session, later))
     assert found is not None
     assert [(row.marks, row.quality) for row in found.verdicts] == [(1, 2.0)]
-    assert judging(planted(type(session)())) is None
+    assert summarise_judging(planted(type(session)())) is None

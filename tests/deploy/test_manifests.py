@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 from pages import page_named
 from typer.testing import CliRunner
 
-from moot.actors.placement import Site
+from moot.actors.placement import ClusterInfo
 from moot.deploy.cli.main import app
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_settings
@@ -218,7 +218,7 @@ def test_the_standing_cluster_grows_for_the_command_of_the_page() -> None:
     (command,) = re.findall(r"job submit .* -- (moot .*)$", PAGE, re.MULTILINE)
     given = _parsed(command)
     placing = RunConfig.model_validate({"cluster": parse_settings(given["cluster"])}).cluster
-    site = Site(cores=cores * group["minReplicas"], nodes=1 + group["minReplicas"], joined=True)
+    site = ClusterInfo(cores=cores * group["minReplicas"], nodes=1 + group["minReplicas"], joined=True)
     moderators, _ = placing.counts(site, packed=given["placement"] == "packed", max_open=200)
     asked = moderators * placing.cpus("moderator", site)
     others = placing.writers * placing.cpus("writer", site) + placing.cpus("limiter", site)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_server import answers, completion, threaded
-from planted_records import Session
+from openai_server import answers, completion, serving_in_thread
+from planted_records import PlantedSession
 from test_analysis_runs import _judged
 from test_calibrate import add_case, gate
 from test_calibrate_early_stop import _plant
@@ -26,7 +26,7 @@ LOOP = '{"answer": "Yes", "reasoning": "' + "It is so. " * 60
 
 
 @pytest.fixture
-def mixed(session: Session) -> Path:
+def mixed(session: PlantedSession) -> Path:
     """One of each; the columns that came later are null, as in an old record."""
     session.case("a")
 
@@ -53,7 +53,7 @@ def test_replies_are_counted_by_role_and_template(mixed: Path) -> None:
     assert revision == ModelReplies(role="agent", template="revision", asks=4, replies=1, refused=2, outside_labels=1)
 
 
-def test_what_later_columns_say_is_counted(session: Session) -> None:
+def test_what_later_columns_say_is_counted(session: PlantedSession) -> None:
     session.case("a")
     session.reply("a", "x/agent/0", 9, text="{}", reading="prefix", reasoning_tokens=5, template="t")
     session.reply("a", "x/agent/1", 9, text="{}", reading="prefix,reasoning", template="t")
@@ -79,7 +79,7 @@ def test_what_is_warned_of_comes_with_its_remedy(counts: dict[str, int], remedy:
     assert all("judge" in line and str(remedy) in line for line in lines)
 
 
-def test_earlier_attempts_do_not_count(session: Session) -> None:
+def test_earlier_attempts_do_not_count(session: PlantedSession) -> None:
     session.case("c")
     session.reply("c", "opening/agent/0", 4, outcome="failed", failure="unparsable", finish_reason="length", text="x")
     session.reply("c", "opening/agent/0", 4, attempt=1, text="Yes")
@@ -88,7 +88,7 @@ def test_earlier_attempts_do_not_count(session: Session) -> None:
     assert (found.asks, found.usable, found.replies, found.truncated) == (1, 1, 1, 0)
 
 
-def test_calibrating_leaves_cases_with_truncated_replies_out(session: Session) -> None:
+def test_calibrating_leaves_cases_with_truncated_replies_out(session: PlantedSession) -> None:
     for number in range(40):
         add_case(session, number, "Yes", "Yes", gate())
     for row in session.replies[:5] + session.replies[10:12]:  # of the cases 0 and 2
@@ -100,7 +100,7 @@ def test_calibrating_leaves_cases_with_truncated_replies_out(session: Session) -
     assert whole.left_out == {}
 
 
-def test_early_signals_leave_truncated_replies_out(session: Session) -> None:
+def test_early_signals_leave_truncated_replies_out(session: PlantedSession) -> None:
     _plant(session, -0.8)
     for row in session.replies[:7]:
         row["finish_reason"] = "length"
@@ -109,7 +109,7 @@ def test_early_signals_leave_truncated_replies_out(session: Session) -> None:
     assert calibrate_early_stop(run, keep_truncated=True).left_out == {}
 
 
-def test_analysing_leaves_truncated_replies_out(session: Session) -> None:
+def test_analysing_leaves_truncated_replies_out(session: PlantedSession) -> None:
     for number in range(3):
         session.case(f"c{number}")
         _judged(session, f"c{number}", number)
@@ -126,7 +126,7 @@ def test_analysing_leaves_truncated_replies_out(session: Session) -> None:
 def server_that_says(text: str, finish: str, **message: Any) -> Iterator[str]:
     """A server on loopback that gives every request the same reply; its URL with a model's name."""
     said = {"role": "assistant", "content": text, **message}
-    with threaded(answers(200, completion(finish_reason=finish, message=said))) as port:
+    with serving_in_thread(answers(200, completion(finish_reason=finish, message=said))) as port:
         yield f"http://127.0.0.1:{port}/v1#m"
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml
 from openai_server import simulated_server
-from waiting import until
+from waiting import wait_until
 
 from moot.actors.meter import METRICS
 from moot.actors.record.tables import read_table
@@ -131,12 +131,12 @@ def _scraping(folder: Path, discovery: str) -> Iterator[Prometheus]:
     with _process(command, folder / "log") as process:
         found = Prometheus(f"http://{address}")
         assert process.poll() is None
-        until(lambda: any(value == 1.0 for _, value in found.ask('up{job="ray"}')), 60, (folder / "log").read_text)
+        wait_until(lambda: any(value == 1.0 for _, value in found.ask('up{job="ray"}')), 60, (folder / "log").read_text)
         yield found
 
 
 @dataclass(frozen=True)
-class Watched:
+class MonitoredRuns:
     """Two runs that were watched: where they lie, their models, and a time at which both were under way."""
 
     prometheus: Prometheus
@@ -157,7 +157,7 @@ def _panel(model: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitoredRuns]:
     tmp = tmp_path_factory.mktemp("watched")
     faults = {"latency_ms": LATENCY_MS, "busy_rate": 0.06, "fail_rate": 0.04}
     with simulated_server(None, seed=5, **faults) as first, simulated_server(None, seed=6, **faults) as second:
@@ -181,7 +181,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             said = debates.stdout.readline()
             assert said, ray_log.read_text()[-2000:]
             discovery = json.loads(said)["discovery"]
-            until(Path(discovery).exists, 60, ray_log.read_text)
+            wait_until(Path(discovery).exists, 60, ray_log.read_text)
             with _scraping(tmp / "prometheus", discovery) as prometheus:
                 debates.stdin.write(json.dumps(runs) + "\n")
                 debates.stdin.flush()
@@ -190,7 +190,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
                 assert told, ray_log.read_text()[-2000:]
                 assert json.loads(told)["ended"] == ["finished", "finished"]
                 time.sleep(4.0)  # the last numbers of processes that have ended, and a scrape of them
-                yield Watched(prometheus, tmp / "selene", tmp / "evince", priced, _under_way(prometheus, ended))
+                yield MonitoredRuns(prometheus, tmp / "selene", tmp / "evince", priced, _under_way(prometheus, ended))
 
 
 def _under_way(prometheus: Prometheus, ended: float) -> float:
@@ -208,7 +208,7 @@ def _under_way(prometheus: Prometheus, ended: float) -> float:
 class TestWatchedRuns:
     """Every number of two real runs."""
 
-    def test_nothing_that_a_panel_or_an_alert_looks_at_is_empty(self, watched: Watched) -> None:
+    def test_nothing_that_a_panel_or_an_alert_looks_at_is_empty(self, watched: MonitoredRuns) -> None:
         recorded = [
             (rule["record"], rule[part]) for rule in _rules() if "record" in rule for part in ("expr", "record")
         ]
@@ -216,7 +216,7 @@ class TestWatchedRuns:
             found = watched.prometheus.ask(expression, watched.at)
             assert any(math.isfinite(value) for _, value in found), (title, expression, found)
 
-    def test_the_counters_end_where_the_record_does(self, watched: Watched) -> None:
+    def test_the_counters_end_where_the_record_does(self, watched: MonitoredRuns) -> None:
         ask, total = watched.prometheus.ask, watched.prometheus.total
         for run in (watched.selene, watched.evince):
             name = f'protocol="{run.name}"'
@@ -239,7 +239,9 @@ class TestWatchedRuns:
             if not any(turn["outcome"] == "failed" for turn in turns):
                 assert retries == sum(turn["http_attempts"] - 1 for turn in replies)
 
-    def test_what_is_known_of_the_cost_is_right_and_the_rest_is_counted_as_unknown(self, watched: Watched) -> None:
+    def test_what_is_known_of_the_cost_is_right_and_the_rest_is_counted_as_unknown(
+        self, watched: MonitoredRuns
+    ) -> None:
         turns = read_table(watched.selene, "turns").to_pylist()
         dollars = sum(
             (turn["prompt_tokens"] * PRICE["input"] + turn["completion_tokens"] * PRICE["output"]) / 1e6
@@ -254,7 +256,7 @@ class TestWatchedRuns:
         answered = watched.prometheus.total('sum(ray_moot_calls_total{protocol="evince", outcome="answered"})')
         assert sum(value for _, value in unknown) >= answered
 
-    def test_the_histograms_hold_what_was_measured(self, watched: Watched) -> None:
+    def test_the_histograms_hold_what_was_measured(self, watched: MonitoredRuns) -> None:
         total = watched.prometheus.total
         slow = total('histogram_quantile(0.5, sum by (le) (ray_moot_call_seconds_bucket{protocol="selene"}))')
         assert LATENCY_MS / 1000.0 * 0.9 < slow < 5.0
@@ -274,7 +276,7 @@ class TestWatchedRuns:
             assert total(f'sum(ray_moot_reply_surprisal_nats_bucket{{{name}, le="0.3"}})') == below
             assert total(f"sum(ray_moot_judge_disagreement_count{{{name}}})") > 0
 
-    def test_a_process_that_was_started_again_is_told_of(self, watched: Watched) -> None:
+    def test_a_process_that_was_started_again_is_told_of(self, watched: MonitoredRuns) -> None:
         found = watched.prometheus.ask("sum by (actor) (ray_moot_actor_restarts_total)")
         assert {labels["actor"]: value for labels, value in found} == {
             "agent": 0.0,
@@ -283,7 +285,7 @@ class TestWatchedRuns:
             "writer": 0.0,
         }
 
-    def test_no_label_names_a_debate(self, watched: Watched) -> None:
+    def test_no_label_names_a_debate(self, watched: MonitoredRuns) -> None:
         tables = [read_table(run, "cases") for run in (watched.selene, watched.evince)]
         cases = {case_id for table in tables for case_id in table["case_id"].to_pylist()}
         assert cases

@@ -17,7 +17,7 @@ from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_settings
 from moot.deploy.running.prepare import prepare
-from moot.deploy.running.resume import check_same, describe, differences
+from moot.deploy.running.resume import check_configuration_unchanged, describe, differences
 from moot.protocols.errors import RunMismatch
 
 TASKS = {"ceda": "sample-claims", "judge-panel": "sample-replies"}
@@ -72,7 +72,7 @@ def test_changed_templates_come_first_and_hide_no_setting() -> None:
     now = described("selene")
     old = {**now, "seed": 3, "templates": dict.fromkeys(now["templates"], "00")}
     with pytest.raises(RunMismatch) as refused:
-        check_same(old, now, "x")
+        check_configuration_unchanged(old, now, "x")
     said = str(refused.value)
     assert said.index("ceda/debater") < said.index("seed: was 3, now 0")
 

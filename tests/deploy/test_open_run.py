@@ -17,10 +17,10 @@ import moot
 from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.record.tables import read_table
-from moot.actors.seating import NotHeld
+from moot.actors.seating import DebateCancelled
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.documents import library_of
+from moot.deploy.running.documents import default_library_folder
 from moot.deploy.running.open_run import OpenRun
 from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy, RunMismatch, TaskFileError
 from moot.protocols.tasks import open_task
@@ -110,7 +110,7 @@ async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: s
         assert events is not None
         assert (await anext(events)).kind == "asked"
         assert await run.withdraw("q0")
-        with pytest.raises(NotHeld, match="withdrawn"):
+        with pytest.raises(DebateCancelled, match="withdrawn"):
             await holding
         assert [event.kind async for event in events if event.kind == "verdict"] == []
         assert not await run.withdraw("q0")
@@ -124,7 +124,7 @@ async def test_a_withdrawn_case_goes_on_from_the_record_when_it_is_brought_again
             holding = asyncio.create_task(run.hold(CASES[0]))
             await three_replies(run)
             await run.withdraw("q0")
-            with pytest.raises(NotHeld):
+            with pytest.raises(DebateCancelled):
                 await holding
             end, replies = await run.hold(CASES[0]), (await run.counts()).replies
     assert (end.answer in ("Yes", "No"), replies) == (True, end.calls)
@@ -138,7 +138,7 @@ async def test_who_follows_a_debate_that_was_taken_up_again_gets_what_happened_b
         async with opened(out, model=f"http://127.0.0.1:{port}/v1#sim") as run:
             holding = asyncio.create_task(run.hold(CASES[0]))
             await three_replies(run)
-        assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], NotHeld)
+        assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], DebateCancelled)
         before = rows(out, "turns")
         async with opened(out, model=f"http://127.0.0.1:{port}/v1#sim") as run:
             holding = asyncio.create_task(run.hold(CASES[0]))
@@ -160,7 +160,7 @@ async def test_who_follows_a_debate_that_was_taken_up_again_gets_what_happened_b
     assert told[-1].kind == "verdict"
 
 
-async def no_room(runtime: InlineRuntime) -> None:
+async def refuse_to_start(runtime: InlineRuntime) -> None:
     raise RecordError("no room")
 
 
@@ -169,7 +169,7 @@ async def test_an_engine_that_cannot_start_ends_its_session_and_leaves_the_recor
 ) -> None:
     async with opened(tmp_path / "run") as run:
         await run.hold(CASES[0])
-    monkeypatch.setattr(InlineRuntime, "start", no_room)
+    monkeypatch.setattr(InlineRuntime, "start", refuse_to_start)
     with pytest.raises(RecordError, match="no room"):
         await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3)).open()
     assert [session["status"] for session in sessions(tmp_path / "run")] == ["finished", "failed"]
@@ -185,12 +185,12 @@ async def test_a_first_start_that_fails_leaves_no_folder_but_keeps_a_library(
     config = RunConfig(out=str(tmp_path / "run"), engine="inline", **docs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(InlineRuntime, "start", no_room)
+        patched.setattr(InlineRuntime, "start", refuse_to_start)
         with pytest.raises(RecordError, match="no room"):
             await OpenRun(config).open()
     assert (tmp_path / "run").exists() is documents
     if documents:
-        library = library_of(tmp_path / "run")
+        library = default_library_folder(tmp_path / "run")
         before = {file: file.stat().st_mtime_ns for file in library.rglob("*") if file.is_file()}
         assert before
         assert [session["status"] for session in sessions(tmp_path / "run")] == ["failed"]

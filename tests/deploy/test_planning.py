@@ -19,7 +19,7 @@ from moot.deploy.planning.pilot import Floats, Pilot, most_under_way
 from moot.deploy.planning.plan import RunPlan, plan_of
 from moot.deploy.planning.settings import PlanSettings, Scenario
 from moot.deploy.planning.show import show_plan
-from moot.deploy.planning.times import REFILL_S, alone_s, time_s
+from moot.deploy.planning.times import REFILL_S, seconds_by_bound, time_s
 
 SERVER = "http://127.0.0.1:1/v1#made"
 PRICE = Price(input=1.0, output=4.0)
@@ -72,7 +72,7 @@ def _seconds(scenario: Scenario, cases: int) -> float:
 def test_no_run_is_quicker_than_any_bound_allows_or_than_without_it(bounds: Any, cases: int, without: Any) -> None:
     scenario = Scenario(**bounds, cpu_s=0.002)
     weights = np.full((1, PILOT.debates), 1.0 / PILOT.debates)
-    alone = alone_s(PILOT, weights, scenario, cases)
+    alone = seconds_by_bound(PILOT, weights, scenario, cases)
     assert _seconds(scenario, cases) >= max(float(each[0]) for each in alone.values()) * (1.0 - 1e-9)
     assert _seconds(scenario.without(without), cases) <= _seconds(scenario, cases) * (1.0 + 1e-9)
 
@@ -81,14 +81,14 @@ def test_each_bound_alone_takes_what_it_lets_through() -> None:
     weights, cases = np.full((1, PILOT.debates), 1.0 / PILOT.debates), 6_000
     calls = float(PILOT.calls.sum()) * 100
     scenario = Scenario(rpm=600, tpm=100_000, concurrency=20, max_open=50, cores=0.5, cpu_s=0.01)
-    found = {name: float(each[0]) for name, each in alone_s(PILOT, weights, scenario, cases).items()}
+    found = {name: float(each[0]) for name, each in seconds_by_bound(PILOT, weights, scenario, cases).items()}
     assert found["rpm"] == pytest.approx(calls * REFILL_S / 600)
     assert found["tpm"] == pytest.approx(350 * calls * REFILL_S / 100_000)
     assert found["concurrency"] == pytest.approx(calls / 20)
     assert found["cpu"] == pytest.approx(calls * 0.01 / 0.5)
     assert found["max_open"] == pytest.approx(PILOT.alone_s.sum() * 100 / 50)
     assert found["latency"] == pytest.approx(PILOT.alone_s.max(), rel=1e-3)
-    assert float(alone_s(PILOT, weights, scenario, 1)["latency"][0]) == pytest.approx(PILOT.alone_s.mean())
+    assert float(seconds_by_bound(PILOT, weights, scenario, 1)["latency"][0]) == pytest.approx(PILOT.alone_s.mean())
 
 
 @pytest.mark.parametrize("places", [1, 40])

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from plan_regimes import PILOT, REGIMES, hold, plan_as_slow, rows_file, scaled, server
+from plan_regimes import PILOT, REGIMES, plan_as_slow, rows_file, run_and_measure, scaled, server
 
 BAR, TIME_BAR = 0.15, 0.25
 """Of counts, and of seconds: other tests run beside, and a run is held up by them as its plan is not."""
@@ -31,7 +31,7 @@ def model() -> Iterator[str]:
 def pilot(model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of 100 cases, few at once."""
     folder = tmp_path_factory.mktemp("planning")
-    hold(folder / "pilot", model, rows_file(folder / "pilot.jsonl", 20_000, 100), PILOT)
+    run_and_measure(folder / "pilot", model, rows_file(folder / "pilot.jsonl", 20_000, 100), PILOT)
     return folder / "pilot"
 
 
@@ -39,7 +39,7 @@ def pilot(model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("regime", REGIMES)
 def test_a_run_takes_what_was_planned(regime: str, pilot: Path, model: str, tmp_path: Path) -> None:
     bounds, out = REGIMES[regime], tmp_path / regime
-    held = hold(out, model, rows_file(tmp_path / "rows.jsonl", FIRST, CASES), bounds)
+    held = run_and_measure(out, model, rows_file(tmp_path / "rows.jsonl", FIRST, CASES), bounds)
     planned = plan_as_slow(pilot, out, cases=CASES, **bounds)
     # A hundred times as much of everything takes as long: this run stands for the large one.
     large = plan_as_slow(pilot, out, cases=100 * CASES, **scaled(bounds, 100))

@@ -9,7 +9,7 @@ import pytest
 from moot.deploy.ablation.grid import parse_axes
 from moot.deploy.ablation.prepare import prepare_grid
 from moot.deploy.cli.protocols import describe_protocol
-from moot.deploy.cli.several import left_out, several
+from moot.deploy.cli.several import configs_by_protocol, unused_roles
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.deploy.running.config import RunConfig
@@ -61,11 +61,11 @@ def test_a_preset_of_another_protocol_is_refused() -> None:
 
 def test_of_several_protocols_only_its_own_has_it() -> None:
     config = RunConfig.build(None, {"preset": "selene", "protocol": "selene,single-agent"})
-    own, other = several(config, ["selene", "single-agent"])
+    own, other = configs_by_protocol(config, ["selene", "single-agent"])
     assert own.settings()["judging"]["variants"] == "paraphrase"
     assert other.settings() == {}
-    assert not left_out(config, own)
-    assert any("preset" in line for line in left_out(config, other))
+    assert not unused_roles(config, own)
+    assert any("preset" in line for line in unused_roles(config, other))
 
 
 def test_in_a_grid_over_protocols_its_own_cells_have_it(tmp_path: Path) -> None:

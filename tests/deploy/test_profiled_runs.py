@@ -36,7 +36,7 @@ HELD = '{"answer": "Yes", "reasoning": "r", "confidence": 0.5}'
 Body = Mapping[str, Any]
 
 
-class Server:
+class RuleServer:
     """Answers by a rule: the trial apart, what it was asked is kept."""
 
     url: str
@@ -65,7 +65,7 @@ class Server:
         raise NotImplementedError
 
 
-class Particular(Server):
+class Particular(RuleServer):
     """Takes no system message and no temperature, and thinks before it replies."""
 
     def refusal(self, body: Body, path: str) -> str:
@@ -79,7 +79,7 @@ class Particular(Server):
         return said
 
 
-class Choosy(Server):
+class Choosy(RuleServer):
     """Gives log-probabilities of free replies alone, and takes no schema of a judge's score."""
 
     def refusal(self, body: Body, path: str) -> str:
@@ -95,7 +95,7 @@ class Choosy(Server):
         )
 
 
-class OnlyResponses(Server):
+class OnlyResponses(RuleServer):
     """As OpenAI's is for a model that it offers over its Responses API only, which no list of models says."""
 
     def refusal(self, body: Body, path: str) -> str:
@@ -116,17 +116,17 @@ def _fields(body: Body) -> Any:
 @pytest.fixture
 async def odd(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
     """The one that a test names as its parameter."""
-    served: Server = request.param()
+    served: RuleServer = request.param()
     async with serving(served.answer, "POST") as url:
         served.url = url
         yield served
 
 
-def with_server(kind: type[Server]) -> pytest.MarkDecorator:
+def with_server(kind: type[RuleServer]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("odd", [kind], indirect=True, ids=[kind.__name__])
 
 
-async def hold(out: Path, model: str, limit: int, **options: Any) -> Any:
+async def run_profiled(out: Path, model: str, limit: int, **options: Any) -> Any:
     fields: dict[str, Any] = {"task": CASES, "protocol": "single-agent", "model": model, **options}
     return await arun(limit=limit, engine="inline", out=out, **fields)
 
@@ -139,8 +139,8 @@ def profile(out: Path) -> Any:
 @with_server(Particular)
 async def test_a_replay_is_asked_as_the_recorded_model_was(tmp_path: Path, odd: Particular) -> None:
     model = f"{odd.url}#m"
-    await hold(tmp_path / "run", model, 2)
-    done = await hold(tmp_path / "again", f"replay/{tmp_path / 'run'}", 2)
+    await run_profiled(tmp_path / "run", model, 2)
+    done = await run_profiled(tmp_path / "again", f"replay/{tmp_path / 'run'}", 2)
     assert (done.done, done.failed) == (2, 0)
 
 
@@ -152,10 +152,10 @@ async def test_whoever_resumes_with_the_key_elsewhere_asks_as_before(
     monkeypatch.setenv("KEY_ONE", "x" * 20)
     monkeypatch.setenv("KEY_TWO", "x" * 20)
     one, two = ({"agent": {"model": model, "api_key_env": name}} for name in ("KEY_ONE", "KEY_TWO"))
-    await hold(tmp_path / "run", model, 1, roles=one)
+    await run_profiled(tmp_path / "run", model, 1, roles=one)
     found, trials = profile(tmp_path / "run"), odd.trials
     assert found["folds_system"]
-    done = await hold(tmp_path / "run", model, 2, roles=two)
+    done = await run_profiled(tmp_path / "run", model, 2, roles=two)
     assert (done.done, done.failed) == (2, 0)
     assert profile(tmp_path / "run") == found
     assert odd.trials == trials
@@ -175,19 +175,19 @@ async def test_what_one_role_sends_is_tried_though_another_one_asks_for_more(tmp
 @with_server(Choosy)
 async def test_a_gate_goes_on_without_log_probabilities_that_a_schema_costs(tmp_path: Path, odd: Choosy) -> None:
     model = f"{odd.url}#m"
-    done = await hold(tmp_path / "run", model, 1, protocol="selene")
+    done = await run_profiled(tmp_path / "run", model, 1, protocol="selene")
     assert (done.done, done.failed) == (1, 0)
     assert [("response_format" in body, "logprobs" in body) for body in odd.asked[:3]] == [(True, False)] * 3
     (gate,) = (row for row in read_table(tmp_path / "run", "events").to_pylist() if row["kind"] == "gate")
     assert json.loads(gate["data"])["untested"] == ["misalignment", "low_intrinsic"]
     trials, asked = odd.trials, len(odd.asked)
-    done = await hold(tmp_path / "run", model, 2, protocol="selene")
+    done = await run_profiled(tmp_path / "run", model, 2, protocol="selene")
     assert (done.done, odd.trials) == (2, trials)
     assert ["response_format" in body for body in odd.asked[asked:]] == [
         "response_format" in body for body in odd.asked[:asked]
     ]
     with pytest.raises(CapabilityMissing, match="--structured off"):
-        await hold(tmp_path / "demanded", model, 1, protocol="selene", set={"gate.intrinsic": "normalised"})
+        await run_profiled(tmp_path / "demanded", model, 1, protocol="selene", set={"gate.intrinsic": "normalised"})
 
 
 @with_server(Choosy)
@@ -210,10 +210,10 @@ async def test_a_model_behind_another_api_is_found_recorded_and_asked_so_when_re
     tmp_path: Path, odd: OnlyResponses
 ) -> None:
     roles = {"agent": {"model": "openai/new-model", "base_url": odd.url}}
-    await hold(tmp_path / "run", "openai/new-model", 1, roles=roles)
+    await run_profiled(tmp_path / "run", "openai/new-model", 1, roles=roles)
     assert profile(tmp_path / "run")["api"] == "responses"
     assert (odd.trials, len(odd.asked)) == (2, 1)
-    done = await hold(tmp_path / "run", "openai/new-model", 2, roles=roles)
+    done = await run_profiled(tmp_path / "run", "openai/new-model", 2, roles=roles)
     assert [turn["answer"] for turn in done.table("turns").to_pylist()] == ["Yes", "Yes"]
     assert (odd.trials, len(odd.asked)) == (2, 2)
     binding = ModelBinding(model="openai/new-model", base_url=odd.url)
@@ -242,12 +242,12 @@ async def no_profile(*given: object) -> None:
 
 
 async def test_what_is_found_is_recorded_and_used_again(tmp_path: Path, server: ScriptedServer) -> None:
-    await hold(tmp_path / "run", server.model, 1)
+    await run_profiled(tmp_path / "run", server.model, 1)
     assert ModelProfile.model_validate(profile(tmp_path / "run")) == ModelProfile(schemas="portable")
     (wanted,) = asked(server).values()
     assert wanted["json_schema"]["schema"]["properties"]["answer"]["enum"] == ["Yes", "No"]
     trials = server.calls[STEP_KEY]
-    done = await hold(tmp_path / "run", server.model, 3)
+    done = await run_profiled(tmp_path / "run", server.model, 3)
     assert (done.status, server.calls[STEP_KEY]) == ("finished", trials)
     assert list(asked(server).values()) == [wanted] * 3
 
@@ -260,13 +260,13 @@ async def test_a_record_that_is_older_is_resumed_as_it_was_without_another_trial
     with monkeypatch.context() as patched:
         if masked is None:
             patched.setattr("moot.deploy.running.checks._probe", no_profile)
-        await hold(tmp_path / "run", server.model, 2)
+        await run_profiled(tmp_path / "run", server.model, 2)
     older = ("schemas", "listed_labels", "server", "reasons", "folds_system", "bounds_completion", "api", "omitted")
     found = profile(tmp_path / "run")
     known = None if masked is None else {name: found[name] for name in older} | {"masked_logprobs": masked}
     with_profile(tmp_path / "run", known)
     trials = server.calls[STEP_KEY]
-    done = await hold(tmp_path / "run", server.model, 3)
+    done = await run_profiled(tmp_path / "run", server.model, 3)
     assert (done.status, server.calls[STEP_KEY]) == ("finished", trials)
     assert [wanted is None for wanted in asked(server).values()] == [masked is None] * 3
     assert all(calls == 1 for step, calls in server.calls.items() if step != STEP_KEY)
@@ -276,7 +276,9 @@ async def test_a_record_that_is_older_is_resumed_as_it_was_without_another_trial
 async def test_all_roles_are_held_or_free_as_the_flag_says(
     tmp_path: Path, server: ScriptedServer, structured: str
 ) -> None:
-    done = await hold(tmp_path / "run", server.model, 1, structured=structured, temperature=0.7, max_reply_tokens=77)
+    done = await run_profiled(
+        tmp_path / "run", server.model, 1, structured=structured, temperature=0.7, max_reply_tokens=77
+    )
     (wanted,) = asked(server).values()
     assert (wanted is None) == (structured == "off")
     assert done.table("turns")["held"].to_pylist() == [structured != "off"]
@@ -294,14 +296,14 @@ async def test_a_record_in_which_the_flag_itself_counted_is_resumed_and_reused(
     options: dict[str, Any] = {"structured": structured, "protocol": "majority-vote"}
     with monkeypatch.context() as patched:
         patched.setattr("moot.actors.house.fingerprint", fingerprint_of_role)
-        stopped = await hold(tmp_path / "run", server.model, 2, **options, max_tokens=2000)
+        stopped = await run_profiled(tmp_path / "run", server.model, 2, **options, max_tokens=2000)
     assert stopped.status == "stopped"
     assert replies().total() % 9, "a debate was under way"
-    await hold(tmp_path / "run", server.model, 2, **options)
+    await run_profiled(tmp_path / "run", server.model, 2, **options)
     assert (replies().total(), set(replies().values())) == (18, {1})
     with monkeypatch.context() as patched:
         patched.setattr("moot.actors.house.fingerprint", fingerprint_of_role)
-        await hold(tmp_path / "whole", server.model, 1, **options, seed=1)
+        await run_profiled(tmp_path / "whole", server.model, 1, **options, seed=1)
     paid = replies().total()
-    await hold(tmp_path / "reused", server.model, 1, **options, reuse=tmp_path / "whole")
+    await run_profiled(tmp_path / "reused", server.model, 1, **options, reuse=tmp_path / "whole")
     assert replies().total() == paid

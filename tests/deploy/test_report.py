@@ -15,8 +15,19 @@ from markdown_it import MarkdownIt
 from planted_records import EVIL
 from rich.console import Console
 
-from moot.deploy.reading.report.blocks import Block, Code, Figure, Heading, Items, Note, Pairs, Picture, Quote, Table
-from moot.deploy.reading.report.render import page, report_markdown, report_text
+from moot.deploy.reading.report.blocks import (
+    Block,
+    Code,
+    Heading,
+    Items,
+    Note,
+    Pairs,
+    Picture,
+    Quote,
+    Table,
+    TextFigure,
+)
+from moot.deploy.reading.report.render import report_html, report_markdown, report_text
 from moot.deploy.reading.text import markdown_quote, visible_line
 
 SHARE = "83.3 % [72.6, 91.1] (n = 1,234)"
@@ -29,7 +40,7 @@ EVERYTHING: list[Block] = [
     Pairs([(EVIL, EVIL), ("one", "line")]),
     Items([EVIL, "second"], numbered=True),
     Quote(EVIL, EVIL, failed=True),
-    Figure(lambda width, plain: ["-" * min(width, 20)]),
+    TextFigure(lambda width, plain: ["-" * min(width, 20)]),
 ]
 
 
@@ -70,7 +81,7 @@ def test_what_models_wrote_is_text_in_every_block() -> None:
 
 
 def test_a_page_holds_texts_as_texts_and_needs_nothing_else() -> None:
-    shown = page(EVIL, [*EVERYTHING, Picture(EVIL, b"<svg/>"), Table(EVIL, ("a",), [(EVIL,)], folded=True)])
+    shown = report_html(EVIL, [*EVERYTHING, Picture(EVIL, b"<svg/>"), Table(EVIL, ("a",), [(EVIL,)], folded=True)])
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]|<script", shown)
     assert shown.count("[bold red]x[/]") == 17
     assert '<h2 id="part-1">' in shown

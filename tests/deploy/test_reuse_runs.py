@@ -11,9 +11,9 @@ import yaml
 from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.summaries.summary_rows import summary_rows
-from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.transcript import build_transcript
 from moot.deploy.running.dry_run import plan
-from moot.deploy.running.run import prepared_from, run
+from moot.deploy.running.run import prepare_from, run
 from moot.protocols.errors import CapabilityMissing, ConfigError, RunMismatch
 
 FEW = 8
@@ -44,9 +44,9 @@ def test_the_figures_of_a_run_that_paid_for_nothing(first: Path, tmp_path: Path)
     assert dict(summary_rows(after))["tokens reused"] == f"{before.tokens_paid:,} in {before.calls} replies"
     assert dict(summary_rows(before))["tokens reused"] == "0"
     assert verdicts(again.path) == verdicts(first)
-    cost = transcript(again.path, "sample-007").cost
+    cost = build_transcript(again.path, "sample-007").cost
     assert (cost.calls, cost.tokens) == (0, 0)
-    assert cost.tokens_reused == transcript(first, "sample-007").cost.tokens
+    assert cost.tokens_reused == build_transcript(first, "sample-007").cost.tokens
 
 
 def test_only_what_differs_is_paid_for(first: Path, tmp_path: Path) -> None:
@@ -104,10 +104,10 @@ def test_reuse_may_be_added_when_a_run_goes_on(first: Path, tmp_path: Path) -> N
 
 
 def test_dry_run_says_what_is_there(first: Path, tmp_path: Path) -> None:
-    prepared = prepared_from(first / "run.yaml", {"reuse": first, "out": tmp_path / "out"})
+    prepared = prepare_from(first / "run.yaml", {"reuse": first, "out": tmp_path / "out"})
     replies = read_table(first, "turns", []).num_rows
     assert f"reuse     {replies:,} replies answer equal asks for nothing" in plan(prepared).lines()
-    assert not [line for line in plan(prepared_from(first / "run.yaml", {})).lines() if line.startswith("reuse")]
+    assert not [line for line in plan(prepare_from(first / "run.yaml", {})).lines() if line.startswith("reuse")]
 
 
 def test_a_replay_is_bound_as_its_run_was(first: Path, tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known import known
-from planted_records import Command, Printed, Session
+from known import not_none
+from planted_records import Command, PlantedSession, Printed
 
 import moot
 from moot.deploy.reading.report.render import report_markdown, show_report
-from moot.deploy.reading.rounds.dial import dial_blocks, dial_effect
-from moot.deploy.reading.rounds.dynamics import dynamics, dynamics_blocks
+from moot.deploy.reading.rounds.dial import contentiousness_blocks, contentiousness_effect
+from moot.deploy.reading.rounds.dynamics import dynamics_blocks, round_dynamics
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.deploy.reading.rounds.over_cases._RESAMPLES", 400)
 
 
-def _plant(session: Session, cases: int = 20) -> None:
+def _plant(session: PlantedSession, cases: int = 20) -> None:
     """Debates that begin with a JSD of 0.4 to 0.59: even ones end after round 1 at half of it, odd ones after round 2
     at a quarter. Kappa falls by 0.2 a round.
     """
@@ -37,20 +37,20 @@ def _plant(session: Session, cases: int = 20) -> None:
             session.event(f"c{i:02}", "round", f"round/{n}", data)
 
 
-def test_means_are_of_the_debates_that_held_the_round(session: Session) -> None:
+def test_means_are_of_the_debates_that_held_the_round(session: PlantedSession) -> None:
     _plant(session)
-    found = dynamics(session.plant())
+    found = round_dynamics(session.plant())
     assert [(each.round, each.cases) for each in found.rounds] == [(0, 20), (1, 20), (2, 10)]
     jsd = [each.measured["jsd"] for each in found.rounds]
     assert [each.mean for each in jsd] == pytest.approx([0.495, 0.2475, 0.125])
-    assert 0.4 < known(jsd[0].low) < 0.495 < known(jsd[0].high) < 0.59
+    assert 0.4 < not_none(jsd[0].low) < 0.495 < not_none(jsd[0].high) < 0.59
     assert [each.measured["crit"].mean for each in found.rounds] == pytest.approx([0.7, 0.8, 0.9])
     assert "kl" not in found.rounds[0].measured
 
 
-def test_the_change_is_of_each_debates_own_rounds(session: Session) -> None:
+def test_the_change_is_of_each_debates_own_rounds(session: PlantedSession) -> None:
     _plant(session)
-    jsd, kappa = (dynamics(session.plant()).changes[key] for key in ("jsd", "kappa"))
+    jsd, kappa = (round_dynamics(session.plant()).changes[key] for key in ("jsd", "kappa"))
     assert (jsd.first, jsd.last) == pytest.approx((0.495, (0.49 / 2 + 0.5 / 4) / 2))
     assert jsd.by_case.mean == pytest.approx(0.185 - 0.495)
     assert jsd.percent == pytest.approx(100.0 * (0.185 / 0.495 - 1.0))
@@ -58,22 +58,22 @@ def test_the_change_is_of_each_debates_own_rounds(session: Session) -> None:
     assert kappa.by_case.mean == pytest.approx(-0.3)
 
 
-def test_a_number_that_a_side_does_not_know_is_unknown_of_all(session: Session) -> None:
+def test_a_number_that_a_side_does_not_know_is_unknown_of_all(session: PlantedSession) -> None:
     session.case("c1")
     for n, other in enumerate((0.8, None, 0.6)):
         session.event("c1", "round", f"round/{n}", {"round": n, "crit": {"agent/0": 0.4, "agent/1": other}})
-    found = dynamics(session.plant())
+    found = round_dynamics(session.plant())
     assert [each.measured["crit"].mean for each in found.rounds] == [pytest.approx(0.6), None, pytest.approx(0.5)]
     change = found.changes["crit"]
     assert change.by_case.mean == pytest.approx(-0.1)
     assert (change.by_case.low, change.by_case.cases) == (None, 1)
 
 
-def test_no_share_is_given_of_nothing(session: Session) -> None:
+def test_no_share_is_given_of_nothing(session: PlantedSession) -> None:
     session.case("c1")
     for n in (0, 1):
         session.event("c1", "round", f"round/{n}", {"round": n, "jsd": 0.1 * n})
-    change = dynamics(session.plant()).changes["jsd"]
+    change = round_dynamics(session.plant()).changes["jsd"]
     assert (change.first, change.percent) == (0.0, None)
 
 
@@ -88,7 +88,7 @@ SURE, EVEN, WRONG = {"Yes": 1.0, "No": 0.0}, {"Yes": 0.5, "No": 0.5}, {"Yes": 0.
 CLOSE, LESS = {"Yes": 0.8, "No": 0.2}, {"Yes": 0.6, "No": 0.4}
 
 
-def _plant_sides(session: Session) -> None:
+def _plant_sides(session: PlantedSession) -> None:
     """12 cases, gold Yes: agent/0 opens sure and right, in the last four sure and wrong; agent/1 opens undecided."""
     for i in range(12):
         case_id = f"c{i:02}"
@@ -98,9 +98,9 @@ def _plant_sides(session: Session) -> None:
         session.verdict(case_id, "Yes", "converged", distribution={"Yes": 0.9, "No": 0.1}, payload=payload)
 
 
-def test_first_and_last_round_by_side(session: Session) -> None:
+def test_first_and_last_round_by_side(session: PlantedSession) -> None:
     _plant_sides(session)
-    first, last = dynamics(session.plant()).truth
+    first, last = round_dynamics(session.plant()).truth
     opened = {each.of: each for each in first.held}
     assert list(opened) == ["agent/0", "agent/1", "mixture"]
     assert opened["agent/0"].accuracy == pytest.approx(8 / 12)
@@ -122,7 +122,7 @@ def test_first_and_last_round_by_side(session: Session) -> None:
     assert last.over_better["consensus"].mean == pytest.approx(0.02 - 0.08)
 
 
-def test_only_cases_with_all_sides_and_a_gold_label_count(session: Session) -> None:
+def test_only_cases_with_all_sides_and_a_gold_label_count(session: PlantedSession) -> None:
     _plant_sides(session)
     session.case("d1", gold=None)
     session.evince("d1", [(0.9, SURE, EVEN)])
@@ -131,10 +131,10 @@ def test_only_cases_with_all_sides_and_a_gold_label_count(session: Session) -> N
     alone = {"round": 0, "jsd": 0.0, "distributions": {"agent/0": SURE, "agent/1": SURE, "agent/2": SURE}}
     session.event("d0", "round", "round/0", alone)
     session.verdict("d0", "Yes", distribution=SURE, payload={"distribution_from": "consensus"})
-    assert [truth.cases for truth in dynamics(session.plant()).truth] == [12, 12]
+    assert [truth.cases for truth in round_dynamics(session.plant()).truth] == [12, 12]
 
 
-def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(session: Session, printed: Printed) -> None:
+def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(session: PlantedSession, printed: Printed) -> None:
     for i in range(4):
         session.case(f"c{i}")
         said = CLOSE if i else WRONG
@@ -142,7 +142,7 @@ def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(session: Sessio
             f"c{i}", "round", "round/0", {"round": 0, "distributions": {"agent/0": said}, "entropy": {"agent/0": 0.5}}
         )
         session.verdict(f"c{i}", "Yes", "alone", distribution=said, payload={"distribution_from": "consensus"})
-    found = dynamics(session.plant())
+    found = round_dynamics(session.plant())
     (truth,) = found.truth
     (alone,) = truth.held
     assert (alone.of, alone.accuracy, alone.kl_infinite) == ("agent/0", 0.75, 1)
@@ -151,20 +151,20 @@ def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(session: Sessio
     assert truth.over_better == {}
 
 
-def test_debates_of_one_round_are_held_against_the_labels_once(session: Session, printed: Printed) -> None:
+def test_debates_of_one_round_are_held_against_the_labels_once(session: PlantedSession, printed: Printed) -> None:
     session.case("c0")
     session.evince("c0", [(0.9, CLOSE, EVEN)])
     session.verdict("c0", "Yes", distribution=CLOSE, payload={"distribution_from": "consensus"})
-    found = dynamics(session.plant())
+    found = round_dynamics(session.plant())
     (truth,) = found.truth
     assert [each.of for each in truth.held] == ["agent/0", "agent/1", "mixture", "consensus"]
     assert "only round, consensus: Brier" in printed(show_report, found, lambda: dynamics_blocks(found), width=200)
 
 
-def test_without_labels_nothing_is_said(session: Session) -> None:
+def test_without_labels_nothing_is_said(session: PlantedSession) -> None:
     session.case("c1", gold=None)
     session.evince("c1", [(0.9, SURE, EVEN), (0.7, CLOSE, LESS)])
-    found = dynamics(session.plant())
+    found = round_dynamics(session.plant())
     assert found.truth == []
     assert "gold" not in report_markdown(dynamics_blocks(found))
 
@@ -172,7 +172,9 @@ def test_without_labels_nothing_is_said(session: Session) -> None:
 LEVELS = (0.1, 0.5, 0.9)
 
 
-def _plant_kappa(session: Session, cases: int, effect: float, *, schedule: str = "random", trend: float = 0.2) -> None:
+def _plant_kappa(
+    session: PlantedSession, cases: int, effect: float, *, schedule: str = "random", trend: float = 0.2
+) -> None:
     """Debates of three rounds whose agreement language falls by `effect` from kappa 0 to 1, and rises by `trend` from
     round to round whatever kappa is, as do entropy and JSD.
 
@@ -193,14 +195,14 @@ def _plant_kappa(session: Session, cases: int, effect: float, *, schedule: str =
 
 
 @pytest.fixture
-def reacting(session: Session) -> Path:
+def reacting(session: PlantedSession) -> Path:
     _plant_kappa(session, 40, 0.4)
     session.reply("c0", "opening/agent/0", 1)
     return session.plant(simulated=True)
 
 
 def test_an_effect_is_found_in_the_measure_that_has_it_and_in_no_other(reacting: Path) -> None:
-    found = dial_effect(reacting)
+    found = contentiousness_effect(reacting)
     assert [level.kappa for level in found.levels] == [0.1, 0.5, 0.9]
     assert sum(level.rounds for level in found.levels) == 120, "the opening exchange is left out"
     words = found.slopes["agreement_words"]
@@ -213,27 +215,31 @@ def test_an_effect_is_found_in_the_measure_that_has_it_and_in_no_other(reacting:
     assert found.schedules == ["random"]
 
 
-def test_no_effect_is_not_found_though_debates_change_with_the_rounds(session: Session, printed: Printed) -> None:
+def test_no_effect_is_not_found_though_debates_change_with_the_rounds(
+    session: PlantedSession, printed: Printed
+) -> None:
     _plant_kappa(session, 40, 0.0)
-    found = dial_effect(session.plant())
+    found = contentiousness_effect(session.plant())
     assert found.moves is False
 
 
-def test_where_kappa_follows_the_rounds_nothing_is_claimed(session: Session, printed: Printed) -> None:
+def test_where_kappa_follows_the_rounds_nothing_is_claimed(session: PlantedSession, printed: Printed) -> None:
     _plant_kappa(session, 40, 0.4, schedule="linear")
-    found = dial_effect(session.plant())
+    found = contentiousness_effect(session.plant())
     assert (found.moves, found.slopes, found.randomised) == (None, {}, False)
     assert found.levels[0].measured["agreement_words"].mean is not None
-    assert "cannot be told from this run" in printed(show_report, found, lambda: dial_blocks(found), width=200)
+    assert "cannot be told from this run" in printed(
+        show_report, found, lambda: contentiousness_blocks(found), width=200
+    )
 
 
-def test_what_a_side_said_that_failed_to_speak_does_not_count(session: Session) -> None:
+def test_what_a_side_said_that_failed_to_speak_does_not_count(session: PlantedSession) -> None:
     session.case("c1")
     heard = {"entropy": {"agent/1": 1.0}, "jsd": 0.2, "kappa": 0.5}
     session.event("c1", "round", "round/1", {**heard, "round": 1})
     stale = {**heard, "entropy": {"agent/1": 9.0}, "jsd": 9.0, "round": 2, "failed": ["round/2/agent/1"]}
     session.event("c1", "round", "round/2", stale)
-    measured = dial_effect(session.plant()).levels[0].measured
+    measured = contentiousness_effect(session.plant()).levels[0].measured
     assert (measured["entropy"].mean, measured["jsd"].mean) == (1.0, 0.2)
 
 
@@ -241,30 +247,30 @@ def test_what_a_side_said_that_failed_to_speak_does_not_count(session: Session) 
     ("order", "entropy"), [(["agent/1", "agent/0"], 2.0), (["agent/0", "agent/1"], 1.0), (None, 1.0)]
 )
 def test_the_side_that_answers_is_the_second_to_speak(
-    session: Session, order: list[str] | None, entropy: float
+    session: PlantedSession, order: list[str] | None, entropy: float
 ) -> None:
     session.case("c1")
     data = {"round": 1, "kappa": 0.5, "entropy": {"agent/0": 2.0, "agent/1": 1.0}}
     session.event("c1", "round", "round/1", data | ({} if order is None else {"order": order}))
-    assert dial_effect(session.plant()).levels[0].measured["entropy"].mean == entropy
+    assert contentiousness_effect(session.plant()).levels[0].measured["entropy"].mean == entropy
 
 
-def test_few_cases_have_means_and_no_intervals(session: Session, printed: Printed) -> None:
+def test_few_cases_have_means_and_no_intervals(session: PlantedSession, printed: Printed) -> None:
     _plant_kappa(session, 9, 0.4)
-    found = dial_effect(session.plant())
+    found = contentiousness_effect(session.plant())
     assert found.moves is None
     assert found.levels[0].measured["jsd"].mean is not None
     assert found.levels[0].measured["jsd"].low is None
     assert "react to the dial is unknown" in " ".join(
-        printed(show_report, found, lambda: dial_blocks(found), width=200).split()
+        printed(show_report, found, lambda: contentiousness_blocks(found), width=200).split()
     )
 
 
-def test_many_levels_are_binned_to_tenths(session: Session) -> None:
+def test_many_levels_are_binned_to_tenths(session: PlantedSession) -> None:
     for i in range(24):
         session.case(f"c{i}")
         session.event(f"c{i}", "round", "round/1", {"round": 1, "kappa": 0.3 + i / 50, "jsd": 0.1})
-    found = dial_effect(session.plant())
+    found = contentiousness_effect(session.plant())
     assert found.binned
     assert [level.kappa for level in found.levels] == [0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
     assert sum(level.rounds for level in found.levels) == 24
@@ -279,7 +285,9 @@ def test_many_levels_are_binned_to_tenths(session: Session) -> None:
         (["c1", "--dial"], "it does not go with a case"),
     ],
 )
-def test_a_run_without_a_dial_is_refused(session: Session, command: Command, flags: list[str], said: str) -> None:
+def test_a_run_without_a_dial_is_refused(
+    session: PlantedSession, command: Command, flags: list[str], said: str
+) -> None:
     session.case("c1")
     session.event("c1", "round", "round/1", {"round": 1, "d": 0.1})
     session.verdict("c1")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
-from assessed_debate import Assessed
+from assessed_debate import AssessedDebate
 from openai_server import completion, serving, simulated_server
 
 import moot
-from moot.actors.inline import InlineArchive
+from moot.actors.inline import InlineWriterPool
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
@@ -199,7 +199,7 @@ async def test_a_stream_of_events_ends_with_the_run(tmp_path: Path) -> None:
 async def test_a_stream_of_judged_replies_gives_their_signals(tmp_path: Path) -> None:
     told = asyncio.Event()
 
-    class Waiting(Assessed):
+    class Waiting(AssessedDebate):
         """Every other debate ends after the first signals."""
 
         async def run(self, case: Case, floor: Floor) -> Verdict:
@@ -235,11 +235,11 @@ async def test_a_stream_of_judged_replies_gives_their_signals(tmp_path: Path) ->
 async def test_a_writer_that_gives_no_events_does_not_keep_a_stream_from_ending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def hang(self: InlineArchive) -> list[StreamedEvent]:
+    async def hang(self: InlineWriterPool) -> list[StreamedEvent]:
         await asyncio.Event().wait()
         return []
 
-    monkeypatch.setattr(InlineArchive, "events", hang)
+    monkeypatch.setattr(InlineWriterPool, "events", hang)
     monkeypatch.setattr(session, "_LAST_LOOK_S", 0.1)
     async with asyncio.timeout(30):
         (done,) = [item async for item in stream(**small(tmp_path / "run"))]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known import known
-from planted_records import Printed, Session
+from known import not_none
+from planted_records import PlantedSession, Printed
 from sklearn.metrics import cohen_kappa_score
 
 from moot.deploy.reading.show import show
@@ -25,7 +25,12 @@ SCORES = ("0", "1", "2", "3")
 
 
 def scored(
-    session: Session, essay: str, criterion: Criterion, answer: str | None, ratings: Sequence[float | None], **how: Any
+    session: PlantedSession,
+    essay: str,
+    criterion: Criterion,
+    answer: str | None,
+    ratings: Sequence[float | None],
+    **how: Any,
 ) -> None:
     """A finished case of one trait of one essay."""
     case_id = f"{essay}-{criterion.trait}"
@@ -41,7 +46,7 @@ def pair(found: TraitScores, first: str, second: str) -> ScorePair:
 
 
 @pytest.fixture
-def essays(session: Session) -> tuple[Path, Any]:
+def essays(session: PlantedSession) -> tuple[Path, Any]:
     """40 essays, two traits; rater 3 scored one in five, and only the style."""
     random = np.random.default_rng(2)
     drawn = random.integers(0, 4, (40, 3))
@@ -55,7 +60,7 @@ def essays(session: Session) -> tuple[Path, Any]:
 
 def test_kappa_is_by_trait_and_rater(essays: tuple[Path, Any]) -> None:
     folder, drawn = essays
-    found = known(summarise(folder).scores)
+    found = not_none(summarise(folder).scores)
     ideas, style = found
     assert [(each.trait, each.lowest, each.highest, each.cases) for each in found] == [
         ("Ideas", 0, 3, 40), ("Style", 0, 3, 40),
@@ -79,7 +84,7 @@ def test_kappa_is_by_trait_and_rater(essays: tuple[Path, Any]) -> None:
     assert pair(style, "verdict", MEAN).n == 40
 
 
-def test_cases_of_one_group_are_drawn_together(session: Session) -> None:
+def test_cases_of_one_group_are_drawn_together(session: PlantedSession) -> None:
     """Each essay four times under one group tells no more than once: the intervals are the same."""
     widths = []
     for copies in (1, 4):
@@ -93,20 +98,20 @@ def test_cases_of_one_group_are_drawn_together(session: Session) -> None:
                 name = f"e{essay:02d}-{copy}"
                 one.case(name, str(rating), labels=SCORES, criterion=IDEAS, reference=reference)
                 one.verdict(name, str(verdict))
-        figures = known(summarise(one.plant()).scores)[0].pairs[0]
-        low, high = known(figures.qwk_interval)
-        assert low < known(figures.qwk) < high
+        figures = not_none(summarise(one.plant()).scores)[0].pairs[0]
+        low, high = not_none(figures.qwk_interval)
+        assert low < not_none(figures.qwk) < high
         widths.append(high - low)
     assert widths[1] == pytest.approx(widths[0], rel=1e-9)
 
 
-def test_what_is_missing_agrees_with_nobody(session: Session) -> None:
+def test_what_is_missing_agrees_with_nobody(session: PlantedSession) -> None:
     scored(session, "a", IDEAS, None, (1.0, 2.0))
     scored(session, "b", IDEAS, "3", (None, None))
     scored(session, "c", IDEAS, "2", (None, 2.0))
     scored(session, "d", IDEAS, None, (3.0, 3.0), how="failed", failure="quorum_failed")
     found = summarise(session.plant())
-    (ideas,) = known(found.scores)
+    (ideas,) = not_none(found.scores)
     assert (ideas.cases, ideas.without_score) == (3, 1)
     assert pair(ideas, "verdict", "rater 2").n == 1
     assert pair(ideas, "verdict", "rater 1").qwk is None
@@ -120,15 +125,15 @@ def test_there_is_no_interval_of_cases_that_are_about_one_text(essays: tuple[Pat
     assert found.accuracy_interval is None
 
 
-def test_a_mean_of_raters_is_that_of_at_least_two(session: Session) -> None:
+def test_a_mean_of_raters_is_that_of_at_least_two(session: PlantedSession) -> None:
     for essay, ratings in enumerate([(1.0, 2.0), (2.0, 3.0), (0.0, None), (None, 3.0)]):
         scored(session, f"e{essay}", IDEAS, str(essay), ratings)
-    found = known(summarise(session.plant()).scores)
+    found = not_none(summarise(session.plant()).scores)
     (ideas,) = found
     assert [pair(ideas, "verdict", name).n for name in ("rater 1", "rater 2", MEAN)] == [3, 3, 2]
 
 
-def test_parts_of_a_task_are_never_pooled(session: Session, printed: Printed) -> None:
+def test_parts_of_a_task_are_never_pooled(session: PlantedSession, printed: Printed) -> None:
     for part, verdicts in (("set-1", "0123"), ("set-2", "3333")):
         for essay, verdict in enumerate(verdicts):
             rating = float(essay)
@@ -138,7 +143,7 @@ def test_parts_of_a_task_are_never_pooled(session: Session, printed: Printed) ->
             session.verdict(name, verdict)
     folder = session.plant()
     found = summarise(folder)
-    assert [(each.part, each.cases, pair(each, "verdict", "rater 1").qwk) for each in known(found.scores)] == [
+    assert [(each.part, each.cases, pair(each, "verdict", "rater 1").qwk) for each in not_none(found.scores)] == [
         ("set-1", 4, 1.0), ("set-2", 4, 0.0),
     ]  # fmt: skip
     assert [(each.part, each.accuracy, each.scored) for each in found.accuracy_by_part or ()] == [
@@ -152,22 +157,22 @@ def test_parts_of_a_task_are_never_pooled(session: Session, printed: Printed) ->
     ]
 
 
-def answered(session: Session, case_id: str, answer: str | None, *accepted: str) -> None:
+def answered(session: PlantedSession, case_id: str, answer: str | None, *accepted: str) -> None:
     reference = Reference(scoring="short answer", accepted=accepted)
     session.case(case_id, next(iter(accepted), None), labels=None, reference=reference)
     session.verdict(case_id, answer)
 
 
-def test_short_answers(session: Session, printed: Printed) -> None:
+def test_short_answers(session: PlantedSession, printed: Printed) -> None:
     answered(session, "a", "the 1901", "Sir Edmund Barton", "1901")
     answered(session, "b", "edmund barton", "Sir Edmund Barton")
     answered(session, "c", "nobody", "Sir Edmund Barton")
     answered(session, "d", None, "x")
     answered(session, "e", "x")
     folder = session.plant()
-    found = known(summarise(folder).short_answers)
+    found = not_none(summarise(folder).short_answers)
     assert found.n == 4
     assert found.exact_match == pytest.approx(1 / 4)
     assert found.token_f1 == pytest.approx((1 + 0.8 + 0 + 0) / 4)
-    assert known(found.token_f1_interval)[0] < found.token_f1 < known(found.token_f1_interval)[1]
+    assert not_none(found.token_f1_interval)[0] < found.token_f1 < not_none(found.token_f1_interval)[1]
     assert "accepted, too" in printed(show, folder, "a")

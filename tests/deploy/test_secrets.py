@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from openai_server import completion, threaded
+from openai_server import completion, serving_in_thread
 
 from moot.actors.record.schema import TABLES
 from moot.actors.record.tables import read_table
@@ -59,7 +59,7 @@ def spiteful_server() -> Iterator[tuple[int, set[str]]]:
         echo = {"error": {"message": f"you sent {sent}, which is {key}"}}
         return web.json_response(echo, status=status, headers={"x-echo": sent, "Retry-After": "0"})
 
-    with threaded(handler) as port:
+    with serving_in_thread(handler) as port:
         yield port, repeated
 
 

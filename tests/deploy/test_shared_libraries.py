@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 import yaml
-from known import known
+from known import not_none
 from openai_server import simulated_server, stats_of
 from planted_records import Command
-from summary_debate import card, put
+from summary_debate import card, write_classifier_folder
 
 from moot.actors.record.tables import read_table
 from moot.actors.retrieval.library import StoredLibrary
-from moot.deploy.documents.docs import Docs, open_docs
+from moot.deploy.documents.docs import DocumentSet, open_documents
 from moot.deploy.reading.record import read_events
 from moot.deploy.running import documents
 from moot.deploy.running.config import RunConfig
@@ -41,9 +41,9 @@ def times_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Grows by one for each time that documents are read."""
     times: list[Any] = []
 
-    def read(*named: Any) -> Docs:
+    def read(*named: Any) -> DocumentSet:
         times.append(named)
-        return open_docs(*named)
+        return open_documents(*named)
 
     monkeypatch.setattr(documents, "open_docs", read)
     return times
@@ -53,7 +53,7 @@ def embedded(port: int) -> int:
     return int(stats_of(port)["embedded_texts"])
 
 
-def told(cell: str, out: str = "out") -> dict[str, Any]:
+def describe_cell(cell: str, out: str = "out") -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load(Path(out, cell, "run.yaml").read_text())
     return content
 
@@ -77,8 +77,8 @@ def test_a_grid_embeds_its_documents_once(moot: Command, times_read: list[Any]) 
         assert embedded(port) <= checks + questions + chunks
         (library,) = Path("out/library").iterdir()
         for cell in ("seed=1", "seed=2", "seed=3"):
-            assert told(cell)["library"] == f"../library/{library.name}"
-            assert told(cell)["docs_digest"] == StoredLibrary(library, encoder).note.digest
+            assert describe_cell(cell)["library"] == f"../library/{library.name}"
+            assert describe_cell(cell)["docs_digest"] == StoredLibrary(library, encoder).note.digest
             assert not Path("out", cell, "library").exists()
             assert passages(cell) == passages("seed=1")
         before = embedded(port)
@@ -95,28 +95,31 @@ def test_each_encoder_of_a_grid_has_its_library(moot: Command) -> None:
 
 def test_a_cell_goes_on_alone_with_the_library_of_its_grid(moot: Command) -> None:
     assert moot("ablate", *GRID, "--over", "seed=1,2", "--limit", "1")[0] == 0
-    place = told("seed=2")["library"]
+    place = describe_cell("seed=2")["library"]
     alone = [*GRID, "--seed", "2", "--out", "out/seed=2"]
     assert moot("run", *alone)[0] == 0
     assert len(passages("seed=2")) == 2
-    assert told("seed=2")["library"] == place
+    assert describe_cell("seed=2")["library"] == place
     assert not Path("out/seed=2/library").exists()
     Path("out").rename("moved")
     Path("docs").rename("elsewhere")
     config = RunConfig.build(Path("moved/seed=2/run.yaml"), {"out": "moved/seed=2"})
     again = prepare(config)
     assert again.library == Path("moved/library", Path(place).name).absolute()
-    assert (known(again.docs).size, known(again.docs).digest) == (3, told("seed=2", "moved")["docs_digest"])
+    assert (not_none(again.docs).size, not_none(again.docs).digest) == (
+        3,
+        describe_cell("seed=2", "moved")["docs_digest"],
+    )
 
 
 def test_a_grid_of_ceda_reads_documents_and_asks_the_classifier(moot: Command) -> None:
-    put(Path("clf"), card())
+    write_classifier_folder(Path("clf"), card())
     flags = ["--protocol", "ceda", "--task", "sample-claims", "--limit", "2", "--docs", "docs", "--classifier", "clf"]
     code, out, err = moot("ablate", *flags, "--over", "max_turns=1,2", "--quiet")
     assert code == 0, err
     assert "max_turns" in out
     for cell in ("max_turns=1", "max_turns=2"):
-        assert told(cell)["classifier_digest"] == card().digest
+        assert describe_cell(cell)["classifier_digest"] == card().digest
         rulings, evidence = (read_events(Path("out") / cell, [kind]) for kind in ("ruling", "evidence"))
         assert len(rulings) == len(evidence) == 2
         assert all(0.0 <= each.data["classifier"]["p_hallucinated"] <= 1.0 for each in rulings)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known import known
-from planted_records import CONTROL, InlineRun, Printed, Session
+from known import not_none
+from planted_records import CONTROL, InlineRun, PlantedSession, Printed
 
 from moot.deploy.reading.report.blocks import Table
 from moot.deploy.reading.report.render import SIMULATED, report_markdown
@@ -24,7 +24,7 @@ from moot.deploy.reading.text import (
     visible_line,
 )
 from moot.deploy.reading.transcripts.blocks import known_event, transcript_blocks
-from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.transcript import build_transcript
 from moot.deploy.reading.transcripts.views import EventView, Transcript
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
@@ -45,7 +45,7 @@ def judging(score: float | None, missing: str = "") -> dict[str, Any]:
 
 
 @pytest.fixture
-def debate(session: Session) -> Path:
+def debate(session: PlantedSession) -> Path:
     """One debate with everything that can be odd about a reply."""
     session.case("c1", question="Is it?", passage="It is.", title="A title")
     session.reply("c1", "opening/agent/0~1", 5, outcome="invalid", text="no json " + EVIL, error="no JSON object")
@@ -65,14 +65,14 @@ def debate(session: Session) -> Path:
 
 
 def test_a_transcript_has_it_all(debate: Path) -> None:
-    found = transcript(debate, "c1")
+    found = build_transcript(debate, "c1")
     assert (found.state, found.attempt, found.attempts, found.gold) == ("finished", 0, [0], "Yes")
     titles = [section.title for section in found.sections]
     assert titles == ["Independent answers", "Gate", "Round 2", "Round 10", "Judging", "Audit"]
     first = found.sections[0].turns
     assert [turn.outcome for turn in first] == ["invalid", "ok"]
     assert found.sections[2].turns[0].asked == 2
-    assert (known(found.verdict).correct, known(found.verdict).confidence) == (True, None)
+    assert (not_none(found.verdict).correct, not_none(found.verdict).confidence) == (True, None)
     assert (found.cost.calls, found.cost.tokens, found.cost.calls_without_usage) == (6, 42, 1)
 
 
@@ -102,11 +102,11 @@ def test_no_reply_reaches_the_terminal_as_a_command(debate: Path, printed: Print
 
 def test_json_reads_back_unchanged(debate: Path, printed: Printed) -> None:
     read = Transcript.model_validate_json(printed(show, debate, "c1", form="json"))
-    assert read == transcript(debate, "c1")
+    assert read == build_transcript(debate, "c1")
     assert read.sections[0].turns[1].data == {"answer": "Yes", "reasoning": EVIL, "confidence": 0.9}
 
 
-def test_a_failed_case_and_its_second_attempt(session: Session, printed: Printed) -> None:
+def test_a_failed_case_and_its_second_attempt(session: PlantedSession, printed: Printed) -> None:
     later = session.new()
     for each in (session, later):
         each.case("c1")
@@ -115,17 +115,17 @@ def test_a_failed_case_and_its_second_attempt(session: Session, printed: Printed
     later.reply("c1", "opening/agent/0", 3, attempt=1)
     later.verdict("c1", "No", "single", attempt=1)
     run = session.plant(later)
-    assert transcript(run, "c1").state == "finished"
-    assert transcript(run, "c1", 0).state == "failed"
+    assert build_transcript(run, "c1").state == "finished"
+    assert build_transcript(run, "c1", 0).state == "failed"
     text = printed(show, run, "c1", attempt=0)
     assert "quorum_failed" in text
     assert "0 of 2 openings" in text
     assert "No (wrong)" in printed(show, run, "c1")
     with pytest.raises(ConfigError, match="has no attempt 7: it has 0, 1"):
-        transcript(run, "c1", 7)
+        build_transcript(run, "c1", 7)
 
 
-def test_another_protocol_is_shown_in_order_of_path(session: Session, printed: Printed) -> None:
+def test_another_protocol_is_shown_in_order_of_path(session: PlantedSession, printed: Printed) -> None:
     session.case("c1", labels=None)
     session.reply("c1", "plan/10", 1, data=json.dumps({"steps": ["a", "b"], "deep": {"x": None}}), role="planner")
     session.reply("c1", "plan/9", 1, data=json.dumps({"text": "free words"}), role="planner")
@@ -134,7 +134,7 @@ def test_another_protocol_is_shown_in_order_of_path(session: Session, printed: P
     session.event("c1", "wink", "plan/9", {"at": ["x"], "n": 2})
     session.verdict("c1", None, "mine")
     run = session.plant()
-    found = transcript(run, "c1")
+    found = build_transcript(run, "c1")
     assert [turn.path for section in found.sections for turn in section.turns] == ["plan/9", "plan/10"]
     text = printed(show, run, "c1")
     for expected in ("wink at plan/9", "free words", "steps: a, b", "deep.x: unknown", "open", "none (wrong)"):
@@ -142,25 +142,25 @@ def test_another_protocol_is_shown_in_order_of_path(session: Session, printed: P
     assert "wink at plan/9" in report_markdown(transcript_blocks(found))
 
 
-def test_unknown_case_names_the_nearest(session: Session) -> None:
+def test_unknown_case_names_the_nearest(session: PlantedSession) -> None:
     session.case("boolq-1")
     run = session.plant()
     with pytest.raises(ConfigError, match=r"'bolq-1'.* 1 case, nearest 'boolq-1'"):
-        transcript(run, "bolq-1")
+        build_transcript(run, "bolq-1")
     for i in range(2, 60):
         session.case(f"boolq-{i}")
     many = session.plant()
     with pytest.raises(ConfigError, match="59 cases, nearest 'boolq-1'") as error:
-        transcript(many, "bolq-1")
+        build_transcript(many, "bolq-1")
     assert len(str(error.value)) < 200
     with pytest.raises(ConfigError) as error:
-        transcript(many, "\x1b[2J")
+        build_transcript(many, "\x1b[2J")
     assert "\x1b" not in str(error.value)
     with pytest.raises(ConfigError, match=r"0 cases$"):
-        transcript(session.new().plant(), "x")
+        build_transcript(session.new().plant(), "x")
 
 
-def test_another_protocols_turns_come_in_the_order_they_were_asked(session: Session, printed: Printed) -> None:
+def test_another_protocols_turns_come_in_the_order_they_were_asked(session: PlantedSession, printed: Printed) -> None:
     session.case("c1")
     order = ["opening", "judge/0", "attack", "reply/pro", "reply/con", "attack/again"]
     for i, path in enumerate(sorted(order)):
@@ -170,7 +170,7 @@ def test_another_protocols_turns_come_in_the_order_they_were_asked(session: Sess
     session.reply("c1", "attack~1", 1, outcome="invalid", role="agent/0", at=150.0)
     session.events.append(("c1", 0, Event("asked", "opening", {}), 190.0))
     session.verdict("c1")
-    found = transcript(session.plant(), "c1").sections
+    found = build_transcript(session.plant(), "c1").sections
     assert [(section.title, [turn.path for turn in section.turns]) for section in found] == [
         ("Opening", ["opening"]),
         ("Judging", ["judge/0"]),
@@ -194,7 +194,7 @@ def test_the_summary_in_all_formats(inline_run: InlineRun, printed: Printed) -> 
     assert percent(found.skip_rate) in markdown
 
 
-def test_what_killed_sessions_may_have_used_is_said_in_all_formats(session: Session, printed: Printed) -> None:
+def test_what_killed_sessions_may_have_used_is_said_in_all_formats(session: PlantedSession, printed: Printed) -> None:
     killed = [{"status": "killed", "unsettled": lost} for lost in ({"tokens": 8000.0, "usd": 0.25}, {"tokens": 512.0})]
     run = session.plant(schema_version=1, sessions=[*killed, {"status": "finished"}])
     assert summarise(run).unsettled == {"tokens": 8512.0, "usd": 0.25}
@@ -246,7 +246,7 @@ def test_a_failed_opening_is_not_shown_as_agreement() -> None:
     assert signals(**of_two, require_complete=False)[4] == ("every opening valid", "no", "off", "off")
 
 
-def test_a_missing_judgment_is_no_zero(session: Session, printed: Printed) -> None:
+def test_a_missing_judgment_is_no_zero(session: PlantedSession, printed: Printed) -> None:
     session.case("c1")
     session.event("c1", "judging", "judge", judging(None, "timeout: late"))
     session.verdict("c1")

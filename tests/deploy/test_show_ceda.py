@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow.dataset as dataset
 import pytest
-from known import known
+from known import not_none
 from PIL import Image as Pillow
-from planted_records import CONTROL, EVIL, Printed, Session
+from planted_records import CONTROL, EVIL, PlantedSession, Printed
 from pydantic import BaseModel
 
 import moot
@@ -63,7 +63,7 @@ def event(kind: str, data: Any) -> EventView:
 
 
 @pytest.fixture
-def debate(session: Session) -> Path:
+def debate(session: PlantedSession) -> Path:
     session.case("claim", gold=None, question="It opened in 1932.", labels=CLAIM_LABELS)
     session.event("claim", "evidence", "evidence", EVIDENCE)
     for turn, text in ((1, f"DENY. {EVIL}"), (2, "AGREE. So it is."), (3, "Perhaps.")):
@@ -105,7 +105,7 @@ def test_every_step_is_there_in_words(
 
 
 def test_the_check_that_is_read_from_it(debate: Path) -> None:
-    found = known(read_checked(debate))
+    found = not_none(read_checked(debate))
     assert (found.label, found.source, found.p_hallucinated, found.exit_code) == ("supported", "classifier", 0.31, 0)
     assert [item.place for item in found.evidence] == ["a.pdf, page 4, chunk 3", "passage, chunk 3", "picture 1"]
     assert [message.says for message in found.messages] == ["DENY", "AGREE", None]
@@ -141,7 +141,7 @@ def test_what_a_model_made_of_the_evidence_is_shown_with_what_was_not_used() -> 
     ],
 )
 def test_events_of_another_shape_are_shown_as_any_other(
-    session: Session, printed: Printed, kind: str, data: dict[str, Any]
+    session: PlantedSession, printed: Printed, kind: str, data: dict[str, Any]
 ) -> None:
     assert known_event(event(kind, data)) is None
     session.case("claim")
@@ -224,6 +224,6 @@ def test_places_are_in_the_words_of_the_prompts(events: list[dict[str, Any]]) ->
 
 def test_a_picture_that_nobody_could_describe_is_named() -> None:
     data = {"items": [{"id": "E1", "kind": "picture", "picture": 0, "text": "A plate."}], "missing_pictures": [1]}
-    shown = known(known_event(EventView(kind="evidence", path="evidence", data=data)))
+    shown = not_none(known_event(EventView(kind="evidence", path="evidence", data=data)))
     assert isinstance(last := shown[-1], Items)
     assert last.items[-1] == "picture 2 could not be described"

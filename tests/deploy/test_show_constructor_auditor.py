@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known import known
-from planted_records import CONTROL, EVIL, InlineRun, Printed, Session
+from known import not_none
+from planted_records import CONTROL, EVIL, InlineRun, PlantedSession, Printed
 
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.summary import summarise
@@ -35,7 +35,7 @@ def assessment(role: str, *marks: dict[str, Any], **changes: Any) -> dict[str, A
 
 
 @pytest.fixture
-def debates(session: Session) -> Path:
+def debates(session: PlantedSession) -> Path:
     for number, (quality, flag) in enumerate(((5.0, 0.0), (8.0, 0.5), (None, None))):
         case_id = f"c{number}"
         session.case(case_id)
@@ -69,7 +69,7 @@ def test_what_the_judges_found_stands_with_what_they_judged(debates: Path, print
 
 
 def test_the_summary_counts_by_role_and_leaves_out_what_is_missing(debates: Path, printed: Printed) -> None:
-    found = known(summarise(debates).reasoning)
+    found = not_none(summarise(debates).reasoning)
     auditor, constructor = found
     assert (constructor.role, constructor.quality, constructor.flagged) == ("constructor", 6.5, 0.5)
     assert (constructor.replies, constructor.judgments, constructor.missing) == (2, 6, 4)
@@ -79,7 +79,7 @@ def test_the_summary_counts_by_role_and_leaves_out_what_is_missing(debates: Path
     assert "reasoning: constructor Q 6.5, flagged 50.0 % (n = 2); 4 of 6 judgments missing" in shown
 
 
-def test_failed_debates_and_other_protocols_do_not_count(session: Session, inline_run: InlineRun) -> None:
+def test_failed_debates_and_other_protocols_do_not_count(session: PlantedSession, inline_run: InlineRun) -> None:
     session.case("c0")
     session.event("c0", "assessment", "assessment/opening", assessment("constructor", mark()))
     session.verdict("c0", None, "failed", failure="refused", error="no")
@@ -94,8 +94,8 @@ def test_a_real_run_agrees_with_its_record(tmp_path: Path) -> None:
     rows = done.table("events").to_pylist()
     found = [json.loads(row["data"]) for row in rows if row["kind"] == "assessment"]
     qualities = [each["quality"] for each in found if each["role"] == "auditor"]
-    assert known(done.summary.reasoning)[0].quality == pytest.approx(sum(qualities) / 4)
-    assert known(done.summary.reasoning)[0].replies == 4
+    assert not_none(done.summary.reasoning)[0].quality == pytest.approx(sum(qualities) / 4)
+    assert not_none(done.summary.reasoning)[0].replies == 4
 
 
 BOTH = {"agent/0": True, "agent/1": True}
@@ -106,7 +106,7 @@ def ruled(winner: str | None, consents: Mapping[str, bool | None] | None, **bias
     return {"winner": winner, "position_bias": bias, "joint": joint, "topics": []}
 
 
-def test_winners_order_effect_and_consents_are_counted(session: Session, printed: Printed) -> None:
+def test_winners_order_effect_and_consents_are_counted(session: PlantedSession, printed: Printed) -> None:
     for place, payload in enumerate([
         ruled("For", BOTH, a=2.5, b=-0.5),
         ruled("Against", {**BOTH, "agent/1": False}, a=1.0, b=None),
@@ -118,7 +118,7 @@ def test_winners_order_effect_and_consents_are_counted(session: Session, printed
     session.case("failed", gold=None)
     session.verdict("failed", None, "failed", failure="quorum", error="none")
     folder = session.plant()
-    found = known(summarise(folder).rulings)
+    found = not_none(summarise(folder).rulings)
     assert found.winners == {"For": 1, "Against": 2, "Tie": 0, "none": 1}
     assert (found.first_mover_advantage, found.judgings) == (1.0, 4)
     assert found.joint == {"both consent": 1, "reservations": 1, "not known": 1, "no proposal": 1}
@@ -127,20 +127,20 @@ def test_winners_order_effect_and_consents_are_counted(session: Session, printed
     assert "joint proposals both consent 1, reservations 1, not known 1, no proposal 1" in shown
 
 
-def test_only_the_latest_attempt_counts(session: Session) -> None:
+def test_only_the_latest_attempt_counts(session: PlantedSession) -> None:
     later = session.new()
     for each in (session, later):
         each.case("c0", gold=None)
     session.verdict("c0", None, "failed", failure="quorum", payload=ruled("For", BOTH))
     later.verdict("c0", "Against", "plateau", attempt=1, payload=ruled("Against", BOTH))
-    found = known(summarise(session.plant(later)).rulings)
+    found = not_none(summarise(session.plant(later)).rulings)
     assert found.winners == {"For": 0, "Against": 1, "Tie": 0, "none": 0}
     assert found.first_mover_advantage is None, "no judge in both orders: unknown, not 0"
 
 
 def test_a_real_run_agrees_with_its_verdicts(tmp_path: Path) -> None:
     done = run(protocol="socrasynth", task="sample-subjects", engine="inline", limit=3, out=str(tmp_path / "run"))
-    found = known(done.summary.rulings)
+    found = not_none(done.summary.rulings)
     answers = done.table("verdicts").column("answer").to_pylist()
     assert {name: n for name, n in found.winners.items() if n} == {name: answers.count(name) for name in set(answers)}
     assert found.judgings == 3

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planted_records import EVIL, Printed, Session
+from planted_records import EVIL, PlantedSession, Printed
 
-from moot.deploy.reading.distributions import in_a_line, rows_of
+from moot.deploy.reading.distributions import distribution_line, distribution_rows
 from moot.deploy.reading.show import show
 from moot.deploy.reading.transcripts.blocks import known_event
 from moot.deploy.reading.transcripts.evince import consensus_pairs
-from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.transcript import build_transcript
 from moot.deploy.reading.transcripts.views import EventView
 
 A, B = {"HCV": 0.4, "HBV": 0.35, "(other)": 0.25}, {"HBV": 0.6, EVIL: 0.4}
@@ -24,18 +24,18 @@ DEEPER = {**POINT, "deeper": {"reasons": [{**POINT, "text": "from below"}], "riv
 READ = {"missing": "", "calls": 2, "depth": 1, "reasons": [DEEPER], "rivals": [RIVAL]}
 
 
-def test_who_opens_is_shown_first(session: Session) -> None:
+def test_who_opens_is_shown_first(session: PlantedSession) -> None:
     session.case("c1", labels=("HCV", "HBV"), gold="HCV")
     for turn in ("round/0/agent/0", "round/0/agent/1"):
         session.reply("c1", turn, 5, data=json.dumps({"distribution": [], "arguments": ["one"]}))
     session.event("c1", "round", "round/0", {"round": 0, "order": ["agent/1", "agent/0"]})
     session.verdict("c1", "HBV", "stalled")
-    found = transcript(session.plant(), "c1").sections[0]
+    found = build_transcript(session.plant(), "c1").sections[0]
     assert [turn.path for turn in found.turns] == ["round/0/agent/1", "round/0/agent/0"]
 
 
 @pytest.fixture
-def debate(session: Session) -> Path:
+def debate(session: PlantedSession) -> Path:
     session.case("c1", labels=("HCV", "HBV", EVIL), gold="HCV")
     session.evince("c1", [(0.9, A, B), (0.7, B, A), (0.5, A, A)], words=[0.1, None, 0.4])
     swap = dict(next(e for _, _, e, _ in session.events if e.path == "round/1").data)
@@ -110,7 +110,7 @@ def test_text_says_it_all(debate: Path, printed: Printed) -> None:
 
 
 def test_stages_come_in_the_order_of_the_debate(debate: Path) -> None:
-    found = transcript(debate, "c1").sections
+    found = build_transcript(debate, "c1").sections
     assert [section.title for section in found] == [
         "Round 0", "Round 0: the judges on its arguments", "Round 1", "Round 2", "Why the debate stopped", "Consensus",
         "Follow-up questions",
@@ -121,14 +121,14 @@ def test_stages_come_in_the_order_of_the_debate(debate: Path) -> None:
 
 def test_the_top_few_the_rest_and_the_other() -> None:
     many = {f"l{i:02}": 0.05 - i / 1000 for i in range(20)} | {"(other)": 0.0, "none": 0.0}
-    rows = rows_of([many, {"l19": 1.0}], shown=3)
+    rows = distribution_rows([many, {"l19": 1.0}], shown=3)
     assert [label for label, _ in rows] == ["l19", "l00", "l01", "(17 further labels)", "(other)"]
     assert rows[-1][1] == [0.0, 0.0]
     assert sum(values[0] or 0.0 for _, values in rows) == pytest.approx(sum(many.values()))
-    assert [label for label, _ in rows_of([{"a": 0.5, "b": 0.3, "c": 0.2}], shown=2)] == ["a", "b", "c"]
-    unknown = rows_of([{"a": None, "b": 0.3, "c": 0.2, "d": 0.1}], shown=1)
+    assert [label for label, _ in distribution_rows([{"a": 0.5, "b": 0.3, "c": 0.2}], shown=2)] == ["a", "b", "c"]
+    unknown = distribution_rows([{"a": None, "b": 0.3, "c": 0.2, "d": 0.1}], shown=1)
     assert unknown == [("a", [None]), ("(3 further labels)", [pytest.approx(0.6)])]
-    assert in_a_line({}) == "-"
+    assert distribution_line({}) == "-"
 
 
 def test_events_of_other_protocols_are_not_taken_for_these() -> None:

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from houses import Held, assert_equal_records, hold, same_for_all
-from known import known
+from houses import FinishedRun, assert_equal_records, run_debates, same_model_roles
+from known import not_none
 from short_protocols import TEMPLATES
-from small_server import keep_in
+from small_server import use_server_folder
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.reply_schema import reply_schema
@@ -56,7 +56,7 @@ TRIED: dict[str, tuple[int, dict[str, Any]]] = {
 
 @pytest.fixture(autouse=True)
 def _servers_of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    keep_in(tmp_path, monkeypatch)
+    use_server_folder(tmp_path, monkeypatch)
     yield
     for lock in tmp_path.glob(f"moot-small-*/*/{SERVER_LOCK}"):
         until_free(lock)
@@ -67,16 +67,16 @@ def until_free(lock: Path) -> None:
     os.close(sharing._locked(lock, fcntl.LOCK_EX, time.monotonic() + 60.0))
 
 
-def held(out: Path, model: str) -> Held:
-    roles = same_for_all(model, max_tokens=12, temperature=0.9)
+def run_small(out: Path, model: str) -> FinishedRun:
+    roles = same_model_roles(model, max_tokens=12, temperature=0.9)
     cases = Task.from_cases(CASES).cases()
     protocol = make_protocol("short_protocols:TinyDebate")
-    return asyncio.run(hold("inline", out, protocol, cases, roles, templates=TEMPLATES))
+    return asyncio.run(run_debates("inline", out, protocol, cases, roles, templates=TEMPLATES))
 
 
 def test_the_same_run_twice_gives_the_same_record_with_one_slot(tmp_path: Path) -> None:
     model = canonical_model("small?slots=1")
-    runs = [held(tmp_path / name, model) for name in ("one", "two")]
+    runs = [run_small(tmp_path / name, model) for name in ("one", "two")]
     assert {row["outcome"] for row in runs[0].rows("turns")} == {"ok"}
     assert len({row["text"] for row in runs[0].rows("turns")}) > len(CASES)
     assert {row["model"] for row in runs[0].rows("turns")} == {model}
@@ -94,7 +94,7 @@ async def test_replies_of_a_real_model() -> None:
         for heat in (0.0, 2.0)
     ]
     assert cold.tokens is not None
-    np.testing.assert_allclose(cold.tokens.alt_logprob[0], known(hot.tokens).alt_logprob[0], atol=0.05)
+    np.testing.assert_allclose(cold.tokens.alt_logprob[0], not_none(hot.tokens).alt_logprob[0], atol=0.05)
     assert cold.tokens.tokens[0] == cold.tokens.alt_tokens[0], "the likeliest at temperature 0"
     decoding = Decoding(temperature=0.3, top_p=0.9, max_tokens=40)
     assert not (await model.complete(ASK, decoding, step_key="free")).text.lstrip().startswith("{")

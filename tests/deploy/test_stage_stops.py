@@ -14,8 +14,8 @@ import yaml
 from served import until
 
 from moot.actors.record.folder import RunFolder
-from moot.actors.seating import RunBroken
-from moot.deploy.dataset.kinds import Debates
+from moot.actors.seating import RunFailed
+from moot.deploy.dataset.kinds import DebateRows
 from moot.deploy.dataset.stage_actor import StageActor
 from moot.deploy.running.open_run import OpenRun
 
@@ -31,7 +31,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
     def made(**options: Any) -> StageActor:
         config = {"engine": "inline", "out": str(tmp_path / "run"), **options}
-        return StageActor(json.dumps(config), None, Debates(), str(tmp_path))
+        return StageActor(json.dumps(config), None, DebateRows(), str(tmp_path))
 
     return made
 
@@ -62,7 +62,7 @@ async def test_a_stage_whose_run_broke_goes_on_with_a_new_one(
     actor = make()
     (first,) = await debate(actor, 0, "is it one")
     monkeypatch.setattr(open_run(actor)._runtime.archive, "register", fails)
-    with pytest.raises(RunBroken, match="disk is full"):
+    with pytest.raises(RunFailed, match="disk is full"):
         await debate(actor, 1, "is it two", "is it three")
     assert not RunFolder(tmp_path / "run").is_owned()
     ends = await debate(actor, 2, "is it two", "is it three")

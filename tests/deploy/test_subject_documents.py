@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
-from planted_records import Printed, Session
+from planted_records import PlantedSession, Printed
 
-from moot.deploy.reading.document.blocks import blocks_of
-from moot.deploy.reading.document.read import document_of
+from moot.deploy.reading.document.blocks import document_blocks
+from moot.deploy.reading.document.read import build_document
 from moot.deploy.reading.document.views import PanelView, StopView
-from moot.deploy.reading.document.words import ended_words, too_close
+from moot.deploy.reading.document.words import stop_reason_words, too_close
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import show
-from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.transcript import build_transcript
 from moot.deploy.running.run import run
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;t\x07 \u202egnp.exe\u202c\n```\n# out | <script> **b**"
@@ -26,7 +26,7 @@ PARTS = ["Topics", "Joint proposal", "The panel", "Arguments", "Rounds", "Round 
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three subjects, debated and compared with a single answer."""
     folder = tmp_path_factory.mktemp("subjects") / "run"
     settings = {"versus_qa": True, "crit_topics": True, "topics.count": 3}
@@ -63,7 +63,7 @@ def closing(*topics: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def planted_debate(planted: Callable[..., Path], session: Session) -> Path:
+def planted_debate(planted: Callable[..., Path], session: PlantedSession) -> Path:
     """A debate in which much went wrong, and in which models and a person wrote what they should not."""
     session.case("c1", question=EVIL, passage=EVIL, gold=None)
     session.event("c1", "topics", "topics", TOPICS)
@@ -121,7 +121,7 @@ def test_a_real_debate_has_every_part_in_order(held: Path, printed: Printed) -> 
 
 
 def test_it_says_what_the_record_says(held: Path) -> None:
-    document = document_of(transcript(held, "sample-001"))
+    document = build_document(build_transcript(held, "sample-001"))
     assert document is not None
     assert document.panel is not None
     assert document.verdict is not None
@@ -169,7 +169,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Printed) -> None
 
 
 def test_what_was_passed_over_is_counted_and_is_no_argument(
-    planted: Callable[..., Path], session: Session, printed: Printed
+    planted: Callable[..., Path], session: PlantedSession, printed: Printed
 ) -> None:
     session.case("c1", question="Should we?", gold=None)
     session.event("c1", "topics", "topics", TOPICS)
@@ -186,9 +186,9 @@ def test_what_was_passed_over_is_counted_and_is_no_argument(
 
 
 def test_markdown_cannot_be_broken_out_of(planted_debate: Path) -> None:
-    document = document_of(transcript(planted_debate, "c1"))
+    document = build_document(build_transcript(planted_debate, "c1"))
     assert document is not None
-    shown = report_markdown(blocks_of(document))
+    shown = report_markdown(document_blocks(document))
     html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(shown)
     assert "<script" not in html
     assert "<code" not in html
@@ -204,17 +204,17 @@ def test_markdown_cannot_be_broken_out_of(planted_debate: Path) -> None:
     "changed", [{"topics": "none"}, {"merged": [{"into": "x"}]}, {"proposed": None}, {"wanted": "many"}]
 )
 def test_other_protocols_keep_their_transcript(
-    planted: Callable[..., Path], session: Session, printed: Printed, changed: dict[str, Any]
+    planted: Callable[..., Path], session: PlantedSession, printed: Printed, changed: dict[str, Any]
 ) -> None:
     session.case("c1")
     session.event("c1", "topics", "topics", TOPICS | changed)
     folder = planted(session)
-    assert document_of(transcript(folder, "c1")) is None
+    assert build_document(build_transcript(folder, "c1")) is None
     assert "topics at topics" in printed(show, folder, "c1")
 
 
 def test_a_debate_without_a_verdict_or_that_failed_says_so(
-    planted: Callable[..., Path], session: Session, printed: Printed
+    planted: Callable[..., Path], session: PlantedSession, printed: Printed
 ) -> None:
     for case_id in ("open", "waits", "failed"):
         session.case(case_id, question="Should we?")
@@ -264,19 +264,19 @@ def test_a_verdict_is_too_close_to_call_where_the_order_weighs_as_much(
     ],
 )
 def test_what_each_side_stands_for_is_said(
-    asked: dict[str, Any], said: str, planted: Callable[..., Path], session: Session, printed: Printed
+    asked: dict[str, Any], said: str, planted: Callable[..., Path], session: PlantedSession, printed: Printed
 ) -> None:
     session.case("c1", gold=None, question="Should we?", **asked)
     session.event("c1", "topics", "topics", TOPICS)
     folder = planted(session)
     assert said in " ".join(printed(show, folder, "c1", width=200).split())
-    found = document_of(transcript(folder, "c1"))
+    found = build_document(build_transcript(folder, "c1"))
     assert found is not None
     assert bool(found.open_answers) == (len(asked["labels"] or ()) == 3 or "choices" in asked)
 
 
 @pytest.fixture
-def edited_debate(planted: Callable[..., Path], session: Session) -> Callable[..., Path]:
+def edited_debate(planted: Callable[..., Path], session: PlantedSession) -> Callable[..., Path]:
     """A debate whose topics a person has edited twice; the sides have closed on them, or have not yet."""
     session.case("c1", gold=None, question="Should we?")
     listed = [{"title": title, "description": f"on {title}"} for title in ("Air", "Noise", "Cost")]
@@ -309,7 +309,7 @@ def test_the_topics_are_those_of_the_end_whatever_a_person_edited(
     closed: bool, edited_debate: Callable[..., Path], printed: Printed
 ) -> None:
     folder = edited_debate(closed=closed)
-    document = document_of(transcript(folder, "c1"))
+    document = build_document(build_transcript(folder, "c1"))
     assert document is not None
     described = [(topic.title, topic.description) for topic in document.topics]
     # A title alone takes the topic's description away, as the protocol reads it.
@@ -327,4 +327,4 @@ def test_the_topics_are_those_of_the_end_whatever_a_person_edited(
 def test_the_rise_that_ended_the_rounds_is_on_the_scale_of_their_table() -> None:
     stop = StopView(reason="plateau", round=2, gammas=[0.5, 0.5, 0.5], patience=2, min_delta=0.01, max_rounds=5)
     expected = "the quality of the arguments rose by less than 0.1 in 2 rounds, on the scale from 0 to 10"
-    assert ended_words(stop, "plateau") == expected
+    assert stop_reason_words(stop, "plateau") == expected

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known import known
-from planted_records import Printed, Session
+from known import not_none
+from planted_records import PlantedSession, Printed
 
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.accuracy import Paired
+from moot.deploy.reading.summaries.accuracy import PairedComparison
 from moot.deploy.reading.summaries.costs import measurement_only
 from moot.deploy.reading.summaries.evaluation import confidence_rows
 from moot.deploy.reading.summaries.summary import summarise
@@ -27,7 +27,7 @@ def judging(*stabilities: float | None, flip_rate: float | None = None) -> dict[
     return {"candidates": [{"stability": each} for each in stabilities], "flip_rate": flip_rate}
 
 
-def seven_cases(first: Session, second: Session) -> tuple[Session, Session]:
+def seven_cases(first: PlantedSession, second: PlantedSession) -> tuple[PlantedSession, PlantedSession]:
     """Two sessions:
 
     a  session 1, skipped, right: openings 15 + 15, consensus 22 = 52
@@ -95,7 +95,7 @@ def seven_cases(first: Session, second: Session) -> tuple[Session, Session]:
 
 
 @pytest.fixture
-def seven(session: Session) -> Path:
+def seven(session: PlantedSession) -> Path:
     first, second = seven_cases(session.new(), session.new())
     return first.plant(
         second, schema_version=1, task="boolq:x", protocol="selene", models={"agent": ["m", "n"], "judge": "j"},
@@ -139,7 +139,7 @@ def test_judges(seven: Path) -> None:
     assert found.judge_passes_per_case == pytest.approx(2 / 5)
 
 
-def test_a_judge_flips_and_contradicts_itself_only_where_it_can(session: Session) -> None:
+def test_a_judge_flips_and_contradicts_itself_only_where_it_can(session: PlantedSession) -> None:
     def judged(*answers: str, flip_rate: float, readings: Sequence[tuple[str | None, float | None]]) -> dict[str, Any]:
         judgments = [{"support": support, "score": score} for support, score in readings]
         candidates = [{"answer": answer, "judgments": judgments} for answer in answers]
@@ -159,13 +159,13 @@ def test_a_judge_flips_and_contradicts_itself_only_where_it_can(session: Session
     assert (found.judgments_read, found.judgments_at_odds) == (3, 1)
 
 
-def test_confidences_of_different_stages_are_never_pooled(session: Session) -> None:
+def test_confidences_of_different_stages_are_never_pooled(session: PlantedSession) -> None:
     kinds = (("raw", 0.25, "Yes"), ("masked", 1.0, "Yes"), ("raw", 0.75, "No"), (None, 0.5, "Yes"))
     for number, (stage, confidence, answer) in enumerate(kinds):
         session.case(f"c{number}")
         told = {"confidence_from": "intrinsic"} | ({"confidence_stage": stage} if stage else {})
         session.verdict(f"c{number}", answer, confidence=confidence, payload=told)
-    found = known(summarise(session.plant()).confidence)
+    found = not_none(summarise(session.plant()).confidence)
     figures = [(each.stage, each.n, each.brier) for each in found]
     assert figures == [(None, 1, 0.25), ("masked", 1, 0.0), ("raw", 2, 0.5625)]
     names = [name for name, _ in confidence_rows(found)]
@@ -184,7 +184,7 @@ def test_tokens(seven: Path) -> None:
     assert found.tokens_per_case == pytest.approx((52 + 155 + 10 + 110) / 4)
 
 
-def test_order_of_rows_changes_nothing(seven: Path, session: Session) -> None:
+def test_order_of_rows_changes_nothing(seven: Path, session: PlantedSession) -> None:
     first, second = seven_cases(session.new(), session.new())
     second.cases.reverse()
     second.events.reverse()
@@ -198,7 +198,7 @@ def test_order_of_rows_changes_nothing(seven: Path, session: Session) -> None:
     assert other == same
 
 
-def test_nothing_known_is_none_and_never_zero(session: Session) -> None:
+def test_nothing_known_is_none_and_never_zero(session: PlantedSession) -> None:
     found = summarise(session.plant(x=1))
     assert (found.cases, found.finished, found.reused, found.calls) == (0, 0, 0, 0)
     unknown = (
@@ -210,7 +210,7 @@ def test_nothing_known_is_none_and_never_zero(session: Session) -> None:
     json.loads(found.model_dump_json())
 
 
-def test_no_usage_at_all_is_unknown(session: Session) -> None:
+def test_no_usage_at_all_is_unknown(session: PlantedSession) -> None:
     session.case("a")
     session.reply("a", "opening/agent/0", None)
     session.verdict("a")
@@ -218,7 +218,7 @@ def test_no_usage_at_all_is_unknown(session: Session) -> None:
     assert (found.tokens_paid, found.token_cost_x, found.calls_without_usage) == (None, None, 1)
 
 
-def test_a_killed_session_leaves_wall_time_unknown_and_says_since_when(session: Session) -> None:
+def test_a_killed_session_leaves_wall_time_unknown_and_says_since_when(session: PlantedSession) -> None:
     began = [f"2026-07-0{day}T12:00:00Z" for day in (1, 2, 3)]
     sessions = [
         {"epoch": day, "started_at": at, "wall_s": wall}
@@ -231,7 +231,7 @@ def test_a_killed_session_leaves_wall_time_unknown_and_says_since_when(session: 
     assert (known.wall_s, known.wall_unknown_since) == (3.0, None)
 
 
-def test_a_run_that_asked_no_model_is_not_simulated(session: Session, printed: Printed) -> None:
+def test_a_run_that_asked_no_model_is_not_simulated(session: PlantedSession, printed: Printed) -> None:
     session.case("a")
     session.verdict("a", "Yes", "given")
     bound = {"models": {"agent": ["simulated"]}, "simulated": True}
@@ -242,7 +242,7 @@ def test_a_run_that_asked_no_model_is_not_simulated(session: Session, printed: P
     assert summarise(session.plant(**bound)).simulated is True
 
 
-def test_stability_of_a_protocol_that_notes_no_judging(session: Session) -> None:
+def test_stability_of_a_protocol_that_notes_no_judging(session: PlantedSession) -> None:
     session.case("a")
     for variant, score in enumerate((0.2, 0.6)):
         data = json.dumps({"support": "supported", "score": score})
@@ -252,17 +252,17 @@ def test_stability_of_a_protocol_that_notes_no_judging(session: Session) -> None
     assert summarise(session.plant()).judge_stability == pytest.approx(1 - 0.04)
 
 
-def test_of_a_run_of_both_branches_the_skipped_cases_are_compared(session: Session) -> None:
+def test_of_a_run_of_both_branches_the_skipped_cases_are_compared(session: PlantedSession) -> None:
     for case_id, branch in (("a", "skip"), ("b", "debate")):
         session.case(case_id)
         data = {"skipped_answer": "Yes", "debated_answer": "No", "verdict_from": branch}
         session.event(case_id, "branches", "branches", data)
         session.verdict(case_id)
-    found = known(summarise(session.plant()).audit)
+    found = not_none(summarise(session.plant()).audit)
     assert (found.n, found.only_first, found.only_second) == (1, 1, 0)
 
 
-def test_audited_cases_are_compared_in_pairs(session: Session) -> None:
+def test_audited_cases_are_compared_in_pairs(session: PlantedSession) -> None:
     answers = [("Yes", "No"), ("No", "Yes"), ("No", "Yes"), ("Yes", "Yes")]
     for i, (skipped, debated) in enumerate(answers):
         session.case(f"c{i}")
@@ -274,7 +274,7 @@ def test_audited_cases_are_compared_in_pairs(session: Session) -> None:
         session.event(f"c{i}", "gate", "gate", GATE)
         session.verdict(f"c{i}", skipped, "skipped")
     found = summarise(session.plant())
-    assert found.audit == Paired(only_first=1, only_second=2, difference=-0.25, p_value=1.0, n=4)
+    assert found.audit == PairedComparison(only_first=1, only_second=2, difference=-0.25, p_value=1.0, n=4)
     assert (found.token_cost_x, found.token_cost_x_without_audits) == (13.0, 3.0)
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 
 from moot.actors.desk import Consultation
-from moot.deploy.moderation.terminal import Terminal
+from moot.deploy.moderation.terminal import ModeratorTerminal
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Decision, Form
 
@@ -16,7 +16,9 @@ ASKED = [Consultation(f"c{number}", 0, "review", Form("?")) for number in range(
 Answers = list[Decision | BaseException | None]
 
 
-def _answers(terminal: Terminal, asked: list[Consultation], cancel_when: threading.Event | None = None) -> Answers:
+def _answers(
+    terminal: ModeratorTerminal, asked: list[Consultation], cancel_when: threading.Event | None = None
+) -> Answers:
     """What each consultation got, asked all at once on a loop of another thread, while this one serves."""
     got: Answers = []
 
@@ -37,7 +39,7 @@ def _answers(terminal: Terminal, asked: list[Consultation], cancel_when: threadi
 
 
 def test_who_has_left_is_not_asked_again() -> None:
-    with Terminal(lambda asked: None) as terminal:
+    with ModeratorTerminal(lambda asked: None) as terminal:
         assert _answers(terminal, ASKED) == [None, None, None]
     assert (terminal.asked, terminal.gone) == (1, True)
 
@@ -46,7 +48,7 @@ def test_an_error_reaches_the_run() -> None:
     def hold(asked: Consultation) -> Decision:
         raise RecordError("the record is gone")
 
-    with Terminal(hold) as terminal:
+    with ModeratorTerminal(hold) as terminal:
         (error,) = _answers(terminal, ASKED[:1])
     assert isinstance(error, RecordError)
 
@@ -64,7 +66,7 @@ def test_the_end_of_the_run_takes_the_person_from_the_prompt() -> None:
             raise
         return Decision("go on")
 
-    with Terminal(hold) as terminal:
+    with ModeratorTerminal(hold) as terminal:
         got = _answers(terminal, ASKED, cancel_when=at_prompt)
         signal.raise_signal(signal.SIGUSR1)
         assert not terminal.interrupted()

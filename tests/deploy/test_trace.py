@@ -13,15 +13,15 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from known import known
-from planted_records import Printed, Session
+from known import not_none
+from planted_records import PlantedSession, Printed
 from rich.console import Console
 
 from moot.deploy.cli.main import main
 from moot.deploy.reading.report.render import report_text
-from moot.deploy.reading.rounds.trace import BLOCKS, PLAIN, Trace, sparkline, trace_blocks, trace_of
+from moot.deploy.reading.rounds.trace import BLOCKS, PLAIN, RoundTrace, build_round_trace, sparkline, trace_blocks
 from moot.deploy.reading.show import show
-from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.transcript import build_transcript
 from moot.deploy.running.run import run
 from moot.protocols.errors import ConfigError, RecordError
 
@@ -33,7 +33,7 @@ drawing = pytest.mark.needs("module/matplotlib")
 
 
 @pytest.fixture
-def debated(session: Session) -> Path:
+def debated(session: PlantedSession) -> Path:
     """A debate of three rounds, and one of none."""
     session.case("c1", labels=("HCV", "HBV"))
     session.evince("c1", ROUNDS, crit=CRIT)
@@ -44,12 +44,12 @@ def debated(session: Session) -> Path:
     return session.plant(simulated=True)
 
 
-def _trace(folder: Path, case_id: str = "c1") -> Trace:
-    found = known(transcript(folder, case_id).trace)
+def _trace(folder: Path, case_id: str = "c1") -> RoundTrace:
+    found = not_none(build_transcript(folder, case_id).trace)
     return found
 
 
-def _printed(trace: Trace, width: int = 80, encoding: str = "utf-8") -> str:
+def _printed(trace: RoundTrace, width: int = 80, encoding: str = "utf-8") -> str:
     written = io.BytesIO()
     sink = io.TextIOWrapper(written, encoding=encoding)
     Console(file=sink, width=width, force_terminal=True, color_system=None).print(
@@ -82,7 +82,7 @@ def test_the_plot_has_gaps_where_a_value_is_unknown(debated: Path) -> None:
     assert plot["WD"].startswith("██████▁▁▁"), "zero is drawn, as the lowest level"
 
 
-def test_one_round_has_a_table_and_no_plot(session: Session) -> None:
+def test_one_round_has_a_table_and_no_plot(session: PlantedSession) -> None:
     session.case("c1", labels=("HCV", "HBV"))
     session.evince("c1", ROUNDS[:1])
     shown = _printed(_trace(session.plant()))
@@ -93,7 +93,7 @@ def test_one_round_has_a_table_and_no_plot(session: Session) -> None:
 
 def test_rounds_are_ordered_as_numbers_and_long_debates_are_folded() -> None:
     events = [(f"round/{n}", {"round": n, "kappa": n / 100}) for n in reversed(range(100))]
-    trace = known(trace_of(events))
+    trace = not_none(build_round_trace(events))
     assert trace.rounds == list(range(100))
     assert trace.series[0].values == [n / 100 for n in range(100)]
     lines = _printed(trace, 60).splitlines()
@@ -102,7 +102,7 @@ def test_rounds_are_ordered_as_numbers_and_long_debates_are_folded() -> None:
 
 
 def test_selene_and_any_protocol_with_known_keys_has_a_trace(
-    session: Session, tmp_path: Path, printed: Printed
+    session: PlantedSession, tmp_path: Path, printed: Printed
 ) -> None:
     always = run(task="sample", limit=1, protocol="always-debate", engine="inline", out=tmp_path / "run").path
     trace = _trace(always, "sample-001")
@@ -119,17 +119,17 @@ def test_selene_and_any_protocol_with_known_keys_has_a_trace(
 
 def test_what_is_no_number_is_unknown_and_without_numbers_there_is_no_trace() -> None:
     odd = {"round": 0, "kappa": "0.9", "jsd": True, "wd": float("inf"), "mi": float("nan"), "kl": {"a>b": [], "b>a": 1}}
-    trace = known(trace_of([("round/0", odd)]))
+    trace = not_none(build_round_trace([("round/0", odd)]))
     assert {series.title: series.values for series in trace.series} == {
         "kappa": [None], "WD": [None], "JSD": [None], "KL a>b": [None], "KL b>a": [1.0], "MI": [None],
     }  # fmt: skip
-    assert trace_of([]) is None
-    assert trace_of([("round/1", {"round": 1, "mine": 3})]) is None
-    assert trace_of([("round/x", {"round": "first", "kappa": 0.9}), ("round/y", {"round": True})]) is None
+    assert build_round_trace([]) is None
+    assert build_round_trace([("round/1", {"round": 1, "mine": 3})]) is None
+    assert build_round_trace([("round/x", {"round": "first", "kappa": 0.9}), ("round/y", {"round": True})]) is None
 
 
 def test_a_transcript_can_be_printed_where_the_encoding_lacks_marks(
-    session: Session, monkeypatch: pytest.MonkeyPatch
+    session: PlantedSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session.case("c1", question="Is it \x1b[2J \u00e9?")
     folder = session.plant()
@@ -191,7 +191,7 @@ def test_a_figure_has_every_scale_with_its_unit_and_its_text_as_text(
 
 @drawing
 def test_a_real_run_is_not_called_simulated_and_the_same_debate_gives_the_same_file(
-    session: Session, plotted: Callable[..., bytes]
+    session: PlantedSession, plotted: Callable[..., bytes]
 ) -> None:
     session.case("c1")
     session.evince("c1", [(0.9, P, Q)])
@@ -202,7 +202,7 @@ def test_a_real_run_is_not_called_simulated_and_the_same_debate_gives_the_same_f
 
 
 @drawing
-def test_hostile_names_are_text(session: Session, plotted: Callable[..., bytes]) -> None:
+def test_hostile_names_are_text(session: PlantedSession, plotted: Callable[..., bytes]) -> None:
     session.case(EVIL)
     rounds = {"round": 0, "entropy": {EVIL: 0.5, "agent/1": 0.25}, "crit": {"agent/1": None}}
     session.event(EVIL, "round", "round/0", rounds)

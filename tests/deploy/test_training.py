@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known import known
-from planted_records import Session
+from known import not_none
+from planted_records import PlantedSession
 from rulings import FACTS, HASHED, Tells, add_claim, add_claims
 from sklearn.metrics import brier_score_loss, f1_score
 
-from moot.actors.classifiers.card import CARD, Card, Figures, read_card
+from moot.actors.classifiers.card import CARD, ClassifierCard, HeldOutMetrics, read_card
 from moot.deploy.reading.detection.calibration import calibrations
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.training.card import ALWAYS, JUDGES, MASKED, OWN, HeldOutCases
 from moot.deploy.training.examples import read_examples
-from moot.deploy.training.report import remarks
+from moot.deploy.training.report import caveats
 from moot.deploy.training.train import train_classifier
 from moot.protocols.case import Reference
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
@@ -29,14 +29,14 @@ Claims = Callable[..., Path]
 
 
 @pytest.fixture
-def claims(session: Session) -> Claims:
+def claims(session: PlantedSession) -> Claims:
     """Plants a run of claims; `change` adds to its session."""
 
     def make(
         n: int,
         tells: Tells = "argument",
         *,
-        change: Callable[[Session], object] = lambda session: None,
+        change: Callable[[PlantedSession], object] = lambda session: None,
         facts: dict[str, Any] | None = None,
         **options: Any,
     ) -> Path:
@@ -47,7 +47,7 @@ def claims(session: Session) -> Claims:
     return make
 
 
-def figures(card: Card, name: str) -> Figures:
+def figures(card: ClassifierCard, name: str) -> HeldOutMetrics:
     (found,) = [each for each in card.held_out if each.name == name]
     return found
 
@@ -60,7 +60,7 @@ def test_a_signal_in_the_argument_is_found_with_and_without_verdict_words(claims
         assert (found.accuracy.value or 0.0) > (figures(card, JUDGES).accuracy.value or 1.0)
         assert (found.ece or 1.0) < (found.ece_null_high or 0.0)
     assert read_card(tmp_path / "clf") == card
-    assert remarks(card) == []
+    assert caveats(card) == []
 
 
 def test_a_signal_in_verdict_words_alone_is_gone_without_them(claims: Claims, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_signal_in_verdict_words_alone_is_gone_without_them(claims: Claims, tm
     assert (figures(card, OWN).auroc.value or 0.0) > 0.97
     masked = figures(card, MASKED).auroc
     assert (masked.low or 1.0) < 0.5 < (masked.high or 0.0)
-    assert any("the same without verdict words" in remark and "n = 100" in remark for remark in remarks(card))
+    assert any("the same without verdict words" in remark and "n = 100" in remark for remark in caveats(card))
 
 
 def test_nothing_is_found_where_there_is_nothing(claims: Claims, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_nothing_is_found_where_there_is_nothing(claims: Claims, tmp_path: Path)
     aurocs = [figures(card, OWN).auroc for card in cards]
     assert sum((each.low or 1.0) < 0.5 < (each.high or 0.0) for each in aurocs) >= 4  # of 95 % intervals
     assert np.mean([each.value for each in aurocs if each.value is not None]) == pytest.approx(0.5, abs=0.12)
-    told = [any("not shown to tell hallucinated" in remark for remark in remarks(card)) for card in cards]
+    told = [any("not shown to tell hallucinated" in remark for remark in caveats(card)) for card in cards]
     assert told == [(each.low or 0.0) <= 0.5 for each in aurocs]
 
 
@@ -106,7 +106,7 @@ def test_cases_of_a_group_are_one_for_the_folds_and_the_same_content_is_one_case
     assert (made.n, made.cases, made.groups) == (60, 30, 30)
 
 
-def test_claims_and_sources_are_joined_across_runs_in_whatever_order(session: Session) -> None:
+def test_claims_and_sources_are_joined_across_runs_in_whatever_order(session: PlantedSession) -> None:
     """One run knows no groups, another has the first one's claim on a page, in another spelling, with others."""
     add_claim(session, "a", "the first summary", HALLUCINATED, 0, question="It is FALSE, is n't it ?")
     add_claim(session, "b", "the second summary", SUPPORTED, 1, question="Alone.")
@@ -127,7 +127,7 @@ def test_claims_and_sources_are_joined_across_runs_in_whatever_order(session: Se
 
 
 def test_what_cannot_be_used_is_counted(claims: Claims, tmp_path: Path) -> None:
-    def change(session: Session) -> None:
+    def change(session: PlantedSession) -> None:
         add_claim(session, "open", "the passages are silent", None, 1)
         add_claim(session, "silent", "  ", SUPPORTED, None)
         session.case("failed", gold=SUPPORTED, labels=(SUPPORTED, HALLUCINATED))
@@ -147,7 +147,7 @@ def test_what_cannot_be_used_is_counted(claims: Claims, tmp_path: Path) -> None:
 
 
 def test_it_learns_from_what_it_will_read_and_of_older_records_from_the_summary(claims: Claims) -> None:
-    def change(session: Session) -> None:
+    def change(session: PlantedSession) -> None:
         add_claim(session, "points", "it is so", SUPPORTED, 1)
         session.case("newer", gold=SUPPORTED, labels=(SUPPORTED, HALLUCINATED), question="Another claim.")
         told = {"summary": "it is so", "classifier_text": "it is so\nAgreed: the year", "verdict": 1}
@@ -199,7 +199,9 @@ def refused(why: str, *args: Any, **options: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_cannot_be_learnt_from_is_refused_in_one_line(claims: Claims, session: Session, tmp_path: Path) -> None:
+def test_what_cannot_be_learnt_from_is_refused_in_one_line(
+    claims: Claims, session: PlantedSession, tmp_path: Path
+) -> None:
     out = tmp_path / "clf"
     refused("at least 20", claims(10), out)
     one_label = session.new()
@@ -238,6 +240,6 @@ def test_the_calibration_error_is_that_of_a_runs_figures() -> None:
     (run,) = calibrations(claims)
     card = held_out(outcome.tolist()).of_probabilities("x", p)
     assert card.ece == run.calibration_error
-    assert card.ece_null_high == known(run.calibration_null)[1]
+    assert card.ece_null_high == not_none(run.calibration_null)[1]
     assert (card.brier and card.brier.value) == run.brier.value
     assert run.brier.value == pytest.approx(brier_score_loss(outcome, p))

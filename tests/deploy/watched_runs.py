@@ -19,7 +19,7 @@ import moot
 from moot.actors.remote.run_actor import LimiterActor
 
 
-async def _hold(runs: list[dict[str, Any]]) -> list[str]:
+async def _run(runs: list[dict[str, Any]]) -> list[str]:
     killing = asyncio.create_task(_kill_a_limiter())
     held = await asyncio.gather(*(moot.arun(engine="ray", **run) for run in runs))
     await killing
@@ -58,7 +58,7 @@ def main() -> None:
         folder = Path(context.address_info["session_dir"])
         print(json.dumps({"discovery": str(folder / "prom_metrics_service_discovery.json")}), file=told, flush=True)
         for line in sys.stdin:
-            print(json.dumps({"ended": asyncio.run(_hold(json.loads(line)))}), file=told, flush=True)
+            print(json.dumps({"ended": asyncio.run(_run(json.loads(line)))}), file=told, flush=True)
     finally:
         ray.shutdown()
 

@@ -9,7 +9,7 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 
-def holed(seed: int, n: int = 60, features: int = 6, targets: int = 3) -> tuple[Floats, Floats, Codes]:
+def with_missing_values(seed: int, n: int = 60, features: int = 6, targets: int = 3) -> tuple[Floats, Floats, Codes]:
     """Features (every second one rounded, so tied), scores of 1 to 3, and flags; each with NaN in places."""
     random = np.random.default_rng(seed)
     x = random.normal(size=(n, features))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from association_data import Floats, holed, known
+from association_data import Floats, known, with_missing_values
 from refusals import refuses
 from scipy.stats import pointbiserialr
 from sklearn.metrics import roc_auc_score
@@ -13,7 +13,7 @@ from moot.metrics.class_separation import auroc_matrix, folded_auroc, point_bise
 
 
 def _flagged(seed: int) -> tuple[Floats, Floats]:
-    x, scores, _ = holed(seed)
+    x, scores, _ = with_missing_values(seed)
     return x, np.where(np.isnan(scores), np.nan, scores <= 1.0)
 
 
@@ -37,7 +37,7 @@ def test_direction_and_fold() -> None:
 
 def test_within_groups_counts_pairs_of_one_group() -> None:
     x, flags = _flagged(3)
-    groups = holed(3)[2]
+    groups = with_missing_values(3)[2]
     found = within_groups_auroc(x, flags, groups)
     for feature, target in np.ndindex(found.shape):
         wins = pairs = 0.0

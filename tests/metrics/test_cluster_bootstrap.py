@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from association_data import Floats, clustered, holed
+from association_data import Floats, clustered, with_missing_values
 from refusals import refuses
 
 from moot.metrics import cluster_bootstrap, weighted_ranks
@@ -32,7 +32,7 @@ def bootstrap_auroc(x: npt.ArrayLike, y: npt.ArrayLike, clusters: npt.ArrayLike,
 @pytest.mark.parametrize("rows_at_once", [16, 512], ids=["ties longer than a part", "one part"])
 def test_each_resample_is_the_statistic_of_the_drawn_rows(rows_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighted_ranks, "_ROWS", rows_at_once)
-    x, y, clusters = holed(1, n=90)
+    x, y, clusters = with_missing_values(1, n=90)
     flags = np.where(np.isnan(y), np.nan, y >= 3.0)
     weights = cluster_weights(clusters, 12, seed=3)
     rho, area = bootstrap_spearman(x, y, clusters, 12, seed=3), bootstrap_auroc(x, flags, clusters, 12, seed=3)
@@ -62,7 +62,7 @@ def test_a_target_may_have_many_levels_and_the_resamples_come_in_parts(monkeypat
 
 
 def test_every_row_once_is_the_statistic_itself() -> None:
-    x, y, _ = holed(4)
+    x, y, _ = with_missing_values(4)
     assert resampled_spearman(x, y, np.ones((1, len(x)), np.int32))[0] == pytest.approx(
         spearman_matrix(x, y), abs=1e-12
     )

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from association_data import Floats, clustered, holed
+from association_data import Floats, clustered, with_missing_values
 from refusals import refuses
 from scipy.stats import binom, spearmanr
 
@@ -22,7 +22,7 @@ def _scores(columns: Floats) -> Floats:
 
 
 def test_the_statistic_is_that_of_the_data() -> None:
-    x, y, clusters = holed(1)
+    x, y, clusters = with_missing_values(1)
     complete = ~np.isnan(x).any(axis=0)
     flags = np.where(np.isnan(y), np.nan, y >= 3.0)
     assert complete.sum() == 3
@@ -121,7 +121,7 @@ def test_an_effect_is_found_and_the_sweep_costs_something() -> None:
 
 
 def test_what_is_undefined_is_nan_and_harms_nobody() -> None:
-    x, y, clusters = holed(7)
+    x, y, clusters = with_missing_values(7)
     spoilt = np.column_stack([x, np.ones(len(x)), np.full(len(x), np.nan)])
     targets = np.column_stack([y, np.ones(len(x)), np.full(len(x), np.nan)])
     found, alone = permutation_test(spoilt, targets, clusters, 50), permutation_test(x, y, clusters, 50)

@@ -22,7 +22,7 @@ from moot.metrics.confidence_features import (
     window_features,
     window_statistic,
 )
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 
 NAMES = [feature.name.removeprefix("logprob.") for feature in features("logprob")]
 
@@ -65,12 +65,12 @@ def one_by_one(values: Sequence[float]) -> list[float]:
 
 def of(values: Sequence[float]) -> dict[str, float]:
     """A reply's features by name."""
-    return dict(zip(NAMES, window_features(Ragged.from_lists([values]))[0].tolist(), strict=True))
+    return dict(zip(NAMES, window_features(RaggedArray.from_lists([values]))[0].tolist(), strict=True))
 
 
 @given(replies_of_values)
 def test_each_feature_is_numpys_or_scipys(replies: list[list[float]]) -> None:
-    found = window_features(Ragged.from_lists(replies))
+    found = window_features(RaggedArray.from_lists(replies))
     assert found.shape == (len(replies), 152)
     for row, values in zip(found, replies, strict=True):
         np.testing.assert_allclose(row, one_by_one(values), rtol=1e-9, atol=1e-10)
@@ -84,19 +84,19 @@ def test_an_unknown_value_makes_the_windows_that_hold_it_unknown_and_no_others(
     for values in poisoned[::2]:
         if values:
             values[random.randrange(len(values))] = unknown  # type: ignore[attr-defined]
-    found = window_features(Ragged.from_lists(poisoned))
+    found = window_features(RaggedArray.from_lists(poisoned))
     for row, values in zip(found, poisoned, strict=True):
         np.testing.assert_allclose(row, one_by_one(values), rtol=1e-9, atol=1e-10)
-    np.testing.assert_array_equal(found[1::2], window_features(Ragged.from_lists(replies))[1::2])
+    np.testing.assert_array_equal(found[1::2], window_features(RaggedArray.from_lists(replies))[1::2])
 
 
 @pytest.mark.parametrize("cells", [1, 7, 100, 5000])
 def test_the_size_of_the_blocks_changes_nothing(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(3)
     replies = [-random.exponential(size=size) for size in random.integers(0, 90, size=60)]
-    whole = window_features(Ragged.from_lists(replies))
+    whole = window_features(RaggedArray.from_lists(replies))
     monkeypatch.setattr(confidence_features, "_CELLS", cells)
-    np.testing.assert_array_equal(window_features(Ragged.from_lists(replies)), whole)
+    np.testing.assert_array_equal(window_features(RaggedArray.from_lists(replies)), whole)
     assert np.isfinite(whole).any(axis=0).all()
 
 
@@ -127,7 +127,7 @@ def test_tiny_spreads_far_from_zero_are_not_lost() -> None:
 
 def test_one_long_reply_among_many_short_ones_does_not_widen_their_matrix() -> None:
     sizes = np.array([*[3] * 5000, 200_000])
-    replies = Ragged(np.full(sizes.sum(), -0.5), np.concatenate([[0], np.cumsum(sizes)]))
+    replies = RaggedArray(np.full(sizes.sum(), -0.5), np.concatenate([[0], np.cumsum(sizes)]))
     tracemalloc.start()
     found = window_features(replies)
     _, most = tracemalloc.get_traced_memory()
@@ -137,7 +137,7 @@ def test_one_long_reply_among_many_short_ones_does_not_widen_their_matrix() -> N
 
 
 def test_features_from_content_are_those_of_the_rest() -> None:
-    replies = Ragged.from_lists([[-9.0, -9.0, -1.0, -2.0, -3.0], [-9.0, -9.0]])
+    replies = RaggedArray.from_lists([[-9.0, -9.0, -1.0, -2.0, -3.0], [-9.0, -9.0]])
     found = window_features(replies.from_starts([2, 2]))
     column = [feature.name for feature in features("logprob", "content")].index("logprob.content.first-3.mean")
     assert found[0, column] == -2.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from association_data import clustered, holed
+from association_data import clustered, with_missing_values
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refuses
@@ -64,7 +64,7 @@ def test_a_real_feature_is_found_in_every_fold_whichever_way_it_points() -> None
 
 
 def test_each_fold_is_measured_on_its_own_rows_with_the_sign_learnt_elsewhere() -> None:
-    x, y, clusters = holed(3, n=200)
+    x, y, clusters = with_missing_values(3, n=200)
     found = held_out_selection(x, y, clusters, folds=3, seed=4)
     fold = grouped_folds(clusters, 3, 4)
     for number, target in np.ndindex(3, 3):

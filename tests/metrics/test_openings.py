@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.metrics.openings import content_start, shared_starts
+from moot.metrics.openings import content_start, shared_prefixes
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "truthfulqa_gpt3_logprobs"
 
@@ -139,20 +139,20 @@ def test_endless_runs_of_marks_are_read_to_an_end(run: str) -> None:
 def test_what_nearly_all_replies_begin_with_is_an_opening_in_any_language() -> None:
     replies = [words(f"Behauptung: Satz {number}.") for number in range(18)]
     odd = [words("Behauptung - anders"), words("Kein Wort davon")]
-    assert shared_starts([*replies, *odd]) == [*[3] * 18, 1, 0]
-    assert shared_starts([*replies, *odd, words("Noch eins")]) == [*[1] * 19, 0, 0]  # 19 of 21, then 18
-    assert shared_starts([*replies, *odd, []]) == [*[3] * 18, 1, 0, 0]  # what says nothing does not count
+    assert shared_prefixes([*replies, *odd]) == [*[3] * 18, 1, 0]
+    assert shared_prefixes([*replies, *odd, words("Noch eins")]) == [*[1] * 19, 0, 0]  # 19 of 21, then 18
+    assert shared_prefixes([*replies, *odd, []]) == [*[3] * 18, 1, 0, 0]  # what says nothing does not count
 
 
 def test_replies_that_share_all_they_say_have_no_content() -> None:
-    assert shared_starts([["A", ":"], ["A", ":"]]) == [2, 2]
-    assert shared_starts([["A", ":"], ["A", ":", " x"]]) == [2, 2]
+    assert shared_prefixes([["A", ":"], ["A", ":"]]) == [2, 2]
+    assert shared_prefixes([["A", ":"], ["A", ":", " x"]]) == [2, 2]
 
 
 def test_one_reply_shares_nothing() -> None:
-    assert shared_starts([["A", ":"]]) == shared_starts([["A", ":"], []])[:1] == [0]
-    assert shared_starts([]) == []
-    assert shared_starts([["A"], ["B"]]) == [0, 0]
+    assert shared_prefixes([["A", ":"]]) == shared_prefixes([["A", ":"], []])[:1] == [0]
+    assert shared_prefixes([]) == []
+    assert shared_prefixes([["A"], ["B"]]) == [0, 0]
 
 
 @pytest.mark.needs("data/truthfulqa_gpt3_logprobs")
@@ -160,5 +160,5 @@ def test_one_reply_shares_nothing() -> None:
 def test_recorded_replies_share_their_prompts_mark(model: str) -> None:
     with (DATA / f"{model}_output_labeled.csv").open(encoding="utf-8", newline="") as lines:
         replies = [json.loads(row["logprobs"])["tokens"] for row in csv.DictReader(lines)]
-    starts = shared_starts(replies)
+    starts = shared_prefixes(replies)
     assert {"".join(tokens[:start]).strip() for tokens, start in zip(replies, starts, strict=True)} == {"A:"}

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from association_data import holed, known
+from association_data import known, with_missing_values
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refuses
@@ -33,7 +33,7 @@ columns = st.lists(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_each_pair_is_scipys(seed: int) -> None:
-    x, y, _ = holed(seed)
+    x, y, _ = with_missing_values(seed)
     rho, tau, n = spearman_matrix(x, y), kendall_matrix(x, y), pairwise_n(x, y)
     for feature, target in np.ndindex(rho.shape):
         a, b = known(x[:, feature], y[:, target])
@@ -74,7 +74,7 @@ def test_what_is_undefined_is_nan() -> None:
 
 
 def test_partial_is_the_correlation_of_what_the_covariate_leaves() -> None:
-    x, y, _ = holed(5)
+    x, y, _ = with_missing_values(5)
     z = np.where(np.arange(len(x)) % 11, np.round(np.abs(x[:, 3]), 1), np.nan)
     found = partial_spearman(x, y, z)
     for feature, target in np.ndindex(found.shape):
@@ -111,7 +111,7 @@ def test_bad_input_is_refused() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_pearson_s_is_scipys(seed: int) -> None:
-    x, y, _ = holed(seed)
+    x, y, _ = with_missing_values(seed)
     found = pearson_matrix(x, y)
     for feature, target in np.ndindex(found.shape):
         expected = pearsonr(*known(x[:, feature], y[:, target])).statistic
@@ -127,7 +127,7 @@ def test_a_constant_far_from_zero_does_not_vary() -> None:
 
 
 def test_somers_d_is_scipys_with_the_score_as_the_independent_variable() -> None:
-    x, y, _ = holed(1)
+    x, y, _ = with_missing_values(1)
     found = somers_d(x, y)
     for feature, target in np.ndindex(found.shape):
         a, b = known(x[:, feature], y[:, target])
@@ -135,7 +135,7 @@ def test_somers_d_is_scipys_with_the_score_as_the_independent_variable() -> None
 
 
 def test_of_a_flag_it_is_twice_the_auroc_less_one() -> None:
-    x, scores, _ = holed(2)
+    x, scores, _ = with_missing_values(2)
     flags = np.where(np.isnan(scores), np.nan, scores >= 3.0)
     assert somers_d(x, flags) == pytest.approx(2.0 * auroc_matrix(x, flags) - 1.0, abs=1e-13)
 

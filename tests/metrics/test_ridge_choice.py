@@ -12,7 +12,7 @@ from moot.metrics.logistic_regression import (
     RIDGES,
     bounded,
     fit_chosen,
-    fit_scaling,
+    fit_platt_scaling,
     grouped_folds,
     held_out_probabilities,
     least_probability,
@@ -98,9 +98,9 @@ def test_scaling_undoes_too_much_certainty_and_turns_nothing_round() -> None:
     random = np.random.default_rng(1)
     odds = random.normal(0.0, 1.5, 4000)
     y = (random.random(4000) < 1 / (1 + np.exp(-odds))).astype(float)
-    found = fit_scaling(5.0 * odds, y)
+    found = fit_platt_scaling(5.0 * odds, y)
     assert found.coefficients[0] == pytest.approx(0.2, abs=0.02)
     assert found.log_odds(5.0 * odds[:, np.newaxis]) == pytest.approx(odds, abs=0.5)
-    turned = fit_scaling(-odds, y)
+    turned = fit_platt_scaling(-odds, y)
     assert turned.coefficients[0] == 0.0
     assert turned.log_odds(np.array([[3.0], [-3.0]])) == pytest.approx(np.log(y.mean() / (1 - y.mean())))

@@ -14,7 +14,7 @@ from refusals import refuses
 from scipy.stats import entropy as scipy_entropy
 
 from moot.metrics import token_entropy
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 from moot.metrics.token_entropy import entropy_lower, entropy_renormalised, entropy_upper
 
 Floats = npt.NDArray[np.float64]
@@ -26,9 +26,9 @@ distributions = arrays(
 ).map(lambda weights: np.sort(weights**6 / (weights**6).sum(axis=1, keepdims=True), axis=1)[:, ::-1])
 
 
-def one_reply(logprobs: npt.ArrayLike) -> Ragged:
+def one_reply(logprobs: npt.ArrayLike) -> RaggedArray:
     """A reply of these tokens, or of these tokens' alternatives."""
-    return Ragged.from_lists([np.asarray(logprobs, np.float64).ravel()])
+    return RaggedArray.from_lists([np.asarray(logprobs, np.float64).ravel()])
 
 
 def bounds(
@@ -121,13 +121,13 @@ def test_padding_and_stand_ins_for_impossible_count_as_not_listed(filler: float)
 
 
 def test_without_alternatives_or_a_vocabulary_nothing_is_known() -> None:
-    chosen = Ragged.from_lists([[-0.1, -0.2], [], [-0.3]])
-    alternatives = Ragged.from_lists([[], [], [math.nan, math.nan]])
+    chosen = RaggedArray.from_lists([[-0.1, -0.2], [], [-0.3]])
+    alternatives = RaggedArray.from_lists([[], [], [math.nan, math.nan]])
     for found in (
         entropy_lower(chosen, alternatives),
         entropy_upper(chosen, alternatives, 100),
         entropy_renormalised(chosen, alternatives),
-        entropy_upper(chosen, Ragged.from_lists([[-0.1, -0.2], [], [-0.3]])),
+        entropy_upper(chosen, RaggedArray.from_lists([[-0.1, -0.2], [], [-0.3]])),
     ):
         assert np.isnan(found.values).tolist() == [True] * 3
         assert found.lengths.tolist() == [2, 0, 1]
@@ -157,22 +157,27 @@ def test_replies_of_other_widths_are_each_as_alone(cells: int, monkeypatch: pyte
         p = -np.sort(-random.dirichlet(np.full(40, 0.3), size=tokens), axis=1)
         chosen.append(np.log(p[:, 0]))
         listed.append(np.log(p[:, :k]).ravel())
-    together = Ragged.from_lists(chosen), Ragged.from_lists(listed)
+    together = RaggedArray.from_lists(chosen), RaggedArray.from_lists(listed)
     for measure in (entropy_lower, entropy_renormalised, lambda one, all_: entropy_upper(one, all_, 40)):
         found = measure(*together)
         for i in range(6):
-            alone = measure(Ragged.from_lists([chosen[i]]), Ragged.from_lists([listed[i]]))
+            alone = measure(RaggedArray.from_lists([chosen[i]]), RaggedArray.from_lists([listed[i]]))
             np.testing.assert_array_equal(found.row(i), alone.values)
     assert np.isfinite(entropy_lower(*together).values).sum() == 15
 
 
 def test_rows_that_do_not_fit_are_refused() -> None:
-    refuses("row 1", entropy_lower, Ragged.from_lists([[-0.1], [-0.1, -0.2]]), Ragged.from_lists([[-0.1], [-0.1] * 3]))
-    refuses("row 0", entropy_lower, Ragged.from_lists([[]]), Ragged.from_lists([[-0.1]]))
-    refuses("2 rows", entropy_lower, Ragged.from_lists([[]]), Ragged.from_lists([[], []]))
+    refuses(
+        "row 1",
+        entropy_lower,
+        RaggedArray.from_lists([[-0.1], [-0.1, -0.2]]),
+        RaggedArray.from_lists([[-0.1], [-0.1] * 3]),
+    )
+    refuses("row 0", entropy_lower, RaggedArray.from_lists([[]]), RaggedArray.from_lists([[-0.1]]))
+    refuses("2 rows", entropy_lower, RaggedArray.from_lists([[]]), RaggedArray.from_lists([[], []]))
     refuses("vocabulary of 2", bounds, np.log([0.5]), np.log([0.5, 0.3, 0.1]), vocabulary=2)
 
 
 def test_a_list_that_no_vocabulary_could_go_with_has_no_bound() -> None:
-    chosen = Ragged.from_lists([[np.log(0.5)]])
-    assert np.isnan(entropy_lower(chosen, Ragged.from_lists([[np.log(0.5), -5000.0]])).values).all()
+    chosen = RaggedArray.from_lists([[np.log(0.5)]])
+    assert np.isnan(entropy_lower(chosen, RaggedArray.from_lists([[np.log(0.5), -5000.0]])).values).all()

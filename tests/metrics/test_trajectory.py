@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 from moot.metrics.trajectory import GRID, MeanProbability, bands, mean_probability, percent_grid, phases
 
 some_replies = st.lists(st.lists(st.floats(-30.0, 0.0), max_size=30), max_size=8)
@@ -23,7 +23,7 @@ def curve(mean: list[float]) -> MeanProbability:
 def test_the_mean_at_each_position_is_that_of_the_replies_that_reach_it() -> None:
     random = np.random.default_rng(4)
     replies = [-random.exponential(size=size) for size in random.integers(0, 60, size=200)]
-    found = mean_probability(Ragged.from_lists(replies))
+    found = mean_probability(RaggedArray.from_lists(replies))
     assert found.reached == max(map(len, replies))
     for position in range(len(found.mean)):
         there = [math.exp(reply[position]) for reply in replies if len(reply) > position]
@@ -33,30 +33,30 @@ def test_the_mean_at_each_position_is_that_of_the_replies_that_reach_it() -> Non
 
 def test_the_curve_ends_before_fewer_than_thirty_replies() -> None:
     replies = [[-0.1] * 4] * 29 + [[-0.1] * 3] + [[-0.1] * 2] * 5
-    found = mean_probability(Ragged.from_lists(replies))
+    found = mean_probability(RaggedArray.from_lists(replies))
     assert found.n.tolist() == [35, 35, 30]
     assert found.reached == 4
-    assert mean_probability(Ragged.from_lists(replies[:29])).mean.tolist() == []
+    assert mean_probability(RaggedArray.from_lists(replies[:29])).mean.tolist() == []
 
 
 def test_the_curve_ends_before_less_than_a_quarter_of_the_replies() -> None:
     replies = [[-0.1] * 3] * 49 + [[-0.1] * 2] + [[-0.1]] * 150
-    assert mean_probability(Ragged.from_lists(replies)).n.tolist() == [200, 50]
-    with_empty = Ragged.from_lists([*replies, *[[]] * 1000])
+    assert mean_probability(RaggedArray.from_lists(replies)).n.tolist() == [200, 50]
+    with_empty = RaggedArray.from_lists([*replies, *[[]] * 1000])
     assert mean_probability(with_empty).n.tolist() == [200, 50]  # a reply of nothing says nothing about length
 
 
 @pytest.mark.parametrize("unknown", [math.nan, -math.inf, -9999.0])
 def test_an_unknown_value_is_left_out_where_it_stands(unknown: float) -> None:
     replies = [[math.log(0.5), math.log(0.8)]] * 40 + [[unknown, math.log(0.2)]] * 40
-    found = mean_probability(Ragged.from_lists(replies))
+    found = mean_probability(RaggedArray.from_lists(replies))
     assert found.mean == pytest.approx([0.5, 0.5])
     assert found.n.tolist() == [40, 80]
 
 
 def test_no_replies_have_no_curve_and_empty_phases() -> None:
     for rows in (0, 1):
-        found = mean_probability(Ragged.from_lists([[]] * rows))
+        found = mean_probability(RaggedArray.from_lists([[]] * rows))
         assert (len(found.mean), found.reached) == (0, 0)
         assert [(phase.n, math.isnan(phase.mean)) for phase in phases(found)] == [(0, True)] * 4
 
@@ -86,7 +86,7 @@ def test_the_smoothing_looks_as_far_ahead_as_back() -> None:
 
 @given(some_replies)
 def test_the_grid_is_numpys_interpolation(replies: list[list[float]]) -> None:
-    found = percent_grid(Ragged.from_lists(replies))
+    found = percent_grid(RaggedArray.from_lists(replies))
     assert found.shape == (len(replies), GRID)
     for row, reply in zip(found, replies, strict=True):
         if reply:
@@ -98,7 +98,7 @@ def test_the_grid_is_numpys_interpolation(replies: list[list[float]]) -> None:
 
 
 def test_an_unknown_token_touches_only_the_points_beside_it() -> None:
-    (row,) = percent_grid(Ragged.from_lists([[-1.0, -2.0, -9999.0, -2.0, -1.0]]))
+    (row,) = percent_grid(RaggedArray.from_lists([[-1.0, -2.0, -9999.0, -2.0, -1.0]]))
     assert np.flatnonzero(np.isnan(row)).tolist() == list(range(26, 75))
     assert row[25] == row[75] == -2.0
 
@@ -107,7 +107,7 @@ def test_an_unknown_token_touches_only_the_points_beside_it() -> None:
 def test_bands_are_numpys_quantiles(count: int, empty: int) -> None:
     random = np.random.default_rng(count)
     replies: list[list[float]] = [(-random.exponential(size=size)).tolist() for size in random.integers(1, 50, count)]
-    grid = percent_grid(Ragged.from_lists([*replies, *[[]] * empty]))
+    grid = percent_grid(RaggedArray.from_lists([*replies, *[[]] * empty]))
     grid[0, 7] = math.nan
     found = bands(grid)
     expected = np.delete(grid, 7, axis=1)

@@ -12,7 +12,7 @@ import pytest
 
 from moot.metrics.confidence_features import Feature, features, window_features
 from moot.metrics.divergence import entropy
-from moot.metrics.ragged import Ragged
+from moot.metrics.ragged import RaggedArray
 from moot.metrics.trajectory import percent_grid
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "uqlm_reference"
@@ -25,8 +25,8 @@ def _read(name: str) -> dict[str, Any]:
     return found
 
 
-def _replies(logprobs: list[list[dict[str, Any]]]) -> Ragged:
-    return Ragged.from_lists([[token["logprob"] for token in reply] for reply in logprobs])
+def _replies(logprobs: list[list[dict[str, Any]]]) -> RaggedArray:
+    return RaggedArray.from_lists([[token["logprob"] for token in reply] for reply in logprobs])
 
 
 def test_their_scores_of_a_reply_are_features() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scripted_floor import Script, ScriptedFloor, held
+from scripted_floor import Script, ScriptedFloor, run_debate
 
 from moot.protocols.case import Case, Image
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
@@ -41,11 +41,13 @@ GOOD: Mapping[str, Any] = {
 }
 
 
-async def check(
+async def run_check(
     case: Case | None = None, changes: Script | None = None, settings: Mapping[str, Any] | None = None, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
     """A debate of which `changes` script what they name."""
-    return await held("ceda", case or claim_case(passage="It is an old bridge."), GOOD, changes, settings, **floor)
+    return await run_debate(
+        "ceda", case or claim_case(passage="It is an old bridge."), GOOD, changes, settings, **floor
+    )
 
 
 def states(floor: ScriptedFloor) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scripted_floor import Script, ScriptedFloor, held
+from scripted_floor import Script, ScriptedFloor, run_debate
 
 from moot.protocols.case import Case, Criterion, Domain
 from moot.protocols.messages import Verdict
@@ -36,9 +36,9 @@ GOOD: Mapping[str, Any] = {
 }
 
 
-async def hold(
+async def run_scripted(
     case: Case = QUESTION, changes: Script | None = None, settings: Mapping[str, Any] | None = None, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
     """A debate of which `changes` script what they name."""
     good = {"synthesis": {"answer": "Eiffel", "rationale": "Both say so."}, **GOOD}
-    return await held("constructor-auditor", case, good, changes, settings, **floor)
+    return await run_debate("constructor-auditor", case, good, changes, settings, **floor)

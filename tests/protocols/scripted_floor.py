@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Said:
+class ScriptedPosition:
     """A scripted position. `@DEGREES` in the reasoning places its embedding on the unit circle (default: 0)."""
 
     answer: str
@@ -54,7 +54,7 @@ class Said:
     stage: LogprobStage = "unknown"
 
 
-Scripted = Said | float | list[str] | dict[str, Any] | None
+Scripted = ScriptedPosition | float | list[str] | dict[str, Any] | None
 """A position, a judge's score, a paraphrase, any other reply as plain data, or None for a failure."""
 
 Script = Mapping[str, Scripted | Callable[[str, Slots], Scripted]]
@@ -113,7 +113,7 @@ class ScriptedFloor:
             return Failure(request.path, request.role, "refused", "scripted")
         intrinsic = None
         answer = None
-        if isinstance(value, Said):
+        if isinstance(value, ScriptedPosition):
             data: dict[str, Any] = {"answer": value.answer, "reasoning": value.reasoning}
             data["confidence"] = value.confidence
             answer = value.answer if self.case.labels else fold(value.answer)
@@ -236,7 +236,7 @@ class ScriptedFloor:
         return (*before, Message(last.role, last.content, tuple(request.images)))
 
 
-async def held(
+async def run_debate(
     protocol: str, case: Case, good: Script, changes: Script | None, settings: Mapping[str, Any] | None, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
     """A debate in which all goes well but for what `changes` scripts, whose patterns come first."""

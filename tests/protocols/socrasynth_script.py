@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scripted_floor import Script, ScriptedFloor, held
+from scripted_floor import Script, ScriptedFloor, run_debate
 
 from moot.protocols.case import Case
 from moot.protocols.messages import Slots, Verdict
@@ -90,8 +90,8 @@ LONG = {"patience": 50, "topics.count": 3, "crit.max_depth": 0}
 """Settings with which Gamma's plateau ends nothing."""
 
 
-async def hold(
+async def run_scripted(
     changes: Script | None = None, settings: Mapping[str, Any] | None = None, *, case: Case = SUBJECT, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
     """Run the debate with a changed script."""
-    return await held("socrasynth", case, GOOD, changes, LONG | dict(settings or {}), **floor)
+    return await run_debate("socrasynth", case, GOOD, changes, LONG | dict(settings or {}), **floor)

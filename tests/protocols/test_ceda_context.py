@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.protocols.ceda.conflicts import Conflict, Why, conflicts_of
-from moot.protocols.ceda.dealing import DEBATERS, Shown, dealt
+from moot.protocols.ceda.dealing import DEBATERS, Shown, split_evidence
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.protocol import context_of
 from moot.protocols.ceda.settings import CedaSettings
@@ -144,7 +144,10 @@ PICTURE = Item(id="E3", kind="picture", document="picture 1", picture=0, text=""
 def test_who_is_shown_what(
     items: list[Item], odds: tuple[tuple[int, int], ...], shown: Shown, first: str, second: str
 ) -> None:
-    assert dealt(items, at_odds(*odds), shown) == {DEBATERS[0]: (*first.split(),), DEBATERS[1]: (*second.split(),)}
+    assert split_evidence(items, at_odds(*odds), shown) == {
+        DEBATERS[0]: (*first.split(),),
+        DEBATERS[1]: (*second.split(),),
+    }
 
 
 PAIRS = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair[0] < pair[1]), max_size=12)
@@ -154,7 +157,7 @@ PAIRS = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda p
 def test_every_text_is_shown_to_one_and_each_debater_has_some(count: int, pairs: list[tuple[int, int]]) -> None:
     items = texts(*"abcdefgh"[:count])
     conflicts = at_odds(*(pair for pair in pairs if pair[1] <= count))
-    shown = dealt(items, conflicts, "split")
+    shown = split_evidence(items, conflicts, "split")
     assert sorted((*shown["debater/0"], *shown["debater/1"])) == [item.id for item in items]
     assert all(shown.values())
     if _can_be_parted(count, conflicts):
@@ -164,7 +167,7 @@ def test_every_text_is_shown_to_one_and_each_debater_has_some(count: int, pairs:
 @given(st.integers(2, 8), PAIRS)
 def test_a_text_without_a_conflict_is_shown_to_both_by_default(count: int, pairs: list[tuple[int, int]]) -> None:
     conflicts = at_odds(*(pair for pair in pairs if pair[1] <= count))
-    shown = dealt(texts(*"abcdefgh"[:count]), conflicts, CedaSettings().shown)
+    shown = split_evidence(texts(*"abcdefgh"[:count]), conflicts, CedaSettings().shown)
     split = set(shown["debater/0"]) ^ set(shown["debater/1"])
     assert split == {name for conflict in conflicts for name in conflict.between}
     assert all(shown.values())

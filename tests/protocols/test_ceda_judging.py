@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from ceda_script import DENY, check, messages, ruling, states
+from ceda_script import DENY, messages, ruling, run_check, states
 
 from moot.protocols.ceda.judging import majority
 from moot.protocols.ceda.replies import JudgeReply
@@ -34,7 +34,7 @@ def judges(*replies: dict[str, Any] | None) -> dict[str, Any]:
 )
 async def test_the_majority_of_those_who_say_something(verdicts: Any, answer: Any, verdict: Any) -> None:
     script = judges(*(ruling(each, summary=f"by {j}") for j, each in enumerate(verdicts)))
-    floor, found = await check(changes=script, judges=len(verdicts))
+    floor, found = await run_check(changes=script, judges=len(verdicts))
     assert (found.answer, found.payload["verdict"]) == (answer, verdict)
     assert found.payload["source"] == (None if answer is None else "judges")
     assert ("undecided" in found.flags) is (answer is None)
@@ -47,12 +47,12 @@ async def test_the_first_judge_of_the_majority_speaks_for_it() -> None:
     script = judges(
         ruling(0, summary="No.", disputed=["the year"]), ruling(1, summary="Yes.", agreed=["the place"]), ruling(1)
     )
-    _, found = await check(changes=script, judges=3)
+    _, found = await run_check(changes=script, judges=3)
     assert (found.payload["summary"], found.payload["agreed"], found.payload["disputed"]) == ("Yes.", ["the place"], [])
 
 
 async def test_a_judge_that_fails_is_missing_and_counts_for_nothing() -> None:
-    floor, found = await check(changes=judges(None, ruling(0, 0.9)), judges=2)
+    floor, found = await run_check(changes=judges(None, ruling(0, 0.9)), judges=2)
     assert found.answer == "hallucinated"
     assert found.flags == ("judges-missing",)
     assert found.payload["p_judges"] == 0.9
@@ -70,7 +70,7 @@ async def test_a_judge_that_fails_is_missing_and_counts_for_nothing() -> None:
 
 async def test_without_any_judge_the_case_fails() -> None:
     with pytest.raises(QuorumFailed, match="judge/0: refused"):
-        await check(changes=judges(None, None), judges=2)
+        await run_check(changes=judges(None, None), judges=2)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ async def test_without_any_judge_the_case_fails() -> None:
 )
 async def test_the_stated_probability_is_the_mean_over_all_who_have_a_verdict(replies: Any, p: float | None) -> None:
     script = judges(*(None if each is None else ruling(*each) for each in replies))
-    floor, found = await check(changes=script, judges=len(replies))
+    floor, found = await run_check(changes=script, judges=len(replies))
     assert found.payload["p_judges"] == found.payload["p_hallucinated"] == p
     assert floor.event("ruling")["p_hallucinated"] == p
     assert found.distribution == (None if p is None else {"supported": 1 - p, "hallucinated": p})
@@ -107,7 +107,7 @@ async def test_the_stated_probability_is_the_mean_over_all_who_have_a_verdict(re
 async def test_a_label_and_a_probability_that_contradict_it_are_not_shown_as_one(
     replies: Any, answer: str, p: float
 ) -> None:
-    floor, found = await check(changes=judges(*(ruling(*each) for each in replies)), judges=len(replies))
+    floor, found = await run_check(changes=judges(*(ruling(*each) for each in replies)), judges=len(replies))
     assert (found.answer, found.flags) == (answer, ("confidence-contradicts",))
     assert (found.confidence, found.distribution, found.payload["p_hallucinated"]) == (None, None, None)
     assert found.payload["p_judges"] == floor.event("ruling")["p_hallucinated"] == pytest.approx(p)
@@ -126,7 +126,7 @@ async def test_the_classifier_s_label_counts_and_the_bare_verdict_stays_on_recor
     p: float, answer: str, flags: tuple[str, ...]
 ) -> None:
     classified = Classified(p_hallucinated=p, trained_on=True)
-    floor, found = await check(changes=judges(ruling(1, 0.8, summary="So it is.")), classified=classified)
+    floor, found = await run_check(changes=judges(ruling(1, 0.8, summary="So it is.")), classified=classified)
     assert floor.classified == ["So it is."]
     assert (found.answer, found.flags, found.payload["verdict"]) == (answer, flags, 1)
     assert found.confidence == max(p, 1 - p)
@@ -138,15 +138,15 @@ async def test_the_classifier_s_label_counts_and_the_bare_verdict_stays_on_recor
 
 
 async def test_the_classifier_decides_where_no_judge_does() -> None:
-    _, found = await check(changes=judges(ruling(None, None)), classified=Classified(p_hallucinated=0.9))
+    _, found = await run_check(changes=judges(ruling(None, None)), classified=Classified(p_hallucinated=0.9))
     assert (found.answer, found.payload["source"]) == ("hallucinated", "classifier")
 
 
 async def test_stances_of_both_debaters_first_and_last() -> None:
-    _, found = await check(changes=messages(DENY, DENY, "AGREE"))
+    _, found = await run_check(changes=messages(DENY, DENY, "AGREE"))
     assert found.payload["first_stances"] == {"debater/0": "denies", "debater/1": "supports"}
     assert found.payload["stances"] == {"debater/0": "supports", "debater/1": "supports"}
-    _, alone = await check(settings={"max_turns": 1})
+    _, alone = await run_check(settings={"max_turns": 1})
     assert alone.payload["stances"] == {"debater/0": "supports", "debater/1": None}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from ceda_script import CLAIM, PICTURES, check, claim_case, states
+from ceda_script import CLAIM, PICTURES, claim_case, run_check, states
 
 from moot.protocols.errors import AskFailed
 
 
 async def test_one_prompt_for_the_claim_and_one_description_for_each_picture() -> None:
-    floor, verdict = await check(claim_case(images=PICTURES))
+    floor, verdict = await run_check(claim_case(images=PICTURES))
     assert floor.paths("vision") == ["vision/prompt", "vision/image/0", "vision/image/1"]
     prompt, first, second = (floor.asks[path] for path in floor.paths("vision"))
     assert (prompt.role, prompt.template, prompt.images) == ("vision/0", "ceda/image_prompt", ())
@@ -26,14 +26,14 @@ async def test_one_prompt_for_the_claim_and_one_description_for_each_picture() -
 
 @pytest.mark.parametrize("setting", ["dynamic", "fixed"])
 async def test_a_picture_is_read_for_what_was_asked(setting: str) -> None:
-    floor, _ = await check(claim_case(images=PICTURES[:1]), settings={"vision.prompt": setting})
+    floor, _ = await run_check(claim_case(images=PICTURES[:1]), settings={"vision.prompt": setting})
     user = floor.rendered("vision/image/0")[1]
     assert ("Look for a date." in user) is (setting == "dynamic")
     assert CLAIM not in user
 
 
 async def test_equal_pictures_are_one_item_that_names_the_first() -> None:
-    floor, _ = await check(claim_case(images=(PICTURES[0], PICTURES[1], PICTURES[0])))
+    floor, _ = await run_check(claim_case(images=(PICTURES[0], PICTURES[1], PICTURES[0])))
     assert floor.paths("vision/image") == ["vision/image/0", "vision/image/1"]
     items = floor.event("evidence")["items"]
     assert [(item["id"], item["picture"]) for item in items] == [("E1", 0), ("E2", 1)]
@@ -42,14 +42,14 @@ async def test_equal_pictures_are_one_item_that_names_the_first() -> None:
 async def test_descriptions_are_shared_by_picture() -> None:
     keys = []
     for question in ("The bridge is red.", "The bridge is blue."):
-        floor, _ = await check(claim_case(question, images=PICTURES))
+        floor, _ = await run_check(claim_case(question, images=PICTURES))
         keys.append(floor.shared_keys)
     assert keys[0] == keys[1]
     assert keys[0]["vision/image/0"] != keys[0]["vision/image/1"]
 
 
 async def test_a_picture_that_fails_is_missing_evidence() -> None:
-    floor, verdict = await check(claim_case(images=PICTURES), {"vision/image/0": None})
+    floor, verdict = await run_check(claim_case(images=PICTURES), {"vision/image/0": None})
     (item,) = floor.event("evidence")["items"]
     assert (item["id"], item["picture"], item["document"]) == ("E1", 1, "picture 2")
     assert floor.asks["turn/1"].slots["missing_pictures"] == [1]
@@ -62,4 +62,4 @@ async def test_a_picture_that_fails_is_missing_evidence() -> None:
 
 async def test_with_nothing_left_to_go_by_the_case_fails() -> None:
     with pytest.raises(AskFailed, match="vision/image/0: refused"):
-        await check(claim_case(images=PICTURES), {"vision/*": None})
+        await run_check(claim_case(images=PICTURES), {"vision/*": None})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ceda_script import AGREE, DENY, ODD, UNCLEAR, check, claim_case, messages, stances
+from ceda_script import AGREE, DENY, ODD, UNCLEAR, claim_case, messages, run_check, stances
 
 from moot.protocols.case import Case
 from moot.protocols.errors import AskFailed, CaseUnfit
@@ -13,7 +13,7 @@ from moot.protocols.registry import make_protocol
 
 
 async def test_the_steps_and_the_events() -> None:
-    floor, verdict = await check(claim_case(passage=ODD))
+    floor, verdict = await run_check(claim_case(passage=ODD))
     assert floor.paths() == ["turn/1", "turn/2", "judge/0"]
     assert [floor.asks[path].role for path in floor.paths()] == ["debater/0", "debater/1", "judge/0"]
     assert floor.kinds() == [*["state"] * 3, "evidence", *["state", "stance"] * 2, "state", "ruling"]
@@ -32,7 +32,7 @@ async def test_the_steps_and_the_events() -> None:
     ],
 )
 async def test_a_debate_ends_when_both_hold_one_stance(texts: tuple[str, ...], stances_: list[Any], how: str) -> None:
-    floor, verdict = await check(changes=messages(*texts))
+    floor, verdict = await run_check(changes=messages(*texts))
     assert stances(floor) == stances_
     assert (verdict.how, verdict.rounds) == (how, len(texts))
     assert floor.event("stance", f"turn/{len(texts)}/stance")["consensus"] is (how == "consensus")
@@ -40,7 +40,7 @@ async def test_a_debate_ends_when_both_hold_one_stance(texts: tuple[str, ...], s
 
 
 async def test_after_an_unclear_message_the_next_debater_is_asked_about_the_claim() -> None:
-    floor, _ = await check(changes=messages(AGREE, UNCLEAR, DENY, AGREE))
+    floor, _ = await run_check(changes=messages(AGREE, UNCLEAR, DENY, AGREE))
     about = [floor.asks[path].slots["about"] for path in floor.paths("turn")]
     assert about == ["claim", "message", "claim", "message"]
     third = floor.event("stance", "turn/3/stance")
@@ -57,7 +57,7 @@ async def test_after_an_unclear_message_the_next_debater_is_asked_about_the_clai
 
 
 async def test_a_debater_hears_all_earlier_messages() -> None:
-    floor, _ = await check(changes=messages(DENY, DENY, AGREE))
+    floor, _ = await run_check(changes=messages(DENY, DENY, AGREE))
     heard = floor.asks["turn/3"].slots["messages"]
     assert heard == [
         {"turn": 1, "speaker": "debater 1", "text": DENY, "says": "DENY", "stance": "denies"},
@@ -66,7 +66,7 @@ async def test_a_debater_hears_all_earlier_messages() -> None:
 
 
 async def test_evidence_at_odds_is_shown_to_different_debaters_and_all_of_it_to_the_judge() -> None:
-    floor, _ = await check(claim_case(passage=ODD))
+    floor, _ = await run_check(claim_case(passage=ODD))
     seen = {path: [item["number"] for item in floor.asks[path].slots["evidence"]] for path in floor.paths()}
     assert seen == {"turn/1": ["E1"], "turn/2": ["E2"], "judge/0": ["E1", "E2"]}
     evidence = floor.event("evidence")
@@ -79,7 +79,7 @@ async def test_evidence_at_odds_is_shown_to_different_debaters_and_all_of_it_to_
 
 
 async def test_the_judge_is_told_where_the_debaters_disagree() -> None:
-    floor, _ = await check(claim_case(passage=ODD), messages("DENY: E2 says so.", "DENY: E1, not E2.", AGREE))
+    floor, _ = await run_check(claim_case(passage=ODD), messages("DENY: E2 says so.", "DENY: E1, not E2.", AGREE))
     slots = floor.asks["judge/0"].slots
     assert slots["disagreements"] == [
         "turn 2 (debater 2 supports the claim, naming E1, E2) against turn 1 (debater 1 denies the claim, naming E2)"
@@ -92,13 +92,13 @@ async def test_the_judge_is_told_where_the_debaters_disagree() -> None:
 
 
 async def test_item_numbers_are_not_found_inside_longer_ones() -> None:
-    floor, _ = await check(claim_case(passage=ODD), messages("DENY: E12 and PRE1.", "DENY: (E1)."))
+    floor, _ = await run_check(claim_case(passage=ODD), messages("DENY: E12 and PRE1.", "DENY: (E1)."))
     assert "naming" not in floor.asks["judge/0"].slots["disagreements"][0].partition(" against ")[2]
     assert "naming E1)" in floor.asks["judge/0"].slots["disagreements"][0]
 
 
 async def test_without_evidence_the_debate_goes_on_and_says_so() -> None:
-    floor, verdict = await check(claim_case(passage="Far from it @120."))
+    floor, verdict = await run_check(claim_case(passage="Far from it @120."))
     assert floor.event("evidence")["items"] == []
     assert verdict.flags == ("no-evidence",)
     assert verdict.answer == "supported"
@@ -107,7 +107,7 @@ async def test_without_evidence_the_debate_goes_on_and_says_so() -> None:
 @pytest.mark.parametrize("turn", [1, 2])
 async def test_a_debater_that_fails_fails_the_case(turn: int) -> None:
     with pytest.raises(AskFailed, match=f"turn/{turn}: refused"):
-        await check(changes=messages(*[AGREE, AGREE][: turn - 1], None))
+        await run_check(changes=messages(*[AGREE, AGREE][: turn - 1], None))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ async def test_a_debater_that_fails_fails_the_case(turn: int) -> None:
 )
 async def test_what_is_no_claim_is_refused(case: Case) -> None:
     with pytest.raises(CaseUnfit, match="ceda checks claims"):
-        await check(case)
+        await run_check(case)
 
 
 def test_settings_without_an_effect_are_equal() -> None:

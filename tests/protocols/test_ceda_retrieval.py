@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ceda_script import check, claim_case
+from ceda_script import claim_case, run_check
 from scripted_floor import ScriptedFloor
 
 from moot.protocols.ceda.retrieval import MOST_SEARCHED, retrieve
@@ -109,5 +109,5 @@ async def test_long_texts_give_the_same_as_short_ones() -> None:
 
 
 async def test_numbers_of_the_encoder_do_not_reach_the_record() -> None:
-    floor, _ = await check(claim_case(passage=PASSAGE))
+    floor, _ = await run_check(claim_case(passage=PASSAGE))
     assert not any(isinstance(item["similarity"], np.generic) for item in floor.event("evidence")["items"])

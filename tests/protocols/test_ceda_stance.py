@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from ceda_script import check, ruling
+from ceda_script import ruling, run_check
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.protocols.ceda.dealing import DEBATERS
-from moot.protocols.ceda.debate import said_of
+from moot.protocols.ceda.debate import claim_message_of
 from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.ceda.stance import (
     About,
+    ClaimMessage,
     Relation,
-    Said,
     Stance,
     about_what,
     is_consensus,
@@ -106,13 +106,15 @@ def test_the_truth_table(says: Relation | None, of: About, last: Stance | None, 
     assert stance_of(says, of, last) == stance
 
 
-def held(*words: Relation | None) -> list[Said]:
+def held(*words: Relation | None) -> list[ClaimMessage]:
     """A debate in which these are the first words."""
-    said: list[Said] = []
+    said: list[ClaimMessage] = []
     for number, says in enumerate(words):
         of, last = about_what(said), said[-1].stance if said else None
         stance = stance_of(says, of, last)
-        said.append(Said(turn=number + 1, debater=DEBATERS[number % 2], text="", says=says, of=of, stance=stance))
+        said.append(
+            ClaimMessage(turn=number + 1, debater=DEBATERS[number % 2], text="", says=says, of=of, stance=stance)
+        )
     return said
 
 
@@ -134,10 +136,10 @@ def test_who_says_what_they_believe_is_read_as_believing_it(beliefs: list[Stance
         assert is_consensus(said[:end]) == (one is not None and one == other)
 
 
-def said_by(text: str, *before: Said, **fields: str) -> Said:
+def said_by(text: str, *before: ClaimMessage, **fields: str) -> ClaimMessage:
     """The message that a reply is."""
     reply = MessageReply.model_validate({"text": text, **fields})
-    return said_of(reply, before, DEBATERS[len(before) % 2])
+    return claim_message_of(reply, before, DEBATERS[len(before) % 2])
 
 
 class TestStatedStance:
@@ -169,7 +171,7 @@ class TestStatedStance:
 
 async def test_a_stated_stance_ends_the_debate_and_its_contradiction_is_flagged() -> None:
     said = {"says": "AGREE", "text": "It is 1934, so the claim is false.", "stance": "denies"}
-    floor, verdict = await check(changes={"turn/*": said, "judge/*": ruling(0)})
+    floor, verdict = await run_check(changes={"turn/*": said, "judge/*": ruling(0)})
     assert verdict.how == "consensus"
     assert verdict.payload["stances"] == {"debater/0": "denies", "debater/1": "denies"}
     assert verdict.flags == ("stance-contradicts",)

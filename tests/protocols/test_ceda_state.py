@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 import pytest
-from ceda_script import CLAIM, DENY, ODD, PICTURES, check, claim_case, messages, ruling, states
+from ceda_script import CLAIM, DENY, ODD, PICTURES, claim_case, messages, ruling, run_check, states
 
-from moot.protocols.ceda.state import State, rebuild
+from moot.protocols.ceda.state import CedaState, rebuild
 from moot.protocols.errors import RecordError
 from moot.protocols.lookups import Classified
 
@@ -16,7 +16,7 @@ from moot.protocols.lookups import Classified
 async def full_debate() -> tuple[Any, Any]:
     case = claim_case(passage=ODD, documents=("It rained.",), images=PICTURES)
     script = {**messages(DENY, DENY, "AGREE"), "vision/image/1": None, "judge/*": ruling(1)}
-    return await check(case, script, {"role": "clerk"}, classified=Classified(p_hallucinated=0.7))
+    return await run_check(case, script, {"role": "clerk"}, classified=Classified(p_hallucinated=0.7))
 
 
 async def test_who_adds_in_which_stage() -> None:
@@ -61,7 +61,7 @@ async def test_what_prompts_show_is_what_the_state_holds() -> None:
     floor, _ = await full_debate()
     versions = rebuild(states(floor))
     for turn in (1, 2, 3):
-        held: State = versions[2 + turn]
+        held: CedaState = versions[2 + turn]
         slots = floor.asks[f"turn/{turn}"].slots
         shown = set(held.content.shown_to[floor.asks[f"turn/{turn}"].role])
         assert [each["text"] for each in slots["evidence"]] == [i.text for i in held.content.evidence if i.id in shown]

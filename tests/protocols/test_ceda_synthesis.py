@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ceda_script import ODD, check, claim_case
+from ceda_script import ODD, claim_case, run_check
 from planted_conflicts import AGREEING, ATTRIBUTED, FREE, INFLECTED, PLAIN
 
 from moot.protocols.ceda.conflicts import first_difference, sentences_of
@@ -79,7 +79,7 @@ async def test_conflicts_that_a_model_finds_part_the_debaters() -> None:
         "conflicts": [conflict("E1", "Nobody", "E2", "160 people"), conflict("E1", "?", "E2", "x")],
     }
     passage = "\n\n".join((*FREE[0], "It rained in the night before."))
-    floor, verdict = await check(claim_case(FREE[0][0], passage=passage), {"context": said}, BY_MODEL)
+    floor, verdict = await run_check(claim_case(FREE[0][0], passage=passage), {"context": said}, BY_MODEL)
     evidence = floor.event("evidence")
     assert [each["between"] for each in evidence["conflicts"]] == [["E1", "E2"]]
     assert evidence["synthesis"] == {"statements": [], "unfounded": 1, "missing": ""}
@@ -93,7 +93,7 @@ async def test_a_statement_is_shown_to_whoever_is_shown_all_that_it_rests_on() -
         "statements": [{"text": text, "facts": [{"item": item, "quote": quote}]} for text, item, quote in facts],
         "conflicts": [conflict("E2", "in 1934", "E1", "opened in 1932")],
     }
-    floor, _ = await check(claim_case(passage=ODD), {"context": context}, BY_MODEL)
+    floor, _ = await run_check(claim_case(passage=ODD), {"context": context}, BY_MODEL)
     seen = {path: floor.asks[path].slots["statements"] for path in ("turn/1", "turn/2", "judge/0")}
     first, second = 'It is of 1932.\nE1: "opened in 1932"', 'One says 1934.\nE2: "in 1934"'
     texts = {path: [each["text"] for each in statements] for path, statements in seen.items()}
@@ -103,7 +103,7 @@ async def test_a_statement_is_shown_to_whoever_is_shown_all_that_it_rests_on() -
 
 
 async def test_a_model_that_fails_leaves_the_evidence_as_it_is() -> None:
-    floor, verdict = await check(claim_case(passage="\n\n".join(PLAIN[0])), {"context": None}, BY_MODEL)
+    floor, verdict = await run_check(claim_case(passage="\n\n".join(PLAIN[0])), {"context": None}, BY_MODEL)
     evidence = floor.event("evidence")
     assert (evidence["conflicts"], evidence["synthesis"]) == (
         [],

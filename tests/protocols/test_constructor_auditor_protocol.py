@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from constructor_auditor_script import CASES, ESSAY, GOOD, PROBLEM, QUESTION, SHEET, hold
+from constructor_auditor_script import CASES, ESSAY, GOOD, PROBLEM, QUESTION, SHEET, run_scripted
 from msgspec.structs import replace
 from scripted_floor import ScriptedFloor
 
@@ -22,7 +22,7 @@ from moot.protocols.reply_ids import load_reply, reply_id
 
 
 async def test_the_steps() -> None:
-    floor, verdict = await hold(settings={"judge.passes": 2}, judges=2)
+    floor, verdict = await run_scripted(settings={"judge.passes": 2}, judges=2)
     assert floor.paths()[:3] == ["opening", "challenge", "synthesis"]
     judged = [f"assessment/{of}/judge/{j}/pass/{n}" for of in ("opening", "challenge") for j in (0, 1) for n in (0, 1)]
     assert floor.paths("assessment") == judged
@@ -35,7 +35,7 @@ async def test_the_steps() -> None:
 
 
 async def test_the_synthesis_and_all_judgments_are_in_flight_together() -> None:
-    floor, _ = await hold(judges=3)
+    floor, _ = await run_scripted(judges=3)
     (together,) = floor.together
     assert together[0] == "synthesis"
     assert len(together) == 1 + 2 * 3
@@ -43,7 +43,7 @@ async def test_the_synthesis_and_all_judgments_are_in_flight_together() -> None:
 
 async def test_a_judge_is_shown_what_was_sent_and_said() -> None:
     pictures = (Image("image/png", b"one"), Image("image/png", b"two"))
-    floor, _ = await hold(replace(QUESTION, images=pictures))
+    floor, _ = await run_scripted(replace(QUESTION, images=pictures))
     asked = floor.asks["assessment/challenge/judge/0/pass/0"]
     slots = asked.slots
     assert tuple(asked.images) == pictures
@@ -55,7 +55,7 @@ async def test_a_judge_is_shown_what_was_sent_and_said() -> None:
 
 async def test_the_events_say_what_each_judge_found() -> None:
     broken = {"assessment/opening/judge/1/*": None, "assessment/challenge/*": {**SHEET, "critical_flag": 1}}
-    floor, verdict = await hold(changes=broken, judges=2)
+    floor, verdict = await run_scripted(changes=broken, judges=2)
     opening, challenge = (floor.event("assessment", f"assessment/{path}") for path in ("opening", "challenge"))
     assert (opening["role"], opening["reply"], opening["domain"]) == ("constructor", "opening", "factual QA")
     assert [mark["missing"] for mark in opening["judges"]] == ["", "refused: scripted"]
@@ -66,7 +66,7 @@ async def test_the_events_say_what_each_judge_found() -> None:
 
 
 async def test_judgments_that_all_are_missing_are_unknown_and_fail_nothing() -> None:
-    floor, verdict = await hold(changes={"assessment/*": None})
+    floor, verdict = await run_scripted(changes={"assessment/*": None})
     assert verdict.answer == "Eiffel"
     assert verdict.flags == ("judges-missing",)
     assert verdict.payload["quality"] == {"constructor": None, "auditor": None}
@@ -76,7 +76,7 @@ async def test_judgments_that_all_are_missing_are_unknown_and_fail_nothing() -> 
 @pytest.mark.parametrize("path", ["opening", "challenge", "synthesis"])
 async def test_a_step_that_fails_fails_the_case(path: str) -> None:
     with pytest.raises(AskFailed, match=f"{path}: refused"):
-        await hold(changes={path: None})
+        await run_scripted(changes={path: None})
 
 
 async def test_what_judges_found_is_kept_when_the_synthesis_fails() -> None:
@@ -106,7 +106,7 @@ LAST = {"opening": "Evidence, Reasoning, Claim", "challenge": "Counter-Evidence,
 async def test_sections_are_labelled_as_in_the_source_of_the_domain(
     path: str, case: Case, settings: dict[str, Any], expected: dict[str, str]
 ) -> None:
-    floor, _ = await hold(case, {"synthesis": {"answer": "3"}}, settings)
+    floor, _ = await run_scripted(case, {"synthesis": {"answer": "3"}}, settings)
     system = floor.rendered(path)[0].partition("labelled sections")[2]
     labels = ", ".join(re.findall(r"^([\w-]+): ", system, re.MULTILINE))
     assert labels == (f"{expected[path]}, Conclusion" if expected else "")
@@ -114,7 +114,7 @@ async def test_sections_are_labelled_as_in_the_source_of_the_domain(
 
 @pytest.mark.parametrize("path", ["opening", "challenge"])
 async def test_speakers_about_a_text_see_no_score_that_was_given(path: str) -> None:
-    floor, _ = await hold(ESSAY, {"synthesis": {"answer": "3"}})
+    floor, _ = await run_scripted(ESSAY, {"synthesis": {"answer": "3"}})
     user = floor.rendered(path)[1]
     assert ESSAY.question not in user
     assert not re.search(r'lowest|highest|score="', user)
@@ -127,13 +127,13 @@ FOUND = (Passage(document="towers.txt", chunk=4, text="Eiffel's firm built it.",
 
 
 async def test_a_question_without_a_passage_is_debated_with_what_is_found() -> None:
-    floor, _ = await hold(CLOSED, passages=FOUND)
+    floor, _ = await run_scripted(CLOSED, passages=FOUND)
     assert floor.searched == [CLOSED.question]
     for path in ("opening", "challenge", "synthesis"):
         assert floor.asks[path].slots["passages"] == ["Eiffel's firm built it."]
     assert floor.event("retrieved")["passages"] == [{"document": "towers.txt", "chunk": 4, "page": None}]
     own = replace(CLOSED, documents=("It is made of iron.",))
-    floor, _ = await hold(own, passages=FOUND)
+    floor, _ = await run_scripted(own, passages=FOUND)
     assert floor.asks["opening"].slots["passages"] == ["It is made of iron.", "Eiffel's firm built it."]
 
 

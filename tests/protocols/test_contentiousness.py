@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.contentiousness import MANNERS, dial
+from moot.protocols.contentiousness import MANNERS, contentiousness_level
 
 
 @given(st.floats(0.0, 1.0))
 def test_every_level_has_a_manner_made_of_described_ones(level: float) -> None:
-    manner = dial(level).manner
+    manner = contentiousness_level(level).manner
     for part in ("tone", "emphasis", "language"):
         described = [getattr(known, part) for known in MANNERS.values()]
         assert any(getattr(manner, part).startswith(words) for words in described)
@@ -21,21 +21,21 @@ def test_every_level_has_a_manner_made_of_described_ones(level: float) -> None:
 
 @pytest.mark.parametrize("level", MANNERS)
 def test_described_levels_are_met_exactly(level: float) -> None:
-    assert dial(level).manner is MANNERS[level]
+    assert contentiousness_level(level).manner is MANNERS[level]
 
 
 def test_between_two_levels_the_nearer_comes_first() -> None:
     low, high = MANNERS[0.5], MANNERS[0.7]
-    assert dial(0.52).manner.tone == f"{low.tone}; and a little: {high.tone}"
-    assert dial(0.68).manner.tone == f"{high.tone}; and a little: {low.tone}"
-    assert "just as much" in dial(0.6).manner.tone
-    assert dial(0.95).manner is MANNERS[0.9]
+    assert contentiousness_level(0.52).manner.tone == f"{low.tone}; and a little: {high.tone}"
+    assert contentiousness_level(0.68).manner.tone == f"{high.tone}; and a little: {low.tone}"
+    assert "just as much" in contentiousness_level(0.6).manner.tone
+    assert contentiousness_level(0.95).manner is MANNERS[0.9]
 
 
 @pytest.mark.parametrize("level", [-0.1, 1.1, float("nan")])
 def test_what_is_no_level_is_refused(level: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
-        dial(level)
+        contentiousness_level(level)
 
 
 def test_no_level_turns_a_debater_against_its_own_stand() -> None:

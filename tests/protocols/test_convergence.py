@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.metrics.divergence import jensen_shannon_divergence
-from moot.protocols.convergence import at_rest, plateaued, printed_rest, shift
+from moot.protocols.convergence import convergence_status, distribution_shift, plateaued, printed_convergence
 
 FIRST = np.array([[0.40, 0.30, 0.15, 0.10, 0.05, 0.0, 0.0], [0.25, 0.35, 0.0, 0.20, 0.0, 0.15, 0.05]])
 SWAPPED = FIRST[::-1]
@@ -16,31 +16,33 @@ SWAPPED = FIRST[::-1]
 
 def test_the_printed_swap_is_named_and_is_no_rest() -> None:
     """Jaundice, rounds 1 and 2: the sides take each other's place, and every symmetric measure stands still."""
-    moved = shift(FIRST, SWAPPED, 0.05)
+    moved = distribution_shift(FIRST, SWAPPED, 0.05)
     assert moved.swapped
     assert moved.moves == pytest.approx((0.35, 0.35))
     before, after = (float(jensen_shannon_divergence(*rows)) for rows in (FIRST, SWAPPED))
-    assert at_rest(moved.moves, after, epsilon=0.05, tau=0.05) is None
-    assert printed_rest([0.0, 0.0, after - before], 0.0, epsilon=0.01), "the printed rule ends the debate on a swap"
+    assert convergence_status(moved.moves, after, epsilon=0.05, tau=0.05) is None
+    assert printed_convergence([0.0, 0.0, after - before], 0.0, epsilon=0.01), (
+        "the printed rule ends the debate on a swap"
+    )
 
 
 def test_sides_that_stay_have_not_swapped() -> None:
-    assert not shift(FIRST, FIRST, 0.05).swapped
+    assert not distribution_shift(FIRST, FIRST, 0.05).swapped
     same = np.array([[0.5, 0.5], [0.5, 0.5]])
-    assert not shift(same, same, 0.05).swapped, "equal sides have nothing to swap"
+    assert not distribution_shift(same, same, 0.05).swapped, "equal sides have nothing to swap"
 
 
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
 def test_one_side_that_takes_the_others_place_is_no_swap(order: list[int]) -> None:
     before = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     after = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]])
-    assert not shift(before[order], after[order], 0.05).swapped
+    assert not distribution_shift(before[order], after[order], 0.05).swapped
 
 
 def test_a_swap_among_three() -> None:
     before = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    assert shift(before, before[[0, 2, 1]], 0.05).swapped
-    assert not shift(before, before[[1, 2, 0]], 0.05).swapped, "a rotation is no mutual swap"
+    assert distribution_shift(before, before[[0, 2, 1]], 0.05).swapped
+    assert not distribution_shift(before, before[[1, 2, 0]], 0.05).swapped, "a rotation is no mutual swap"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_a_swap_among_three() -> None:
     ],
 )
 def test_rest(moves: list[float], divergence: float, expected: str | None) -> None:
-    assert at_rest(moves, divergence, epsilon=0.05, tau=0.05) == expected
+    assert convergence_status(moves, divergence, epsilon=0.05, tau=0.05) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_rest(moves: list[float], divergence: float, expected: str | None) -> No
     ids=["still", "crit falls", "crit rises", "a fall is a change", "unknown", "crit unknown"],
 )
 def test_the_printed_rule(changes: list[float | None], crit: float | None, expected: bool) -> None:
-    assert printed_rest(changes, crit, epsilon=0.01) is expected
+    assert printed_convergence(changes, crit, epsilon=0.01) is expected
 
 
 SCORES = st.lists(st.one_of(st.none(), st.floats(0.0, 1.0)), max_size=12)

@@ -9,13 +9,13 @@ import pytest
 from scripted_floor import Script, ScriptedFloor
 
 from moot.protocols.case import Case
-from moot.protocols.crit.appraisal import Document
+from moot.protocols.crit.appraisal import CritDocument
 from moot.protocols.crit.evaluate import crit, crit_all
 from moot.protocols.crit.result import CritResult
 from moot.protocols.crit.settings import CritSettings
 
 CASE = Case(id="c", question="Does it work?")
-DOCUMENT = Document("It works.", "It works, because it is quick and cheap.")
+DOCUMENT = CritDocument("It works.", "It works, because it is quick and cheap.")
 
 
 def argument(text: str, validity: float, credibility: float, **marks: bool) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def floor_of(script: Script, judges: int = 1) -> ScriptedFloor:
     return ScriptedFloor(CASE, script, judges=judges)
 
 
-async def crit_of(script: Script, document: Document = DOCUMENT, judges: int = 1, **settings: Any) -> CritResult:
+async def crit_of(script: Script, document: CritDocument = DOCUMENT, judges: int = 1, **settings: Any) -> CritResult:
     return await crit(floor_of(script, judges), document, CritSettings(**settings), path="x")
 
 
@@ -67,7 +67,7 @@ class TestPanel:
 
     async def test_nobody_is_asked_to_read_nothing(self) -> None:
         floor = floor_of({}, judges=2)
-        result = await crit(floor, Document("It works.", " \n"), CritSettings(), path="x")
+        result = await crit(floor, CritDocument("It works.", " \n"), CritSettings(), path="x")
         assert floor.paths() == []
         assert (result.score, result.notes) == (None, ("empty-document",))
         assert result.by_judge == {"judge/0": None, "judge/1": None}
@@ -155,7 +155,7 @@ class TestDeeper:
                 return [1]
 
         floor = Nearest(CASE, {"x/judge/0": reading(self.CLAIM), "x/judge/0/reason/0": reading(CHEAP)})
-        document = Document("It works.", "Quick.", facts="Given.", opposing="No.", sources=sources)
+        document = CritDocument("It works.", "Quick.", facts="Given.", opposing="No.", sources=sources)
         await crit(floor, document, CritSettings(), path="x")
         asked = floor.asks["x/judge/0/reason/0"].slots
         assert (asked["text"], asked["facts"], asked["opposing"]) == ("About speed.", "Given.", "No.")
@@ -166,7 +166,11 @@ class TestMany:
     async def test_one_fan_out_per_depth_for_all_documents_and_judges(self) -> None:
         script = {"*/judge/?": reading(TestDeeper.CLAIM), "*/reason/0": reading(CHEAP)}
         floor = floor_of(script, judges=2)
-        documents = [("a", DOCUMENT), ("b", Document("It fails.", "")), ("c", Document("It fails.", "It is dear."))]
+        documents = [
+            ("a", DOCUMENT),
+            ("b", CritDocument("It fails.", "")),
+            ("c", CritDocument("It fails.", "It is dear.")),
+        ]
         results = await crit_all(floor, documents, CritSettings())
         tops = ["a/judge/0", "a/judge/1", "c/judge/0", "c/judge/1"]
         assert floor.together == [tops, [f"{top}/reason/0" for top in tops]]
@@ -183,7 +187,7 @@ class TestFacts:
 
     async def test_what_contradicts_a_given_fact_is_listed_and_counts_as_0(self) -> None:
         text = "There is no fever, so the ducts are not infected. The urine is dark, so they are blocked."
-        document = Document("A duct is blocked.", text, facts=self.FACTS)
+        document = CritDocument("A duct is blocked.", text, facts=self.FACTS)
         floor = floor_of({"x/judge/0": reading(self.NO_FEVER, self.DARK)})
         result = await crit(floor, document, CritSettings(), path="x")
         assert result.contradicted == (self.NO_FEVER["text"],)
@@ -194,7 +198,7 @@ class TestFacts:
     async def test_one_judge_is_enough_to_list_it(self) -> None:
         unmarked = self.NO_FEVER | {"contradicts_facts": False}
         script = {"x/judge/0": reading(unmarked), "x/judge/1": reading(self.NO_FEVER)}
-        result = await crit_of(script, Document("", "There is no fever.", facts=self.FACTS), judges=2)
+        result = await crit_of(script, CritDocument("", "There is no fever.", facts=self.FACTS), judges=2)
         assert result.contradicted == (self.NO_FEVER["text"],)
         assert result.by_judge == {"judge/0": 0.9, "judge/1": 0.0}
         assert result.weak == ()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moot.actors.models.schema_dialects import json_schema
-from moot.protocols.crit.appraisal import Document, appraise
+from moot.protocols.crit.appraisal import CritDocument, appraise
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.replies import InvalidReply, parse_reply
 from moot.protocols.templates import Templates
@@ -33,7 +33,7 @@ class TestMarks:
         found = read(reply(validity=written))
         assert found.reasons[0].validity == mark
         assert found.reasons[0].repairs == (f"validity: {written.strip()}",)
-        assert appraise(Document("", "x"), found).notes == ("marks-repaired",)
+        assert appraise(CritDocument("", "x"), found).notes == ("marks-repaired",)
 
     @pytest.mark.parametrize(
         "mark",

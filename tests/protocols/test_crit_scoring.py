@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.crit.appraisal import Document, appraise
+from moot.protocols.crit.appraisal import CritDocument, appraise
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.replies import Argument, Reading
-from moot.protocols.crit.scoring import EQUAL_WEIGHTS, NO_REASONS, Gamma, Rivals, Weighed, gamma_of
+from moot.protocols.crit.scoring import EQUAL_WEIGHTS, NO_REASONS, Gamma, Rivals, WeightedReason, gamma_of
 
 shares = st.floats(0.0, 1.0)
-reasons = st.builds(Weighed, shares, shares)
-rivals = st.builds(Weighed, shares, shares, st.just(True))
+reasons = st.builds(WeightedReason, shares, shares)
+rivals = st.builds(WeightedReason, shares, shares, st.just(True))
 mixtures = st.tuples(st.lists(reasons, min_size=1, max_size=6), st.lists(rivals, max_size=6)).map(
     lambda pair: [*pair[0], *pair[1]]
 )
@@ -24,7 +24,7 @@ marks = st.floats(0.0, 10.0)
 readings = st.lists(st.tuples(marks, marks), min_size=1, max_size=5)
 
 
-def score(weighed: list[Weighed], rivals: Rivals = "printed") -> float:
+def score(weighed: list[WeightedReason], rivals: Rivals = "printed") -> float:
     found = gamma_of(weighed, rivals).score
     assert found is not None
     return found
@@ -40,47 +40,49 @@ def read(reasons: list[tuple[str, float, float]], rivals: list[tuple[str, float,
     )
 
 
-DOCUMENT = Document("It works.", "It works, because it does.")
+DOCUMENT = CritDocument("It works.", "It works, because it does.")
 
 
 class TestFormula:
     def test_worked_by_hand(self) -> None:
-        weighed = [Weighed(0.8, 0.9), Weighed(0.4, 0.3, rival=True), Weighed(0.5, 0.6)]
+        weighed = [WeightedReason(0.8, 0.9), WeightedReason(0.4, 0.3, rival=True), WeightedReason(0.5, 0.6)]
         # (0.9 x 0.8 + 0.3 x (1 - 0.4) + 0.6 x 0.5) / (0.9 + 0.3 + 0.6) = 1.2 / 1.8
         assert score(weighed) == pytest.approx(2 / 3)
 
     def test_no_credible_source_at_all_gives_equal_weights_and_says_so(self) -> None:
-        found = gamma_of([Weighed(0.8, 0.0), Weighed(0.6, 0.0, rival=True)])
+        found = gamma_of([WeightedReason(0.8, 0.0), WeightedReason(0.6, 0.0, rival=True)])
         assert found.score == pytest.approx((0.8 + 0.4) / 2)
         assert found.note == EQUAL_WEIGHTS
 
     def test_one_side_without_credibility_keeps_the_weights(self) -> None:
-        assert gamma_of([Weighed(0.8, 0.5), Weighed(1.0, 0.0, rival=True)]) == Gamma(0.8)
+        assert gamma_of([WeightedReason(0.8, 0.5), WeightedReason(1.0, 0.0, rival=True)]) == Gamma(0.8)
 
-    @pytest.mark.parametrize("rivals", [[], [Weighed(0.1, 0.9, rival=True)]])
-    def test_without_a_reason_there_is_no_score(self, rivals: list[Weighed]) -> None:
+    @pytest.mark.parametrize("rivals", [[], [WeightedReason(0.1, 0.9, rival=True)]])
+    def test_without_a_reason_there_is_no_score(self, rivals: list[WeightedReason]) -> None:
         assert gamma_of(rivals) == Gamma(None, NO_REASONS)
 
     @given(mixtures)
-    def test_lies_between_the_least_and_the_greatest_s(self, weighed: list[Weighed]) -> None:
+    def test_lies_between_the_least_and_the_greatest_s(self, weighed: list[WeightedReason]) -> None:
         said = [one.s for one in weighed]
         assert min(said) <= score(weighed) <= max(said)
 
     @given(mixtures, st.randoms(use_true_random=False))
-    def test_order_does_not_matter(self, weighed: list[Weighed], random: object) -> None:
+    def test_order_does_not_matter(self, weighed: list[WeightedReason], random: object) -> None:
         shuffled = list(weighed)
         random.shuffle(shuffled)  # type: ignore[attr-defined]
         assert score(shuffled) == score(weighed)
 
     @given(mixtures, st.floats(0.01, 1.0))
-    def test_the_scale_of_the_weights_does_not_matter(self, weighed: list[Weighed], factor: float) -> None:
+    def test_the_scale_of_the_weights_does_not_matter(self, weighed: list[WeightedReason], factor: float) -> None:
         scaled = [replace(one, theta=one.theta * factor) for one in weighed]
         if any(0.0 < one.theta < 1e-300 for one in weighed):
             return  # scaling makes these 0
         assert math.isclose(score(scaled), score(weighed), rel_tol=1e-9, abs_tol=1e-12)
 
     @given(mixtures, rivals, shares)
-    def test_a_stronger_rival_never_raises_it(self, weighed: list[Weighed], rival: Weighed, stronger: float) -> None:
+    def test_a_stronger_rival_never_raises_it(
+        self, weighed: list[WeightedReason], rival: WeightedReason, stronger: float
+    ) -> None:
         stronger = max(stronger, rival.gamma)
         assert score([*weighed, replace(rival, gamma=stronger)]) <= score([*weighed, rival])
 
@@ -88,7 +90,7 @@ class TestFormula:
 @pytest.mark.parametrize("counted", ["printed", "capped"])
 @given(weighed=mixtures, reason=reasons, stronger=shares)
 def test_a_stronger_reason_never_lowers_the_score(
-    counted: Rivals, weighed: list[Weighed], reason: Weighed, stronger: float
+    counted: Rivals, weighed: list[WeightedReason], reason: WeightedReason, stronger: float
 ) -> None:
     better = replace(reason, gamma=max(stronger, reason.gamma))
     assert score([*weighed, better], counted) >= score([*weighed, reason], counted) - 1e-12
@@ -98,14 +100,14 @@ class TestCapped:
     """`crit.rivals=capped`: no rival raises the score, by what it says or by its credibility."""
 
     def test_worked_by_hand(self) -> None:
-        weighed = [Weighed(0.6, 1.0), Weighed(0.7, 0.5, rival=True), Weighed(0.1, 1.0, rival=True)]
+        weighed = [WeightedReason(0.6, 1.0), WeightedReason(0.7, 0.5, rival=True), WeightedReason(0.1, 1.0, rival=True)]
         # (1.0 x 0.6 + 0.5 x 0.3) / 1.5 = 0.5; with the feeble rival's 0.9 it would be 0.66
         assert score(weighed, "capped") == pytest.approx(0.5)
         assert gamma_of(weighed, "capped").capped
         assert gamma_of(weighed[:2], "capped") == gamma_of(weighed[:2])
 
     @given(mixtures)
-    def test_the_score_is_the_fixed_point_of_its_formula(self, weighed: list[Weighed]) -> None:
+    def test_the_score_is_the_fixed_point_of_its_formula(self, weighed: list[WeightedReason]) -> None:
         found = score(weighed, "capped")
         if any(0.0 < one.theta < 1e-9 for one in weighed) or not any(one.theta for one in weighed if not one.rival):
             return
@@ -113,18 +115,18 @@ class TestCapped:
         assert sum(w * s for w, s in said) / sum(w for w, _ in said) == pytest.approx(found, abs=1e-9)
 
     @given(mixtures, rivals)
-    def test_a_further_rival_never_raises_it(self, weighed: list[Weighed], rival: Weighed) -> None:
+    def test_a_further_rival_never_raises_it(self, weighed: list[WeightedReason], rival: WeightedReason) -> None:
         assert score([*weighed, rival], "capped") <= score(weighed, "capped") + 1e-12
 
     @given(mixtures, rivals, shares, shares)
     def test_a_stronger_rival_never_raises_it(
-        self, weighed: list[Weighed], rival: Weighed, gamma: float, theta: float
+        self, weighed: list[WeightedReason], rival: WeightedReason, gamma: float, theta: float
     ) -> None:
-        stronger = Weighed(max(gamma, rival.gamma), max(theta, rival.theta), rival=True)
+        stronger = WeightedReason(max(gamma, rival.gamma), max(theta, rival.theta), rival=True)
         assert score([*weighed, stronger], "capped") <= score([*weighed, rival], "capped") + 1e-12
 
     @given(mixtures)
-    def test_is_never_above_the_printed_one_nor_above_the_best_reason(self, weighed: list[Weighed]) -> None:
+    def test_is_never_above_the_printed_one_nor_above_the_best_reason(self, weighed: list[WeightedReason]) -> None:
         best = max(one.gamma for one in weighed if not one.rival)
         assert score(weighed, "capped") <= min(score(weighed), best) + 1e-12
 
@@ -186,7 +188,10 @@ class TestAppraisal:
     def test_marks_out_of_ten_become_shares(self) -> None:
         found = appraise(DOCUMENT, read([("It is quick.", 8.0, 9.0)], [("It is dear.", 4.0, 3.0)]))
         assert found.score == pytest.approx(0.75)
-        assert [found.reasons[0].weighed, found.rivals[0].weighed] == [Weighed(0.8, 0.9), Weighed(0.4, 0.3, True)]
+        assert [found.reasons[0].weighed, found.rivals[0].weighed] == [
+            WeightedReason(0.8, 0.9),
+            WeightedReason(0.4, 0.3, True),
+        ]
 
     def test_marks_that_may_be_meant_from_0_to_1_are_noted_not_changed(self) -> None:
         found = appraise(DOCUMENT, read([("It is quick.", 0.8, 1.0)]))

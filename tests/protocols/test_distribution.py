@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.distribution import OTHER, Cleaned, Likelihood, Predicted, clean
+from moot.protocols.distribution import OTHER, CleanedDistribution, Likelihood, Predicted, clean
 from moot.protocols.replies import InvalidReply, parse_reply
 
 LABELS = ("Flu", "Common cold", "Dengue")
 
 
-def cleaned(distribution: Any, labels: tuple[str, ...] = LABELS) -> Cleaned:
+def cleaned(distribution: Any, labels: tuple[str, ...] = LABELS) -> CleanedDistribution:
     return clean(Predicted.model_validate({"distribution": distribution}).distribution, labels)
 
 
-def whats(found: Cleaned) -> list[str]:
+def whats(found: CleanedDistribution) -> list[str]:
     return [change["what"] for change in found.changes]
 
 

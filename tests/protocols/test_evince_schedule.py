@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.protocols.evince.schedule import RoundSignals, first_level, next_level
-from moot.protocols.evince.settings import EvinceSettings, GateSettings, KappaSettings, Schedule
-from moot.protocols.evince.talk import gate_of
+from moot.protocols.evince.settings import EvinceContentiousnessSettings, EvinceSettings, QualityGateSettings, Schedule
+from moot.protocols.evince.talk import quality_gate
 
-KAPPA = KappaSettings()
+KAPPA = EvinceContentiousnessSettings()
 NEAR = RoundSignals(0.05, 0.01, 0.1, 0.9, 0.3)
 FAR = RoundSignals(0.9, 0.6, 0.0, 0.5, 0.9)
 SHARE = st.floats(0.0, 1.0)
@@ -88,7 +88,7 @@ def test_better_arguments_never_heat_a_debate(signals: RoundSignals, better: flo
 
 
 class TestGate:
-    QUALITY = GateSettings(threshold=0.4, margin=0.1)
+    QUALITY = QualityGateSettings(threshold=0.4, margin=0.1)
 
     @pytest.mark.parametrize(
         ("crit", "earlier", "bar", "passed"),
@@ -103,12 +103,12 @@ class TestGate:
         ids=["at the bar", "below", "the bar has risen", "above it", "it never falls", "unknown is not bad"],
     )
     def test_bar(self, crit: float | None, earlier: list[float], bar: float, passed: bool) -> None:
-        found = gate_of(crit, earlier, self.QUALITY, on=True)
+        found = quality_gate(crit, earlier, self.QUALITY, on=True)
         assert found.threshold == pytest.approx(bar)
         assert found.passed is passed
 
     def test_off_lets_everything_through(self) -> None:
-        found = gate_of(0.0, [1.0], self.QUALITY, on=False)
+        found = quality_gate(0.0, [1.0], self.QUALITY, on=False)
         assert (found.on, found.threshold, found.passed) == (False, None, True)
 
 
@@ -121,7 +121,7 @@ class TestSettings:
 
     def test_a_floor_above_the_start_is_refused(self) -> None:
         with pytest.raises(ValueError, match=r"kappa\.floor"):
-            KappaSettings(start=0.2, floor=0.5)
+            EvinceContentiousnessSettings(start=0.2, floor=0.5)
 
     def test_none_is_a_word(self) -> None:
         assert EvinceSettings.model_validate({"schedule": None}).schedule == "none"

@@ -11,12 +11,12 @@ from moot.protocols.messages import Message
 from moot.protocols.replies import InvalidReply, parse_reply
 from moot.protocols.reply_ids import load_reply
 from moot.protocols.rubrics.assessed import MarkData
-from moot.protocols.rubrics.panel import Shown, assessment_of, rubric_slots
+from moot.protocols.rubrics.panel import AssessedReply, assessment_of, rubric_slots
 from moot.protocols.rubrics.rubric import Rubric, read_rubric, shipped_rubric
-from moot.protocols.rubrics.sheet import sheet_for
+from moot.protocols.rubrics.sheet import score_sheet_type
 
 REASONING = shipped_rubric("reasoning")
-SHOWN = Shown(
+SHOWN = AssessedReply(
     path="opening",
     role="constructor",
     domain="mathematics",
@@ -35,7 +35,7 @@ def test_marks_come_as_models_write_them() -> None:
     text = (
         '{"instruction_following": "3", "justification_quality": 2.0, "evidence_grounding": 1, "critical_flag": true}'
     )
-    data = parse_reply(text, sheet_for(REASONING)).data
+    data = parse_reply(text, score_sheet_type(REASONING)).data
     assert (data["instruction_following"], data["justification_quality"], data["critical_flag"]) == (3, 2, 1)
 
 
@@ -53,7 +53,7 @@ GOOD = '"instruction_following": 3, "justification_quality": 2, "evidence_ground
     ],
 )
 def test_flags_come_as_words_and_texts_as_null(end: str, flagged: bool) -> None:
-    data = parse_reply(f"{{{GOOD}, {end}}}", sheet_for(REASONING)).data
+    data = parse_reply(f"{{{GOOD}, {end}}}", score_sheet_type(REASONING)).data
     assert bool(data["critical_flag"]) is flagged
     assert (data["critical_issues_description"], data["reasoning"]) == ("", "")
 
@@ -73,7 +73,7 @@ def test_flags_come_as_words_and_texts_as_null(end: str, flagged: bool) -> None:
 )
 def test_a_mark_off_the_scale_is_no_mark(text: str) -> None:
     with pytest.raises(InvalidReply):
-        parse_reply(text, sheet_for(REASONING))
+        parse_reply(text, score_sheet_type(REASONING))
 
 
 def test_a_missing_mark_is_counted_and_in_no_mean() -> None:
@@ -144,17 +144,17 @@ def test_a_rubric_without_a_flag_asks_for_none(tmp_path: Path) -> None:
     rubric = read_rubric(path)
     assert rubric == Rubric.model_validate(rubric.model_dump())
     assert rubric.name == "mine"
-    sheet = parse_reply('{"clarity": 1, "reasoning": "It is."}', sheet_for(rubric))
+    sheet = parse_reply('{"clarity": 1, "reasoning": "It is."}', score_sheet_type(rubric))
     assert "critical_flag" not in sheet.data
     assert "critical_flag" not in rubric_slots(rubric)["form"]
-    assert sheet_for(rubric).model_validate(sheet.data).flagged is None
+    assert score_sheet_type(rubric).model_validate(sheet.data).flagged is None
 
 
 @pytest.mark.parametrize(
     ("path", "complaint"),
     [
         ("os:system(true)", "by no reply factory"),
-        ("moot.protocols.rubrics.sheet:sheet_for(x)", "by no reply factory"),
+        ("moot.protocols.rubrics.sheet:score_sheet_type(x)", "by no reply factory"),
         ("moot.protocols.rubrics.sheet:mark_sheet(x)", "cannot be made"),
         ("moot.protocols.constructor_auditor.replies:score_synthesis([1])", "cannot be made"),
         ("moot.protocols.rubrics.sheet:nothing(x)", "cannot be imported"),

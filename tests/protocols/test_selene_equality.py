@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from scripted_floor import Said, Script, ScriptedFloor
+from scripted_floor import Script, ScriptedFloor, ScriptedPosition
 
 from moot.protocols.case import Case, LabelledCase, Reference, Scoring
 from moot.protocols.messages import Verdict
@@ -25,7 +25,10 @@ async def debate(
 
 
 def openings(*said: tuple[str, float]) -> Script:
-    return {f"opening/agent/{i}": Said(answer, confidence, p=None) for i, (answer, confidence) in enumerate(said)}
+    return {
+        f"opening/agent/{i}": ScriptedPosition(answer, confidence, p=None)
+        for i, (answer, confidence) in enumerate(said)
+    }
 
 
 @pytest.mark.parametrize(
@@ -67,9 +70,9 @@ async def test_a_vote(case: Case, said: Sequence[tuple[str, float]], answer: str
 async def test_a_debate_compares_values_and_shows_what_was_said() -> None:
     script: Script = {
         **openings(("57,500", 0.6), ("57500", 0.6), ("12", 0.9)),
-        "round/1/agent/2": Said("57500.0", p=None),
-        "round/*/agent/0": Said("57500", p=None),
-        "round/*": Said("57,500", p=None),
+        "round/1/agent/2": ScriptedPosition("57500.0", p=None),
+        "round/*/agent/0": ScriptedPosition("57500", p=None),
+        "round/*": ScriptedPosition("57,500", p=None),
         "judge/*": 0.8,
     }
     verdict, floor = await debate(SUM, script)
@@ -84,7 +87,8 @@ async def test_a_debate_compares_values_and_shows_what_was_said() -> None:
 async def test_resampled_probabilities_count_equal_values() -> None:
     script: Script = {
         **openings(("57,500", 0.9), ("57,500", 0.9), ("57,500", 0.9)),
-        "resample/*/1": Said("57500", p=None), "resample/*": Said("12", p=None), "round/*": Said("12"), "judge/*": 0.9,
+        "resample/*/1": ScriptedPosition("57500", p=None), "resample/*": ScriptedPosition("12", p=None), "round/*":
+        ScriptedPosition("12"), "judge/*": 0.9,
     }  # fmt: skip
     _, floor = await debate(SUM, script, {"gate": {"intrinsic": "resampled", "resamples": 2}})
     assert floor.event("gate")["intrinsic"] == [0.5, 0.5, 0.5]

@@ -12,7 +12,7 @@ from scripted_floor import ScriptedFloor
 from moot.protocols.case import Case
 from moot.protocols.selene.evidence import evidence_of, perturb, subset_variants
 from moot.protocols.selene.sentences import split_sentences
-from moot.protocols.selene.stand import Stand
+from moot.protocols.selene.stand import AgentState
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_subset_variants_keep_at_least_half_and_depend_on_the_seed_alone(n: int,
 async def test_a_bare_question_pools_the_rationales_once() -> None:
     case = Case(id="c", question="Can penguins fly?", labels=("Yes", "No"))
     stands = [
-        Stand(0, "agent/0", "No", "Penguins swim. They are birds.", 0.9, None),
-        Stand(1, "agent/1", "No", "They are birds. Wings are short.", 0.9, None),
+        AgentState(0, "agent/0", "No", "Penguins swim. They are birds.", 0.9, None),
+        AgentState(1, "agent/1", "No", "They are birds. Wings are short.", 0.9, None),
     ]
     evidence = await evidence_of(case, ScriptedFloor(case, {}), stands)
     assert evidence.source == "rationales"

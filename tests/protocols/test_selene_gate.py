@@ -7,7 +7,7 @@ import pytest
 
 from moot.protocols.selene.gate import GateSignals, decide, gate_record, signals_of
 from moot.protocols.selene.settings import GateSettings
-from moot.protocols.selene.stand import Stand
+from moot.protocols.selene.stand import AgentState
 
 
 def signals(
@@ -54,7 +54,7 @@ def test_decisions(seen: GateSignals, gate: dict[str, object], reasons: tuple[st
 def test_sure_and_unsure_agents_at_several_stages_are_no_reason_to_skip() -> None:
     """Three agents at p = .2 and c = .95 debate, whichever stage one of them is at; each p stays on record."""
     for stages in (("raw", "raw", "raw"), ("raw", "raw", "masked")):
-        stands = [Stand(i, f"agent/{i}", "Yes", "a", 0.95, 0.2, stage) for i, stage in enumerate(stages)]
+        stands = [AgentState(i, f"agent/{i}", "Yes", "a", 0.95, 0.2, stage) for i, stage in enumerate(stages)]
         seen = signals_of(stands, np.ones((3, 2)), 3)
         decision = decide(seen, GateSettings())
         assert not decision.skip
@@ -65,7 +65,7 @@ def test_sure_and_unsure_agents_at_several_stages_are_no_reason_to_skip() -> Non
 
 def test_printed_reading_makes_calibrated_confidence_look_misaligned() -> None:
     p = 0.95
-    stands = [Stand(i, f"agent/{i}", "Yes", "because", 0.95, p / (1 + p)) for i in range(3)]
+    stands = [AgentState(i, f"agent/{i}", "Yes", "because", 0.95, p / (1 + p)) for i in range(3)]
     seen = signals_of(stands, np.ones((3, 2)), 3)
     assert seen.misalignment == pytest.approx(0.95 - 0.4872, abs=1e-4)
     gate = GateSettings(intrinsic="printed", tau_p=None)
@@ -73,7 +73,7 @@ def test_printed_reading_makes_calibrated_confidence_look_misaligned() -> None:
 
 
 def test_signals_leave_unknown_out_and_record_no_nan() -> None:
-    stands = [Stand(0, "agent/0", "Yes", "a", 0.9, None), Stand(1, "agent/1", "Yes", "a", 0.8, 0.7)]
+    stands = [AgentState(0, "agent/0", "Yes", "a", 0.9, None), AgentState(1, "agent/1", "Yes", "a", 0.8, 0.7)]
     seen = signals_of(stands, np.array([[1.0, 0.0], [0.0, 1.0]]), 2)
     assert (seen.disagreement, seen.mean_intrinsic) == (1.0, 0.7)
     assert seen.misalignment == pytest.approx(0.1)
@@ -101,8 +101,8 @@ def test_signals_leave_unknown_out_and_record_no_nan() -> None:
     ],
 )
 def test_probabilities_of_several_stages_make_no_figure_together(stages: tuple[str, str], pooled: bool) -> None:
-    stands = [Stand(i, f"agent/{i}", "Yes", "a", 0.9, 0.7, stage) for i, stage in enumerate(stages)]
+    stands = [AgentState(i, f"agent/{i}", "Yes", "a", 0.9, 0.7, stage) for i, stage in enumerate(stages)]
     seen = signals_of(stands, np.ones((2, 2)), 2)
     assert (seen.mean_intrinsic is not None, seen.misalignment is not None) == (pooled, pooled)
-    one_unknown = signals_of([stands[0], Stand(1, "agent/1", "Yes", "a", 0.9, None)], np.ones((2, 2)), 2)
+    one_unknown = signals_of([stands[0], AgentState(1, "agent/1", "Yes", "a", 0.9, None)], np.ones((2, 2)), 2)
     assert one_unknown.mean_intrinsic == 0.7

@@ -17,15 +17,15 @@ from moot.protocols.messages import Judgment, Missing
 from moot.protocols.selene.judging import candidates_of, rule_on_candidates, rule_on_consensus
 from moot.protocols.selene.scoring import (
     Candidate,
-    Scored,
-    at_odds,
+    ScoredCandidate,
     choose,
+    contradicts_score,
     score_candidate,
     verdict_flip_rate,
     winners_by_variant,
 )
 from moot.protocols.selene.settings import JudgingSettings
-from moot.protocols.selene.stand import Stand
+from moot.protocols.selene.stand import AgentState
 
 CASE = Case(
     id="c", question="Did Galileo invent the telescope?", labels=("Yes", "No"), passage="One. Two. Three. Four."
@@ -39,7 +39,7 @@ def scored(
     support: int = 1,
     p: float | None = None,
     judging: JudgingSettings | None = None,
-) -> Scored:
+) -> ScoredCandidate:
     judgments: list[Judgment | Missing] = [
         Missing(f"x/{k}", "judge/0", k, 0, "refused: no")
         if s is None
@@ -50,8 +50,8 @@ def scored(
     return score_candidate(candidate, judgments, len(scores), judging or JudgingSettings())
 
 
-def stand(agent: int, answer: str, confidence: float = 0.9, p: float | None = None) -> Stand:
-    return Stand(agent, f"agent/{agent}", answer, f"I am agent {agent}.", confidence, p)
+def stand(agent: int, answer: str, confidence: float = 0.9, p: float | None = None) -> AgentState:
+    return AgentState(agent, f"agent/{agent}", answer, f"I am agent {agent}.", confidence, p)
 
 
 def test_galileo() -> None:
@@ -204,7 +204,7 @@ def test_candidates() -> None:
     ],
 )
 def test_support_and_score_may_not_contradict_each_other(support: str, score: float, odd: bool) -> None:
-    assert at_odds(support, score) is odd
+    assert contradicts_score(support, score) is odd
 
 
 class _SelfContradictingJudge(ScriptedFloor):

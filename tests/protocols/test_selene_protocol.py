@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scripted_floor import Said, Script, ScriptedFloor
+from scripted_floor import Script, ScriptedFloor, ScriptedPosition
 
 from moot.protocols.case import Case
 from moot.protocols.errors import QuorumFailed
@@ -16,10 +16,10 @@ from moot.protocols.templates import Templates
 
 TEMPLATES = Templates()
 CASE = Case(id="c", question="Can penguins fly?", labels=("Yes", "No"), passage="Penguins swim. They do not fly.")
-AGREE: Script = {"opening/*": Said("No"), "judge/consensus/*": 0.9}
+AGREE: Script = {"opening/*": ScriptedPosition("No"), "judge/consensus/*": 0.9}
 SPLIT: Script = {
-    "opening/agent/0": Said("Yes", reasoning="Birds fly. @90"),
-    "opening/*": Said("No"),
+    "opening/agent/0": ScriptedPosition("Yes", reasoning="Birds fly. @90"),
+    "opening/*": ScriptedPosition("No"),
 }
 
 
@@ -51,14 +51,18 @@ async def test_agreement_skips_and_takes_one_judge_pass() -> None:
 
 
 async def test_uncertain_agreement_is_debated() -> None:
-    script: Script = {"opening/*": Said("No", 0.5, 0.5), "round/*": Said("No"), "judge/candidate/*": 0.8}
+    script: Script = {
+        "opening/*": ScriptedPosition("No", 0.5, 0.5),
+        "round/*": ScriptedPosition("No"),
+        "judge/candidate/*": 0.8,
+    }
     verdict, floor = await debate(script)
     assert (verdict.how, verdict.rounds) == ("stable-agree", 1)
     assert floor.event("gate")["reasons"] == ["low_intrinsic"]
 
 
 async def test_agents_see_each_other_once_per_round_and_converge() -> None:
-    script: Script = {**SPLIT, "round/*": Said("No", 0.95), "judge/candidate/*": 0.8}
+    script: Script = {**SPLIT, "round/*": ScriptedPosition("No", 0.95), "judge/candidate/*": 0.8}
     verdict, floor = await debate(script)
     assert (verdict.answer, verdict.how, verdict.rounds) == ("No", "stable-agree", 2)
     first = floor.asks["round/1/agent/0"].slots
@@ -70,7 +74,7 @@ async def test_agents_see_each_other_once_per_round_and_converge() -> None:
 
 async def test_the_others_come_in_a_seeded_order() -> None:
     async def orders(seed: int) -> list[list[str]]:
-        script = {**SPLIT, "round/*": Said("No"), "judge/candidate/*": 0.8}
+        script = {**SPLIT, "round/*": ScriptedPosition("No"), "judge/candidate/*": 0.8}
         _, floor = await debate(script, {"agents": 4, "debate.epsilon": 0.0}, seed=seed)
         return [[other["name"] for other in floor.asks[path].slots["others"]] for path in floor.paths("round/")]
 
@@ -83,7 +87,7 @@ async def test_the_others_come_in_a_seeded_order() -> None:
 
 @pytest.mark.parametrize("shown", [False, True])
 async def test_stated_confidences_are_shown_only_where_configured(shown: bool) -> None:
-    script: Script = {**TWO_OF_THREE, "round/*": Said("No", 0.95)}
+    script: Script = {**TWO_OF_THREE, "round/*": ScriptedPosition("No", 0.95)}
     _, floor = await debate(script, {"debate.failed_openings": "join", "debate.show_confidence": shown})
     for path in floor.paths("round/"):
         ask = floor.asks[path]
@@ -118,8 +122,8 @@ def test_a_round_without_any_revision_is_not_stability() -> None:
 
 def _angles(*rounds: int, final: str = "Yes") -> Script:
     """Agent 0 answers `final` at these angles, one per round; the others stay at 0 degrees with No."""
-    own = {f"round/{t}/agent/0": Said(final, reasoning=f"So. @{a}") for t, a in enumerate(rounds, 1)}
-    return {**SPLIT, **own, "round/*": Said("No"), "judge/candidate/0/*": 0.2, "judge/candidate/1/*": 0.8}
+    own = {f"round/{t}/agent/0": ScriptedPosition(final, reasoning=f"So. @{a}") for t, a in enumerate(rounds, 1)}
+    return {**SPLIT, **own, "round/*": ScriptedPosition("No"), "judge/candidate/0/*": 0.2, "judge/candidate/1/*": 0.8}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +146,7 @@ async def test_each_stop_reason_is_reached(script: Script, how: str, rounds: int
 
 async def test_a_failed_revision_keeps_the_last_reply() -> None:
     script: Script = {
-        **SPLIT, "round/1/agent/0": None, "round/*": Said("No"), "judge/candidate/0/*": 0.3, "judge/*": 0.6,
+        **SPLIT, "round/1/agent/0": None, "round/*": ScriptedPosition("No"), "judge/candidate/0/*": 0.3, "judge/*": 0.6,
     }  # fmt: skip
     verdict, floor = await debate(script)
     assert (verdict.answer, verdict.how) == ("No", "stable-disagree")
@@ -160,7 +164,7 @@ TWO_OF_THREE: Script = {"opening/agent/2": None, **AGREE, "judge/candidate/*": 0
 
 
 async def test_a_failed_opening_is_no_agreement() -> None:
-    verdict, floor = await debate({**TWO_OF_THREE, "round/*": Said("No")})
+    verdict, floor = await debate({**TWO_OF_THREE, "round/*": ScriptedPosition("No")})
     assert (verdict.answer, verdict.how, verdict.rounds) == ("No", "stable-agree", 1)
     assert verdict.flags == ("opening-failed",)
     gate = floor.event("gate")
@@ -170,7 +174,12 @@ async def test_a_failed_opening_is_no_agreement() -> None:
 
 
 async def test_an_agent_whose_opening_failed_may_join_the_debate() -> None:
-    script: Script = {**TWO_OF_THREE, "round/1/agent/2": None, "round/2/agent/2": Said("Yes"), "round/*": Said("No")}
+    script: Script = {
+        **TWO_OF_THREE,
+        "round/1/agent/2": None,
+        "round/2/agent/2": ScriptedPosition("Yes"),
+        "round/*": ScriptedPosition("No"),
+    }
     settings = {"debate.failed_openings": "join", "debate.epsilon": 0.0}
     verdict, floor = await debate(script, settings)
     assert (verdict.how, verdict.rounds, verdict.flags) == ("unanimous", 3, ("opening-failed",))
@@ -186,7 +195,9 @@ async def test_an_agent_whose_opening_failed_may_join_the_debate() -> None:
 
 
 async def test_without_logprobs_the_gate_stands_on_disagreement_and_unanimity() -> None:
-    verdict, floor = await debate({"opening/*": Said("No", p=None), "judge/*": 0.9}, {"gate.intrinsic": "none"})
+    verdict, floor = await debate(
+        {"opening/*": ScriptedPosition("No", p=None), "judge/*": 0.9}, {"gate.intrinsic": "none"}
+    )
     assert verdict.how == "skipped"
     gate = floor.event("gate")
     assert gate["untested"] == ["misalignment", "low_intrinsic"]
@@ -196,11 +207,11 @@ async def test_without_logprobs_the_gate_stands_on_disagreement_and_unanimity() 
 async def test_resampling_estimates_p_by_asking_again() -> None:
     script: Script = {
         **AGREE,
-        "resample/agent/0/1": Said("Yes"),
+        "resample/agent/0/1": ScriptedPosition("Yes"),
         "resample/agent/1/*": None,
         "resample/agent/2/2": None,
-        "resample/*": Said("No"),
-        "round/*": Said("No"),
+        "resample/*": ScriptedPosition("No"),
+        "round/*": ScriptedPosition("No"),
         "judge/*": 0.9,
     }
     _, floor = await debate(script, {"gate": {"intrinsic": "resampled", "resamples": 4}})
@@ -214,7 +225,8 @@ async def test_resampling_estimates_p_by_asking_again() -> None:
 async def test_free_text_is_compared_folded_and_its_p_is_unknown() -> None:
     case = Case(id="c", question="Which bird swims?")
     script: Script = {
-        "opening/agent/0": Said("Penguin.", p=None), "opening/*": Said("penguin", p=None), "judge/*": 0.9,
+        "opening/agent/0": ScriptedPosition("Penguin.", p=None), "opening/*": ScriptedPosition("penguin", p=None),
+        "judge/*": 0.9,
     }  # fmt: skip
     verdict, floor = await debate(script, case=case)
     assert (verdict.answer, verdict.how, verdict.distribution) == ("penguin", "skipped", None)
@@ -224,7 +236,7 @@ async def test_free_text_is_compared_folded_and_its_p_is_unknown() -> None:
 
 
 async def test_an_audit_debates_a_skipped_case_and_leaves_its_verdict() -> None:
-    script: Script = {**AGREE, "round/*": Said("Yes"), "judge/candidate/*": 0.99}
+    script: Script = {**AGREE, "round/*": ScriptedPosition("Yes"), "judge/candidate/*": 0.99}
     verdict, floor = await debate(script, {"audit_skipped": 1.0})
     assert (verdict.answer, verdict.how, verdict.rounds, verdict.confidence) == ("No", "skipped", 0, 0.9)
     audit = floor.event("audit")
@@ -232,14 +244,19 @@ async def test_an_audit_debates_a_skipped_case_and_leaves_its_verdict() -> None:
 
 
 async def test_the_audit_takes_its_share_by_the_seed() -> None:
-    script: Script = {**AGREE, "round/*": Said("Yes"), "judge/candidate/*": 0.99}
+    script: Script = {**AGREE, "round/*": ScriptedPosition("Yes"), "judge/candidate/*": 0.99}
     audited = ["audit" in (await debate(script, {"audit_skipped": 0.3}, seed=seed))[1].kinds() for seed in range(200)]
     assert 35 <= sum(audited) <= 85
 
 
 @pytest.mark.parametrize("opening", [AGREE, SPLIT])
 async def test_both_branches_run_whatever_the_gate_says(opening: Script) -> None:
-    script: Script = {**opening, "round/*": Said("Yes"), "judge/candidate/*": 0.99, "judge/consensus/*": 0.6}
+    script: Script = {
+        **opening,
+        "round/*": ScriptedPosition("Yes"),
+        "judge/candidate/*": 0.99,
+        "judge/consensus/*": 0.6,
+    }
     verdict, floor = await debate(script, {"both_branches": True, "audit_skipped": 1.0})
     branches = floor.event("branches")
     assert (branches["skipped_answer"], branches["debated_answer"]) == ("No", "Yes")
@@ -253,7 +270,7 @@ async def test_both_branches_run_whatever_the_gate_says(opening: Script) -> None
 async def test_single_agent() -> None:
     protocol = make_protocol("single-agent")
     assert (protocol.roles, protocol.needs_logprobs) == (("agent",), False)
-    verdict, floor = await debate({"opening/*": Said("Yes", 0.8, 0.7)}, name="single-agent")
+    verdict, floor = await debate({"opening/*": ScriptedPosition("Yes", 0.8, 0.7)}, name="single-agent")
     assert (verdict.answer, verdict.how, verdict.confidence) == ("Yes", "single", 0.7)
     assert verdict.payload["confidence_from"] == "intrinsic"
     assert floor.paths() == ["opening/agent/0"]
@@ -275,9 +292,9 @@ async def test_the_verdict_says_at_which_stage_its_confidence_was_taken(
     stages: tuple[LogprobStage, LogprobStage], told: tuple[str, str | None]
 ) -> None:
     script: Script = {
-        "opening/agent/0": Said("Yes", p=0.7, stage=stages[0]),
-        "opening/agent/1": Said("Yes", p=0.7, stage=stages[1]),
-        "opening/agent/2": Said("No", p=0.7, stage="unknown"),
+        "opening/agent/0": ScriptedPosition("Yes", p=0.7, stage=stages[0]),
+        "opening/agent/1": ScriptedPosition("Yes", p=0.7, stage=stages[1]),
+        "opening/agent/2": ScriptedPosition("No", p=0.7, stage="unknown"),
     }
     verdict, _ = await debate(script, {"vote.samples": 1}, name="majority-vote")
     assert verdict.answer == "Yes"
@@ -285,7 +302,11 @@ async def test_the_verdict_says_at_which_stage_its_confidence_was_taken(
 
 
 async def test_majority_vote() -> None:
-    script: Script = {"opening/*": Said("Yes"), "vote/*/1": Said("No", p=None), "vote/*": Said("No", p=0.6)}
+    script: Script = {
+        "opening/*": ScriptedPosition("Yes"),
+        "vote/*/1": ScriptedPosition("No", p=None),
+        "vote/*": ScriptedPosition("No", p=0.6),
+    }
     verdict, floor = await debate(script, name="majority-vote")
     assert (verdict.answer, verdict.how, len(floor.asks)) == ("No", "vote", 9)
     assert verdict.confidence == pytest.approx(0.6)
@@ -296,7 +317,7 @@ async def test_majority_vote() -> None:
 
 async def test_vote_ties_go_to_stated_confidence_then_seed() -> None:
     settings = {"agents": 2, "vote.samples": 1}
-    sure: Script = {"opening/agent/0": Said("Yes", 0.6), "opening/*": Said("No", 0.7)}
+    sure: Script = {"opening/agent/0": ScriptedPosition("Yes", 0.6), "opening/*": ScriptedPosition("No", 0.7)}
     verdict, floor = await debate(sure, settings, name="majority-vote")
     assert (verdict.answer, verdict.flags) == ("No", ("vote-tied",))
     assert floor.event("vote") == {
@@ -305,14 +326,14 @@ async def test_vote_ties_go_to_stated_confidence_then_seed() -> None:
         "tie_broken_by": "stated_confidence",
         "answer": "No",
     }
-    even: Script = {"opening/agent/0": Said("Yes"), "opening/*": Said("No")}
+    even: Script = {"opening/agent/0": ScriptedPosition("Yes"), "opening/*": ScriptedPosition("No")}
     answers = {(await debate(even, settings, name="majority-vote", seed=s))[0].answer for s in range(30)}
     assert answers == {"Yes", "No"}
     assert (await debate(even, settings, name="majority-vote"))[1].event("vote")["tie_broken_by"] == "seed"
 
 
 async def test_always_debate_judges_each_answer_once() -> None:
-    script: Script = {**AGREE, "round/*": Said("No"), "judge/candidate/*": 0.4}
+    script: Script = {**AGREE, "round/*": ScriptedPosition("No"), "judge/candidate/*": 0.4}
     verdict, floor = await debate(script, name="always-debate")
     assert (verdict.how, verdict.confidence, verdict.flags) == ("stable-agree", 0.4, ())
     assert floor.event("gate")["reasons"] == ["always"]
@@ -340,7 +361,12 @@ async def test_final_answers_are_judged_once_more_beside_the_verdict(name: str) 
 
 
 async def test_a_vote_stands_in_for_judges_who_are_missing() -> None:
-    script: Script = {**SPLIT, "round/*": Said("No", p=0.7), "round/*/agent/0": Said("Yes"), "judge/*": None}
+    script: Script = {
+        **SPLIT,
+        "round/*": ScriptedPosition("No", p=0.7),
+        "round/*/agent/0": ScriptedPosition("Yes"),
+        "judge/*": None,
+    }
     verdict, floor = await debate(script, {"debate.max_rounds": 1})
     assert (verdict.answer, verdict.flags) == ("No", ("judges-missing",))
     assert verdict.confidence == pytest.approx(0.7)

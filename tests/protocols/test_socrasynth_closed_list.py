@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from socrasynth_script import conceding, hold, speech
+from socrasynth_script import conceding, run_scripted, speech
 
 from moot.protocols.case import Case
 from moot.protocols.messages import Slots
@@ -37,7 +37,7 @@ SHORT: Mapping[str, Any] = {"max_rounds": 1}
 
 
 async def test_both_name_their_own_answer_unseen_and_nobody_is_asked_for_topics() -> None:
-    floor, verdict = await hold({**APART, **proposing("Flu", "Flu")}, SHORT, case=CASE)
+    floor, verdict = await run_scripted({**APART, **proposing("Flu", "Flu")}, SHORT, case=CASE)
     assert not floor.paths("topics/")
     assert floor.event("topics")["topics"][0]["title"] == "The answer"
     opening = floor.asks["round/0/agent/1"].slots
@@ -51,12 +51,14 @@ async def test_both_name_their_own_answer_unseen_and_nobody_is_asked_for_topics(
 
 
 async def test_openings_stay_blind_where_each_side_names_its_own_answer() -> None:
-    floor, _ = await hold({**APART, **proposing("Flu", "Flu")}, {"openings": "answered", "max_rounds": 0}, case=CASE)
+    floor, _ = await run_scripted(
+        {**APART, **proposing("Flu", "Flu")}, {"openings": "answered", "max_rounds": 0}, case=CASE
+    )
     assert floor.asks["round/0/agent/1"].slots["transcript"] == []
 
 
 async def test_crit_and_the_panel_see_question_labels_and_what_each_side_argues_for() -> None:
-    floor, _ = await hold({**APART, **proposing("Flu", "Flu")}, SHORT, case=CASE)
+    floor, _ = await run_scripted({**APART, **proposing("Flu", "Flu")}, SHORT, case=CASE)
     for path in ("crit/round/0/agent/1/judge/0", "crit/closing/agent/1/judge/0"):
         read = floor.asks[path].slots
         assert read["claim"] == "The answer is Malaria."
@@ -68,7 +70,7 @@ async def test_crit_and_the_panel_see_question_labels_and_what_each_side_argues_
 
 @pytest.mark.parametrize("conceder", [0, 1])
 async def test_a_concession_makes_the_others_answer_the_consensus_and_ends_the_debate(conceder: int) -> None:
-    floor, verdict = await hold({**APART, f"round/1/agent/{conceder}": conceding}, case=CASE)
+    floor, verdict = await run_scripted({**APART, f"round/1/agent/{conceder}": conceding}, case=CASE)
     assert verdict.answer == ("Malaria", "Flu")[conceder]
     assert (verdict.how, verdict.rounds, verdict.payload["consensus"]) == ("agreed", 1, "concession")
     assert ("round/1/agent/1" in floor.asks) == (conceder == 1), "after A's concession there is nothing to refute"
@@ -86,7 +88,7 @@ async def test_a_concession_makes_the_others_answer_the_consensus_and_ends_the_d
 
 
 async def test_one_answer_named_by_both_at_once_is_the_consensus_and_is_said_to_be() -> None:
-    floor, verdict = await hold(naming("Hepatitis", "Hepatitis"), case=CASE)
+    floor, verdict = await run_scripted(naming("Hepatitis", "Hepatitis"), case=CASE)
     assert (verdict.answer, verdict.how, verdict.rounds) == ("Hepatitis", "agreed", 0)
     assert floor.event("positions")["agreed_at_once"]
     assert "agreed-at-once" in verdict.flags
@@ -94,7 +96,7 @@ async def test_one_answer_named_by_both_at_once_is_the_consensus_and_is_said_to_
 
 
 async def test_without_a_concession_the_joint_proposal_names_the_answer() -> None:
-    floor, verdict = await hold({**APART, **proposing("Flu", "Hepatitis")}, SHORT, case=CASE)
+    floor, verdict = await run_scripted({**APART, **proposing("Flu", "Hepatitis")}, SHORT, case=CASE)
     assert (verdict.answer, verdict.how, verdict.payload["consensus"]) == ("Hepatitis", "max_rounds", "proposal")
     assert floor.asks["joint/amend/agent/1"].slots["draft"]["answer"] == "Flu"
     assert floor.asks["joint/consent/agent/0"].slots["amended"]["answer"] == "Hepatitis"
@@ -111,17 +113,17 @@ async def test_without_a_concession_the_joint_proposal_names_the_answer() -> Non
     ids=["no consent", "no amendment", "no draft"],
 )
 async def test_without_a_consensus_there_is_no_answer(change: dict[str, Any]) -> None:
-    _, verdict = await hold({**APART, **proposing("Flu", "Flu"), **change}, SHORT, case=CASE)
+    _, verdict = await run_scripted({**APART, **proposing("Flu", "Flu"), **change}, SHORT, case=CASE)
     assert (verdict.answer, verdict.payload["consensus"]) == (None, None)
     assert "no-consensus" in verdict.flags
 
 
 async def test_concessions_in_the_last_words() -> None:
     yields = {"presented_all": True, "additions": [], "conceded": True}
-    _, verdict = await hold({**APART, "confirm/agent/0": yields}, SHORT, case=CASE)
+    _, verdict = await run_scripted({**APART, "confirm/agent/0": yields}, SHORT, case=CASE)
     assert (verdict.answer, verdict.payload["consensus"]) == ("Malaria", "concession")
     swap = {**APART, "confirm/agent/?": yields, **proposing("Flu", "Flu")}
-    floor, verdict = await hold(swap, SHORT, case=CASE)
+    floor, verdict = await run_scripted(swap, SHORT, case=CASE)
     assert verdict.payload["positions"]["held"] == {"agent/0": "Malaria", "agent/1": "Flu"}
     assert verdict.payload["consensus"] == "proposal"
     assert {"conceded", "both-conceded", "judges-missing"} & set(verdict.flags) == {"conceded", "both-conceded"}
@@ -133,7 +135,7 @@ async def test_concessions_in_the_last_words() -> None:
 
 
 async def test_lettered_choices_are_shown_in_words_and_answered_by_letter() -> None:
-    floor, verdict = await hold({**naming("B", "A"), "round/1/agent/1": conceding}, case=LETTERED)
+    floor, verdict = await run_scripted({**naming("B", "A"), "round/1/agent/1": conceding}, case=LETTERED)
     assert floor.asks["round/1/agent/1"].slots["other_answer"] == "B) malaria"
     assert floor.asks["round/0/agent/0"].slots["answers"] == ["A) flu", "B) malaria"]
     assert verdict.answer == "B"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from socrasynth_script import SUBJECT, hold, speech
+from socrasynth_script import SUBJECT, run_scripted, speech
 
 from moot.protocols.case import Case
 from moot.protocols.messages import Slots
@@ -30,7 +30,7 @@ async def asked(case: Case, settings: Mapping[str, Any], *answers: str) -> Kinds
         return speech(path, slots) | ({"answer": answers[int(path[-1])]} if answers else {})
 
     script: dict[str, Any] = {"round/0/agent/?": opening, "joint/*": PROPOSED} if answers else {}
-    floor, _ = await hold(script, settings, case=case)
+    floor, _ = await run_scripted(script, settings, case=case)
     return {(request.role.partition("/")[0], request.reply) for request in floor.asks.values()}
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_floor import ScriptedFloor
-from socrasynth_script import SUBJECT, finishing, hold
+from socrasynth_script import SUBJECT, finishing, run_scripted
 
 from moot.protocols.labels import fold
 from moot.protocols.messages import Decision
-from moot.protocols.socrasynth.moderation import Unusable, edit_topics, read_kappa, read_topics
+from moot.protocols.socrasynth.moderation import UnusableInput, edit_topics, read_kappa, read_topics
 from moot.protocols.socrasynth.sides import Topic
 
 
@@ -21,7 +21,7 @@ def noted(floor: object) -> dict[str, str]:
 
 async def test_the_topics_are_edited_before_the_debate() -> None:
     decisions = {"moderation/topics": Decision("edit", "1. Noise: at night\n- Air")}
-    floor, verdict = await hold(decisions=decisions)
+    floor, verdict = await run_scripted(decisions=decisions)
     assert floor.forms["moderation/topics"].actions == ("go on", "edit")
     assert floor.event("topics")["topics"] == [
         {"title": "Noise", "description": "at night"},
@@ -39,7 +39,7 @@ async def test_kappa_and_questions_for_the_next_round() -> None:
         "moderation/round/0/1": Decision("ask", "What of the elderly?"),
         "moderation/round/0/2": Decision("ask", "And in winter?"),
     }
-    floor, _ = await hold(settings={"max_rounds": 2}, decisions=decisions)
+    floor, _ = await run_scripted(settings={"max_rounds": 2}, decisions=decisions)
     level = floor.event("contentiousness", "round/1")
     assert (level["before"], level["after"], level["why"]) == (0.9, 0.6, "set by a person")
     assert floor.event("contentiousness", "round/2")["after"] == pytest.approx(0.5)
@@ -52,7 +52,7 @@ async def test_kappa_and_questions_for_the_next_round() -> None:
 
 async def test_topics_edited_between_rounds() -> None:
     decisions = {"moderation/round/0": Decision("edit topics", "Air\nNoise")}
-    floor, verdict = await hold(settings={"max_rounds": 1}, decisions=decisions)
+    floor, verdict = await run_scripted(settings={"max_rounds": 1}, decisions=decisions)
     assert [t["title"] for t in floor.asks["round/1/agent/1"].slots["topics"]] == ["Air", "Noise"]
     assert [t["title"] for t in floor.event("topics")["topics"]] == ["Trade", "Air", "Freedom"]
     assert floor.event("round", "round/1")["topics"] == ["Air", "Noise"]
@@ -60,7 +60,7 @@ async def test_topics_edited_between_rounds() -> None:
 
 
 async def test_the_rounds_are_ended() -> None:
-    floor, verdict = await hold(decisions={"moderation/round/1": Decision("end")})
+    floor, verdict = await run_scripted(decisions={"moderation/round/1": Decision("end")})
     assert (verdict.how, verdict.rounds, verdict.answer) == ("ended-by-person", 1, "For")
     assert floor.event("stop")["reason"] == "ended-by-person"
 
@@ -81,7 +81,7 @@ async def test_the_rounds_are_ended() -> None:
 )
 async def test_what_cannot_be_used_brings_the_form_back_with_the_reason(action: str, text: str, why: str) -> None:
     decisions = {"moderation/round/0": Decision(action, text)}
-    floor, verdict = await hold(settings={"max_rounds": 1}, decisions=decisions)
+    floor, verdict = await run_scripted(settings={"max_rounds": 1}, decisions=decisions)
     assert why in floor.forms["moderation/round/0/1"].body
     assert why in noted(floor)["moderation/round/0"]
     assert verdict.rounds == 1
@@ -90,16 +90,16 @@ async def test_what_cannot_be_used_brings_the_form_back_with_the_reason(action: 
 
 async def test_more_is_asked_for_where_a_stop_was_due() -> None:
     changes = {"round/1/agent/?": finishing, "round/2/agent/?": finishing}
-    floor, verdict = await hold(changes, decisions={"moderation/round/1": Decision("ask", "Really?")})
+    floor, verdict = await run_scripted(changes, decisions={"moderation/round/1": Decision("ask", "Really?")})
     assert "both sides said that they had no more to say" in floor.forms["moderation/round/1"].body
     assert (verdict.how, verdict.rounds) == ("both-done", 2)
 
 
 async def test_after_the_last_round_nobody_is_asked_what_could_not_be_done() -> None:
-    floor, verdict = await hold(settings={"max_rounds": 1})
+    floor, verdict = await run_scripted(settings={"max_rounds": 1})
     assert "moderation/round/0" in floor.forms
     assert "moderation/round/1" not in floor.forms
-    failing, _ = await hold({"round/1/agent/0": None})
+    failing, _ = await run_scripted({"round/1/agent/0": None})
     assert "moderation/round/1" not in failing.forms
     assert (verdict.how, verdict.rounds) == ("max_rounds", 1)
 
@@ -107,7 +107,7 @@ async def test_after_the_last_round_nobody_is_asked_what_could_not_be_done() -> 
 @pytest.mark.parametrize(("text", "rounds"), [("Trade\nNoise", 2), ("Trade\nAir: all of it", 1)])
 async def test_topics_added_where_a_stop_was_due_are_argued(text: str, rounds: int) -> None:
     changes = {"round/1/agent/?": finishing, "round/2/agent/?": finishing}
-    floor, verdict = await hold(changes, decisions={"moderation/round/1": Decision("edit topics", text)})
+    floor, verdict = await run_scripted(changes, decisions={"moderation/round/1": Decision("edit topics", text)})
     assert (verdict.how, verdict.rounds) == ("both-done", rounds)
     assert floor.event("panel")["topics"] == [line.partition(":")[0] for line in text.split("\n")]
 
@@ -117,7 +117,7 @@ async def test_the_form_says_how_it_was_scored_and_a_further_one_only_what_was_s
         "moderation/round/0": Decision("set kappa", "0.6"),
         "moderation/round/0/1": Decision("edit topics", "Air"),
     }
-    floor, _ = await hold(decisions=decisions)
+    floor, _ = await run_scripted(decisions=decisions)
     body = floor.forms["moderation/round/0"].body
     for expected in ("Contentiousness 0.90", "A 6.0, B 6.0", "Next: another round at contentiousness 0.75", "0 to 1"):
         assert expected in body
@@ -141,7 +141,7 @@ async def test_the_topics_as_they_are_shown_are_read_back(topics: list[Topic]) -
 def test_any_text_is_a_level_or_unusable(text: str) -> None:
     try:
         kappa = read_kappa(text)
-    except Unusable:
+    except UnusableInput:
         return
     assert 0.0 <= kappa <= 1.0
 
@@ -150,7 +150,7 @@ def test_any_text_is_a_level_or_unusable(text: str) -> None:
 def test_any_text_is_topics_or_unusable(text: str) -> None:
     try:
         topics = read_topics(text)
-    except Unusable:
+    except UnusableInput:
         return
     assert topics
     assert len({fold(topic.title) for topic in topics}) == len(topics)
@@ -158,7 +158,7 @@ def test_any_text_is_topics_or_unusable(text: str) -> None:
 
 
 async def test_forms_say_what_needs_a_text_and_give_the_topics_to_edit() -> None:
-    floor, _ = await hold(decisions={"moderation/topics": Decision("edit", "1. Noise: at night\n- Air")})
+    floor, _ = await run_scripted(decisions={"moderation/topics": Decision("edit", "1. Noise: at night\n- Air")})
     first, again, after = (floor.forms[f"moderation/{path}"] for path in ("topics", "topics/1", "round/0"))
     assert [topic.title for topic in read_topics(first.drafts["edit"])] == ["Trade", "Air", "Freedom"]
     assert again.drafts == {"edit": "Noise: at night\nAir"}

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 import pytest
-from socrasynth_script import SUBJECT, hold
+from socrasynth_script import SUBJECT, run_scripted
 
 from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
-from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Topic
+from moot.protocols.socrasynth.sides import AGAINST, FOR, SideTurn, Topic
 from moot.protocols.templates import Templates
 
 TEMPLATES = Templates()
@@ -23,7 +23,7 @@ def prompt(
     side: Any = FOR,
     level: float = 0.9,
 ) -> str:
-    said = [Said(each, 0, {"Air": "So.", "Trade": "So."}) for each in (FOR, AGAINST)]
+    said = [SideTurn(each, 0, {"Air": "So.", "Trade": "So."}) for each in (FOR, AGAINST)]
     slots = debater_slots(SUBJECT, TOPICS, side, level, said, Positions())
     more = {"round": 1, "deeper": [], "contradicted": [], "questions": []}
     return "\n".join(message.content for message in TEMPLATES.render(template, slots | more))
@@ -43,7 +43,7 @@ def test_at_the_highest_level_nobody_is_asked_for_the_risks_of_its_own_side(temp
 
 
 async def test_judges_are_not_told_which_text_is_the_debates() -> None:
-    floor, _ = await hold(settings={"versus_qa": True})
+    floor, _ = await run_scripted(settings={"versus_qa": True})
     assert floor.paths("versus/order")
     for path in floor.paths("versus/order"):
         text = floor.prompt(path)

@@ -13,9 +13,9 @@ from socrasynth_script import (
     agenda,
     closing,
     finishing,
-    hold,
     marks,
     reading,
+    run_scripted,
     speech,
     themes,
     whole,
@@ -31,7 +31,7 @@ from moot.protocols.socrasynth.sides import SIDES, Topic
 
 
 async def test_the_whole_debate_in_order() -> None:
-    floor, verdict = await hold(settings={"max_rounds": 2})
+    floor, verdict = await run_scripted(settings={"max_rounds": 2})
     order = list(dict.fromkeys(path.split("/")[0] for path in floor.asks))
     assert order == ["topics", "round", "crit", "confirm", "closing", "joint", "panel"]
     assert (verdict.answer, verdict.how, verdict.rounds, verdict.confidence) == ("For", "max_rounds", 2, None)
@@ -56,7 +56,7 @@ async def test_the_whole_debate_in_order() -> None:
 
 class TestTopics:
     async def test_what_is_proposed_merged_and_fixed_is_on_record(self) -> None:
-        floor, _ = await hold()
+        floor, _ = await run_scripted()
         data = floor.event("topics")
         assert [theme["title"] for theme in data["proposed"]["agent/1"]] == ["Trade", "Freedom"]
         assert [topic["title"] for topic in data["topics"]] == ["Trade", "Air", "Freedom"]
@@ -67,7 +67,7 @@ class TestTopics:
         assert floor.asks["topics/refine/agent/1"].slots["others"][0]["title"] == "Air"
 
     async def test_repeats_are_merged_visibly_and_nothing_is_made_up_in_their_place(self) -> None:
-        floor, verdict = await hold({"topics/moderator": agenda("Trade", " trade ", "TRADE", "Air")})
+        floor, verdict = await run_scripted({"topics/moderator": agenda("Trade", " trade ", "TRADE", "Air")})
         data = floor.event("topics")
         assert [topic["title"] for topic in data["topics"]] == ["Trade", "Air"]
         assert data["merged"] == [{"into": "Trade", "from": ["trade"]}, {"into": "Trade", "from": ["TRADE"]}]
@@ -76,26 +76,26 @@ class TestTopics:
     @pytest.mark.parametrize(("text", "flagged"), [("", True), ("Air\nTrade\nNoise", False), ("Air", False)])
     async def test_a_person_has_as_many_topics_as_they_want(self, text: str, flagged: bool) -> None:
         edit = {"moderation/topics": Decision("edit", text)} if text else {}
-        _, verdict = await hold({"topics/moderator": agenda("Trade", "Air")}, decisions=edit)
+        _, verdict = await run_scripted({"topics/moderator": agenda("Trade", "Air")}, decisions=edit)
         assert ("fewer-topics" in verdict.flags) == flagged
 
     async def test_a_failed_refinement_leaves_the_proposal(self) -> None:
-        floor, verdict = await hold({"topics/refine/agent/0": None, "topics/propose/agent/0": themes("Noise")})
+        floor, verdict = await run_scripted({"topics/refine/agent/0": None, "topics/propose/agent/0": themes("Noise")})
         assert floor.asks["topics/moderator"].slots["themes"][0]["title"] == "Noise"
         assert "proposal-failed" not in verdict.flags
 
     async def test_without_any_proposal_the_case_fails(self) -> None:
         with pytest.raises(QuorumFailed, match="neither side proposed"):
-            await hold({"topics/propose/*": None})
+            await run_scripted({"topics/propose/*": None})
 
     async def test_without_a_moderator_the_case_fails(self) -> None:
         with pytest.raises(AskFailed, match="topics/moderator"):
-            await hold({"topics/moderator": None})
+            await run_scripted({"topics/moderator": None})
 
 
 class TestRounds:
     async def test_b_sees_what_a_has_just_said_and_the_opening_is_blind(self) -> None:
-        floor, _ = await hold(settings={"max_rounds": 1})
+        floor, _ = await run_scripted(settings={"max_rounds": 1})
         assert [floor.asks[f"round/0/agent/{i}"].slots["transcript"] for i in (0, 1)] == [[], []]
         seen = {
             i: [(one["round"], one["side"]) for one in floor.asks[f"round/1/agent/{i}"].slots["transcript"]]
@@ -105,7 +105,7 @@ class TestRounds:
         assert seen[1] == [*seen[0], *[(1, "A")] * 3]
 
     async def test_levels_fall_as_scheduled(self) -> None:
-        floor, verdict = await hold(settings={"schedule": "three-phase"})
+        floor, verdict = await run_scripted(settings={"schedule": "three-phase"})
         levels = [floor.event("contentiousness", f"round/{n}")["after"] for n in range(4)]
         assert levels == [0.9, 0.7, 0.5, 0.1]
         assert floor.asks["round/2/agent/1"].slots["contentiousness"]["level"] == "0.50"
@@ -114,9 +114,9 @@ class TestRounds:
         assert (verdict.how, verdict.rounds) == ("schedule-ended", 3)
 
     async def test_temperature_follows_contentiousness_only_when_set(self) -> None:
-        floor, _ = await hold(settings={"max_rounds": 1})
+        floor, _ = await run_scripted(settings={"max_rounds": 1})
         assert floor.asks["round/1/agent/0"].decoding is None
-        floor, _ = await hold(settings={"max_rounds": 1, "temperature": 1.0, "max_tokens": 77})
+        floor, _ = await run_scripted(settings={"max_rounds": 1, "temperature": 1.0, "max_tokens": 77})
         decoding = floor.asks["round/1/agent/0"].decoding
         assert decoding is not None
         assert decoding.temperature == pytest.approx(0.75)
@@ -125,7 +125,7 @@ class TestRounds:
 
     async def test_weak_points_go_back_to_the_side_that_made_them(self) -> None:
         judged = {"crit/round/0/agent/1/*": reading(2.0), "crit/round/0/agent/0/*": reading(9.0, contradicts=True)}
-        floor, _ = await hold(judged, {"max_rounds": 1, "crit.weak_points": 1})
+        floor, _ = await run_scripted(judged, {"max_rounds": 1, "crit.weak_points": 1})
         a, b = (floor.asks[f"round/1/agent/{i}"].slots for i in (0, 1))
         assert (a["contradicted"], b["contradicted"]) == (["a weak reason"], [])
         assert b["deeper"] == ["a weak reason"]
@@ -137,7 +137,7 @@ class TestRounds:
         assert data["gamma"] == pytest.approx((data["crit"]["agent/0"] + 0.2) / 2)
 
     async def test_crit_reads_the_facts_and_the_other_side(self) -> None:
-        floor, _ = await hold(settings={"max_rounds": 0})
+        floor, _ = await run_scripted(settings={"max_rounds": 0})
         slots = floor.asks["crit/round/0/agent/1/judge/0"].slots
         assert slots["facts"] == SUBJECT.passage
         assert slots["claim"] == "Against: Should the town ban cars?"
@@ -150,26 +150,26 @@ class TestRounds:
                 "arguments": [{"topic": 2, "argument": "Air."}, {"topic": 9, "argument": "?"}]
             }
 
-        floor, _ = await hold({"round/1/agent/0": one_topic}, {"max_rounds": 1})
+        floor, _ = await run_scripted({"round/1/agent/0": one_topic}, {"max_rounds": 1})
         assert floor.event("round", "round/1")["left_out"] == {"agent/0": ["Trade", "Freedom"]}
 
 
 class TestStopping:
     async def test_on_a_plateau_of_gamma(self) -> None:
-        floor, verdict = await hold(settings={"patience": 2, "min_delta": 0.01})
+        floor, verdict = await run_scripted(settings={"patience": 2, "min_delta": 0.01})
         assert (verdict.how, verdict.rounds) == ("plateau", 2)
         stop = floor.event("stop")
         assert (stop["reason"], stop["patience"], stop["min_delta"]) == ("plateau", 2, 0.01)
         assert stop["gammas"] == [pytest.approx(0.6)] * 3
 
     async def test_when_both_have_said_all(self) -> None:
-        floor, verdict = await hold({"round/1/agent/0": finishing, "round/2/agent/?": finishing})
+        floor, verdict = await run_scripted({"round/1/agent/0": finishing, "round/2/agent/?": finishing})
         assert (verdict.how, verdict.rounds) == ("both-done", 2)
         assert floor.event("stop")["finished"] == ["agent/0", "agent/1"]
 
     @pytest.mark.parametrize(("reply", "how"), [({"declined": True}, "declined"), (None, "turn-failed")])
     async def test_when_a_side_argues_no_further(self, reply: dict[str, Any] | None, how: str) -> None:
-        floor, verdict = await hold({"round/2/agent/0": reply})
+        floor, verdict = await run_scripted({"round/2/agent/0": reply})
         assert (verdict.how, verdict.rounds, verdict.answer) == (how, 2, "For")
         assert floor.event("round", "round/2")["failed"] == {"agent/0": "declined" if reply else "refused"}
         assert floor.event("round", "round/2")["crit"]["agent/0"] is None
@@ -179,20 +179,20 @@ class TestStopping:
 
     async def test_a_concession_needs_no_argument_and_is_never_lost(self) -> None:
         bare: dict[str, Any] = {"round/1/agent/0": {"conceded": True}, "round/1/agent/1": finishing}
-        floor, verdict = await hold(bare)
+        floor, verdict = await run_scripted(bare)
         assert (verdict.how, verdict.rounds, verdict.payload["conceded"]) == ("both-done", 1, ["agent/0"])
         assert floor.event("concession", "round/1/agent/0") == {"side": "A", "round": 1}
         assert floor.event("round", "round/1")["left_out"] == {}
         assert not floor.paths("crit/round/1/agent/0")
         for also in ({"declined": True}, {"arguments": [{"topic": 0, "argument": "Weather."}]}):
-            floor, verdict = await hold({"round/1/agent/1": {"conceded": True, **also}}, {"max_rounds": 1})
+            floor, verdict = await run_scripted({"round/1/agent/1": {"conceded": True, **also}}, {"max_rounds": 1})
             assert verdict.how == ("declined" if "declined" in also else "max_rounds")
             assert floor.event("round", "round/1")["conceded"] == verdict.payload["conceded"] == ["agent/1"]
 
     @pytest.mark.parametrize("reply", [{"declined": True}, None])
     async def test_no_debate_without_both_openings(self, reply: dict[str, Any] | None) -> None:
         with pytest.raises(QuorumFailed, match=r"agent/1: (declined|refused)"):
-            await hold({"round/0/agent/1": reply})
+            await run_scripted({"round/0/agent/1": reply})
 
 
 class TestConfirming:
@@ -205,7 +205,7 @@ class TestConfirming:
         ],
     )
     async def test_both_are_asked_at_once_before_the_closings(self, settings: dict[str, Any], how: str) -> None:
-        floor, verdict = await hold(settings=settings)
+        floor, verdict = await run_scripted(settings=settings)
         assert verdict.how == how
         assert floor.paths("confirm/") == ["confirm/agent/0", "confirm/agent/1"]
         seen = [floor.asks[f"confirm/agent/{i}"].slots["transcript"] for i in (0, 1)]
@@ -213,8 +213,8 @@ class TestConfirming:
         assert floor.event("confirm")["presented_all"] == {"agent/0": True, "agent/1": True}
 
     async def test_who_has_said_all_or_has_been_ended_is_not_asked(self) -> None:
-        floor, _ = await hold({ROUNDS: finishing})
-        ended, _ = await hold(decisions={"moderation/round/0": Decision("end")})
+        floor, _ = await run_scripted({ROUNDS: finishing})
+        ended, _ = await run_scripted(decisions={"moderation/round/0": Decision("end")})
         for each in (floor, ended):
             assert not each.paths("confirm/")
             assert "confirm" not in each.kinds()
@@ -222,7 +222,7 @@ class TestConfirming:
     async def test_what_is_added_stands_before_the_closings_and_no_round_follows(self) -> None:
         more = {"presented_all": False, "additions": [{"topic": 2, "addition": "Trees."}], "conceded": False}
         changes = {"confirm/agent/1": more, "closing/agent/1": None}
-        floor, verdict = await hold(changes, {"max_rounds": 1})
+        floor, verdict = await run_scripted(changes, {"max_rounds": 1})
         told = floor.asks["closing/agent/0"].slots["transcript"][-1]
         assert (told["side"], told["round"], told["topic"], told["text"]) == ("B", 1, "Air", "Trees.")
         assert floor.event("confirm")["added"] == {"agent/1": ["Air"]}
@@ -231,14 +231,16 @@ class TestConfirming:
 
     async def test_what_is_added_though_all_was_presented_is_counted_and_reaches_no_prompt(self) -> None:
         more = [{"topic": 2, "addition": "Trees."}, {"topic": 1, "addition": "Trees."}]
-        floor, _ = await hold({"confirm/agent/1": {"presented_all": True, "additions": more}}, {"max_rounds": 1})
+        floor, _ = await run_scripted(
+            {"confirm/agent/1": {"presented_all": True, "additions": more}}, {"max_rounds": 1}
+        )
         data = floor.event("confirm")
         assert (data["added"], data["passed_over"]) == ({}, {"agent/1": 2})
         assert "Trees." not in str([request.slots for request in floor.asks.values()])
 
     async def test_a_concession_and_a_failure(self) -> None:
         changes = {"confirm/agent/0": {"presented_all": False, "conceded": True}, "confirm/agent/1": None}
-        floor, verdict = await hold(changes, {"max_rounds": 1})
+        floor, verdict = await run_scripted(changes, {"max_rounds": 1})
         assert floor.event("concession", "confirm/agent/0") == {"side": "A", "round": 1}
         assert verdict.payload["conceded"] == ["agent/0"]
         data = floor.event("confirm")
@@ -247,25 +249,25 @@ class TestConfirming:
 
 class TestClosing:
     async def test_the_last_arguments_stand_in_for_a_closing_that_failed(self) -> None:
-        floor, verdict = await hold({"closing/agent/1": None}, {"max_rounds": 1})
+        floor, verdict = await run_scripted({"closing/agent/1": None}, {"max_rounds": 1})
         assert "closing-failed" in verdict.flags
         assert floor.event("closing")["failed"] == {"agent/1": "refused"}
         assert floor.asks["panel/order/1/topic/1/judge/0"].slots["second"]["text"] == "round/1/agent/1 on Trade."
 
     async def test_crit_of_each_topic_on_request(self) -> None:
-        floor, _ = await hold(settings={"crit_topics": True, "max_rounds": 0})
+        floor, _ = await run_scripted(settings={"crit_topics": True, "max_rounds": 0})
         assert floor.event("closing")["crit_by_topic"] == {f"agent/{i}": [pytest.approx(0.6)] * 3 for i in (0, 1)}
         assert floor.asks["crit/closing/topic/2/agent/0/judge/0"].slots["text"] == "closing/agent/0 on Air."
 
     async def test_parts_of_the_proposal_that_fail(self) -> None:
-        floor, verdict = await hold({"joint/draft/agent/0": None})
+        floor, verdict = await run_scripted({"joint/draft/agent/0": None})
         assert floor.event("joint")["proposal"] is None
         assert "joint-failed" in verdict.flags
-        floor, verdict = await hold({"joint/amend/agent/1": None})
+        floor, verdict = await run_scripted({"joint/amend/agent/1": None})
         joint = floor.event("joint")
         assert (joint["proposal"], joint["amended_by"]) == (["Draft point."], None)
         assert joint["consents"] == {"agent/0": True, "agent/1": None}
-        floor, verdict = await hold({"joint/consent/agent/0": None})
+        floor, verdict = await run_scripted({"joint/consent/agent/0": None})
         assert floor.event("joint")["consents"] == {"agent/0": None, "agent/1": True}
 
 
@@ -281,7 +283,7 @@ class NamedJudges(ScriptedFloor):
 
 class TestPanel:
     async def test_every_judge_topic_and_order(self) -> None:
-        floor, _ = await hold(judges=2)
+        floor, _ = await run_scripted(judges=2)
         assert len(floor.paths("panel/")) == 2 * 3 * 2
         one, two = (floor.asks[f"panel/order/{order}/topic/1/judge/1"].slots for order in (1, 2))
         assert [one["first"]["stance"], two["first"]["stance"]] == ["for", "against"]
@@ -292,7 +294,7 @@ class TestPanel:
         assert panel["orders"][0]["rationales"] == ["Because."] * 3
 
     async def test_a_missing_judgment_is_counted_and_not_zero(self) -> None:
-        floor, verdict = await hold({"panel/order/2/topic/1/*": None})
+        floor, verdict = await run_scripted({"panel/order/2/topic/1/*": None})
         assert "judges-missing" in verdict.flags
         panel = floor.event("panel")
         assert panel["missing"] == 1
@@ -301,7 +303,7 @@ class TestPanel:
         assert verdict.payload["totals"] == {"A": 15, "B": 11}
 
     async def test_marks_that_were_not_numbers_are_on_the_sheet(self) -> None:
-        floor, _ = await hold({"panel/order/2/topic/1/*": {"first": "5/10", "second": "70%"}})
+        floor, _ = await run_scripted({"panel/order/2/topic/1/*": {"first": "5/10", "second": "70%"}})
         sheets = floor.event("panel")["orders"]
         assert (sheets[1]["scores"][0], sheets[0]["repairs"]) == ([7, 5], [])
         assert sheets[1]["repairs"] == [{"topic": 1, "marks": ["first: 5/10", "second: 70%"]}]
@@ -319,21 +321,21 @@ class TestPanel:
             said = closing(path, slots)
             return said | {"statements": [one for one in said["statements"] if one["topic"] == 2]}
 
-        floor, _ = await hold({"closing/agent/?": only_air})
+        floor, _ = await run_scripted({"closing/agent/?": only_air})
         assert {path.split("/")[4] for path in floor.paths("panel/")} == {"2"}
         assert floor.event("panel")["orders"][0]["scores"] == [None, [8, 6], None]
 
 
 class TestAsPublished:
     async def test_b_answers_as_opening(self) -> None:
-        floor, _ = await hold(settings={"openings": "answered", "max_rounds": 0})
+        floor, _ = await run_scripted(settings={"openings": "answered", "max_rounds": 0})
         assert floor.asks["round/0/agent/0"].slots["transcript"] == []
         heard = floor.asks["round/0/agent/1"].slots["transcript"]
         assert [(one["side"], one["round"]) for one in heard] == [("A", 0)] * 3
 
     async def test_crit_reads_all_that_a_side_has_said_against_all_that_the_other_has(self) -> None:
-        latest, _ = await hold(settings={"max_rounds": 1})
-        whole, _ = await hold(settings={"max_rounds": 1, "crit_scope": "whole"})
+        latest, _ = await run_scripted(settings={"max_rounds": 1})
+        whole, _ = await run_scripted(settings={"max_rounds": 1, "crit_scope": "whole"})
         read = [floor.asks["crit/round/1/agent/0/judge/0"].slots for floor in (latest, whole)]
         assert ["round/0/agent/0" in slots["text"] for slots in read] == [False, True]
         assert ["round/0/agent/1" in slots["opposing"] for slots in read] == [False, True]
@@ -341,16 +343,16 @@ class TestAsPublished:
 
     async def test_a_subject_that_a_side_finds_unbalanced_is_debated_and_flagged(self) -> None:
         doubt = {"topics/balance/agent/1": {"balanced": False, "why": "Nobody is for it."}}
-        floor, verdict = await hold(doubt, {"topics.ask_balance": True})
+        floor, verdict = await run_scripted(doubt, {"topics.ask_balance": True})
         assert "subject-unbalanced" in verdict.flags
         assert floor.event("topics")["balance"]["agent/1"] == {"balanced": False, "why": "Nobody is for it."}
         assert "Nobody is for it." in floor.forms["moderation/topics"].body
-        floor, verdict = await hold({"topics/balance/agent/1": None}, {"topics.ask_balance": True})
+        floor, verdict = await run_scripted({"topics/balance/agent/1": None}, {"topics.ask_balance": True})
         assert list(floor.event("topics")["balance"]) == ["agent/0"]
         assert "subject-unbalanced" not in verdict.flags
 
     async def test_a_judge_marks_all_topics_at_once_with_one_rationale(self) -> None:
-        floor, verdict = await hold(settings={"panel": "whole"}, judges=2)
+        floor, verdict = await run_scripted(settings={"panel": "whole"}, judges=2)
         assert len(floor.paths("panel/")) == 2 * 2
         one, two = (floor.asks[f"panel/order/{order}/judge/1"].slots for order in (1, 2))
         assert one["first"] == two["second"]
@@ -361,7 +363,7 @@ class TestAsPublished:
 
     async def test_topics_that_were_not_marked_are_missing(self) -> None:
         changes = {"panel/order/1/judge/*": whole(8, 6, 2, 2, 9), "panel/order/2/judge/*": None}
-        floor, verdict = await hold(changes, {"panel": "whole"})
+        floor, verdict = await run_scripted(changes, {"panel": "whole"})
         sheets = floor.event("panel")["orders"]
         assert sheets[0]["scores"] == [None, [8, 6], None]
         assert {one["why"] for one in sheets[0]["missing"]} == {"not marked"}
@@ -371,7 +373,7 @@ class TestAsPublished:
 
 class TestVersus:
     async def test_blind_and_in_both_orders(self) -> None:
-        floor, verdict = await hold(settings={"versus_qa": True})
+        floor, verdict = await run_scripted(settings={"versus_qa": True})
         assert verdict.payload["versus"] == "tie"
         data = floor.event("versus")
         assert (data["winner"], data["words"]) == ("tie", {"debate": 2, "answer": 5})
@@ -381,7 +383,7 @@ class TestVersus:
 
     @pytest.mark.parametrize("failing", ["versus/answer", "joint/draft/agent/0"])
     async def test_unknown_without_both_texts(self, failing: str) -> None:
-        floor, verdict = await hold({failing: None}, {"versus_qa": True})
+        floor, verdict = await run_scripted({failing: None}, {"versus_qa": True})
         assert verdict.payload["versus"] is None
         assert floor.event("versus")["why"]
 
@@ -391,7 +393,7 @@ class TestCases:
     async def test_two_labels_that_say_for_and_against(self, labels: tuple[str, ...]) -> None:
         choices = ("Against.", "For.") if labels == ("a", "b") else ()
         case = Case(id="x", question="Is it?", labels=labels, choices=choices)
-        floor, verdict = await hold(settings={"max_rounds": 0}, case=case)
+        floor, verdict = await run_scripted(settings={"max_rounds": 0}, case=case)
         assert floor.asks["round/0/agent/0"].slots["labels"] == []
         assert verdict.answer == (labels[0] if labels[0] == "For" else labels[1])
 
@@ -399,7 +401,7 @@ class TestCases:
     async def test_a_yes_or_no_question_is_answered_in_its_own_words(self, bonus: int, answer: str | None) -> None:
         case = Case(id="x", question="Is it Tuesday?", labels=("Yes", "No"))
         changes = {"panel/order/1/*": marks(5 + bonus, 5), "panel/order/2/*": marks(5, 5 + bonus)}
-        floor, verdict = await hold(changes, {"max_rounds": 0}, case=case)
+        floor, verdict = await run_scripted(changes, {"max_rounds": 0}, case=case)
         assert verdict.answer == answer
         assert floor.asks["round/0/agent/1"].slots["labels"] == []
         assert floor.asks["crit/round/0/agent/1/judge/0"].slots["claim"] == "Against: Is it Tuesday?"
@@ -409,7 +411,7 @@ class TestContentiousness:
     """Its start and delta are settings; fixed levels can be held side by side (Study 3)."""
 
     async def test_rounds_and_closings_say_how_agreeable_their_words_are(self) -> None:
-        floor, _ = await hold({"closing/*": lambda path, slots: agreeing(slots)})
+        floor, _ = await run_scripted({"closing/*": lambda path, slots: agreeing(slots)})
         assert floor.event("round", "round/1")["agreement_words"] is None
         assert floor.event("round", "round/1")["words"] > 0
         assert floor.event("closing")["agreement_words"] == 1.0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.protocols.socrasynth.schedule import Schedule, closing_level, next_level
-from moot.protocols.socrasynth.scoring import Marks, Sheet, first_mover_advantage, outcome_of
+from moot.protocols.socrasynth.scoring import JudgeMarks, Marks, first_mover_advantage, outcome_of
 
 JUDGES = ("text-davinci-003", "GPT-3.5", "GPT-4")
 # Tables 6.5 and 6.6: per judge A's marks and B's marks on the five topics, first with A arguing, then with B.
@@ -27,12 +27,12 @@ PRINTED: dict[Literal[1, 2], dict[str, tuple[list[int], list[int]]]] = {
 }
 
 
-def sheet(judge: str, order: Literal[1, 2], marks: list[Marks | None]) -> Sheet:
+def sheet(judge: str, order: Literal[1, 2], marks: list[Marks | None]) -> JudgeMarks:
     missing = {number: "timeout: late" for number, pair in enumerate(marks, 1) if pair is None}
-    return Sheet(judge, order, tuple(marks), ("",) * len(marks), missing)
+    return JudgeMarks(judge, order, tuple(marks), ("",) * len(marks), missing)
 
 
-def printed() -> list[Sheet]:
+def printed() -> list[JudgeMarks]:
     return [
         sheet(judge, order, [(float(a), float(b)) for a, b in zip(*found[judge], strict=True)])
         for judge in JUDGES

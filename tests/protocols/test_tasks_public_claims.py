@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from task_files import DATA, Write, article, cases, fails, summary
 
-from moot.deploy.running.task import as_claims, claim_forms
+from moot.deploy.running.task import as_claim_task, claim_forms
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, HALLUCINATED, SUPPORTED, is_claim
 from moot.protocols.tasks import open_task
 from moot.protocols.tasks.public_claims import source_name
@@ -163,8 +163,13 @@ def test_questions_with_their_first_answer_are_supported_claims(rows: Write) -> 
 
 
 def test_only_nq_is_turned_into_claims(tmp_path: Path) -> None:
-    assert as_claims("nq:a:b.jsonl") == as_claims("nq:a:b.jsonl:as=questions") == "nq:a:b.jsonl:as=claims"
-    assert [as_claims(spec) for spec in ("sample", "boolq:x", "nq", "none:x")] == ["sample", "boolq:x", "nq", "none:x"]
+    assert as_claim_task("nq:a:b.jsonl") == as_claim_task("nq:a:b.jsonl:as=questions") == "nq:a:b.jsonl:as=claims"
+    assert [as_claim_task(spec) for spec in ("sample", "boolq:x", "nq", "none:x")] == [
+        "sample",
+        "boolq:x",
+        "nq",
+        "none:x",
+    ]
     assert absolute_spec(f"nq:{tmp_path}/x:as=claims") == f"nq:{tmp_path}/x:as=claims"
 
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from moot.protocols.replies import InvalidReply
-from moot.protocols.wording import explained
+from moot.protocols.wording import explain_error
 
 
 class Inner(BaseModel):
@@ -69,7 +69,7 @@ class Every(BaseModel):
 def test_what_is_wrong_is_said_in_plain_words(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Every.model_validate(given)
-    assert explained(caught.value.errors(include_url=False)[0]) == said
+    assert explain_error(caught.value.errors(include_url=False)[0]) == said
 
 
 def test_both_wordings_survive_pickling() -> None:

@@ -158,7 +158,7 @@ async def serving(handler: Handler, method: str = "*") -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def served(make: Callable[[str], M], handler: Handler) -> AsyncIterator[M]:
+async def served_model(make: Callable[[str], M], handler: Handler) -> AsyncIterator[M]:
     """The model that `make` gives for the URL of such a server."""
     async with serving(handler) as url:
         model = make(url)
@@ -169,7 +169,7 @@ async def served(make: Callable[[str], M], handler: Handler) -> AsyncIterator[M]
 
 
 @asynccontextmanager
-async def served_raw(
+async def served_raw_model(
     make: Callable[[str], M], answer: bytes, gone: asyncio.Event | None = None, asked: asyncio.Event | None = None
 ) -> AsyncIterator[M]:
     """The same in front of one that reads a request's head and writes `answer`, whatever that is.
@@ -245,7 +245,7 @@ async def _until_cancelled(handler: Handler, ready: Callable[[int], None]) -> No
 
 
 @contextmanager
-def threaded(handler: Handler) -> Iterator[int]:
+def serving_in_thread(handler: Handler) -> Iterator[int]:
     """The same as `serving` in a thread, for what runs in another process; gives the port."""
     server = _Threaded(lambda ready: _until_cancelled(handler, ready))
     try:

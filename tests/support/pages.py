@@ -53,7 +53,7 @@ def page_named(name: str) -> Path:
 
 
 @dataclass
-class Block:
+class FencedBlock:
     """A fenced block: its language, the rest of its info string, the line it starts on and its text."""
 
     language: str
@@ -92,9 +92,9 @@ class Block:
         return [line for line in self.lines if line not in commands and line.strip()]
 
 
-def blocks(page: Path) -> list[Block]:
+def blocks(page: Path) -> list[FencedBlock]:
     """The fenced blocks of a page, in order."""
-    found: list[Block] = []
+    found: list[FencedBlock] = []
     open_ = False
     for number, line in enumerate(page.read_text("utf-8").splitlines(), start=1):
         fence = _FENCE.match(line)
@@ -105,7 +105,7 @@ def blocks(page: Path) -> list[Block]:
         elif fence:
             words = shlex.split(fence[2])
             info = {key: value for key, _, value in (word.partition("=") for word in words)}
-            found.append(Block(fence[1], info, number))
+            found.append(FencedBlock(fence[1], info, number))
             open_ = True
     assert not open_, f"{page.name}: a block is not closed"
     return found
@@ -156,7 +156,7 @@ class PageReader:
                 self._shell.end()
         return self.log.read_text("utf-8", errors="replace")
 
-    def _follow(self, block: Block) -> None:
+    def _follow(self, block: FencedBlock) -> None:
         code, where = int(block.info.get("exit", 0)), f"{self._page.name}:{block.line}"
         apart = "process" in block.info
         name = block.info.get("file")

@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import web
-from openai_server import Handler, completion, served
+from openai_server import Handler, completion, served_model
 from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe import probe
-from moot.actors.models.trial import AskedReply, Trial
+from moot.actors.models.trial import ExpectedReply, ProbeRequest
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position, Score
 
 DECODING = Decoding(temperature=0.3, top_p=0.9, max_tokens=300)
-REPLIES = (AskedReply(Position, ("Yes", "No"), 300), AskedReply(Score, None, 300))
+REPLIES = (ExpectedReply(Position, ("Yes", "No"), 300), ExpectedReply(Score, None, 300))
 LOGPROBS = {"content": [{"token": "{", "logprob": -1, "top_logprobs": [{"token": "{", "logprob": -1}]}]}
 
 Body = Mapping[str, Any]
@@ -36,7 +36,7 @@ def refusal(message: str) -> tuple[int, Any]:
 
 def refusing(when: Callable[[Body], object], message: str, status: int = 400) -> Answer:
     """A server that refuses some calls and holds the replies of all others."""
-    return lambda body: (status, refusal(message)[1]) if when(body) else holds(body)
+    return lambda body: (status, refusal(message)[1]) if when(body) else enforce_schema(body)
 
 
 def server(answer: Answer, seen: list[Body], owner: str = "somebody") -> Handler:
@@ -53,19 +53,19 @@ def server(answer: Answer, seen: list[Body], owner: str = "somebody") -> Handler
     return handle
 
 
-async def tried(
-    answer: Answer, trial: Trial, owner: str = "somebody"
+async def run_trial(
+    answer: Answer, trial: ProbeRequest, owner: str = "somebody"
 ) -> tuple[ModelProfile, bool, list[Body], list[str]]:
     """The profile, whether log-probabilities came, what was sent, and what was logged."""
     seen: list[Body] = []
-    async with served(lambda url: CompatibleModel(url, "m"), server(answer, seen, owner)) as model:
+    async with served_model(lambda url: CompatibleModel(url, "m"), server(answer, seen, owner)) as model:
         await model.check()
         with capture_logs() as logs:
             profile, given = await probe(model, trial)
     return profile, given, seen, [str(line) for line in logs]
 
 
-def holds(body: Body) -> tuple[int, Any]:
+def enforce_schema(body: Body) -> tuple[int, Any]:
     """Holds replies to schemas, as llama.cpp, vLLM and others do."""
     schema = schema_of(body)
     if schema is None:

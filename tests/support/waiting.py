@@ -12,7 +12,7 @@ import psutil
 T = TypeVar("T")
 
 
-def until(what: Callable[[], T], seconds: float = 90.0, said: Callable[[], str] = str) -> T:
+def wait_until(what: Callable[[], T], seconds: float = 90.0, said: Callable[[], str] = str) -> T:
     """What `what()` gives, once it is true; a file or a server that is not there is not yet.
 
     Args:
@@ -27,7 +27,7 @@ def until(what: Callable[[], T], seconds: float = 90.0, said: Callable[[], str] 
     raise AssertionError(f"not within {seconds:g} s {said()[-2000:]}")
 
 
-def titled(*titles: str) -> list[psutil.Process]:
+def processes_titled(*titles: str) -> list[psutil.Process]:
     """The processes below this one whose title begins with one of these, such as `ray::StageActor`."""
     found = []
     for process in psutil.Process().children(recursive=True):

@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import pad
 from transformers import DynamicCache
 
-from moot.actors.models.local.row import Row
+from moot.actors.models.local.row import SequenceState
 from moot.actors.models.local.weights import Weights
 
 Tensor = Any
@@ -34,12 +34,12 @@ class Batch:
 
     def clear(self) -> None:
         """Forget all rows."""
-        self.rows: list[Row] = []
+        self.rows: list[SequenceState] = []
         self.logits: Tensor = None
         self._mask: Tensor = None
         self._cache: Any = None
 
-    def join(self, rows: Sequence[Row]) -> None:
+    def join(self, rows: Sequence[SequenceState]) -> None:
         """Read the prompts of new rows and take them in; when that fails, the batch is as it was."""
         longest = max(len(row.prompt) for row in rows)
         device = self._weights.device

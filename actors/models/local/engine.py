@@ -11,13 +11,13 @@ import torch
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.local.generation import Generation
-from moot.actors.models.local.row import Call
+from moot.actors.models.local.row import GenerationRequest
 from moot.actors.models.local.token_mask import TokenMasks
 from moot.actors.models.local.weights import load_weights
 from moot.actors.models.openai_errors import plain
 
 
-class Engine:
+class GenerationEngine:
     """Generates what is submitted to it, as many replies at once as fit; starts to load when it is made.
 
     Calls that wait join the batch between two steps, in the order they came, and leave it when their reply ends or
@@ -34,7 +34,7 @@ class Engine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.loaded: Future[TokenMasks] = Future()
-        self._waiting: deque[Call] = deque()
+        self._waiting: deque[GenerationRequest] = deque()
         self._changed = threading.Condition()
         self._stopped = ""
         self._thread = threading.Thread(target=self._run, name=f"local-{folder.name}", daemon=True)
@@ -45,7 +45,7 @@ class Engine:
         """Whether the weights could not be loaded."""
         return self.loaded.done() and self.loaded.exception() is not None
 
-    def submit(self, call: Call) -> None:
+    def submit(self, call: GenerationRequest) -> None:
         """Have a reply generated; returns at once."""
         with self._changed:
             if not self._stopped:
@@ -86,7 +86,7 @@ class Engine:
             self._changed.wait_for(lambda: bool(self._stopped or self._waiting or generation.busy))
             return not self._stopped
 
-    def _next_call(self) -> Call | None:
+    def _next_call(self) -> GenerationRequest | None:
         with self._changed:
             return self._waiting.popleft() if self._waiting else None
 
@@ -98,21 +98,21 @@ class Engine:
             call.fail(ModelError("request", why))
 
 
-_shared: dict[Path, tuple[Engine, int]] = {}
+_shared: dict[Path, tuple[GenerationEngine, int]] = {}
 _sharing = threading.Lock()
 
 
-def borrow(folder: Path) -> Engine:
-    """The process's only engine of a folder, made when there is none; give it back with `give_back`."""
+def acquire_engine(folder: Path) -> GenerationEngine:
+    """The process's only engine of a folder, made when there is none; give it back with `release_engine`."""
     with _sharing:
         engine, users = _shared.get(folder.resolve(), (None, 0))
         if engine is None or engine.failed:
-            engine, users = Engine(folder), 0
+            engine, users = GenerationEngine(folder), 0
         _shared[folder.resolve()] = (engine, users + 1)
     return engine
 
 
-def give_back(engine: Engine) -> None:
+def release_engine(engine: GenerationEngine) -> None:
     """The last one who gives an engine back stops it, and waits until the weights are freed."""
     key = engine.folder.resolve()
     with _sharing:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.local.batch import Batch
-from moot.actors.models.local.pieces import Pieces
+from moot.actors.models.local.pieces import TokenDecoder
 from moot.actors.models.local.prompt import PromptEncoder
-from moot.actors.models.local.row import Call, FloatTable, IntTable, Row
+from moot.actors.models.local.row import FloatTable, GenerationRequest, IntTable, SequenceState
 from moot.actors.models.local.sampling import log_probabilities, next_tokens, uniforms
 from moot.actors.models.local.token_mask import permitted_only
 from moot.actors.models.local.weights import Weights
@@ -34,22 +34,22 @@ class Generation:
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
-        self._prompts, self._pieces = PromptEncoder(weights.tokenizer), Pieces(weights.tokenizer)
+        self._prompts, self._pieces = PromptEncoder(weights.tokenizer), TokenDecoder(weights.tokenizer)
         self._batch = Batch(weights)
-        self._head: Row | None = None
+        self._head: SequenceState | None = None
 
     @property
     def busy(self) -> bool:
         """Whether a call is under way."""
         return bool(self._batch.rows) or self._head is not None
 
-    def admit(self, next_call: Callable[[], Call | None]) -> None:
+    def admit(self, next_call: Callable[[], GenerationRequest | None]) -> None:
         """Take in as many waiting calls as fit, in order; a call that does not fit yet holds back those behind it.
 
         Args:
             next_call: gives up the call that has waited longest; None when nobody waits.
         """
-        joining: list[Row] = []
+        joining: list[SequenceState] = []
         while len(self._batch.rows) + len(joining) < MOST_ROWS:
             row, self._head = self._head or self._next_row(next_call), None
             if row is None:
@@ -114,7 +114,7 @@ class Generation:
             ended.append(place)
         return ended
 
-    def _goes_on(self, row: Row, token: int, logprob: float, ids: IntTable, logprobs: FloatTable) -> bool:
+    def _goes_on(self, row: SequenceState, token: int, logprob: float, ids: IntTable, logprobs: FloatTable) -> bool:
         """Give a row its token; hand over the reply when that ends it."""
         try:
             reason = row.add(token, logprob, ids, logprobs)
@@ -130,14 +130,14 @@ class Generation:
             gone = set(places)
             self._batch.keep([place for place in range(len(self._batch.rows)) if place not in gone])
 
-    def _fits(self, joining: list[Row], row: Row) -> bool:
+    def _fits(self, joining: list[SequenceState], row: SequenceState) -> bool:
         together = [*self._batch.rows, *joining, row]
         if len(together) > 1 and len(together) * max(one.most_tokens for one in together) > MOST_TOKENS:
             return False
         read = (len(joining) + 1) * max(len(one.prompt) for one in (*joining, row))
         return not joining or read <= MOST_READ
 
-    def _next_row(self, next_call: Callable[[], Call | None]) -> Row | None:
+    def _next_row(self, next_call: Callable[[], GenerationRequest | None]) -> SequenceState | None:
         """The next call whose prompt can be read; those that cannot fail."""
         while (call := next_call()) is not None:
             if call.reply.cancelled():
@@ -150,7 +150,7 @@ class Generation:
                 call.fail(_computing(error))
         return None
 
-    def _row(self, call: Call) -> Row:
+    def _row(self, call: GenerationRequest) -> SequenceState:
         prompt = self._prompts.encode(call.messages)
         limit = call.decoding.max_tokens
         if self._weights.longest is not None:
@@ -158,10 +158,10 @@ class Generation:
         if limit < 1:
             said = f"the prompt has {len(prompt)} tokens, the model takes {self._weights.longest} with the reply"
             raise ModelError("context_length", said)
-        return Row(call, prompt, limit, uniforms(call.digest, limit))
+        return SequenceState(call, prompt, limit, uniforms(call.digest, limit))
 
 
-def _fail(rows: list[Row], error: Exception) -> None:
+def _fail(rows: list[SequenceState], error: Exception) -> None:
     for row in rows:
         row.call.fail(_computing(error))
 

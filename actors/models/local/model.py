@@ -20,7 +20,7 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message
 
 if TYPE_CHECKING:
-    from moot.actors.models.local.engine import Engine
+    from moot.actors.models.local.engine import GenerationEngine
     from moot.actors.models.local.token_mask import TokenMask
 
 _log = structlog.get_logger(__name__)
@@ -63,7 +63,7 @@ class LocalModel:
         self.name = f"local/{path}"
         self._folder = model_folder(path)
         self._seed = seed
-        self._engine: Engine | None = None
+        self._engine: GenerationEngine | None = None
         self._borrowing = threading.Lock()
 
     def load(self) -> None:
@@ -95,7 +95,7 @@ class LocalModel:
         asked = decoding.top_logprobs
         if asked is not None and not 0 <= asked <= MAX_ALTERNATIVES:
             raise ModelError("request", f"top_logprobs is {asked}, expected 0 to {MAX_ALTERNATIVES}")
-        from moot.actors.models.local.row import Call
+        from moot.actors.models.local.row import GenerationRequest
 
         digest = call_digest(self._seed, messages, step_key, decoding.temperature == 0)
         reply: Future[ModelReply] = Future()
@@ -103,7 +103,7 @@ class LocalModel:
         if engine is None:
             engine = await asyncio.to_thread(self._borrow)
         mask = None if schema is None else await _mask(engine, schema)
-        engine.submit(Call(messages, decoding, digest, reply, mask))
+        engine.submit(GenerationRequest(messages, decoding, digest, reply, mask))
         return await asyncio.wrap_future(reply)
 
     async def check(self) -> None:
@@ -126,20 +126,20 @@ class LocalModel:
         with self._borrowing:
             engine, self._engine = self._engine, None
         if engine is not None:
-            from moot.actors.models.local.engine import give_back
+            from moot.actors.models.local.engine import release_engine
 
-            await asyncio.to_thread(give_back, engine)
+            await asyncio.to_thread(release_engine, engine)
 
-    def _borrow(self) -> Engine:
-        from moot.actors.models.local.engine import borrow
+    def _borrow(self) -> GenerationEngine:
+        from moot.actors.models.local.engine import acquire_engine
 
         with self._borrowing:
             if self._engine is None:
-                self._engine = borrow(self._folder)
+                self._engine = acquire_engine(self._folder)
             return self._engine
 
 
-async def _mask(engine: Engine, schema: ReplySchema) -> TokenMask:
+async def _mask(engine: GenerationEngine, schema: ReplySchema) -> TokenMask:
     """Compiled outside of the engine's thread, which goes on with its batch."""
     try:
         # Shielded: who is cancelled while the weights are loaded does not cancel that for the others.

@@ -8,7 +8,7 @@ from typing import Any
 _PARTIAL = "\N{REPLACEMENT CHARACTER}"
 
 
-class Pieces:
+class TokenDecoder:
     """Texts of one tokenizer's tokens.
 
     Args:

@@ -10,7 +10,7 @@ from jinja2 import TemplateError
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import plain
-from moot.actors.sent_request import folded
+from moot.actors.sent_request import fold_system_messages
 from moot.protocols.messages import Message
 
 
@@ -65,7 +65,7 @@ class PromptEncoder:
 
     def _templated(self, turns: tuple[Message, ...]) -> str:
         refused = ""
-        for tried in (turns, folded(turns)):  # some templates (Gemma's) know no system role
+        for tried in (turns, fold_system_messages(turns)):  # some templates (Gemma's) know no system role
             listed = [{"role": turn.role, "content": turn.content} for turn in tried]
             try:
                 text: str = self._tokenizer.apply_chat_template(listed, tokenize=False, add_generation_prompt=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.models.hidden_reasoning import told_apart
+from moot.actors.models.hidden_reasoning import split_reasoning
 from moot.actors.models.interface import ModelError, ModelReply, TokenLogprobs
-from moot.actors.models.local.pieces import Pieces
+from moot.actors.models.local.pieces import TokenDecoder
 from moot.actors.models.local.token_mask import TokenMask
 from moot.actors.models.token_logprobs import without_reasoning
 from moot.protocols.messages import Decoding, Message, Usage
@@ -21,7 +21,7 @@ FloatTable = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GenerationRequest:
     """What is asked of the model.
 
     Attributes:
@@ -46,7 +46,7 @@ class Call:
             return
 
 
-class Row:
+class SequenceState:
     """A call's place in a batch, and the tokens drawn for it so far.
 
     Args:
@@ -56,7 +56,9 @@ class Row:
         uniforms: a number in (0, 1) for each of them.
     """
 
-    def __init__(self, call: Call, prompt: list[int], limit: int, uniforms: npt.NDArray[np.float64]) -> None:
+    def __init__(
+        self, call: GenerationRequest, prompt: list[int], limit: int, uniforms: npt.NDArray[np.float64]
+    ) -> None:
         decoding = call.decoding
         self.call, self.prompt, self.limit = call, prompt, limit
         self.alternatives = decoding.top_logprobs
@@ -98,10 +100,10 @@ class Row:
             return "stop"
         return "length" if len(self._ids) >= self.limit else ""
 
-    def finish(self, reason: str, pieces: Pieces) -> None:
+    def finish(self, reason: str, pieces: TokenDecoder) -> None:
         """Hand over the reply, unless its call was cancelled."""
         tokens = pieces.of_reply(self._ids)
-        said = told_apart("".join(tokens))
+        said = split_reasoning("".join(tokens))
         known = None if self.alternatives is None else self._token_logprobs(tokens, self.alternatives, pieces)
         reply = ModelReply(
             text=said.text,
@@ -115,7 +117,7 @@ class Row:
         except InvalidStateError:
             return
 
-    def _token_logprobs(self, tokens: list[str], alternatives: int, pieces: Pieces) -> TokenLogprobs:
+    def _token_logprobs(self, tokens: list[str], alternatives: int, pieces: TokenDecoder) -> TokenLogprobs:
         names: list[str] = []
         table = np.full((len(tokens), alternatives), np.nan, dtype=np.float32)
         for line, (ids, logprobs) in enumerate(self._best):

@@ -7,11 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 
 from moot.actors.models.simulated.argument import argued_for, as_number, quotations
-from moot.actors.models.simulated.belief import Stance, candidates_of, gold, independent, position, stubbornness
+from moot.actors.models.simulated.belief import (
+    SimulatedBelief,
+    candidates_of,
+    gold,
+    independent,
+    position,
+    stubbornness,
+)
 from moot.actors.models.simulated.invention import invent
-from moot.actors.models.simulated.prompt import SeenPrompt, SeenReply
-from moot.actors.models.simulated.turn import Signals, Turn
-from moot.actors.models.simulated.words import draw_trace
+from moot.actors.models.simulated.prompt import ParsedPrompt, ParsedReply
+from moot.actors.models.simulated.turn import DraftSignals, SimulatedTurn
+from moot.actors.models.simulated.words import draw_reasoning
 from moot.protocols.labels import fold
 
 _NAMED = 5
@@ -27,7 +34,7 @@ _MOST_SCORES = 200
 _TRUST, _PER_QUOTATION, _MOST_QUOTATIONS = 0.5, 0.1, 3
 
 
-def answer(turn: Turn) -> Signals:
+def answer(turn: SimulatedTurn) -> DraftSignals:
     """A position on the prompt's question, with a reasoning and a confidence, which is the belief, blurred.
 
     A reply that hallucinates is drawn as any other; then a claim is put into its reasoning. Its answer is right as
@@ -36,7 +43,7 @@ def answer(turn: Turn) -> Signals:
     """
     prompt, random, settings = turn.prompt, turn.random, turn.settings
     stance = position(turn)
-    trace = draw_trace(turn, stance.answer)
+    trace = draw_reasoning(turn, stance.answer)
     blur, belief = 1.0 - settings.calibration, stance.belief[stance.answer]
     stated = belief + 1.5 * blur * (1.0 - belief) * random.random() * 2.0 + blur * (random.random() - 0.5)
     claim = particular = ""
@@ -48,10 +55,10 @@ def answer(turn: Turn) -> Signals:
         "reasoning": trace.written(settings.reasoning_words, claim),
         "confidence": round(min(0.99, max(0.01, stated)), 2),
     }
-    return Signals(values, "answer", stance.belief, particular, about=stance.answer)
+    return DraftSignals(values, "answer", stance.belief, particular, about=stance.answer)
 
 
-def distribution(turn: Turn) -> Signals:
+def distribution(turn: SimulatedTurn) -> DraftSignals:
     """Probabilities of labels, with arguments, revised towards the others' with the agent's stubbornness.
 
     Alone it believes what the agent believes. In a debate its distribution is pooled with the others': its own weighs
@@ -66,13 +73,13 @@ def distribution(turn: Turn) -> Signals:
     words = turn.settings.reasoning_words
     values = {
         "distribution": [{"label": label, "probability": share} for label, share in named.items()],
-        "arguments": [draw_trace(turn, label).written(words) for label in list(named)[:2]],
-        "rebuttals": [draw_trace(turn, other.answer).written(words // 2) for other in prompt.others[:1]],
+        "arguments": [draw_reasoning(turn, label).written(words) for label in list(named)[:2]],
+        "rebuttals": [draw_reasoning(turn, other.answer).written(words // 2) for other in prompt.others[:1]],
     }
-    return Signals(values)
+    return DraftSignals(values)
 
 
-def _pooled(turn: Turn, alone: Mapping[str, float]) -> dict[str, float]:
+def _pooled(turn: SimulatedTurn, alone: Mapping[str, float]) -> dict[str, float]:
     own = _seen(turn.prompt.own, alone) if turn.prompt.own else dict(alone)
     others = [_seen(other, alone) for other in turn.prompt.others]
     keep, right, random = stubbornness(turn), gold(turn), turn.random
@@ -85,7 +92,7 @@ def _pooled(turn: Turn, alone: Mapping[str, float]) -> dict[str, float]:
     return _normalised(pooled)
 
 
-def _spread(belief: Mapping[str, float], turn: Turn) -> dict[str, float]:
+def _spread(belief: Mapping[str, float], turn: SimulatedTurn) -> dict[str, float]:
     level, heat = turn.prompt.contentiousness, 1.0
     if level is not None:
         felt = _HEAT * (2.0 * level - 1.0) if turn.prompt.own else _EXPLORING * level
@@ -93,7 +100,7 @@ def _spread(belief: Mapping[str, float], turn: Turn) -> dict[str, float]:
     return _normalised({label: max(_LEAST, mass) ** (1.0 / heat) for label, mass in belief.items()})
 
 
-def _seen(reply: SeenReply, alone: Mapping[str, float]) -> dict[str, float]:
+def _seen(reply: ParsedReply, alone: Mapping[str, float]) -> dict[str, float]:
     """The distribution that a shown reply begins with: `LABEL 0.60, LABEL 0.25`; without one its answer alone."""
     line = reply.text.partition("\n")[0]
     found = dict.fromkeys(alone, 0.0)
@@ -125,7 +132,7 @@ def _normalised(masses: Mapping[str, float]) -> dict[str, float]:
     return {label: mass / total for label, mass in masses.items()}
 
 
-def synthesis(turn: Turn) -> Signals:
+def synthesis(turn: SimulatedTurn) -> DraftSignals:
     """An answer from two arguments.
 
     What they argue for counts like others' replies in a revision, the more, the more they quote; where they argue for
@@ -141,14 +148,14 @@ def synthesis(turn: Turn) -> Signals:
         stance = _scored(turn, sum(quoted[:1]) - sum(quoted[1:2]))
     else:
         found = zip(map(argued_for, arguments), quoted, strict=True)
-        heard = [SeenReply(a, _TRUST + _PER_QUOTATION * min(_MOST_QUOTATIONS, n)) for a, n in found if a is not None]
+        heard = [ParsedReply(a, _TRUST + _PER_QUOTATION * min(_MOST_QUOTATIONS, n)) for a, n in found if a is not None]
         stance = _among([reply.answer for reply in heard], position(turn.about(others=tuple(heard))))
     if _NUMBER in "\n".join(prompt.sent):
         stance = _numbers(stance, prompt.question)
-    return Signals({"answer": stance.answer}, "answer", stance.belief, about=stance.answer)
+    return DraftSignals({"answer": stance.answer}, "answer", stance.belief, about=stance.answer)
 
 
-def _scored(turn: Turn, lead: int) -> Stance:
+def _scored(turn: SimulatedTurn, lead: int) -> SimulatedBelief:
     """A score; `lead` is how many quotations more the first argument has."""
     stance, right = independent(turn), gold(turn)
     scores = sorted(turn.prompt.labels, key=int)
@@ -157,19 +164,19 @@ def _scored(turn: Turn, lead: int) -> Stance:
         up = lead > 0 or (lead == 0 and turn.random.random() < 0.5)
         beside = [each for each in (place + 1, place - 1) if 0 <= each < len(scores)]
         place = (beside if up else beside[::-1])[0] if beside and right is not None else place
-    return Stance(scores[place], _around(scores, place, stance.belief[stance.answer]))
+    return SimulatedBelief(scores[place], _around(scores, place, stance.belief[stance.answer]))
 
 
-def _numbers(stance: Stance, question: str) -> Stance:
+def _numbers(stance: SimulatedBelief, question: str) -> SimulatedBelief:
     """The same belief over numbers: without a key an agent may believe in words."""
     belief: dict[str, float] = {}
     for answer, share in stance.belief.items():
         number = as_number(answer, question)
         belief[number] = belief.get(number, 0.0) + share
-    return Stance(as_number(stance.answer, question), belief)
+    return SimulatedBelief(as_number(stance.answer, question), belief)
 
 
-def _among(argued: Sequence[str], stance: Stance) -> Stance:
+def _among(argued: Sequence[str], stance: SimulatedBelief) -> SimulatedBelief:
     """The stance on the answers that were argued for; as it is where none was."""
     names = {fold(answer) for answer in argued}
     belief = {answer: share for answer, share in stance.belief.items() if fold(answer) in names}
@@ -177,7 +184,7 @@ def _among(argued: Sequence[str], stance: Stance) -> Stance:
     if not total:
         return stance
     answer = stance.answer if stance.answer in belief else max(belief, key=belief.__getitem__)
-    return Stance(answer, {each: share / total for each, share in belief.items()})
+    return SimulatedBelief(answer, {each: share / total for each, share in belief.items()})
 
 
 def _around(scores: Sequence[str], place: int, belief: float) -> dict[str, float]:
@@ -188,7 +195,7 @@ def _around(scores: Sequence[str], place: int, belief: float) -> dict[str, float
     return {score: shares.get(score, belief if weights else 1.0) for score in scores}
 
 
-def _scores(prompt: SeenPrompt) -> tuple[str, ...]:
+def _scores(prompt: ParsedPrompt) -> tuple[str, ...]:
     """The scores that the instructions name by their ends."""
     found = _SCALE.search("\n".join(prompt.sent))
     if found is None or not 0 <= int(found[2]) - int(found[1]) < _MOST_SCORES:

@@ -15,9 +15,9 @@ from random import Random
 
 from moot.actors.models.simulated.belief import independent
 from moot.actors.models.simulated.draws import stable_uniform
-from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.prompt import ParsedPrompt
 from moot.actors.models.simulated.tokens import split_text
-from moot.actors.models.simulated.turn import Draft, Turn
+from moot.actors.models.simulated.turn import ReplyDraft, SimulatedTurn
 from moot.protocols.tasks.numbers import stated_number
 
 _MATERIAL_CHARACTERS = 20_000
@@ -85,7 +85,7 @@ _LAST = (
 """Words of one token each; the n-th sentence has n of them."""
 
 
-def write_argument(turn: Turn) -> Draft:
+def write_argument(turn: SimulatedTurn) -> ReplyDraft:
     """Text in the sections asked for, or in four paragraphs, each of about `reasoning_words` words.
 
     It is never shorter than the fullest argument would need: else a good one would be known by its length.
@@ -107,10 +107,10 @@ def write_argument(turn: Turn) -> Draft:
     least = (len(split_text(frame)) + _MOST_SAID) / (1.0 - _SPREAD / 2)
     length = max(least, len(sections) * turn.settings.reasoning_words / _WORDS_PER_TOKEN)
     wanted = round(length * (1.0 + _SPREAD * (random.random() - 0.5)))
-    return Draft(_filled(sections, wanted, random), surety=quality * turn.settings.confidence_signal)
+    return ReplyDraft(_filled(sections, wanted, random), surety=quality * turn.settings.confidence_signal)
 
 
-def _position(turn: Turn) -> str:
+def _position(turn: SimulatedTurn) -> str:
     prompt, sent = turn.prompt, "\n".join(turn.prompt.sent)
     heard = prompt.tagged("argument")
     criterion = prompt.tagged("criterion")
@@ -159,7 +159,7 @@ def _drawn(quality: float, steps: Sequence[float], random: Random) -> int:
     return sum(reached >= step for step in steps)
 
 
-def _evidence(quality: float, turn: Turn) -> str:
+def _evidence(quality: float, turn: SimulatedTurn) -> str:
     """Pieces of lines of the material, the more, the better it is; unheard ones first, now and then a made-up one."""
     material = "\n".join(fence.body for fence in turn.prompt.tagged("passage", "question"))[:_MATERIAL_CHARACTERS]
     heard = "\n".join(fence.body for fence in turn.prompt.tagged("argument"))
@@ -173,7 +173,7 @@ def _evidence(quality: float, turn: Turn) -> str:
     return " ".join(said) or _VAGUE
 
 
-def _end(position: str, prompt: SeenPrompt) -> str:
+def _end(position: str, prompt: ParsedPrompt) -> str:
     answer = argued_for(position)
     if answer is not None and _FINAL in "\n".join(prompt.sent):
         return f"That settles it.\nFinal answer: {answer}"

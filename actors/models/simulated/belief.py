@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from random import Random
 
 from moot.actors.models.simulated.draws import stable_digest, stable_uniform
-from moot.actors.models.simulated.prompt import SeenReply
-from moot.actors.models.simulated.turn import Turn
+from moot.actors.models.simulated.prompt import ParsedReply
+from moot.actors.models.simulated.turn import SimulatedTurn
 from moot.protocols.labels import canonical_label, fold
 
 _SUREST = 0.985
@@ -28,24 +28,24 @@ _UNSTATED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Stance:
+class SimulatedBelief:
     """An answer and the belief in every candidate."""
 
     answer: str
     belief: dict[str, float]
 
 
-def position(turn: Turn) -> Stance:
+def position(turn: SimulatedTurn) -> SimulatedBelief:
     """What it believes once it has heard the others, if there are any."""
     stance = independent(turn)
     if not turn.prompt.others:
         return stance
-    own = turn.prompt.own or SeenReply(stance.answer, stance.belief[stance.answer])
+    own = turn.prompt.own or ParsedReply(stance.answer, stance.belief[stance.answer])
     right = gold(turn)
     return _moved(turn, own, turn.prompt.others, candidates_of(turn, right), right)
 
 
-def independent(turn: Turn) -> Stance:
+def independent(turn: SimulatedTurn) -> SimulatedBelief:
     """What it believes before it has heard anybody."""
     random, right = turn.random, gold(turn)
     candidates = candidates_of(turn, right)
@@ -64,16 +64,16 @@ def independent(turn: Turn) -> Stance:
     return _stance(answer, belief, candidates, random)
 
 
-def weighed(turn: Turn, own: str, other: str) -> str:
+def weighed(turn: SimulatedTurn, own: str, other: str) -> str:
     """Its answer after it has held its own against the other's: mostly one of the two."""
     candidates = list(dict.fromkeys([own, other]))
     right = turn.key.find(turn.prompt.question, turn.prompt.passage) if turn.key else None
     shown = next((each for each in candidates if right and (each == right or each.startswith(f"{right}) "))), None)
     # Neither says how sure it is: what tells between them is the truth's pull, and how stubborn it is.
-    return _moved(turn, SeenReply(own, _UNSTATED), [SeenReply(other, _UNSTATED)], candidates, shown).answer
+    return _moved(turn, ParsedReply(own, _UNSTATED), [ParsedReply(other, _UNSTATED)], candidates, shown).answer
 
 
-def stubbornness(turn: Turn) -> float:
+def stubbornness(turn: SimulatedTurn) -> float:
     """The setting, drawn by the effect towards 1 for a level above one half, towards 0 for one below."""
     own, level = turn.settings.stubbornness, turn.prompt.contentiousness
     if level is None:
@@ -82,13 +82,13 @@ def stubbornness(turn: Turn) -> float:
     return own + pull * (1.0 - own if pull > 0.0 else own)
 
 
-def gold(turn: Turn) -> str | None:
+def gold(turn: SimulatedTurn) -> str | None:
     """The right answer to the prompt's question; None when it is not known."""
     found = turn.key.find(turn.prompt.question, turn.prompt.passage) if turn.key else None
     return canonical_label(found, turn.prompt.labels) if found and turn.prompt.labels else found
 
 
-def candidates_of(turn: Turn, right: str | None) -> tuple[str, ...]:
+def candidates_of(turn: SimulatedTurn, right: str | None) -> tuple[str, ...]:
     """The closed set; for free text the right answer, if known, likely wrong ones, and what was said."""
     prompt = turn.prompt
     if prompt.labels:
@@ -98,14 +98,14 @@ def candidates_of(turn: Turn, right: str | None) -> tuple[str, ...]:
     return tuple({fold(answer): answer for answer in (*invented, *said)}.values())
 
 
-def _identity(turn: Turn) -> str:
+def _identity(turn: SimulatedTurn) -> str:
     """What tells the prompt's question from others: one that is asked about several texts goes with its text."""
     prompt = turn.prompt
     several = turn.key is not None and turn.key.needs_passage(prompt.question)
     return f"{prompt.question}\n{prompt.passage}" if several else prompt.question
 
 
-def _ease(turn: Turn, question: str) -> float:
+def _ease(turn: SimulatedTurn, question: str) -> float:
     """U^((1-c)/c) has mean c for uniform U: no other constant is needed to hit the competence."""
     competence = turn.settings.competence
     if competence == 0.0:
@@ -113,7 +113,7 @@ def _ease(turn: Turn, question: str) -> float:
     return float(stable_uniform(turn.seed, "ease", fold(question)) ** ((1.0 - competence) / competence))
 
 
-def _mistake(turn: Turn, question: str, candidates: Sequence[str], right: str) -> str:
+def _mistake(turn: SimulatedTurn, question: str, candidates: Sequence[str], right: str) -> str:
     wrong = [label for label in candidates if label != right]
     share = turn.random.random()
     if turn.random.random() < 0.5:  # the mistake that most agents make
@@ -125,8 +125,8 @@ def _mistake(turn: Turn, question: str, candidates: Sequence[str], right: str) -
 
 
 def _moved(
-    turn: Turn, own: SeenReply, others: Iterable[SeenReply], candidates: Sequence[str], right: str | None
-) -> Stance:
+    turn: SimulatedTurn, own: ParsedReply, others: Iterable[ParsedReply], candidates: Sequence[str], right: str | None
+) -> SimulatedBelief:
     """Weigh stated confidences as evidence; comparing it pulls a little towards the truth."""
     keep = stubbornness(turn)
     scores = {label: _DISCUSSION_NOISE * (turn.random.random() - 0.5) for label in candidates}
@@ -137,20 +137,20 @@ def _moved(
         scores[right] += _TRUTH_PULL * turn.random.random()
     favourite = max(scores, key=scores.__getitem__)
     answer = favourite if turn.greedy else _pick(_softmax(scores, _SHARPNESS), turn.random.random())
-    return Stance(answer, _capped(_softmax(scores, 1.0)))
+    return SimulatedBelief(answer, _capped(_softmax(scores, 1.0)))
 
 
-def _stance(answer: str, belief: float, candidates: Sequence[str], random: Random) -> Stance:
+def _stance(answer: str, belief: float, candidates: Sequence[str], random: Random) -> SimulatedBelief:
     weights = {label: 0.5 + random.random() for label in candidates if label != answer}
     if not weights:
-        return Stance(answer, {answer: 1.0})
+        return SimulatedBelief(answer, {answer: 1.0})
     belief = min(_SUREST, max(1.0 - _SUREST, belief))
     rest = (1.0 - belief) / sum(weights.values())
     shares = {label: rest * weight for label, weight in weights.items()}
-    return Stance(answer, {label: shares.get(label, belief) for label in candidates})
+    return SimulatedBelief(answer, {label: shares.get(label, belief) for label in candidates})
 
 
-def _add(scores: dict[str, float], reply: SeenReply, weight: float) -> None:
+def _add(scores: dict[str, float], reply: ParsedReply, weight: float) -> None:
     """Adds the log-odds of the reply against a uniform guess; even an unsure reply is some evidence."""
     if reply.answer not in scores:
         return

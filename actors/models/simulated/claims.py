@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from statistics import fmean
 
-from moot.actors.models.simulated.belief import Stance, independent, position
+from moot.actors.models.simulated.belief import SimulatedBelief, independent, position
 from moot.actors.models.simulated.judges import content_words
-from moot.actors.models.simulated.prompt import SeenFence, SeenPrompt, SeenReply
-from moot.actors.models.simulated.turn import Signals, Turn
+from moot.actors.models.simulated.prompt import ParsedFence, ParsedPrompt, ParsedReply
+from moot.actors.models.simulated.turn import DraftSignals, SimulatedTurn
 from moot.protocols.ceda.stance import Stance as Side
 from moot.protocols.ceda.stance import opposite
 from moot.protocols.ceda.wording import OPPOSITES, Wording, wording_of
@@ -112,7 +112,7 @@ _RULINGS = {
 }
 
 
-def claim_of(prompt: SeenPrompt) -> str:
+def claim_of(prompt: ParsedPrompt) -> str:
     """The claim; where none is marked, the message that is answered, which then is the claim."""
     return prompt.first("claim") or prompt.first("last_message")
 
@@ -122,23 +122,23 @@ def telling_words(claim: str) -> frozenset[str]:
     return content_words(claim) - _FRAME
 
 
-def covered_words(claim: str, evidence: Iterable[SeenFence]) -> frozenset[str]:
+def covered_words(claim: str, evidence: Iterable[ParsedFence]) -> frozenset[str]:
     """The telling words of the claim that stand in any of the evidence."""
     return telling_words(claim) & frozenset().union(*(content_words(each.body) for each in evidence))
 
 
-def evidence_lean(claim: str, evidence: Sequence[SeenFence]) -> float:
+def evidence_lean(claim: str, evidence: Sequence[ParsedFence]) -> float:
     """How the evidence leans, from -1 (it has none of the claim's telling words) to 1 (all); 0 without evidence."""
     words = telling_words(claim)
     return 2.0 * len(covered_words(claim, evidence)) / len(words) - 1.0 if words and evidence else 0.0
 
 
-def _side(message: SeenFence) -> Side | None:
+def _side(message: ParsedFence) -> Side | None:
     """The side on the claim that a message takes; None when the prompt does not say."""
     return next((side for side in SIDE_LABELS if side == message.attributes.get("stance")), None)
 
 
-def message(turn: Turn) -> Signals:
+def message(turn: SimulatedTurn) -> DraftSignals:
     """AGREE or DENY of the last message, the side on the claim, and one or two sentences that cite evidence.
 
     Before it has spoken, what it believes is drawn from the agent, and with a probability of at most one tenth from the
@@ -162,37 +162,37 @@ def message(turn: Turn) -> Signals:
             covered = len(covered_words(claim, evidence))
             said += f" Of the {len(words)} words that matter in it the evidence has {covered}."
     if random.random() < turn.settings.unclear_rate:  # drawn after all else, so that a rate changes no other message
-        return Signals({"says": ..., "text": turn.pick(_UNCLEAR) + cites, "stance": "unclear"})
+        return DraftSignals({"says": ..., "text": turn.pick(_UNCLEAR) + cites, "stance": "unclear"})
     shares = {AGREE: stance.belief[SIDE_LABELS[spoken_of]], DENY: stance.belief[SIDE_LABELS[opposite(spoken_of)]]}
     word = AGREE if side == spoken_of else DENY
-    return Signals({"says": word, "text": said, "stance": side}, "says", shares)
+    return DraftSignals({"says": word, "text": said, "stance": side}, "says", shares)
 
 
-def _stance(turn: Turn, heard: Sequence[Side | None], lean: float) -> Stance:
+def _stance(turn: SimulatedTurn, heard: Sequence[Side | None], lean: float) -> SimulatedBelief:
     """What it believes now; `heard` are the sides of all messages, every second one its own."""
     asked = turn.about(question=claim_of(turn.prompt), labels=CLAIM_LABELS, passage="", own=None, others=())
     own = next((side for side in heard[-2::-2] if side), None)
     answered = heard[-1] if heard else None
     alone = _pulled(turn, independent(asked), lean)
-    before = _as_reply(own) if own else SeenReply(alone.answer, alone.belief[alone.answer])
+    before = _as_reply(own) if own else ParsedReply(alone.answer, alone.belief[alone.answer])
     if answered:
         return position(asked.about(own=before, others=(_as_reply(answered),)))
     if own and before.answer != alone.answer:  # nothing that was said moves it, so it stays where it was
-        return Stance(before.answer, {label: 1.0 - share for label, share in alone.belief.items()})
+        return SimulatedBelief(before.answer, {label: 1.0 - share for label, share in alone.belief.items()})
     return alone
 
 
-def _as_reply(side: Side) -> SeenReply:
-    return SeenReply(SIDE_LABELS[side], _HEARD_CONFIDENCE)
+def _as_reply(side: Side) -> ParsedReply:
+    return ParsedReply(SIDE_LABELS[side], _HEARD_CONFIDENCE)
 
 
-def _pulled(turn: Turn, stance: Stance, lean: float) -> Stance:
+def _pulled(turn: SimulatedTurn, stance: SimulatedBelief, lean: float) -> SimulatedBelief:
     """Mixed with a belief in the side that the evidence leans to."""
     share, drawn = _PULL * abs(lean), turn.random.random()
     side = SIDE_LABELS["supports" if lean > 0.0 else "denies"]
     belief = {label: (1.0 - share) * mass + share * (label == side) for label, mass in stance.belief.items()}
     pulled = max(belief, key=belief.__getitem__) == side if turn.greedy else drawn < share
-    return Stance(side if pulled else stance.answer, belief)
+    return SimulatedBelief(side if pulled else stance.answer, belief)
 
 
 def _quotation(text: str) -> str:
@@ -201,7 +201,7 @@ def _quotation(text: str) -> str:
     return " ".join(words[:_QUOTED_WORDS])[:_QUOTED_CHARACTERS].rstrip(" .,:;?!") or "nothing to read"
 
 
-def ruling(turn: Turn) -> Signals:
+def ruling(turn: SimulatedTurn) -> DraftSignals:
     """Rules on a claim by a score in [0, 1]: above one half it is supported, below hallucinated.
 
     The score is one half, plus .375 times where the debaters stand (from -1 to 1; for each debater its last side counts
@@ -247,7 +247,7 @@ def ruling(turn: Turn) -> Signals:
     }
     rest = 1.0 - _NULL
     belief = _TORN_BELIEF if torn else {"1": rest * score, "0": rest * (1.0 - score), "null": _NULL}
-    return Signals(values, "verdict", belief)
+    return DraftSignals(values, "verdict", belief)
 
 
 def _course(signs: Sequence[Sequence[float]]) -> str:
@@ -259,7 +259,7 @@ def _course(signs: Sequence[Sequence[float]]) -> str:
     return "of one mind" if len({sign for each in signs for sign in each}) == 1 else "settled"
 
 
-def context(turn: Turn) -> Signals:
+def context(turn: SimulatedTurn) -> DraftSignals:
     """Puts evidence in order: a statement for each item that has words of the claim, and pairs that look at odds.
 
     Two sentences look at odds if a quarter of the shorter one's content words are in the other, and only one negates,
@@ -289,16 +289,16 @@ def context(turn: Turn) -> Signals:
                     told[f"item_{place}"] = item.attributes.get("number", "")
                     told[f"quote_{place}"] = _exactly(sentence, turn)
                 conflicts.append(told)
-    return Signals({"statements": statements, "conflicts": conflicts[:_MOST_CONFLICTS]})
+    return DraftSignals({"statements": statements, "conflicts": conflicts[:_MOST_CONFLICTS]})
 
 
-def _exactly(sentence: str, turn: Turn) -> str:
+def _exactly(sentence: str, turn: SimulatedTurn) -> str:
     invents = turn.random.random() < turn.settings.hallucination_rate
     quote = " ".join(sentence.split()[:_EXACT_WORDS])
     return f"{quote} {_INVENTED}" if invents else quote
 
 
-def _pairs(one: SeenFence, other: SeenFence) -> Iterator[tuple[tuple[str, str], bool]]:
+def _pairs(one: ParsedFence, other: ParsedFence) -> Iterator[tuple[tuple[str, str], bool]]:
     """The pairs of sentences about one thing, in order, and whether they look at odds."""
     for said in product(split_sentences(one.body), split_sentences(other.body)):
         first, second = wording_of(said[0]), wording_of(said[1])

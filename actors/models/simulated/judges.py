@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from moot.actors.models.simulated.argument import LEFT_UNDONE
-from moot.actors.models.simulated.prompt import UNLABELLED, SeenFence
-from moot.actors.models.simulated.turn import Signals, Turn
+from moot.actors.models.simulated.prompt import UNLABELLED, ParsedFence
+from moot.actors.models.simulated.turn import DraftSignals, SimulatedTurn
 from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING
 from moot.protocols.selene.sentences import split_sentences
 
@@ -58,7 +58,7 @@ def share_of(words: frozenset[str], known: frozenset[str]) -> float:
     return len(words & known) / len(words) if words else 0.5
 
 
-def support(turn: Turn) -> Signals:
+def support(turn: SimulatedTurn) -> DraftSignals:
     """Evidence on an answer: a score by the share of the claim's words that the evidence has, plus noise.
 
     It is in [0, 1] with two decimals: at least .6 is `supported`, at most .4 `contradicted`.
@@ -76,10 +76,10 @@ def support(turn: Turn) -> Signals:
         rationale = f"Evidence {best + 1} is closest to the claim ({terms}), which is {support}."
     sure = 0.55 + 0.8 * min(0.5, abs(score - 0.5)) if support != "not covered" else 0.6
     belief = {name: sure if name == support else (1.0 - sure) / 2 for name in _SUPPORTS}
-    return Signals({"support": support, "score": score, "rationale": rationale}, "support", belief)
+    return DraftSignals({"support": support, "score": score, "rationale": rationale}, "support", belief)
 
 
-def comparison(turn: Turn) -> Signals:
+def comparison(turn: SimulatedTurn) -> DraftSignals:
     """Marks of two texts from 0 to 10, whole numbers, without favour for the first; on every topic, if asked for.
 
     A mark is 3.5 + 4 x the share of the facts' words that the text has, plus ten times the judge's noise.
@@ -95,12 +95,12 @@ def comparison(turn: Turn) -> Signals:
         return {place: round(turn.mark(_LOWEST + _SPAN * share)) for place, share in shares.items()}
 
     if "marks" not in prompt.keys:
-        return Signals(marks())
+        return DraftSignals(marks())
     topics = range(1, len(prompt.tagged("topic")) + 1)
-    return Signals({"marks": [{"topic": number, **marks(str(number))} for number in topics]})
+    return DraftSignals({"marks": [{"topic": number, **marks(str(number))} for number in topics]})
 
 
-def reading(turn: Turn) -> Signals:
+def reading(turn: SimulatedTurn) -> DraftSignals:
     """A document as CRIT asks: its sentences are reasons, what only the other side says are rivals.
 
     A mark is 1 + 8 times a share of words, plus ten times the judge's noise, cut to 0 to 10: for the validity the share
@@ -118,10 +118,10 @@ def reading(turn: Turn) -> Signals:
         "reasons": [_argument(text, claim, turn) for text in _some(reasons, _MOST_REASONS, turn)],
         "rivals": [_argument(text, claim, turn) for text in _some(rivals, _MOST_RIVALS, turn)],
     }
-    return Signals(values, about="the claim")
+    return DraftSignals(values, about="the claim")
 
 
-def _argument(text: str, claim: str, turn: Turn) -> dict[str, str | float | bool]:
+def _argument(text: str, claim: str, turn: SimulatedTurn) -> dict[str, str | float | bool]:
     given = turn.prompt.first("facts")
     words, facts = content_words(text), content_words(given)
     denied = {word.casefold() for word in _DENIED.findall(text)}
@@ -144,7 +144,7 @@ def _sentences(text: str) -> list[str]:
     return [sentence for sentence in split_sentences(text[:_MATERIAL_CHARACTERS]) if _short(sentence)]
 
 
-def _some(sentences: Sequence[str], most: int, turn: Turn) -> list[str]:
+def _some(sentences: Sequence[str], most: int, turn: SimulatedTurn) -> list[str]:
     """At most so many of the sentences, in their order."""
     if len(sentences) <= most:
         return list(sentences)
@@ -159,7 +159,7 @@ def _short(text: str) -> str:
     return plain[:_LONGEST_TEXT].rpartition(" ")[0] or plain[:_LONGEST_TEXT]
 
 
-def marks(turn: Turn) -> Signals:
+def marks(turn: SimulatedTurn) -> DraftSignals:
     """A sheet under a rubric, whose scores go by what can be counted of the reply and nothing else.
 
     They are 1 to 3, mapped to the scale of each dimension. A name with `instruction` in it goes by labelled sections
@@ -206,7 +206,7 @@ def marks(turn: Turn) -> Signals:
             # Each draw is made in any case, so that one dimension's noise does not shift that of the next.
             moved, up = turn.random.random() < noise, turn.random.random() < 0.5
             values[name] = min(highest, max(lowest, score + (1 if up else -1))) if moved else score
-    return Signals(values, about="the reply")
+    return DraftSignals(values, about="the reply")
 
 
 def _level(found: float, bounds: Sequence[float]) -> int:
@@ -214,7 +214,7 @@ def _level(found: float, bounds: Sequence[float]) -> int:
     return 3 - next((step for step, bound in enumerate(bounds) if found >= bound), len(bounds))
 
 
-def _joined(fences: Iterable[SeenFence]) -> str:
+def _joined(fences: Iterable[ParsedFence]) -> str:
     return "\n".join(fence.body for fence in fences)
 
 

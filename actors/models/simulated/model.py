@@ -26,31 +26,31 @@ from moot.actors.models.simulated.argument import write_argument
 from moot.actors.models.simulated.draws import call_digest
 from moot.actors.models.simulated.filler import fill
 from moot.actors.models.simulated.judges import JUDGED
-from moot.actors.models.simulated.prompt import SeenPrompt, read_prompt
+from moot.actors.models.simulated.prompt import ParsedPrompt, parse_prompt
 from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
-from moot.actors.models.simulated.turn import Draft, Signals, Turn
+from moot.actors.models.simulated.turn import DraftSignals, ReplyDraft, SimulatedTurn
 from moot.actors.models.simulated.vision import (
+    asks_for_description,
     asks_for_extraction,
-    asks_to_look,
     write_description,
     write_extraction,
 )
-from moot.actors.models.simulated.words import draw_trace, paraphrase
+from moot.actors.models.simulated.words import draw_reasoning, paraphrase
 from moot.protocols.messages import Decoding, Message, Usage
 
 __all__ = ["MAX_ALTERNATIVES", "AnswerKey", "SimulatedModel", "SimulatedSettings"]
 
 MAX_ALTERNATIVES = 20
 
-_PROSE: tuple[tuple[Callable[[SeenPrompt], bool], Callable[[Turn], Draft]], ...] = (
+_PROSE: tuple[tuple[Callable[[ParsedPrompt], bool], Callable[[SimulatedTurn], ReplyDraft]], ...] = (
     (lambda prompt: prompt.argues, write_argument),
-    (asks_to_look, write_description),
+    (asks_for_description, write_description),
     (asks_for_extraction, write_extraction),
 )
 """What writes a text that is no JSON: the first row that fits the prompt; else a few sentences on the question."""
 
-_SIGNALS: tuple[tuple[frozenset[str], Callable[[Turn], Signals]], ...] = (
+_SIGNALS: tuple[tuple[frozenset[str], Callable[[SimulatedTurn], DraftSignals]], ...] = (
     (frozenset({"says", "text", "stance"}), claims.message),
     (frozenset({"distribution"}), answers.distribution),
     (frozenset({"answer", "rationale"}), answers.synthesis),
@@ -137,7 +137,7 @@ class SimulatedModel:
         greedy = decoding.temperature == 0
         digest = call_digest(self._seed, messages, step_key, greedy)
         random = Random(int.from_bytes(digest, "little"))
-        turn = Turn(read_prompt(messages), random, greedy, self._settings, self._seed, self._key)
+        turn = SimulatedTurn(parse_prompt(messages), random, greedy, self._settings, self._seed, self._key)
         draft = _draft(turn, schema)
         split = split_draft(draft)
         kept = min(len(split.tokens), decoding.max_tokens)
@@ -159,7 +159,7 @@ class SimulatedModel:
         """It holds nothing."""
 
 
-def _draft(turn: Turn, schema: Mapping[str, Any] | None) -> Draft:
+def _draft(turn: SimulatedTurn, schema: Mapping[str, Any] | None) -> ReplyDraft:
     """What is said: by the form if its fields mean something here, else by the schema, the form or in prose."""
     prompt, names = turn.prompt, turn.prompt.names
     drawn = next((draw for needed, draw in _SIGNALS if needed <= names), None)
@@ -170,7 +170,7 @@ def _draft(turn: Turn, schema: Mapping[str, Any] | None) -> Draft:
     if prose := next((write for fits, write in _PROSE if fits(prompt)), None):
         return prose(turn)
     form = schema or prompt.form
-    return fill(turn, form, Signals()) if form else Draft(draw_trace(turn, "this").written(_PLAIN_WORDS))
+    return fill(turn, form, DraftSignals()) if form else ReplyDraft(draw_reasoning(turn, "this").written(_PLAIN_WORDS))
 
 
 def _prompt_tokens(messages: Sequence[Message]) -> int:

@@ -34,7 +34,7 @@ _LEVEL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class SeenReply:
+class ParsedReply:
     """A reply shown in a prompt: its answer, stated confidence in [0, 1] (0.75 if not shown, 0.5 if unreadable), and
     text."""
 
@@ -44,7 +44,7 @@ class SeenReply:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenFence:
+class ParsedFence:
     """A piece of material between tags: its tag, attributes and text, and where in the user text it stands."""
 
     tag: str
@@ -55,7 +55,7 @@ class SeenFence:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPrompt:
+class ParsedPrompt:
     """What stands in a prompt.
 
     Attributes:
@@ -81,13 +81,13 @@ class SeenPrompt:
     question: str
     passage: str
     labels: tuple[str, ...]
-    own: SeenReply | None
-    others: tuple[SeenReply, ...]
+    own: ParsedReply | None
+    others: tuple[ParsedReply, ...]
     contentiousness: float | None
     most_labels: int | None
     instructions: str
     pictures: tuple[Image, ...]
-    fences: tuple[SeenFence, ...]
+    fences: tuple[ParsedFence, ...]
     sent: tuple[str, ...]
 
     @property
@@ -100,7 +100,7 @@ class SeenPrompt:
         """The keys of the form and of all that is nested in it."""
         return frozenset(_names(self.form or {}))
 
-    def tagged(self, *tags: str) -> list[SeenFence]:
+    def tagged(self, *tags: str) -> list[ParsedFence]:
         """What stands between one of these tags, in order."""
         return [fence for fence in self.fences if fence.tag in tags]
 
@@ -114,7 +114,7 @@ def count_reasks(messages: Sequence[Message]) -> int:
     return sum(message.role == "user" and message.content.startswith(_REASK) for message in messages)
 
 
-def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
+def parse_prompt(messages: Sequence[Message]) -> ParsedPrompt:
     """Read a conversation; re-asks in it say nothing new. Nothing is required: a bare text is a question."""
     system = "\n".join(message.content for message in messages if message.role == "system")
     asked = [message for message in messages if message.role == "user" and not message.content.startswith(_REASK)]
@@ -126,7 +126,7 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
     own = [_seen_reply(fence) for fence in fences if fence.tag == "own_reply"]
     form = read_form(instructions)
     sections = () if form else _sections(instructions)
-    return SeenPrompt(
+    return ParsedPrompt(
         form=form,
         sections=sections,
         argues=bool(sections) or (not form and UNLABELLED in instructions),
@@ -152,7 +152,7 @@ def _names(schema: Mapping[str, Any]) -> Iterator[str]:
         yield from _names(schema["items"])
 
 
-def _fences(text: str) -> Iterator[SeenFence]:
+def _fences(text: str) -> Iterator[ParsedFence]:
     at = 0
     never_closed: set[str] = set()  # looked for once only, or a long text of open tags would take forever
     while opened := _OPEN_TAG.search(text, at):
@@ -164,14 +164,14 @@ def _fences(text: str) -> Iterator[SeenFence]:
             continue
         at = close + len(closing)
         attributes = {name: _plain(value) for name, value in _ATTRIBUTE.findall(opened[2])}
-        yield SeenFence(opened[1], attributes, unfenced(text[opened.end() : close]), opened.start(), at)
+        yield ParsedFence(opened[1], attributes, unfenced(text[opened.end() : close]), opened.start(), at)
 
 
 def _plain(attribute: str) -> str:
     return unfenced(attribute.replace("&quot;", '"'))
 
 
-def _outside(text: str, fences: Sequence[SeenFence]) -> str:
+def _outside(text: str, fences: Sequence[ParsedFence]) -> str:
     pieces, at = [], 0
     for fence in fences:
         pieces.append(text[at : fence.start])
@@ -185,7 +185,7 @@ def _sections(instructions: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_SECTION.findall(listed))) if said else ()
 
 
-def _labels(instructions: str, fences: Sequence[SeenFence]) -> tuple[str, ...]:
+def _labels(instructions: str, fences: Sequence[ParsedFence]) -> tuple[str, ...]:
     lettered = [fence.attributes.get("label", "") for fence in fences if fence.tag == "choice"]
     if lettered and all(lettered):
         return tuple(dict.fromkeys(lettered))
@@ -199,11 +199,11 @@ def _contentiousness(*instructions: str) -> float | None:
     return levels[-1] if levels else None
 
 
-def _seen_reply(fence: SeenFence) -> SeenReply:
+def _seen_reply(fence: ParsedFence) -> ParsedReply:
     try:
         confidence = float(fence.attributes.get("confidence", _UNSTATED))
     except ValueError:
         confidence = 0.5
     if not 0.0 <= confidence <= 1.0:
         confidence = 0.5
-    return SeenReply(fence.attributes.get("answer", ""), confidence, fence.body)
+    return ParsedReply(fence.attributes.get("answer", ""), confidence, fence.body)

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from moot.protocols.errors import ConfigError, unknown_name
-from moot.protocols.wording import explained
+from moot.protocols.wording import explain_error
 
 
 class SimulatedSettings(BaseModel):
@@ -75,4 +75,4 @@ class SimulatedSettings(BaseModel):
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
-            raise ConfigError(f"model {spec!r}: `{where}`: {explained(first)}") from error
+            raise ConfigError(f"model {spec!r}: `{where}`: {explain_error(first)}") from error

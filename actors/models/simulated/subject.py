@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 
-from moot.actors.models.simulated.belief import Stance, independent, weighed
-from moot.actors.models.simulated.prompt import SeenFence
-from moot.actors.models.simulated.turn import Signals, Turn
+from moot.actors.models.simulated.belief import SimulatedBelief, independent, weighed
+from moot.actors.models.simulated.prompt import ParsedFence
+from moot.actors.models.simulated.turn import DraftSignals, SimulatedTurn
 from moot.protocols.labels import fold
 
 _CONCERNS = (
@@ -36,7 +36,7 @@ _BALANCED, _CONSENTS, _ADDS = 0.9, 0.85, 0.2
 """Shares of subjects called balanced, of proposals consented to, and of last words that add an argument."""
 
 
-def side(turn: Turn) -> Signals:
+def side(turn: SimulatedTurn) -> DraftSignals:
     """Whether it finds the subject balanced, has said all, concedes or consents; on a closed list its answer, too.
 
     An opening names what its agent believes; later it weighs its own answer against the other's, concedes if that
@@ -44,9 +44,9 @@ def side(turn: Turn) -> Signals:
     """
     prompt, random = turn.prompt, turn.random
     own, other, amended = (prompt.first(tag) for tag in ("own_answer", "other_answer", "amended_answer"))
-    stance = Stance("", {})
+    stance = SimulatedBelief("", {})
     if own:
-        stance = Stance(weighed(turn, own, other), {})
+        stance = SimulatedBelief(weighed(turn, own, other), {})
     elif "answer" in prompt.keys:
         stance = independent(turn)
     level = 1.0 if prompt.contentiousness is None else prompt.contentiousness
@@ -70,10 +70,10 @@ def side(turn: Turn) -> Signals:
         values["questions"] = [fence.body for fence in prompt.tagged("open_question")]
     second = _SECOND.search("\n".join(prompt.sent)) is not None
     stands_for = own or stance.answer or ("no" if second else "yes")
-    return Signals(values, "answer" if stance.belief else "", stance.belief, about=f'"{stands_for}"')
+    return DraftSignals(values, "answer" if stance.belief else "", stance.belief, about=f'"{stands_for}"')
 
 
-def agenda(turn: Turn) -> Signals:
+def agenda(turn: SimulatedTurn) -> DraftSignals:
     """As many themes as the prompt asks for: drawn concerns, or those that are shown, joined where titles are equal.
 
     In a moderator's list each names the themes that went into it, and those of both sides come first.
@@ -81,7 +81,7 @@ def agenda(turn: Turn) -> Signals:
     prompt = turn.prompt
     found = _COUNT.search("\n".join(prompt.sent))
     count = max(1, min(len(_CONCERNS), int(found[1]))) if found else len(_CONCERNS) // 2
-    joined: dict[str, list[SeenFence]] = {}
+    joined: dict[str, list[ParsedFence]] = {}
     for theme in prompt.tagged("own_theme", "theme"):
         joined.setdefault(fold(theme.attributes.get("title", "")), []).append(theme)
     themes: list[dict[str, object]] = [
@@ -95,5 +95,5 @@ def agenda(turn: Turn) -> Signals:
     if not themes:
         themes = [{"title": title, "description": text} for title, text in turn.random.sample(_CONCERNS, count)]
     if "topics" in prompt.keys:
-        return Signals({"topics": themes[:count]})
-    return Signals({"themes": [{k: v for k, v in theme.items() if k != "merges"} for theme in themes[:count]]})
+        return DraftSignals({"topics": themes[:count]})
+    return DraftSignals({"themes": [{k: v for k, v in theme.items() if k != "merges"} for theme in themes[:count]]})

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.models.interface import TokenLogprobs
-from moot.actors.models.simulated.turn import Draft
+from moot.actors.models.simulated.turn import ReplyDraft
 
 _PIECE = re.compile(r" ?[^\W\d_]{1,9}|\d{1,3}| ?[^\w\s]{1,3}|[\s\S]")
 _LOWEST = -15.0
@@ -60,7 +60,7 @@ def split_text(text: str) -> list[str]:
     return _PIECE.findall(text)
 
 
-def split_draft(draft: Draft) -> TokenSplit:
+def split_draft(draft: ReplyDraft) -> TokenSplit:
     """The draft's tokens, with boundaries where the decision begins and ends."""
     before, decision = split_text(draft.before), split_text(draft.decision)
     start, end = len(before), len(before) + len(decision)
@@ -68,7 +68,7 @@ def split_draft(draft: Draft) -> TokenSplit:
     return TokenSplit(tokens, start, end, _invented(draft, tokens))
 
 
-def _invented(draft: Draft, tokens: Sequence[str]) -> tuple[int, ...]:
+def _invented(draft: ReplyDraft, tokens: Sequence[str]) -> tuple[int, ...]:
     if not draft.invented:
         return ()
     begin = draft.text.index(draft.invented)
@@ -80,7 +80,7 @@ def _invented(draft: Draft, tokens: Sequence[str]) -> tuple[int, ...]:
     return tuple(places)
 
 
-def draw_logprobs(draft: Draft, split: TokenSplit, kept: int, alternatives: int, digest: bytes) -> TokenLogprobs:
+def draw_logprobs(draft: ReplyDraft, split: TokenSplit, kept: int, alternatives: int, digest: bytes) -> TokenLogprobs:
     """Log-probabilities of the first `kept` tokens, with `alternatives` (0 to 20) listed for each.
 
     Where the decision stands, the listed probabilities are the belief, with a little of it on other
@@ -158,7 +158,7 @@ def _fill(tokens: Sequence[str], alternatives: int, uniform: Floats) -> list[str
     return names
 
 
-def _decision_rows(draft: Draft, split: TokenSplit) -> dict[int, dict[str, float]]:
+def _decision_rows(draft: ReplyDraft, split: TokenSplit) -> dict[int, dict[str, float]]:
     """The distribution of each token of the decision, and of the one after it, given those before."""
     if split.start == split.end or not draft.belief:
         return {}

@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import Any, TypeVar
 
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.prompt import ParsedPrompt
 from moot.actors.models.simulated.settings import SimulatedSettings
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ReplyDraft:
     """A reply in three pieces, so that token probabilities can be laid over the decision.
 
     Attributes:
@@ -46,7 +46,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Signals:
+class DraftSignals:
     """What of a reply is drawn with a meaning; the filler writes whatever else its form asks for.
 
     Attributes:
@@ -65,7 +65,7 @@ class Signals:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SimulatedTurn:
     """One reply to be written.
 
     Attributes:
@@ -75,14 +75,14 @@ class Turn:
         key: what agents may know; None lets them answer at random. Judges never look at it.
     """
 
-    prompt: SeenPrompt
+    prompt: ParsedPrompt
     random: Random
     greedy: bool
     settings: SimulatedSettings
     seed: int
     key: AnswerKey | None
 
-    def about(self, **changes: Any) -> Turn:
+    def about(self, **changes: Any) -> SimulatedTurn:
         """The same draws on a prompt of which some is changed."""
         return replace(self, prompt=replace(self.prompt, **changes))
 
@@ -101,16 +101,16 @@ class Turn:
         return 10.0 * min(1.0, max(0.0, share + (0.0 if self.greedy else noise)))
 
 
-def json_draft(values: Mapping[str, object], signals: Signals) -> Draft:
+def json_draft(values: Mapping[str, object], signals: DraftSignals) -> ReplyDraft:
     """A JSON object with the values in their order; a decision that is no string is spelled as JSON spells it."""
     members = [f"{_encode(key)}: {_encode(value)}" for key, value in values.items()]
     if signals.decisive not in values:
-        return Draft(f"{{{', '.join(members)}}}")
+        return ReplyDraft(f"{{{', '.join(members)}}}")
     place, decision = list(values).index(signals.decisive), values[signals.decisive]
     spelled, quote = (_spelled(decision), '"') if isinstance(decision, str) else (_encode(decision), "")
     before = "".join(f"{member}, " for member in members[:place])
     after = "".join(f", {member}" for member in members[place + 1 :])
-    return Draft(
+    return ReplyDraft(
         before=f"{{{before}{_encode(signals.decisive)}: {quote}",
         decision=spelled,
         after=f"{quote}{after}}}",

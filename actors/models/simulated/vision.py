@@ -16,8 +16,8 @@ from PIL import Image as Pillow
 from moot.actors.models.simulated.claims import claim_of, telling_words
 from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.judges import content_words
-from moot.actors.models.simulated.prompt import SeenPrompt
-from moot.actors.models.simulated.turn import Draft, Turn
+from moot.actors.models.simulated.prompt import ParsedPrompt
+from moot.actors.models.simulated.turn import ReplyDraft, SimulatedTurn
 from moot.protocols.case import Image
 
 _READ = ("PNG", "JPEG", "WEBP", "GIF")
@@ -35,36 +35,36 @@ _EXTRACTION = (
 _PHRASING = content_words(" ".join(_EXTRACTION))
 
 
-def asks_for_extraction(prompt: SeenPrompt) -> bool:
+def asks_for_extraction(prompt: ParsedPrompt) -> bool:
     """Whether a prompt without a form shows a claim alone and speaks of pictures."""
     alone = not prompt.form and {fence.tag for fence in prompt.fences} == {"claim"}
     return alone and _ABOUT_PICTURES.search(prompt.instructions) is not None
 
 
-def write_extraction(turn: Turn) -> Draft:
+def write_extraction(turn: SimulatedTurn) -> ReplyDraft:
     """What to look for in the pictures of a case: the words of its claim, in order."""
     claim = claim_of(turn.prompt)
     words = telling_words(claim)
     terms = [word for word in dict.fromkeys(_WORD.findall(claim.casefold())) if word in words][:_MOST_TERMS]
-    return Draft(turn.pick(_EXTRACTION).format(", ".join(terms) or "all that matters"))
+    return ReplyDraft(turn.pick(_EXTRACTION).format(", ".join(terms) or "all that matters"))
 
 
-def asks_to_look(prompt: SeenPrompt) -> bool:
+def asks_for_description(prompt: ParsedPrompt) -> bool:
     """Whether a prompt comes with pictures and says what is looked for in them."""
     return not prompt.form and bool(prompt.pictures) and bool(prompt.tagged("looked_for"))
 
 
-def write_description(turn: Turn) -> Draft:
+def write_description(turn: SimulatedTurn) -> ReplyDraft:
     """One paragraph on all the pictures; it says the same of the same bytes whatever is drawn."""
     pictures = turn.prompt.pictures
     looked_for = " ".join(fence.body for fence in turn.prompt.tagged("looked_for"))
     words = content_words(looked_for) - _PHRASING
     terms = [word for word in dict.fromkeys(_WORD.findall(looked_for.casefold())) if word in words]
     names = [f"Picture {place}" for place in range(1, len(pictures) + 1)] if len(pictures) > 1 else ["The picture"]
-    return Draft(" ".join(_told(name, image, terms) for name, image in zip(names, pictures, strict=True)))
+    return ReplyDraft(" ".join(_description(name, image, terms) for name, image in zip(names, pictures, strict=True)))
 
 
-def _told(name: str, image: Image, terms: list[str]) -> str:
+def _description(name: str, image: Image, terms: list[str]) -> str:
     size = f"it has {len(image.data)} bytes, and their SHA-256 begins with {sha256(image.data).hexdigest()[:_DIGITS]}."
     try:
         opened = Pillow.open(io.BytesIO(image.data), formats=_READ)  # reads the header only

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, cycle, islice
 
 from moot.actors.models.simulated.draws import stable_uniform
-from moot.actors.models.simulated.turn import Signals, Turn
+from moot.actors.models.simulated.turn import DraftSignals, SimulatedTurn
 
 _MATERIAL_CHARACTERS = 20_000
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -145,7 +145,7 @@ _SWAPS = re.compile(rf"\b({'|'.join(_OTHER_WORDS)})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class ReasoningTrace:
     """A reasoning whose words are drawn, but which is not written yet.
 
     Attributes:
@@ -178,7 +178,7 @@ class Trace:
         return " ".join([*said[:end], *claimed, *said[end:]])
 
 
-def draw_trace(turn: Turn, answer: str) -> Trace:
+def draw_reasoning(turn: SimulatedTurn, answer: str) -> ReasoningTrace:
     """A reasoning that cites the passage, or the question when there is none, in the register of the turn.
 
     Agents with the same answer mostly cite the same place, so that agreement shows in the text as well.
@@ -192,16 +192,16 @@ def draw_trace(turn: Turn, answer: str) -> Trace:
     plain = level is None or turn.settings.contentiousness_effect == 0.0
     register = PLAIN if plain else register_of(level or 0.0)
     opener, closer = turn.pick(register.openers).split(), turn.pick(register.closers).format(answer).split()
-    return Trace(opener, sentences, int(place * len(sentences)), closer)
+    return ReasoningTrace(opener, sentences, int(place * len(sentences)), closer)
 
 
-def paraphrase(turn: Turn) -> Signals:
+def paraphrase(turn: SimulatedTurn) -> DraftSignals:
     """Every piece of evidence in slightly other words: numbers, names and negations stay as they are."""
     evidence = turn.prompt.tagged("evidence")
-    return Signals({"sentences": [_reworded(fence.body, turn) for fence in evidence]} if evidence else {})
+    return DraftSignals({"sentences": [_reworded(fence.body, turn) for fence in evidence]} if evidence else {})
 
 
-def _reworded(sentence: str, turn: Turn) -> str:
+def _reworded(sentence: str, turn: SimulatedTurn) -> str:
     def swap(found: re.Match[str]) -> str:
         other = _OTHER_WORDS[found[0].casefold()]
         return other.capitalize() if found[0][0].isupper() else other

@@ -12,10 +12,10 @@ from moot.actors.models.api_key import GivenKey
 from moot.actors.models.compatible import MAX_ALTERNATIVES, CompatibleModel
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, StreamPiece
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.small.name import SmallName
-from moot.actors.models.small.sharing import START_TIMEOUT_S, ServerUse, is_served, runtime_folder, use_server
+from moot.actors.models.small.name import SmallModelSpec
+from moot.actors.models.small.sharing import START_TIMEOUT_S, ServerLease, acquire_server, is_served, runtime_folder
 from moot.actors.models.small.weights import engine_version, find_weights, with_weights
-from moot.actors.models.trial import told_when_long
+from moot.actors.models.trial import warn_when_slow
 from moot.protocols.errors import ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 
@@ -30,7 +30,7 @@ class SmallModel:
     who else is served at the same time, and what is kept of earlier prompts, changes them by rounding.
 
     Args:
-        name: one of the forms of `SmallName`.
+        name: one of the forms of `SmallModelSpec`.
         seed: the run's seed.
 
     Raises:
@@ -49,10 +49,10 @@ class SmallModel:
     )
 
     def __init__(self, name: str, *, seed: int) -> None:
-        self._name = with_weights(SmallName.parse(name))
+        self._name = with_weights(SmallModelSpec.parse(name))
         self.name = str(self._name)
         self._seed = seed
-        self._connected: tuple[CompatibleModel, ServerUse] | None = None
+        self._connected: tuple[CompatibleModel, ServerLease] | None = None
         self._connecting = threading.Lock()
 
     async def complete(
@@ -124,14 +124,14 @@ class SmallModel:
                 use.release()
             raise
 
-    async def _started(self) -> tuple[CompatibleModel, ServerUse]:
-        with told_when_long(_STARTING, model=self.name, at_most_s=START_TIMEOUT_S):
+    async def _started(self) -> tuple[CompatibleModel, ServerLease]:
+        with warn_when_slow(_STARTING, model=self.name, at_most_s=START_TIMEOUT_S):
             return await asyncio.to_thread(self._connect)
 
-    def _connect(self) -> tuple[CompatibleModel, ServerUse]:
+    def _connect(self) -> tuple[CompatibleModel, ServerLease]:
         with self._connecting:
             if self._connected is None:
-                use = use_server(self._folder(), find_weights(), self._name.slots)
+                use = acquire_server(self._folder(), find_weights(), self._name.slots)
                 key = GivenKey(use.address.key)
                 self._connected = CompatibleModel(use.address.url, "small", key=key, seed=self._seed), use
             return self._connected
@@ -140,7 +140,7 @@ class SmallModel:
         """The server's: another engine, other weights or another number of slots are another server."""
         return runtime_folder(f"{self._name.weights}-{self._name.slots}-{engine_version()}")
 
-    def _disconnect(self, served: CompatibleModel | None = None) -> tuple[CompatibleModel, ServerUse] | None:
+    def _disconnect(self, served: CompatibleModel | None = None) -> tuple[CompatibleModel, ServerLease] | None:
         """Give up what is connected, for the caller to close; None when it is not (or no longer) that one."""
         with self._connecting:
             if self._connected is None or (served is not None and self._connected[0] is not served):

@@ -21,7 +21,7 @@ def is_small(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SmallName:
+class SmallModelSpec:
     """`small`, taken apart.
 
     Attributes:
@@ -33,7 +33,7 @@ class SmallName:
     slots: int = SLOTS
 
     @classmethod
-    def parse(cls, name: str) -> SmallName:
+    def parse(cls, name: str) -> SmallModelSpec:
         """Take `name` apart.
 
         >>> SmallName.parse("small?slots=1")

@@ -36,7 +36,7 @@ _START_LOCK, _DEATHS = "start.lock", "deaths.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """Where a server listens.
 
     Attributes:
@@ -48,10 +48,10 @@ class Address:
     key: str = field(repr=False)
 
 
-class ServerUse:
+class ServerLease:
     """A server at an address that lives as long as this, or its process, holds `lock`, a descriptor."""
 
-    def __init__(self, address: Address, lock: int) -> None:
+    def __init__(self, address: ServerAddress, lock: int) -> None:
         self.address = address
         self._release = weakref.finalize(self, os.close, lock)
 
@@ -76,7 +76,7 @@ def runtime_folder(name: str) -> Path:
     return folder
 
 
-def use_server(folder: Path, weights: Path, slots: int) -> ServerUse:
+def acquire_server(folder: Path, weights: Path, slots: int) -> ServerLease:
     """Use the folder's server; one is started if there is none. Blocks for as long as that takes.
 
     Args:
@@ -96,7 +96,7 @@ def use_server(folder: Path, weights: Path, slots: int) -> ServerUse:
         except BaseException:
             os.close(using)
             raise
-        return ServerUse(address, using)
+        return ServerLease(address, using)
     finally:
         os.close(starting)
 
@@ -110,7 +110,7 @@ def is_served(folder: Path) -> bool:
         os.close(starting)
 
 
-def _living(folder: Path, deadline: float) -> Address | None:
+def _living(folder: Path, deadline: float) -> ServerAddress | None:
     """The address of a server that lives; None when there is none."""
     while _is_held(folder / server.SERVER_LOCK):
         if (address := _read_address(folder)) is not None:
@@ -119,7 +119,7 @@ def _living(folder: Path, deadline: float) -> Address | None:
     return None
 
 
-def _start(folder: Path, weights: Path, slots: int, deadline: float) -> Address:
+def _start(folder: Path, weights: Path, slots: int, deadline: float) -> ServerAddress:
     if (folder / server.ADDRESS).exists():
         _note_death(folder)
         (folder / server.ADDRESS).unlink()
@@ -165,10 +165,10 @@ def _note_death(folder: Path) -> None:
     (folder / _DEATHS).write_text(json.dumps([*deaths, now]))
 
 
-def _read_address(folder: Path) -> Address | None:
+def _read_address(folder: Path) -> ServerAddress | None:
     try:
         read = json.loads((folder / server.ADDRESS).read_text())
-        return Address(str(read["url"]), str(read["key"]))
+        return ServerAddress(str(read["url"]), str(read["key"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

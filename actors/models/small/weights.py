@@ -9,7 +9,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from moot.actors.models.small.name import SmallName
+from moot.actors.models.small.name import SmallModelSpec
 from moot.protocols.errors import ConfigError
 
 ENGINE = "xllamacpp"
@@ -44,7 +44,7 @@ def engine_version() -> str:
     return version(ENGINE)
 
 
-def with_weights(name: SmallName) -> SmallName:
+def with_weights(name: SmallModelSpec) -> SmallModelSpec:
     """The name with the digits of the weights that are installed here.
 
     Raises:

@@ -226,7 +226,7 @@ def _write(store: Store, name: str, holder: Holder) -> None:
     store.put(name, msgspec.json.encode(holder))
 
 
-class Owner:
+class RecordOwner:
     """The right to write a record, from `take` to the end of `hold`; both are called once.
 
     Args:
@@ -238,7 +238,7 @@ class Owner:
         self._folder, self._held = folder, held
 
     @classmethod
-    async def take(cls, folder: RunFolder) -> Owner:
+    async def take(cls, folder: RunFolder) -> RecordOwner:
         """Become the owner. In a store this waits until an owner that was killed has lost its lease.
 
         Raises:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from moot.actors.folder_lock import LOCK, FolderLock, take_away_the_dead
+from moot.actors.folder_lock import LOCK, FolderLock, remove_stale_folders
 from moot.actors.record.folder import decode_part
 from moot.actors.record.store.deltas import AT_ONCE, replay, rolls_of
 from moot.actors.record.store.store import Store
@@ -93,7 +93,7 @@ def _fetch(store: Store, folder: Path, names: Iterable[str]) -> None:
         list(threads.map(lambda name: store.get_file(name, folder / name), names))
 
 
-def name_of(folder: str | Path) -> str:
+def display_name(folder: str | Path) -> str:
     """What users call a run's folder: the URI of a mirror, else its path."""
     store = store_of(folder)
     return str(folder) if store is None else store.uri
@@ -105,7 +105,7 @@ def store_of(folder: str | Path) -> Store | None:
     return None if mirror is None else mirror.store
 
 
-def in_users_words(text: str) -> str:
+def with_uris(text: str) -> str:
     """A text with the URIs of this process's mirrors in place of their folders."""
     for folder, mirror in _MIRRORS.items():
         text = text.replace(str(folder), mirror.store.uri)
@@ -164,7 +164,7 @@ class Scratch:
     """
 
     def __init__(self) -> None:
-        take_away_the_dead(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{LOCK}"))
+        remove_stale_folders(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{LOCK}"))
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._gone = weakref.finalize(self, FolderLock(self.path).remove)
 

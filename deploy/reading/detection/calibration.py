@@ -8,8 +8,14 @@ from math import isnan
 import numpy as np
 
 from moot.deploy.reading.detection.claims import Claim
-from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, calibration_null, estimate, mean_estimate
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.detection.estimates import (
+    RESAMPLES,
+    IntervalEstimate,
+    calibration_null,
+    estimate,
+    mean_estimate,
+)
+from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.text import Interval
 from moot.metrics.calibration_error import expected_calibration_error, reliability_bins
 from moot.metrics.cluster_bootstrap import resampled_sums
@@ -17,7 +23,7 @@ from moot.metrics.detection import effective_raters, error_correlation, error_pa
 from moot.protocols.claims import SUPPORTED
 
 
-class DebaterErrors(Frozen):
+class DebaterErrors(FrozenModel):
     """The errors of two debaters' first stances; the second debater has heard the first's.
 
     Attributes:
@@ -32,8 +38,8 @@ class DebaterErrors(Frozen):
     debaters: tuple[str, str]
     n: int
     error_rates: tuple[float, float]
-    rho: Estimate
-    effective_debaters: Estimate
+    rho: IntervalEstimate
+    effective_debaters: IntervalEstimate
 
 
 def debater_errors(claims: Sequence[Claim]) -> DebaterErrors | None:
@@ -68,14 +74,14 @@ def _errs(claim: Claim, debater: str) -> bool | None:
     return None if stance is None else (stance == "supports") != (claim.gold == SUPPORTED)
 
 
-def _effective(rho: Estimate) -> Estimate:
+def _effective(rho: IntervalEstimate) -> IntervalEstimate:
     """The more the errors go together, the fewer: the interval's ends change places. At a rho of -1 there is no end."""
     if rho.value is None or rho.value <= -1.0:
-        return Estimate()
+        return IntervalEstimate()
     ends = rho.interval
     interval = None if ends is None else (effective_raters(ends[1], 2), effective_raters(ends[0], 2))
     unbounded = interval is not None and isnan(interval[1])
-    return Estimate(value=effective_raters(rho.value, 2), interval=None if unbounded else interval)
+    return IntervalEstimate(value=effective_raters(rho.value, 2), interval=None if unbounded else interval)
 
 
 BINS = 10
@@ -83,7 +89,7 @@ BINS = 10
 probabilities allow."""
 
 
-class Reliability(Frozen):
+class Reliability(FrozenModel):
     """A row of a reliability diagram.
 
     Attributes:
@@ -97,7 +103,7 @@ class Reliability(Frozen):
     hallucinated: float
 
 
-class Calibration(Frozen):
+class SourceCalibration(FrozenModel):
     """What the probabilities of one source are worth; hallucinated is the event that they are of.
 
     Attributes:
@@ -116,14 +122,14 @@ class Calibration(Frozen):
     n: int
     unknown: int
     hallucinated: float
-    brier: Estimate
+    brier: IntervalEstimate
     brier_of_share: float
     calibration_error: float
     calibration_null: Interval | None
     bins: list[Reliability]
 
 
-def calibrations(claims: Sequence[Claim]) -> list[Calibration]:
+def calibrations(claims: Sequence[Claim]) -> list[SourceCalibration]:
     """Those of the sources that stated any probability, the classifier first.
 
     Args:
@@ -138,12 +144,12 @@ def calibrations(claims: Sequence[Claim]) -> list[Calibration]:
     ]
 
 
-def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | None]) -> Calibration:
+def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | None]) -> SourceCalibration:
     known = [(claim, p) for claim, p in zip(claims, stated, strict=True) if p is not None]
     p = np.array([each for _, each in known])
     truth = np.array([claim.is_hallucinated for claim, _ in known], np.float64)
     share = float(truth.mean())
-    return Calibration(
+    return SourceCalibration(
         source=source,
         n=len(p),
         unknown=len(claims) - len(p),

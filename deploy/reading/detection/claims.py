@@ -12,19 +12,19 @@ from pydantic import Field
 from moot.actors.classifiers.card import CARD, read_card
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.frozen import Frozen, read_as
-from moot.deploy.reading.record import References, VerdictRow, decoded
+from moot.deploy.reading.frozen import FrozenModel, parse_event
+from moot.deploy.reading.record import References, VerdictRow, decode_json
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
 
 Stance = Literal["supports", "denies"]
 
 
-class _Classified(Frozen):
+class _Classified(FrozenModel):
     p_hallucinated: float = Field(ge=0.0, le=1.0)
     trained_on: bool = False
 
 
-class _Payload(Frozen):
+class _ClaimPayload(FrozenModel):
     """What a verdict on a claim says beside its answer; protocols that say none of it are read, too."""
 
     verdict: Literal[0, 1] | None = None
@@ -146,7 +146,7 @@ def _trained_groups(folder: str | Path) -> frozenset[str]:
 
 
 def _outcome(verdict: VerdictRow, payload: str | None, wall_s: float | None, *, of_group: bool) -> dict[str, Any]:
-    said = read_as(_Payload, decoded(payload)) or _Payload()
+    said = parse_event(_ClaimPayload, decode_json(payload)) or _ClaimPayload()
     return {
         "answer": verdict.answer if verdict.answer in CLAIM_LABELS else None,
         "judged": "verdict" in said.model_fields_set,

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from moot.deploy.reading.detection.calibration import Calibration, DebaterErrors, calibrations, debater_errors
+from moot.deploy.reading.detection.calibration import DebaterErrors, SourceCalibration, calibrations, debater_errors
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.figures import ClaimSet, claim_set
 from moot.deploy.reading.detection.hallusionbench import HallusionAccuracies, hallusion_accuracies
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.frozen import FrozenModel
 
 CATEGORY = "category"
 """The tag by which a benchmark's claims are told apart."""
 
 
-class Seconds(Frozen):
+class DurationSummary(FrozenModel):
     """Seconds from a debate's beginning to its verdict, waiting for others that were open at once included.
 
     Attributes:
@@ -31,7 +31,7 @@ class Seconds(Frozen):
     p90: float
 
 
-class Detection(Frozen):
+class Detection(FrozenModel):
     """A run over claims.
 
     Attributes:
@@ -56,13 +56,13 @@ class Detection(Frozen):
     group_trained_on: int
     whole: ClaimSet | None
     by_category: list[ClaimSet]
-    calibration: list[Calibration]
+    calibration: list[SourceCalibration]
     debaters: DebaterErrors | None
     hallusionbench: list[HallusionAccuracies] | None
-    seconds: Seconds | None
+    seconds: DurationSummary | None
 
 
-def measured(claims: Sequence[Claim]) -> Detection:
+def measure_detection(claims: Sequence[Claim]) -> Detection:
     """The figures of a run's claims, finished or not; see `read_claims`."""
     finished = [claim for claim in claims if claim.state == "finished"]
     labelled = [claim for claim in finished if claim.gold is not None]
@@ -107,8 +107,8 @@ def _by_category(claims: Sequence[Claim]) -> list[ClaimSet]:
     ]
 
 
-def _seconds(walls: Sequence[float]) -> Seconds | None:
+def _seconds(walls: Sequence[float]) -> DurationSummary | None:
     if not walls:
         return None
     median, p90 = np.quantile(walls, [0.5, 0.9])
-    return Seconds(n=len(walls), mean=float(np.mean(walls)), median=float(median), p90=float(p90))
+    return DurationSummary(n=len(walls), mean=float(np.mean(walls)), median=float(median), p90=float(p90))

@@ -8,7 +8,7 @@ from math import isnan
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.rounds.over_cases import LEAST_CASES
 from moot.deploy.reading.text import Interval, number
 from moot.metrics.calibration_error import calibration_null_band
@@ -32,7 +32,7 @@ def calibration_null(confidences: Sequence[float] | Floats, bins: int) -> Interv
     return band.low, band.high
 
 
-def in_words(found: Interval | None) -> str:
+def calibration_null_words(found: Interval | None) -> str:
     """The band, or that there are too few cases for one.
 
     >>> in_words((0.043, 0.267)), in_words(None)
@@ -48,7 +48,7 @@ LEAST_GROUPS = 6
 """Behind an interval: of fewer groups there are too few distinct resamples for their spread to mean anything."""
 
 
-class Estimate(Frozen):
+class IntervalEstimate(FrozenModel):
     """A figure; None when it is unknown.
 
     Attributes:
@@ -64,7 +64,7 @@ class Estimate(Frozen):
 
 def estimate(
     observed: npt.ArrayLike, resampled: npt.ArrayLike, *, groups: int, lowest: float = 0.0, is_share: bool = False
-) -> Estimate:
+) -> IntervalEstimate:
     """A figure and its interval.
 
     Where all are right (or none), resamples do not vary; as many groups that are right still leave room for doubt.
@@ -82,19 +82,19 @@ def estimate(
     """
     value = float(np.asarray(observed))
     if isnan(value):
-        return Estimate()
+        return IntervalEstimate()
     if groups < LEAST_GROUPS:
-        return Estimate(value=value)
+        return IntervalEstimate(value=value)
     low, high = (float(end) for end in interval_from(resampled, value, lowest=lowest))
     if not isnan(low) and not isnan(high):
-        return Estimate(value=value, interval=(low, high))
+        return IntervalEstimate(value=value, interval=(low, high))
     if not is_share or value not in (0.0, 1.0):
-        return Estimate(value=value)
+        return IntervalEstimate(value=value)
     ends = wilson_interval(groups if value else 0, groups)
-    return Estimate(value=value, interval=(ends.low, ends.high))
+    return IntervalEstimate(value=value, interval=(ends.low, ends.high))
 
 
-def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = False) -> Estimate:
+def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = False) -> IntervalEstimate:
     """The mean of one value for each case, and its interval when whole groups of cases are drawn anew.
 
     Args:
@@ -106,7 +106,9 @@ def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = Fal
     return estimate(values.mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups)), is_share=is_share)
 
 
-def in_units(found: Estimate, digits: int = 3, *, unknown: str = "unknown", times: float = 1.0, sign: str = "") -> str:
+def in_units(
+    found: IntervalEstimate, digits: int = 3, *, unknown: str = "unknown", times: float = 1.0, sign: str = ""
+) -> str:
     """An estimate as it is, or so many times it; `sign` is `+` where a number above 0 has one.
 
     >>> in_units(Estimate(value=0.25, interval=(0.125, 0.5)), 2), in_units(Estimate())
@@ -118,7 +120,7 @@ def in_units(found: Estimate, digits: int = 3, *, unknown: str = "unknown", time
     return f"{value} [{', '.join(ends)}]" if ends else value
 
 
-def in_percent(found: Estimate) -> str:
+def in_percent(found: IntervalEstimate) -> str:
     """An estimate of a share in percent, without the sign, as a cell of a table.
 
     >>> in_percent(Estimate(value=0.667, interval=(0.6, 0.72))), in_percent(Estimate())
@@ -127,12 +129,12 @@ def in_percent(found: Estimate) -> str:
     return in_units(found, 1, unknown="-", times=100.0)
 
 
-def without_interval(found: Estimate) -> str:
+def without_interval(found: IntervalEstimate) -> str:
     """The same without the interval."""
-    return in_percent(Estimate(value=found.value))
+    return in_percent(IntervalEstimate(value=found.value))
 
 
-def signed_points(found: Estimate) -> str:
+def signed_points(found: IntervalEstimate) -> str:
     """A difference of shares in points.
 
     >>> signed_points(Estimate(value=0.02, interval=(-0.01, 0.05)))

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from moot.deploy.reading.detection.claims import Claim, class_of
-from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.detection.estimates import RESAMPLES, IntervalEstimate, estimate
+from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.text import mean_of
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.detection import OUTCOMES, DetectionFigures, detection_figures, detection_outcomes, resampled_figures
@@ -20,7 +20,7 @@ ALWAYS = {SUPPORTED: f"always {SUPPORTED}", HALLUCINATED: f"always {HALLUCINATED
 """Names of the trivial answers."""
 
 
-class ClassFigures(Frozen):
+class ClassFigures(FrozenModel):
     """Figures with one class as the positive one.
 
     Attributes:
@@ -31,12 +31,12 @@ class ClassFigures(Frozen):
     """
 
     n: int
-    precision: Estimate = Estimate()
-    recall: Estimate = Estimate()
-    f1: Estimate = Estimate()
+    precision: IntervalEstimate = IntervalEstimate()
+    recall: IntervalEstimate = IntervalEstimate()
+    f1: IntervalEstimate = IntervalEstimate()
 
 
-class Detector(Frozen):
+class Detector(FrozenModel):
     """What one way to answer is worth.
 
     Attributes:
@@ -51,15 +51,15 @@ class Detector(Frozen):
     abstained: int
     supported: ClassFigures
     hallucinated: ClassFigures
-    macro_f1: Estimate
-    accuracy: Estimate
+    macro_f1: IntervalEstimate
+    accuracy: IntervalEstimate
 
     def of(self, label: str) -> ClassFigures:
         """The figures with this label as the positive one."""
         return self.supported if label == SUPPORTED else self.hallucinated
 
 
-class ClaimSet(Frozen):
+class ClaimSet(FrozenModel):
     """Ways to answer the same claims.
 
     Attributes:
@@ -83,7 +83,7 @@ class ClaimSet(Frozen):
     seconds: float | None
     tokens: float | None
     classified: int
-    gain: Estimate | None
+    gain: IntervalEstimate | None
 
     def by(self, name: str) -> Detector | None:
         """The detector of that name; None when there is none."""
@@ -151,7 +151,9 @@ class _Set(NamedTuple):
             abstained=sum(answer is None for answer in self.answers[name]),
             supported=classes[0],
             hallucinated=classes[1],
-            macro_f1=Estimate() if self.only else estimate(one.macro_f1[place], many.macro_f1[:, place], groups=groups),
+            macro_f1=IntervalEstimate()
+            if self.only
+            else estimate(one.macro_f1[place], many.macro_f1[:, place], groups=groups),
             accuracy=estimate(one.accuracy[place], many.accuracy[:, place], groups=groups, is_share=is_share),
         )
 
@@ -164,7 +166,7 @@ class _Set(NamedTuple):
         is_share = name not in ALWAYS.values()  # a trivial answer's are so by construction, which leaves no doubt
         doubted = is_share and len(are) < len(self.claims)  # of one class only, precision is 1 by construction
 
-        def figure(name: str, behind: Sequence[Claim], *, is_share: bool = False) -> Estimate:
+        def figure(name: str, behind: Sequence[Claim], *, is_share: bool = False) -> IntervalEstimate:
             one, many = getattr(self.observed, name), getattr(self.resampled, name)
             return estimate(one[place, number], many[:, place, number], groups=_groups(behind), is_share=is_share)
 
@@ -175,7 +177,7 @@ class _Set(NamedTuple):
             f1=figure("f1", [*are, *called]),
         )
 
-    def gain(self) -> Estimate | None:
+    def gain(self) -> IntervalEstimate | None:
         names = list(self.answers)
         if BARE not in names:
             return None
@@ -189,7 +191,7 @@ def _groups(claims: Iterable[Claim]) -> int:
     return len({claim.group for claim in claims})
 
 
-def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim]) -> Estimate:
+def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim]) -> IntervalEstimate:
     """The macro F1 of the first verdicts minus that of the second, both over the claims that are in both.
 
     Args:
@@ -200,7 +202,7 @@ def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim])
     """
     shared = sorted(first.keys() & second.keys())
     if len({first[each].gold for each in shared}) < 2:
-        return Estimate()
+        return IntervalEstimate()
     truth = [first[each].is_hallucinated for each in shared]
     outcomes = [
         detection_outcomes(truth, [class_of(claims[each].answer) for each in shared]) for claims in (first, second)

@@ -20,9 +20,9 @@ from typing import Literal
 import numpy as np
 
 from moot.deploy.reading.detection.claims import Claim
-from moot.deploy.reading.detection.estimates import Estimate, mean_estimate
+from moot.deploy.reading.detection.estimates import IntervalEstimate, mean_estimate
 from moot.deploy.reading.detection.figures import BARE, VERDICT
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.frozen import FrozenModel
 from moot.protocols.claims import HALLUCINATED
 from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
 
@@ -32,7 +32,7 @@ _TAGS = {"category", "subcategory", "set", "figure", "question", "visual_input"}
 Unit = tuple[str, ...]
 
 
-class Accuracy(Frozen):
+class UnitAccuracy(FrozenModel):
     """A share of right units.
 
     Attributes:
@@ -41,12 +41,12 @@ class Accuracy(Frozen):
             how many others the run has questions of.
     """
 
-    share: Estimate
+    share: IntervalEstimate
     n: int
     incomplete: int
 
 
-class HallusionAccuracies(Frozen):
+class HallusionAccuracies(FrozenModel):
     """The figures of one way to answer.
 
     Attributes:
@@ -62,11 +62,11 @@ class HallusionAccuracies(Frozen):
 
     by: str
     part: Literal["VD", "VS"] | None
-    question: Accuracy
-    figure: Accuracy
-    pair: Accuracy
-    easy: Accuracy
-    hard: Accuracy
+    question: UnitAccuracy
+    figure: UnitAccuracy
+    pair: UnitAccuracy
+    easy: UnitAccuracy
+    hard: UnitAccuracy
     left_open_right: int
 
 
@@ -139,7 +139,7 @@ def _accuracy(
     unit: Callable[[Claim], Unit],
     right: Mapping[str, bool | None],
     sizes: tuple[str, ...] = (),
-) -> Accuracy:
+) -> UnitAccuracy:
     """The share of complete units all of whose claims are right; drawn anew are the groups, in which whole units lie.
 
     Args:
@@ -155,7 +155,7 @@ def _accuracy(
         if None not in outcomes[each] and len(found) >= sum(int(found[0].tags.get(size, "0")) for size in sizes)
     }
     if not whole:
-        return Accuracy(share=Estimate(), n=0, incomplete=len(units))
+        return UnitAccuracy(share=IntervalEstimate(), n=0, incomplete=len(units))
     right_ones = np.array(list(whole.values()), np.float64)
     share = mean_estimate(right_ones, [units[each][0].group for each in whole], is_share=True)
-    return Accuracy(share=share, n=len(whole), incomplete=len(units) - len(whole))
+    return UnitAccuracy(share=share, n=len(whole), incomplete=len(units) - len(whole))

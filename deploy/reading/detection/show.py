@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from moot.deploy.reading.detection.calibration import Calibration, DebaterErrors
-from moot.deploy.reading.detection.detection import Detection, Seconds
+from moot.deploy.reading.detection.calibration import DebaterErrors, SourceCalibration
+from moot.deploy.reading.detection.detection import Detection, DurationSummary
 from moot.deploy.reading.detection.estimates import (
     LEAST_GROUPS,
-    Estimate,
+    IntervalEstimate,
+    calibration_null_words,
     in_percent,
     in_seconds,
     in_units,
-    in_words,
     signed_points,
     without_interval,
 )
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet
-from moot.deploy.reading.detection.hallusionbench import Accuracy, HallusionAccuracies
+from moot.deploy.reading.detection.hallusionbench import HallusionAccuracies, UnitAccuracy
 from moot.deploy.reading.report.blocks import Block, Note, Table
 from moot.deploy.reading.text import count, number, percent
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
@@ -136,7 +136,7 @@ def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
         count(found.n),
         in_percent(verdict.macro_f1),
         without_interval(verdict.accuracy),
-        *((without_interval(judges.macro_f1 if judges else Estimate()),) if bare else ()),
+        *((without_interval(judges.macro_f1 if judges else IntervalEstimate()),) if bare else ()),
         "-" if found.only else f"{100 * trivial:.1f}",
     )
 
@@ -154,7 +154,7 @@ def _hallusionbench(rows: Sequence[HallusionAccuracies]) -> Table:
     return Table(_hallusion_title(rows[0]), ("", "n", *ways), cells)
 
 
-_SHARES: dict[str, Callable[[HallusionAccuracies], Accuracy]] = {
+_SHARES: dict[str, Callable[[HallusionAccuracies], UnitAccuracy]] = {
     "aAcc": lambda found: found.question,
     "fAcc": lambda found: found.figure,
     "qAcc": lambda found: found.pair,
@@ -175,18 +175,18 @@ def _hallusion_title(whole: HallusionAccuracies) -> str:
     return "; ".join(said)
 
 
-def _calibration(found: Calibration) -> Table:
+def _calibration(found: SourceCalibration) -> Table:
     unknown = f", {found.unknown:,} unknown" if found.unknown else ""
     title = (
         f"p_hallucinated, {found.source} (n = {found.n:,}{unknown}): Brier {in_units(found.brier)}, of always stating "
         f"the share {number(found.brier_of_share)}; ECE {number(found.calibration_error)}, if perfectly calibrated "
-        f"{in_words(found.calibration_null)}"
+        f"{calibration_null_words(found.calibration_null)}"
     )
     rows = [(f"{each.p_hallucinated:.2f}", f"{100 * each.hallucinated:.1f}", count(each.n)) for each in found.bins]
     return Table(title, ("stated, mean", "hallucinated, %", "n"), rows)
 
 
-def mean_seconds(found: Seconds | None) -> str:
+def mean_seconds(found: DurationSummary | None) -> str:
     """What a run's claims took on average."""
     return in_seconds(None if found is None else found.mean)
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from moot.deploy.reading.document.views import ArgumentView, Document, Letter, RoundView, SheetView
+from moot.deploy.reading.document.views import ArgumentView, DebateDocument, Letter, RoundView, ScoreSheetView
 from moot.deploy.reading.document.words import (
     FLAGS,
     ROUNDS_HEADER,
     SIDE,
     confirm_words,
-    ended_words,
     joint_words,
     merged_words,
     moderation_words,
     round_cells,
-    sheet_cells,
+    score_sheet_cells,
     sides_line,
+    stop_reason_words,
     verdict_line,
     versus_words,
 )
@@ -26,7 +26,7 @@ from moot.deploy.reading.text import number, signed
 from moot.deploy.reading.transcripts.blocks import cost_words
 
 
-def blocks_of(document: Document) -> list[Block]:
+def document_blocks(document: DebateDocument) -> list[Block]:
     """Subject and verdict, topics, joint proposal, panel, arguments, rounds and their numbers, moderation, cost."""
     numbers = () if document.trace is None else (Heading("Round by round"), *trace_blocks(document.trace))
     return [
@@ -42,7 +42,7 @@ def blocks_of(document: Document) -> list[Block]:
     ]
 
 
-def _front(document: Document) -> Iterable[Block]:
+def _front(document: DebateDocument) -> Iterable[Block]:
     if document.simulated:
         yield Note("simulated models", "warning")
     yield Heading(document.subject, 1)
@@ -52,7 +52,7 @@ def _front(document: Document) -> Iterable[Block]:
     verdict = document.verdict
     if verdict is not None and not verdict.failed:
         last = f"round {verdict.rounds}" if verdict.rounds else "the opening"
-        yield Note(f"The rounds ended after {last}: {ended_words(document.stop, verdict.how)}.")
+        yield Note(f"The rounds ended after {last}: {stop_reason_words(document.stop, verdict.how)}.")
         if verdict.flags:
             yield Items([FLAGS.get(flag, flag) for flag in verdict.flags])
     if document.facts:
@@ -63,7 +63,7 @@ def _front(document: Document) -> Iterable[Block]:
         yield Note(f"Gold label (no model saw it): {document.gold}.")
 
 
-def _topics(document: Document) -> Iterable[Block]:
+def _topics(document: DebateDocument) -> Iterable[Block]:
     agenda = document.agenda
     yield Heading("Topics")
     titled = [f"{topic.title}: {topic.description}" if topic.description else topic.title for topic in document.topics]
@@ -90,7 +90,7 @@ def _listed(items: Sequence[str]) -> Iterable[Block]:
         yield Items(items)
 
 
-def _joint(document: Document) -> Iterable[Block]:
+def _joint(document: DebateDocument) -> Iterable[Block]:
     joint = document.joint
     if joint is None:
         return
@@ -109,7 +109,7 @@ def _joint(document: Document) -> Iterable[Block]:
         yield Items(reserved)
 
 
-def _panel(document: Document) -> Iterable[Block]:
+def _panel(document: DebateDocument) -> Iterable[Block]:
     panel = document.panel
     if panel is None:
         return
@@ -117,7 +117,7 @@ def _panel(document: Document) -> Iterable[Block]:
     yield Note("Marks of A and B from 0 to 10 on the closing statements, by number of the topic.")
     yield Items(panel.topics, numbered=True)
     header = ("judge", "first", *(str(place) for place, _ in enumerate(panel.topics, start=1)), "A", "B", "winner")
-    yield Table("", header, [sheet_cells(sheet) for sheet in panel.orders])
+    yield Table("", header, [score_sheet_cells(sheet) for sheet in panel.orders])
     totals = f"Mean totals over complete pairs of orders: A {number(panel.totals.A)}, B {number(panel.totals.B)}."
     bias = ", ".join(f"{judge} {signed(value)}" for judge, value in panel.position_bias.items()) or "unknown"
     yield Note(f"{totals} What coming first is worth, in marks: {bias}.")
@@ -147,13 +147,13 @@ def _panel(document: Document) -> Iterable[Block]:
             )
 
 
-def _versus(sheet: SheetView) -> tuple[str, ...]:
+def _versus(sheet: ScoreSheetView) -> tuple[str, ...]:
     names = {"A": "debate", "B": "answer", "tie": "tie", None: "unknown"}
     first = "debate" if sheet.order == 1 else "answer"
     return (sheet.judge, first, number(sheet.totals.A), number(sheet.totals.B), names.get(sheet.winner, "unknown"))
 
 
-def _arguments(document: Document) -> Iterable[Block]:
+def _arguments(document: DebateDocument) -> Iterable[Block]:
     if document.arguments:
         yield Heading("Arguments")
     for place, topic in enumerate(document.topics, start=1):
@@ -166,31 +166,31 @@ def _arguments(document: Document) -> Iterable[Block]:
             yield from said
 
 
-def _said_on(document: Document, title: str) -> Iterable[Block]:
+def _said_on(document: DebateDocument, title: str) -> Iterable[Block]:
     return (
         Quote(_who(document, argument), argument.text) for argument in document.arguments if argument.topic == title
     )
 
 
-def _who(document: Document, argument: ArgumentView) -> str:
+def _who(document: DebateDocument, argument: ArgumentView) -> str:
     stage = {None: "closing", 0: "opening"}.get(argument.round, f"round {argument.round}")
     stage = "last word" if argument.last_word else stage
     mended = ", mended JSON" if argument.mended else ""
     return f"{argument.side} ({_stance(document, argument.side)}), {stage}{mended}"
 
 
-def _stance(document: Document, side: Letter) -> str:
+def _stance(document: DebateDocument, side: Letter) -> str:
     """What a side argues for: the answer that it named, else for or against."""
     named = {} if document.positions is None else document.positions.named
     by_letter = {letter: named[role] for role, letter in SIDE.items() if role in named}
     return by_letter.get(side, "for" if side == "A" else "against")
 
 
-def _by_judge(sheet: SheetView, said: str) -> str:
+def _by_judge(sheet: ScoreSheetView, said: str) -> str:
     return f"{sheet.judge}, {'A' if sheet.order == 1 else 'B'} first: {said}"
 
 
-def _reasons(document: Document, title: str) -> Iterable[Block]:
+def _reasons(document: DebateDocument, title: str) -> Iterable[Block]:
     panel = document.panel
     if panel is None or title not in panel.topics:
         return
@@ -199,7 +199,7 @@ def _reasons(document: Document, title: str) -> Iterable[Block]:
     yield from _listed([_by_judge(sheet, reason) for sheet, reason in said if reason])
 
 
-def _rounds(document: Document) -> Iterable[Block]:
+def _rounds(document: DebateDocument) -> Iterable[Block]:
     if not document.rounds:
         return
     yield Heading("Rounds")
@@ -215,7 +215,7 @@ def _rounds(document: Document) -> Iterable[Block]:
         yield Table("", ("closing statements on", *(SIDE[role] for role in closing.crit_by_topic)), rows)
 
 
-def _closing_row(document: Document) -> list[tuple[str, ...]]:
+def _closing_row(document: DebateDocument) -> list[tuple[str, ...]]:
     closing = document.closing
     if closing is None:
         return []
@@ -236,14 +236,14 @@ def _round_notes(held: RoundView) -> Iterable[str]:
         yield f"{where}: both were asked: {question}"
 
 
-def _moderation(document: Document) -> Iterable[Block]:
+def _moderation(document: DebateDocument) -> Iterable[Block]:
     done = [moderation_words(one) for one in document.moderation if one.used]
     if done:
         yield Heading("Moderation")
         yield Items(done)
 
 
-def _end(document: Document) -> Iterable[Block]:
+def _end(document: DebateDocument) -> Iterable[Block]:
     if document.failures:
         yield Heading("Asks without a usable reply")
         yield Items([f"{one.role} at {one.path}: {one.failure}: {one.error}" for one in document.failures])

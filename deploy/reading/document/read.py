@@ -12,7 +12,7 @@ from moot.deploy.reading.document.views import (
     ArgumentView,
     ClosingView,
     ConfirmView,
-    Document,
+    DebateDocument,
     FailureView,
     JointView,
     Letter,
@@ -25,16 +25,16 @@ from moot.deploy.reading.document.views import (
     VersusView,
 )
 from moot.deploy.reading.document.words import SIDE
-from moot.deploy.reading.frozen import Frozen, read_as
-from moot.deploy.reading.text import natural
+from moot.deploy.reading.frozen import FrozenModel, parse_event
+from moot.deploy.reading.text import natural_sort_key
 from moot.deploy.reading.transcripts.views import EventView, Transcript, TurnView
 from moot.protocols.case import Case
 from moot.protocols.socrasynth.agenda import without_repeats
-from moot.protocols.socrasynth.moderation import EDIT_TOPICS, Unusable, read_topics
+from moot.protocols.socrasynth.moderation import EDIT_TOPICS, UnusableInput, read_topics
 from moot.protocols.socrasynth.replies import Agenda
 from moot.protocols.socrasynth.sides import Topic, open_answers
 
-_ONCE: dict[str, type[Frozen]] = {
+_ONCE: dict[str, type[FrozenModel]] = {
     "topics": AgendaView,
     "joint": JointView,
     "panel": PanelView,
@@ -47,7 +47,7 @@ _ONCE: dict[str, type[Frozen]] = {
 """Events that are noted once, on a path that is their kind."""
 
 
-def document_of(debate: Transcript) -> Document | None:
+def build_document(debate: Transcript) -> DebateDocument | None:
     """The debate as a document; None when its topics are not on record as SocraSynth notes them.
 
     None, too, when another protocol has noted events of the same names that do not fit.
@@ -66,7 +66,7 @@ def document_of(debate: Transcript) -> Document | None:
 
 def _document(
     debate: Transcript, events: Iterable[EventView], turns: Mapping[str, TurnView], once: Mapping[str, Any]
-) -> Document:
+) -> DebateDocument:
     rounds = [RoundView.model_validate(event.data) for event in _ordered(events, "round")]
     agenda, closing = once["topics"], once.get("closing")
     moderation = [
@@ -76,10 +76,10 @@ def _document(
     closed = closing.topics if closing is not None else None
     topics, dropped, edited = final_topics(agenda, turns.get("topics/moderator"), argued, closed, moderation)
     failed = [turn for turn in turns.values() if turn.outcome == "failed"]
-    as_it_is = Document.model_fields.keys() & Transcript.model_fields.keys()
+    as_it_is = DebateDocument.model_fields.keys() & Transcript.model_fields.keys()
     taken: dict[str, Any] = {name: getattr(debate, name) for name in as_it_is}
     taken |= {name: once.get(name) for name in ("positions", "joint", "panel", "versus", "stop")}
-    return Document(
+    return DebateDocument(
         **taken,
         subject=debate.question,
         open_answers=_open_answers(debate),
@@ -111,7 +111,7 @@ def _open_answers(debate: Transcript) -> list[str]:
 def _ordered(events: Iterable[EventView], kind: str) -> list[EventView]:
     """Events of a kind as they came: what was done to the topics beforehand, then round by round."""
     found = [event for event in events if event.kind == kind]
-    return sorted(found, key=lambda event: ("/round/" in event.path, natural(event.path)))
+    return sorted(found, key=lambda event: ("/round/" in event.path, natural_sort_key(event.path)))
 
 
 def _arguments(
@@ -178,7 +178,7 @@ def final_topics(
 
 def _fixed(moderator: TurnView | None, wanted: int) -> list[TopicView]:
     """The moderator's list before a person saw it; empty where its reply cannot be read."""
-    reply = read_as(Agenda, moderator.data if moderator is not None else None)
+    reply = parse_event(Agenda, moderator.data if moderator is not None else None)
     return [] if reply is None else _views(without_repeats(reply.topics, wanted)[0])
 
 
@@ -187,7 +187,7 @@ def _edited(text: str, before: Iterable[TopicView]) -> list[TopicView]:
     known = [Topic(topic.title, topic.description) for topic in before]
     try:
         return _views(read_topics(text, known))
-    except Unusable:
+    except UnusableInput:
         return _views(known)
 
 

@@ -6,42 +6,42 @@ from typing import Literal
 
 from pydantic import AliasChoices, Field
 
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.rounds.trace import Trace
-from moot.deploy.reading.transcripts.views import Cost, State, VerdictView
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.rounds.trace import RoundTrace
+from moot.deploy.reading.transcripts.views import AttemptCost, State, VerdictView
 
 Letter = Literal["A", "B"]
 
 
-class PositionsView(Frozen):
+class PositionsView(FrozenModel):
     """On a closed list, the answers that both sides named before they had heard each other; labels by role."""
 
     named: dict[str, str]
     agreed_at_once: bool
 
 
-class TopicView(Frozen):
+class TopicView(FrozenModel):
     """A topic as it was fixed."""
 
     title: str
     description: str = ""
 
 
-class MergeView(Frozen):
+class MergeView(FrozenModel):
     """What was merged into a topic: numbers of proposals (`A2`), or repeated titles."""
 
     into: str
     sources: list[str] = Field(validation_alias=AliasChoices("from", "sources"))
 
 
-class BalanceView(Frozen):
+class BalanceView(FrozenModel):
     """Whether a side finds the subject balanced."""
 
     balanced: bool
     why: str = ""
 
 
-class AgendaView(Frozen):
+class AgendaView(FrozenModel):
     """How the topics came about; `wanted` is how many were asked for, `by` who had the last word before the opening."""
 
     proposed: dict[str, list[TopicView]]
@@ -54,7 +54,7 @@ class AgendaView(Frozen):
     balance: dict[str, BalanceView] = Field(default_factory=dict)
 
 
-class ArgumentView(Frozen):
+class ArgumentView(FrozenModel):
     """An argument.
 
     Attributes:
@@ -71,7 +71,7 @@ class ArgumentView(Frozen):
     mended: bool
 
 
-class RoundView(Frozen):
+class RoundView(FrozenModel):
     """A round in figures; scores lie in [0, 1], None is unknown.
 
     Attributes:
@@ -99,7 +99,7 @@ class RoundView(Frozen):
     failed: dict[str, str]
 
 
-class ConfirmView(Frozen):
+class ConfirmView(FrozenModel):
     """What both sides said after the last round, asked whether that was all; by role.
 
     Attributes:
@@ -118,7 +118,7 @@ class ConfirmView(Frozen):
     failed: dict[str, str]
 
 
-class ClosingView(Frozen):
+class ClosingView(FrozenModel):
     """The closing statements in figures; `crit_by_topic` is empty unless it was asked for."""
 
     kappa: float
@@ -129,7 +129,7 @@ class ClosingView(Frozen):
     failed: dict[str, str]
 
 
-class JointView(Frozen):
+class JointView(FrozenModel):
     """The joint proposal; `proposal` is None when there is none, a consent None when that side did not say.
 
     `answer` is the label that it names on a closed list.
@@ -145,28 +145,28 @@ class JointView(Frozen):
     failed: dict[str, str]
 
 
-class MissingView(Frozen):
+class MissingView(FrozenModel):
     """A judgment that did not come; topics are counted from 1."""
 
     topic: int
     why: str
 
 
-class RepairsView(Frozen):
+class RepairsView(FrozenModel):
     """A judgment whose marks were not written as numbers, and how they were; topics are counted from 1."""
 
     topic: int
     marks: list[str]
 
 
-class TotalsView(Frozen):
+class TotalsView(FrozenModel):
     """Marks of both sides; None when unknown."""
 
     A: float | None
     B: float | None
 
 
-class SheetView(Frozen):
+class ScoreSheetView(FrozenModel):
     """One judge's marks in one order: 1 with A first, 2 with B first. Pairs are A's and B's, whoever came first."""
 
     order: Literal[1, 2]
@@ -180,11 +180,11 @@ class SheetView(Frozen):
     repairs: list[RepairsView] = Field(default_factory=list)
 
 
-class PanelView(Frozen):
+class PanelView(FrozenModel):
     """What the panel found; `totals` are means per judge and order over topics that were judged in both orders."""
 
     topics: list[str]
-    orders: list[SheetView]
+    orders: list[ScoreSheetView]
     winner: str | None
     totals: TotalsView
     position_bias: dict[str, float | None]
@@ -193,18 +193,18 @@ class PanelView(Frozen):
     not_independent: list[str]
 
 
-class VersusView(Frozen):
+class VersusView(FrozenModel):
     """The debate's proposal (A) against a single answer (B); `why` says what was missing."""
 
     winner: str | None
     why: str = ""
     words: dict[str, int] = Field(default_factory=dict)
     answer: list[str] = Field(default_factory=list)
-    orders: list[SheetView] = Field(default_factory=list)
+    orders: list[ScoreSheetView] = Field(default_factory=list)
     position_bias: dict[str, float | None] = Field(default_factory=dict)
 
 
-class ModerationView(Frozen):
+class ModerationView(FrozenModel):
     """Something that a person did, and what came of it."""
 
     path: str = Field(pattern=r"^moderation/(topics|round/\d+)(/\d+)?$")
@@ -218,7 +218,7 @@ class ModerationView(Frozen):
         return self.outcome.startswith("Done")
 
 
-class StopView(Frozen):
+class StopView(FrozenModel):
     """Why the rounds ended."""
 
     reason: str
@@ -229,7 +229,7 @@ class StopView(Frozen):
     max_rounds: int
 
 
-class FailureView(Frozen):
+class FailureView(FrozenModel):
     """An ask without a usable reply."""
 
     path: str
@@ -238,7 +238,7 @@ class FailureView(Frozen):
     error: str
 
 
-class Document(Frozen):
+class DebateDocument(FrozenModel):
     """One debate on a subject.
 
     Attributes:
@@ -280,11 +280,11 @@ class Document(Frozen):
     panel: PanelView | None
     versus: VersusView | None
     rounds: list[RoundView]
-    trace: Trace | None
+    trace: RoundTrace | None
     confirmed: ConfirmView | None
     closing: ClosingView | None
     stop: StopView | None
     arguments: list[ArgumentView]
     moderation: list[ModerationView]
     failures: list[FailureView]
-    cost: Cost
+    cost: AttemptCost

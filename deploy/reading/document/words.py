@@ -5,20 +5,20 @@ from __future__ import annotations
 from moot.deploy.reading.document.views import (
     AgendaView,
     ConfirmView,
-    Document,
+    DebateDocument,
     JointView,
     Letter,
     MergeView,
     ModerationView,
     PanelView,
     RoundView,
-    SheetView,
+    ScoreSheetView,
     StopView,
     VersusView,
 )
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.views import VerdictView
-from moot.protocols.socrasynth.rounds import stop_words
+from moot.protocols.socrasynth.rounds import stop_reason_text
 from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.sides import SIDES
 
@@ -62,7 +62,7 @@ def merged_words(merge: MergeView, agenda: AgendaView) -> str:
     return ", ".join(f"{tag} ({titles[tag]})" if tag in titles else tag for tag in merge.sources)
 
 
-def verdict_line(document: Document) -> str:
+def verdict_line(document: DebateDocument) -> str:
     """The verdict in one line."""
     verdict, panel = document.verdict, document.panel
     if verdict is None:
@@ -79,7 +79,7 @@ def verdict_line(document: Document) -> str:
     return f"{winner}{answered}: {_closed_better(panel)}"
 
 
-def _consensus_line(document: Document, verdict: VerdictView) -> str:
+def _consensus_line(document: DebateDocument, verdict: VerdictView) -> str:
     """On a closed list: what both sides came to hold, and how; without that, who closed better."""
     panel = document.panel
     if verdict.answer is None:
@@ -98,7 +98,7 @@ def _closed_better(panel: PanelView) -> str:
     return f"{said}, {by} ({_coverage(panel)}){call}"
 
 
-def sides_line(document: Document) -> str:
+def sides_line(document: DebateDocument) -> str:
     """What each side stands for, in one line."""
     if document.positions is not None:
         named = ", ".join(f"{letter} for {document.positions.named.get(role)}" for role, letter in SIDE.items())
@@ -126,12 +126,12 @@ def _coverage(panel: PanelView) -> str:
     return f"{topics}, {by}; both orders known for {sum(known)} of {len(known)} pairs of judge and topic"
 
 
-def ended_words(stop: StopView | None, how: str) -> str:
+def stop_reason_words(stop: StopView | None, how: str) -> str:
     """Why the rounds ended, on the scale of the rounds' table; `how` of the verdict when the event is not on record."""
     if stop is None:
         return how
     rise = 10.0 * stop.min_delta
-    words = stop_words(stop.reason, patience=stop.patience, min_delta=rise, max_rounds=stop.max_rounds)
+    words = stop_reason_text(stop.reason, patience=stop.patience, min_delta=rise, max_rounds=stop.max_rounds)
     return f"{words}, on the scale from 0 to 10" if stop.reason == "plateau" else words
 
 
@@ -164,7 +164,7 @@ def joint_words(joint: JointView) -> str:
     return f"{drafted}Drafted by A{', amended by B' if joint.amended_by else ', not amended'}; {said}"
 
 
-def sheet_cells(sheet: SheetView) -> tuple[str, ...]:
+def score_sheet_cells(sheet: ScoreSheetView) -> tuple[str, ...]:
     """One judge's marks in one order, by topic and in total, and who won."""
     marks = ["missing" if pair is None else f"{number(pair[0])}-{number(pair[1])}" for pair in sheet.scores]
     totals = (number(sheet.totals.A), number(sheet.totals.B))

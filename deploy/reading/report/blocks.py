@@ -66,7 +66,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class TextFigure:
     """Lines drawn for a terminal of that many columns, in ASCII alone or not; Markdown leaves it out."""
 
     draw: Callable[[int, bool], Iterable[str]]
@@ -87,4 +87,4 @@ class Code:
     text: str
 
 
-Block = Heading | Note | Table | Pairs | Items | Quote | Figure | Picture | Code
+Block = Heading | Note | Table | Pairs | Items | Quote | TextFigure | Picture | Code

@@ -23,9 +23,9 @@ from rich.rule import Rule
 from rich.table import Table as Grid
 from rich.text import Text
 
-from moot.deploy.reading.report.blocks import Block, Code, Figure, Heading, Items, Note, Pairs, Quote, Table
+from moot.deploy.reading.report.blocks import Block, Code, Heading, Items, Note, Pairs, Quote, Table, TextFigure
 from moot.deploy.reading.text import (
-    check_format,
+    check_output_format,
     markdown_block,
     markdown_inline,
     markdown_quote,
@@ -78,7 +78,7 @@ def show_report(
     Raises:
         ConfigError: for an unknown format.
     """
-    check_format(form)
+    check_output_format(form)
     if console is None:
         console = Console()
         if not console.is_terminal and "COLUMNS" not in os.environ:
@@ -112,7 +112,7 @@ def _terminal(block: Block) -> Iterator[RenderableType]:
             yield Padding(Text(visible(block.text)), (0, 0, 0, 4), expand=False)
     elif isinstance(block, Code):
         yield Text(visible(block.text), style="bold", no_wrap=True, overflow="ignore")
-    elif isinstance(block, Figure):
+    elif isinstance(block, TextFigure):
         yield _Drawn(block)
 
 
@@ -221,13 +221,13 @@ def _parts(least: Sequence[int], width: int) -> Iterator[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    figure: Figure
+    figure: TextFigure
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from (Text(line, overflow="fold") for line in self.figure.draw(options.max_width, options.ascii_only))
 
 
-def page(title: str, blocks: Sequence[Block]) -> str:
+def report_html(title: str, blocks: Sequence[Block]) -> str:
     """The page; its headings of level 2 are linked under that of level 1."""
     parts = [block.text for block in blocks if isinstance(block, Heading) and block.level == 2]
     return _template().render(title=title, parts=parts, blocks=[(type(block).__name__, block) for block in blocks])

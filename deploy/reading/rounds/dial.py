@@ -13,20 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import Noted, read_events, read_facts
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import EventRow, read_events, read_run_info
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import banner
 from moot.deploy.reading.rounds.over_cases import (
     LEAST_CASES,
     LEVEL,
-    Measured,
-    ends,
+    MeanOverCases,
+    interval_words,
     latest_attempts,
     mean_over_cases,
     ratio_interval,
 )
-from moot.deploy.reading.text import known_number, number, signed
+from moot.deploy.reading.text import finite_or_none, number, signed
 from moot.protocols.errors import ConfigError
 
 MEASURES = {
@@ -42,7 +42,7 @@ _SECOND = "agent/1"
 _RANDOM = "random"
 
 
-class Level(Frozen):
+class LevelEffect(FrozenModel):
     """The debates at one level of contentiousness.
 
     Attributes:
@@ -53,10 +53,10 @@ class Level(Frozen):
 
     kappa: float
     rounds: int
-    measured: dict[str, Measured]
+    measured: dict[str, MeanOverCases]
 
 
-class Slope(Frozen):
+class ContentiousnessSlope(FrozenModel):
     """How a measure follows kappa among equal rounds.
 
     Attributes:
@@ -76,7 +76,7 @@ class Slope(Frozen):
         return None if self.low is None or self.high is None else self.low > 0.0 or self.high < 0.0
 
 
-class DialEffect(Frozen):
+class ContentiousnessEffect(FrozenModel):
     """What kappa did in a run.
 
     Attributes:
@@ -93,8 +93,8 @@ class DialEffect(Frozen):
     simulated: bool
     schedules: list[str]
     binned: bool
-    levels: list[Level]
-    slopes: dict[str, Slope]
+    levels: list[LevelEffect]
+    slopes: dict[str, ContentiousnessSlope]
     randomised: bool
     moves: bool | None
 
@@ -106,7 +106,7 @@ class _Round(NamedTuple):
     values: Mapping[str, float | None]
 
 
-def dial_effect(folder: str | Path) -> DialEffect:
+def contentiousness_effect(folder: str | Path) -> ContentiousnessEffect:
     """Measure it in a run, finished or not; of each case the latest attempt counts.
 
     The opening exchange is left out: the first side has no level there. So is what a side said that failed to speak.
@@ -115,7 +115,7 @@ def dial_effect(folder: str | Path) -> DialEffect:
         ConfigError: no round of the run states a kappa, or none holds anything that is measured.
         RecordError: when there is no run in the folder or it cannot be read.
     """
-    facts = read_facts(folder)
+    facts = read_run_info(folder)
     events = latest_attempts(read_events(folder, ("round", "contentiousness")))
     rounds = [found for event in events if event.kind == "round" and (found := _round(event)) is not None]
     if not rounds:
@@ -128,7 +128,7 @@ def dial_effect(folder: str | Path) -> DialEffect:
     randomised = schedules == [_RANDOM]
     slopes = {key: _slope(rounds, key, len(keys)) for key in keys} if randomised else {}
     known = [slope.moves for slope in slopes.values() if slope.moves is not None]
-    return DialEffect(
+    return ContentiousnessEffect(
         schema_version=facts.schema_version,
         run=facts.name,
         simulated=facts.simulated,
@@ -141,9 +141,9 @@ def dial_effect(folder: str | Path) -> DialEffect:
     )
 
 
-def _round(event: Noted) -> _Round | None:
+def _round(event: EventRow) -> _Round | None:
     data = event.data
-    kappa, held, entropies = known_number(data.get("kappa")), data.get("round"), data.get("entropy")
+    kappa, held, entropies = finite_or_none(data.get("kappa")), data.get("round"), data.get("entropy")
     if kappa is None or not isinstance(held, int) or held == 0:
         return None
     failed = data.get("failed") or []
@@ -155,14 +155,14 @@ def _round(event: Noted) -> _Round | None:
         held,
         kappa,
         {
-            "entropy": None if f"{event.path}/{second}" in failed else known_number(answering),
-            "jsd": None if failed else known_number(data.get("jsd")),
-            "agreement_words": known_number(data.get("agreement_words")),
+            "entropy": None if f"{event.path}/{second}" in failed else finite_or_none(answering),
+            "jsd": None if failed else finite_or_none(data.get("jsd")),
+            "agreement_words": finite_or_none(data.get("agreement_words")),
         },
     )
 
 
-def _levels(rounds: Sequence[_Round], keys: Sequence[str]) -> tuple[list[Level], bool]:
+def _levels(rounds: Sequence[_Round], keys: Sequence[str]) -> tuple[list[LevelEffect], bool]:
     """The schedule's own levels, or tenths where it gave more than ten."""
     binned = len({round(each.kappa, 2) for each in rounds}) > _MOST_LEVELS
     found: dict[float, list[_Round]] = defaultdict(list)
@@ -171,12 +171,12 @@ def _levels(rounds: Sequence[_Round], keys: Sequence[str]) -> tuple[list[Level],
     return [_level(kappa, several, keys) for kappa, several in sorted(found.items())], binned
 
 
-def _level(kappa: float, rounds: Sequence[_Round], keys: Sequence[str]) -> Level:
+def _level(kappa: float, rounds: Sequence[_Round], keys: Sequence[str]) -> LevelEffect:
     measured = {key: mean_over_cases([(each.case_id, each.values[key]) for each in rounds]) for key in keys}
-    return Level(kappa=kappa, rounds=len(rounds), measured=measured)
+    return LevelEffect(kappa=kappa, rounds=len(rounds), measured=measured)
 
 
-def _slope(rounds: Sequence[_Round], key: str, tested: int) -> Slope:
+def _slope(rounds: Sequence[_Round], key: str, tested: int) -> ContentiousnessSlope:
     """Only equal rounds are compared with each other, for debates change from round to round whatever kappa is."""
     known = [each for each in rounds if each.values[key] is not None]
     parts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
@@ -189,10 +189,10 @@ def _slope(rounds: Sequence[_Round], key: str, tested: int) -> Slope:
             parts[of.case_id][1] += float(kappa * kappa)
     told = [part for part in parts.values() if part[1] > 0.0]
     if not told:
-        return Slope(per_kappa=None, low=None, high=None, cases=0)
+        return ContentiousnessSlope(per_kappa=None, low=None, high=None, cases=0)
     products, squares = np.array(told).T
     low, high = ratio_interval(products, squares, 1.0 - (1.0 - LEVEL) / tested)
-    return Slope(per_kappa=float(products.sum() / squares.sum()), low=low, high=high, cases=len(told))
+    return ContentiousnessSlope(per_kappa=float(products.sum() / squares.sum()), low=low, high=high, cases=len(told))
 
 
 _CANNOT_TELL = (
@@ -206,7 +206,7 @@ _ONE_LEVEL = (
 )
 
 
-def conclusion(found: DialEffect) -> str:
+def conclusion(found: ContentiousnessEffect) -> str:
     """Whether anything follows kappa."""
     if not found.randomised:
         return _ONE_LEVEL if len(found.levels) == 1 else _CANNOT_TELL
@@ -215,25 +215,28 @@ def conclusion(found: DialEffect) -> str:
     if found.moves:
         moved = {MEASURES[key].partition(",")[0]: slope for key, slope in found.slopes.items() if slope.moves}
         by = "; ".join(
-            f"{name} {signed(slope.per_kappa)} ({ends(slope.low, slope.high)})" for name, slope in moved.items()
+            f"{name} {signed(slope.per_kappa)} ({interval_words(slope.low, slope.high)})"
+            for name, slope in moved.items()
         )
         return f"The debates react to kappa, which was drawn at random: {by} from kappa 0 to 1."
     return "No reaction to the dial can be seen: the interval of every slope over kappa includes 0."
 
 
-def _table_rows(found: DialEffect) -> list[list[str]]:
+def _table_rows(found: ContentiousnessEffect) -> list[list[str]]:
     rows = []
     for key in found.levels[0].measured:
         for i, level in enumerate(found.levels):
             at = level.measured[key]
             name, kappa = MEASURES[key] if i == 0 else "", number(level.kappa, 2)
-            rows.append([name, kappa, number(at.mean), ends(at.low, at.high), f"{at.cases:,}"])
+            rows.append([name, kappa, number(at.mean), interval_words(at.low, at.high), f"{at.cases:,}"])
         if (slope := found.slopes.get(key)) is not None:
-            rows.append(["", "slope", number(slope.per_kappa), ends(slope.low, slope.high), f"{slope.cases:,}"])
+            rows.append(
+                ["", "slope", number(slope.per_kappa), interval_words(slope.low, slope.high), f"{slope.cases:,}"]
+            )
     return rows
 
 
-def dial_blocks(found: DialEffect) -> list[Block]:
+def contentiousness_blocks(found: ContentiousnessEffect) -> list[Block]:
     """What kappa did: the means, the slopes, and what may be concluded."""
     schedule = f", schedule {', '.join(found.schedules)}" if found.schedules else ""
     slopes = " and slopes among equal rounds" if found.slopes else ""

@@ -10,15 +10,21 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import read_events, read_facts
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import read_events, read_run_info
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import banner
-from moot.deploy.reading.rounds.over_cases import LEAST_CASES, Measured, ends, latest_attempts, mean_over_cases
-from moot.deploy.reading.rounds.trace import BY_KEY, MEASURES, Measure, Trace, trace_of
-from moot.deploy.reading.rounds.truth import CONSENSUS, MIXTURE, Truth, truths
+from moot.deploy.reading.rounds.over_cases import (
+    LEAST_CASES,
+    MeanOverCases,
+    interval_words,
+    latest_attempts,
+    mean_over_cases,
+)
+from moot.deploy.reading.rounds.trace import BY_KEY, MEASURES, Measure, RoundTrace, build_round_trace
+from moot.deploy.reading.rounds.truth import CONSENSUS, MIXTURE, RoundEvaluation, evaluate_rounds
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
-from moot.deploy.reading.text import natural, number, signed
+from moot.deploy.reading.text import natural_sort_key, number, signed
 from moot.protocols.errors import ConfigError
 
 _LEFT_OUT = {"kl", "ce", "information_gain"}
@@ -28,7 +34,7 @@ KEYS = tuple(measure.key for measure in MEASURES if measure.key not in _LEFT_OUT
 """What is measured: keys of `MEASURES`."""
 
 
-class RoundMeans(Frozen):
+class RoundMeans(FrozenModel):
     """One round of a run's debates.
 
     Attributes:
@@ -39,10 +45,10 @@ class RoundMeans(Frozen):
 
     round: int
     cases: int
-    measured: dict[str, Measured]
+    measured: dict[str, MeanOverCases]
 
 
-class Change(Frozen):
+class RoundChange(FrozenModel):
     """What became of a number from each debate's first round that knows it to the last one that does.
 
     Attributes:
@@ -54,11 +60,11 @@ class Change(Frozen):
 
     first: float | None
     last: float | None
-    by_case: Measured
+    by_case: MeanOverCases
     percent: float | None
 
 
-class Dynamics(Frozen):
+class Dynamics(FrozenModel):
     """The rounds of a run (EVINCE, tables 7.2 and 7.3, over many debates).
 
     Attributes:
@@ -72,8 +78,8 @@ class Dynamics(Frozen):
     run: str
     simulated: bool
     rounds: list[RoundMeans]
-    changes: dict[str, Change]
-    truth: list[Truth] = Field(default_factory=list)
+    changes: dict[str, RoundChange]
+    truth: list[RoundEvaluation] = Field(default_factory=list)
 
 
 class _Value(NamedTuple):
@@ -82,19 +88,21 @@ class _Value(NamedTuple):
     value: float | None
 
 
-def dynamics(folder: str | Path) -> Dynamics:
+def round_dynamics(folder: str | Path) -> Dynamics:
     """Measure it in a run, finished or not; of each case the latest attempt counts.
 
     Raises:
         ConfigError: no round of the run holds anything that is measured.
         RecordError: when there is no run in the folder or it cannot be read.
     """
-    facts = read_facts(folder)
+    facts = read_run_info(folder)
     by_case: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for event in latest_attempts(read_events(folder, ("round",))):
         by_case[event.case_id].append((event.path, event.data))
-    ordered = {case_id: sorted(rounds, key=lambda each: natural(each[0])) for case_id, rounds in by_case.items()}
-    traces = {case_id: trace for case_id, rounds in by_case.items() if (trace := trace_of(rounds)) is not None}
+    ordered = {
+        case_id: sorted(rounds, key=lambda each: natural_sort_key(each[0])) for case_id, rounds in by_case.items()
+    }
+    traces = {case_id: trace for case_id, rounds in by_case.items() if (trace := build_round_trace(rounds)) is not None}
     values = {key: _values(traces, key) for key in KEYS}
     known = {key: found for key, found in values.items() if any(each.value is not None for each in found)}
     if not known:
@@ -105,11 +113,11 @@ def dynamics(folder: str | Path) -> Dynamics:
         simulated=facts.simulated,
         rounds=_rounds(traces, known),
         changes={key: change for key, found in known.items() if (change := _change(found)) is not None},
-        truth=truths(consensus_verdicts(folder), ordered),
+        truth=evaluate_rounds(consensus_verdicts(folder), ordered),
     )
 
 
-def _values(traces: Mapping[str, Trace], key: str) -> list[_Value]:
+def _values(traces: Mapping[str, RoundTrace], key: str) -> list[_Value]:
     found = []
     for case_id, trace in traces.items():
         series = [one.values for one in trace.series if one.key == key]
@@ -120,7 +128,7 @@ def _values(traces: Mapping[str, Trace], key: str) -> list[_Value]:
     return found
 
 
-def _rounds(traces: Mapping[str, Trace], known: Mapping[str, Sequence[_Value]]) -> list[RoundMeans]:
+def _rounds(traces: Mapping[str, RoundTrace], known: Mapping[str, Sequence[_Value]]) -> list[RoundMeans]:
     rounds = []
     for held in sorted({n for trace in traces.values() for n in trace.rounds}):
         measured = {
@@ -132,7 +140,7 @@ def _rounds(traces: Mapping[str, Trace], known: Mapping[str, Sequence[_Value]]) 
     return rounds
 
 
-def _change(values: Sequence[_Value]) -> Change | None:
+def _change(values: Sequence[_Value]) -> RoundChange | None:
     of_case: dict[str, list[float]] = defaultdict(list)
     for each in values:
         if each.value is not None:
@@ -143,7 +151,7 @@ def _change(values: Sequence[_Value]) -> Change | None:
     first, last = (fmean(end[place] for end in ends.values()) for place in (0, 1))
     by_case = mean_over_cases([(case_id, after - before) for case_id, (before, after) in ends.items()])
     percent = 100.0 * (last - first) / first if first > 0.0 else None
-    return Change(first=first, last=last, by_case=by_case, percent=percent)
+    return RoundChange(first=first, last=last, by_case=by_case, percent=percent)
 
 
 _HEADER = ["", "round", "mean", "95 % interval", "cases", "change"]
@@ -171,9 +179,11 @@ def _table_rows(found: Dynamics) -> list[list[str]]:
     return rows
 
 
-def _measured(measure: Measure, found: Measured, written: Callable[[float | None, int], str] = number) -> list[str]:
+def _measured(
+    measure: Measure, found: MeanOverCases, written: Callable[[float | None, int], str] = number
+) -> list[str]:
     mean = written(None if found.mean is None else measure.times * found.mean, measure.digits)
-    return [mean, ends(found.low, found.high, measure.times, measure.digits), f"{found.cases:,}"]
+    return [mean, interval_words(found.low, found.high, measure.times, measure.digits), f"{found.cases:,}"]
 
 
 _TRUTH_HEADER = ["round", "of", "accuracy, %", "Brier (0 to 2)", "95 % interval", "KL to truth, nat", "cases"]
@@ -196,7 +206,7 @@ def _truth_rows(found: Dynamics) -> list[list[str]]:
         for place, each in enumerate(truth.held):
             when = truth.when if place == 0 else ""
             kl = number(each.kl) + (f" +{each.kl_infinite}" if each.kl_infinite else "")
-            brier = [number(each.brier.mean), ends(each.brier.low, each.brier.high)]
+            brier = [number(each.brier.mean), interval_words(each.brier.low, each.brier.high)]
             rows.append([when, each.of, number(100.0 * each.accuracy, 1), *brier, kl, f"{truth.cases:,}"])
     return rows
 
@@ -207,7 +217,7 @@ def _truth_words(found: Dynamics) -> list[str]:
     for truth in found.truth:
         better = "better" if len(truth.held) - len(truth.over_better) == 2 else "best"
         for of, over in truth.over_better.items():
-            interval = "interval unknown" if over.low is None else ends(over.low, over.high)
+            interval = "interval unknown" if over.low is None else interval_words(over.low, over.high)
             beats = f"below every side's in {number(100.0 * truth.beats_all[of], 1)} % of the cases"
             brier = f"{truth.when} round, {of}: Brier {signed(over.mean)} ({interval})"
             lines.append(f"{brier} against the {better} side, {truth.better}; {beats}")

@@ -9,9 +9,17 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from moot.actors.record.folder import write_whole
-from moot.deploy.reading.plotting import OF_ALL, OF_SIDES, Look, need_matplotlib, our_style, plot_text, rendered
-from moot.deploy.reading.rounds.trace import Panel, Series, Trace
-from moot.deploy.reading.text import natural, visible_line
+from moot.deploy.reading.plotting import (
+    OF_ALL,
+    OF_SIDES,
+    LineStyle,
+    plot_style,
+    plot_text,
+    render_figure,
+    require_matplotlib,
+)
+from moot.deploy.reading.rounds.trace import PlotPanel, RoundTrace, Series
+from moot.deploy.reading.text import natural_sort_key, visible_line
 from moot.deploy.reading.transcripts.views import Transcript
 from moot.protocols.errors import ConfigError
 
@@ -27,7 +35,7 @@ _NAME_LENGTH = 48
 _MOST_LINES = 8
 
 
-def check_file(file: Path) -> None:
+def check_figure_file(file: Path) -> None:
     """Refuse a file that no figure can be written to.
 
     Raises:
@@ -40,21 +48,21 @@ def check_file(file: Path) -> None:
         raise ConfigError(f"--plot {file}: the folder {file.parent} does not exist")
     if file.is_dir():
         raise ConfigError(f"--plot {file}: that is a folder")
-    need_matplotlib("--plot")
+    require_matplotlib("--plot")
 
 
 def save_figure(debate: Transcript, file: Path) -> None:
     """Write a debate's figure; an existing file is replaced as a whole.
 
     Raises:
-        ConfigError: see `check_file`; or the debate has no rounds with numbers that are plotted.
+        ConfigError: see `check_figure_file`; or the debate has no rounds with numbers that are plotted.
         RecordError: the file cannot be written.
     """
-    check_file(file)
-    write_whole(file, figure(debate, file.suffix.lower().removeprefix(".")))
+    check_figure_file(file)
+    write_whole(file, draw_figure(debate, file.suffix.lower().removeprefix(".")))
 
 
-def figure(debate: Transcript, form: str) -> bytes:
+def draw_figure(debate: Transcript, form: str) -> bytes:
     """A debate's figure.
 
     Args:
@@ -69,7 +77,7 @@ def figure(debate: Transcript, form: str) -> bytes:
     from matplotlib.figure import Figure
 
     height = _HEAD_INCHES + _ROW_INCHES * len(panels)
-    with our_style():
+    with plot_style():
         drawn = Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
         drawn.suptitle(_title(debate), fontsize=11, fontweight="bold" if debate.simulated else "normal")
         places = drawn.subplots(len(panels), sharex=True, squeeze=False).flatten()
@@ -77,11 +85,11 @@ def figure(debate: Transcript, form: str) -> bytes:
             _draw(axes, panel, several, debate.trace.rounds)
         _label_rounds(places[-1], debate.trace.rounds)
         drawn.align_ylabels(places)
-        return rendered(drawn, form)
+        return render_figure(drawn, form)
 
 
-def _panels(trace: Trace | None) -> dict[Panel, list[Series]]:
-    found: dict[Panel, list[Series]] = {}
+def _panels(trace: RoundTrace | None) -> dict[PlotPanel, list[Series]]:
+    found: dict[PlotPanel, list[Series]] = {}
     for series in trace.series if trace is not None else ():
         if series.measure.panel is not None and any(value is not None for value in series.values):
             found.setdefault(series.measure.panel, []).append(series)
@@ -94,7 +102,7 @@ def _title(debate: Transcript) -> str:
     return f"{run}, case {case}" + ("\nSIMULATED models" if debate.simulated else "")
 
 
-def _draw(axes: Axes, panel: Panel, every: Sequence[Series], rounds: Sequence[int]) -> None:
+def _draw(axes: Axes, panel: PlotPanel, every: Sequence[Series], rounds: Sequence[int]) -> None:
     several = sorted(every, key=lambda series: bool(series.of))[:_MOST_LINES]
     for series, look in zip(several, _looks(several), strict=True):
         axes.plot(
@@ -125,9 +133,9 @@ def _label_rounds(axes: Axes, rounds: Sequence[int]) -> None:
     axes.set_xlim(rounds[0] - 0.2, rounds[-1] + 0.2)
 
 
-def _looks(several: Sequence[Series]) -> Iterator[Look]:
+def _looks(several: Sequence[Series]) -> Iterator[LineStyle]:
     """A side looks the same in every panel, a pair like its first side unless that look is taken."""
-    sides = sorted({series.of.partition(">")[0] for series in several if series.of}, key=natural)
+    sides = sorted({series.of.partition(">")[0] for series in several if series.of}, key=natural_sort_key)
     free = [*OF_SIDES, *OF_ALL]
     for series in several:
         own = OF_SIDES[sides.index(series.of.partition(">")[0]) % len(OF_SIDES)] if series.of else OF_ALL[0]

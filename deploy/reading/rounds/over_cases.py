@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import Noted
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import EventRow
 from moot.deploy.reading.text import number
 from moot.metrics.bootstrap import cluster_bootstrap
 from moot.metrics.distribution import Floats
@@ -22,7 +22,7 @@ LEVEL = 0.95
 _RESAMPLES = 2000
 
 
-class Measured(Frozen):
+class MeanOverCases(FrozenModel):
     """A mean over cases; None is unknown.
 
     Attributes:
@@ -36,13 +36,13 @@ class Measured(Frozen):
     cases: int
 
 
-def ends(low: float | None, high: float | None, times: float = 1.0, digits: int = 3) -> str:
+def interval_words(low: float | None, high: float | None, times: float = 1.0, digits: int = 3) -> str:
     """An interval in words, so many times it; `unknown` without one."""
     known = None if low is None or high is None else [number(times * end, digits) for end in (low, high)]
     return " to ".join(known) if known else number(None)
 
 
-def latest_attempts(events: Iterable[Noted]) -> list[Noted]:
+def latest_attempts(events: Iterable[EventRow]) -> list[EventRow]:
     """The events of each case's latest attempt."""
     events = list(events)
     attempts: dict[str, int] = {}
@@ -51,19 +51,19 @@ def latest_attempts(events: Iterable[Noted]) -> list[Noted]:
     return [event for event in events if event.attempt == attempts[event.case_id]]
 
 
-def mean_over_cases(values: Iterable[tuple[str, float | None]]) -> Measured:
+def mean_over_cases(values: Iterable[tuple[str, float | None]]) -> MeanOverCases:
     """The mean of all known values, pairs of a case and a value; a case with several weighs as much as it has."""
     by_case: dict[str, list[float]] = defaultdict(list)
     for case_id, value in values:
         if value is not None:
             by_case[case_id].append(value)
     if not by_case:
-        return Measured(mean=None, low=None, high=None, cases=0)
+        return MeanOverCases(mean=None, low=None, high=None, cases=0)
     sums = np.array([sum(of_case) for of_case in by_case.values()])
     counts = np.array([len(of_case) for of_case in by_case.values()])
     low, high = ratio_interval(sums, counts, LEVEL)
     mean = float(sums.sum() / counts.sum())
-    return Measured(mean=mean, low=low, high=high, cases=len(by_case))
+    return MeanOverCases(mean=mean, low=low, high=high, cases=len(by_case))
 
 
 def ratio_interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.report.blocks import Block, Figure, Table
-from moot.deploy.reading.text import known_number, natural, number, visible_line
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.report.blocks import Block, Table, TextFigure
+from moot.deploy.reading.text import finite_or_none, natural_sort_key, number, visible_line
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class PlotPanel:
     """Measures that share a scale, and so a plot.
 
     Attributes:
@@ -54,7 +54,7 @@ class Measure:
     key: str
     name: str
     unit: str = ""
-    panel: Panel | None = None
+    panel: PlotPanel | None = None
     times: float = 1.0
     digits: int = 3
 
@@ -64,12 +64,12 @@ class Measure:
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
 
-KAPPA = Panel("contentiousness kappa", "0 to 1", 1.0)
-DISTANCE = Panel("distance between the sides")
-DIVERGENCE = Panel("divergence", "nat")
-ENTROPY = Panel("entropy", "nat")
-QUALITY = Panel("quality of the arguments", "of 10", 10.0)
-CHANGED = Panel("answers changed", "agents")
+KAPPA = PlotPanel("contentiousness kappa", "0 to 1", 1.0)
+DISTANCE = PlotPanel("distance between the sides")
+DIVERGENCE = PlotPanel("divergence", "nat")
+ENTROPY = PlotPanel("entropy", "nat")
+QUALITY = PlotPanel("quality of the arguments", "of 10", 10.0)
+CHANGED = PlotPanel("answers changed", "agents")
 
 MEASURES = (
     Measure("kappa", "kappa", panel=KAPPA),
@@ -94,7 +94,7 @@ BY_KEY = {measure.key: measure for measure in MEASURES}
 """The same by key."""
 
 
-class Series(Frozen):
+class Series(FrozenModel):
     """One number over the rounds.
 
     Attributes:
@@ -125,25 +125,25 @@ class Series(Frozen):
         return f"{self.name} {self.of}" if self.of else self.name
 
 
-class Trace(Frozen):
+class RoundTrace(FrozenModel):
     """The numbers of a debate: its rounds as the protocol counts them, and series in the order of `MEASURES`."""
 
     rounds: list[int]
     series: list[Series]
 
 
-def trace_of(rounds: Iterable[tuple[str, Mapping[str, Any]]]) -> Trace | None:
+def build_round_trace(rounds: Iterable[tuple[str, Mapping[str, Any]]]) -> RoundTrace | None:
     """The trace of a debate; None when it has no round, or none of its numbers are known to `MEASURES`.
 
     Args:
         rounds: path and data of the `round` events, in any order.
     """
     numbered = [(path, data) for path, data in rounds if _round_of(data) is not None]
-    ordered = [data for _, data in sorted(numbered, key=lambda each: natural(each[0]))]
+    ordered = [data for _, data in sorted(numbered, key=lambda each: natural_sort_key(each[0]))]
     series = [one for measure in MEASURES for one in _series(measure, ordered)]
     if not series:
         return None
-    return Trace(rounds=[n for data in ordered if (n := _round_of(data)) is not None], series=series)
+    return RoundTrace(rounds=[n for data in ordered if (n := _round_of(data)) is not None], series=series)
 
 
 def _round_of(data: Mapping[str, Any]) -> int | None:
@@ -154,15 +154,15 @@ def _round_of(data: Mapping[str, Any]) -> int | None:
 def _series(measure: Measure, rounds: Sequence[Mapping[str, Any]]) -> Iterable[Series]:
     found = [data.get(measure.key) for data in rounds]
     sides = {str(side): None for value in found if isinstance(value, Mapping) for side in value}
-    for side in sorted(sides, key=natural):
-        values = [known_number(value.get(side)) if isinstance(value, Mapping) else None for value in found]
+    for side in sorted(sides, key=natural_sort_key):
+        values = [finite_or_none(value.get(side)) if isinstance(value, Mapping) else None for value in found]
         yield Series(key=measure.key, name=measure.name, of=side, values=values)
     if not sides and any(measure.key in data for data in rounds):
-        values = [float(len(value)) if isinstance(value, list) else known_number(value) for value in found]
+        values = [float(len(value)) if isinstance(value, list) else finite_or_none(value) for value in found]
         yield Series(key=measure.key, name=measure.name, of="", values=values)
 
 
-def aligned(values: Sequence[float | None], digits: int = 3) -> list[str]:
+def format_aligned(values: Sequence[float | None], digits: int = 3) -> list[str]:
     """Numbers in words, all with as many digits as the longest of them needs; `unknown` among them stays.
 
     >>> aligned([0.9, 0.75, None]), aligned([3.0, 0.0])
@@ -182,18 +182,18 @@ PLAIN = "_.:-=+*#"
 """The same in ASCII."""
 
 
-def trace_blocks(trace: Trace) -> list[Block]:
+def trace_blocks(trace: RoundTrace) -> list[Block]:
     """A table with a row per round, and under it, of several rounds, a small plot."""
-    columns = [aligned(series.shown, series.measure.digits) for series in trace.series]
+    columns = [format_aligned(series.shown, series.measure.digits) for series in trace.series]
     rows = [[str(n), *(cells[i] for cells in columns)] for i, n in enumerate(trace.rounds)]
     table = Table(
         "", ["round", *(f"{one.measure.heading} {visible_line(one.of)}".rstrip() for one in trace.series)], rows
     )
-    plot = Figure(lambda width, plain: _plot(trace, width, PLAIN if plain else BLOCKS))
+    plot = TextFigure(lambda width, plain: _plot(trace, width, PLAIN if plain else BLOCKS))
     return [table, plot] if len(rows) > 1 else [table]
 
 
-def _plot(trace: Trace, width: int, levels: str) -> Iterable[str]:
+def _plot(trace: RoundTrace, width: int, levels: str) -> Iterable[str]:
     """A line per series that has a panel; those of one panel are on one scale, which its first line names."""
     plotted = [(panel, one) for one in trace.series if (panel := one.measure.panel) is not None]
     names = [visible_line(one.title) for _, one in plotted]
@@ -205,7 +205,7 @@ def _plot(trace: Trace, width: int, levels: str) -> Iterable[str]:
         part = slice(begin, begin + across)
         if len(trace.rounds) > across:
             yield f"rounds {trace.rounds[part][0]} to {trace.rounds[part][-1]}"
-        said: set[Panel] = set()
+        said: set[PlotPanel] = set()
         for (panel, one), name, end in zip(plotted, names, ends, strict=True):
             low, high = _scale(panel, [other.shown for its, other in plotted if its == panel])
             if panel not in said:
@@ -220,7 +220,7 @@ def _ends(values: Sequence[float | None], measure: Measure) -> str:
     return f"{known[0]} to {known[-1]}" if known else number(None)
 
 
-def _scale(panel: Panel, several: Iterable[Sequence[float | None]]) -> tuple[float, float]:
+def _scale(panel: PlotPanel, several: Iterable[Sequence[float | None]]) -> tuple[float, float]:
     known = [value for values in several for value in values if value is not None]
     return min([0.0, *known]), max([panel.top or 0.0, *known])
 

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.rounds.over_cases import Measured, mean_over_cases
-from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.rounds.over_cases import MeanOverCases, mean_over_cases
+from moot.deploy.reading.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
 from moot.protocols.evince.round_numbers import reliable_mixture
@@ -25,7 +25,7 @@ When = Literal["first", "last", "only"]
 """Which round of each debate; `only` where no debate of the run has a second one."""
 
 
-class AgainstTruth(Frozen):
+class SideScores(FrozenModel):
     """Distributions of one side, or of all together, held against the gold labels.
 
     Attributes:
@@ -39,12 +39,12 @@ class AgainstTruth(Frozen):
 
     of: str
     accuracy: float
-    brier: Measured
+    brier: MeanOverCases
     kl: float | None
     kl_infinite: int
 
 
-class Truth(Frozen):
+class RoundEvaluation(FrozenModel):
     """The sides and what they say together in one round of their debates, over the cases where all can be scored.
 
     Of debates with other sides than most (one never spoke), nothing is counted. A single side stands alone: it has no
@@ -58,10 +58,10 @@ class Truth(Frozen):
 
     when: When
     cases: int
-    held: list[AgainstTruth]
+    held: list[SideScores]
     better: str
     beats_all: dict[str, float]
-    over_better: dict[str, Measured]
+    over_better: dict[str, MeanOverCases]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class _Case:
         return float(brier_multiclass(self.rows[of], self.truth))
 
 
-def truths(
+def evaluate_rounds(
     verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]]
-) -> list[Truth]:
+) -> list[RoundEvaluation]:
     """What the first and the last round of a run's debates are worth; empty where nothing can be scored.
 
     A single side's distribution, the openings of an ensemble, and the opener's in a debate, are what a side says alone.
@@ -87,7 +87,7 @@ def truths(
     """
     has_second = any(len(held) > 1 for held in rounds.values())
     wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1)) if has_second else (("only", -1),)
-    found: list[Truth] = []
+    found: list[RoundEvaluation] = []
     for when, place in wanted:
         cases = [case for each in verdicts if (case := _case(each, rounds.get(each.case_id, ()), place)) is not None]
         if cases:
@@ -102,8 +102,8 @@ def _case(verdict: ConsensusVerdict, rounds: Sequence[tuple[str, Mapping[str, An
     stated = rounds[place][1].get("distributions") if rounds else None
     if not isinstance(stated, Mapping) or not stated:
         return None
-    held = {str(side): hold_against(stated[side], verdict.labels, verdict.gold) for side in sorted(stated)}
-    rows = {side: each.row for side, each in held.items() if isinstance(each, Held)}
+    held = {str(side): score_distribution(stated[side], verdict.labels, verdict.gold) for side in sorted(stated)}
+    rows = {side: each.row for side, each in held.items() if isinstance(each, ScoredDistribution)}
     if len(rows) < len(held) or verdict.gold is None:
         return None
     truth = (*verdict.labels, OTHER).index(verdict.gold)
@@ -111,14 +111,14 @@ def _case(verdict: ConsensusVerdict, rounds: Sequence[tuple[str, Mapping[str, An
         return _Case(verdict.case_id, truth, rows)
     together: dict[str, Sequence[float]] = {MIXTURE: reliable_mixture(np.array(list(rows.values()))).tolist()}
     if place < 0:
-        end = hold_against(verdict.distribution, verdict.labels, verdict.gold)
-        if not isinstance(end, Held):
+        end = score_distribution(verdict.distribution, verdict.labels, verdict.gold)
+        if not isinstance(end, ScoredDistribution):
             return None
         together[CONSENSUS] = end.row
     return _Case(verdict.case_id, truth, rows | together)
 
 
-def _truth(when: When, cases: Sequence[_Case]) -> Truth:
+def _truth(when: When, cases: Sequence[_Case]) -> RoundEvaluation:
     names = list(cases[0].rows)
     brier = {of: [case.brier(of) for case in cases] for of in names}
     sides = [of for of in names if of not in (MIXTURE, CONSENSUS)]
@@ -127,7 +127,7 @@ def _truth(when: When, cases: Sequence[_Case]) -> Truth:
     least = np.min([brier[side] for side in sides], axis=0)
     ids = [case.case_id for case in cases]
     over = {of: np.subtract(brier[of], brier[better]).tolist() for of in together}
-    return Truth(
+    return RoundEvaluation(
         when=when,
         cases=len(cases),
         held=[_against(of, cases, brier[of]) for of in names],
@@ -137,11 +137,11 @@ def _truth(when: When, cases: Sequence[_Case]) -> Truth:
     )
 
 
-def _against(of: str, cases: Sequence[_Case], brier: Sequence[float]) -> AgainstTruth:
+def _against(of: str, cases: Sequence[_Case], brier: Sequence[float]) -> SideScores:
     mass = [(case.rows[of][case.truth], case.rows[of]) for case in cases]
     divergences = [-log(p) if p > 0.0 else inf for p, _ in mass]
     finite = [kl for kl in divergences if kl < inf]
-    return AgainstTruth(
+    return SideScores(
         of=of,
         accuracy=fmean(p == max(row) and list(row).count(p) == 1 for p, row in mass),
         brier=mean_over_cases((case.case_id, value) for case, value in zip(cases, brier, strict=True)),

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from moot.actors.record.schema import CaseKey
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import Noted, References, VerdictRow
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import EventRow, References, VerdictRow
 from moot.deploy.reading.text import Interval, number, percent
 from moot.metrics.bootstrap import bca_interval
 from moot.metrics.significance import paired_difference, wilson_interval
 from moot.protocols.tasks.scoring import accepted_answers, token_f1
 
 
-class Paired(Frozen):
+class PairedComparison(FrozenModel):
     """Two ways to answer the same cases, compared case by case (McNemar's exact test).
 
     Attributes:
@@ -32,10 +32,10 @@ class Paired(Frozen):
     n: int
 
 
-def paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> Paired:
+def compare_paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> PairedComparison:
     """Compare two ways to answer the same cases, in the same order; unknown outcomes are left out."""
     found = paired_difference(first, second)
-    return Paired(
+    return PairedComparison(
         only_first=found.b,
         only_second=found.c,
         difference=found.difference if found.n else None,
@@ -44,7 +44,9 @@ def paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> Paire
     )
 
 
-def audit_difference(finished: Iterable[VerdictRow], events: Iterable[Noted], references: References) -> Paired | None:
+def audit_difference(
+    finished: Iterable[VerdictRow], events: Iterable[EventRow], references: References
+) -> PairedComparison | None:
     """Skipped answers against those of the debates held anyway; None where none was (`audit_skipped`, `both_branches`).
 
     Of a run of both branches, the cases that the gate skipped count.
@@ -56,10 +58,10 @@ def audit_difference(finished: Iterable[VerdictRow], events: Iterable[Noted], re
         [references.correct(event.case_id, event.data.get(name), gold[event.key]) for event in audits]
         for name in ("skipped_answer", "debated_answer")
     )
-    return paired(skipped, debated) if audits else None
+    return compare_paired(skipped, debated) if audits else None
 
 
-class PartAccuracy(Frozen):
+class PartAccuracy(FrozenModel):
     """The share of right answers in one part of a task, such as one essay set.
 
     Attributes:
@@ -77,7 +79,7 @@ class PartAccuracy(Frozen):
     answered: int
 
 
-class RoundsAccuracy(Frozen):
+class RoundsAccuracy(FrozenModel):
     """The share of right answers among the verdicts after so many rounds of debate.
 
     Attributes:
@@ -142,7 +144,7 @@ def accuracy_by_rounds(debated: Sequence[VerdictRow], references: References) ->
     return rows
 
 
-class VoteFigures(Frozen):
+class VoteFigures(FrozenModel):
     """Verdicts that a vote decided. Intervals are Wilson's, 95 %; None where several cases are about one text.
 
     Attributes:
@@ -164,7 +166,9 @@ class VoteFigures(Frozen):
     scored: int
 
 
-def vote_figures(finished: Sequence[VerdictRow], events: Iterable[Noted], references: References) -> VoteFigures | None:
+def vote_figures(
+    finished: Sequence[VerdictRow], events: Iterable[EventRow], references: References
+) -> VoteFigures | None:
     """Count the verdicts that a vote decided; None when none did, and for records from before votes were noted."""
     votes = [each for each in events if each.kind == "vote" and isinstance(each.data.get("tied"), list)]
     ties = {(vote.key, vote.path): bool(vote.data["tied"]) for vote in votes}
@@ -202,7 +206,7 @@ def vote_rows(found: VoteFigures) -> list[tuple[str, str]]:
     return rows
 
 
-class ShortAnswers(Frozen):
+class ShortAnswers(FrozenModel):
     """Figures over the finished cases with an accepted answer; none given shares no word with it. Intervals are 95 %.
 
     Attributes:

@@ -9,15 +9,15 @@ from pathlib import Path
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import Claim, ids_trained_on, read_claims
-from moot.deploy.reading.detection.detection import Seconds, claims_of, counted_claims
-from moot.deploy.reading.detection.estimates import Estimate, in_percent, signed_points, without_interval
+from moot.deploy.reading.detection.detection import DurationSummary, claims_of, counted_claims
+from moot.deploy.reading.detection.estimates import IntervalEstimate, in_percent, signed_points, without_interval
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet, macro_f1_difference
 from moot.deploy.reading.detection.show import claims_notes, mean_seconds
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.record import References, latest_verdicts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import SIMULATED
-from moot.deploy.reading.summaries.accuracy import Paired, VoteFigures, paired
+from moot.deploy.reading.summaries.accuracy import PairedComparison, VoteFigures, compare_paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.text import Interval, count, number, p_value, percent, times
 from moot.deploy.reading.text import cases as number_of_cases
@@ -25,7 +25,7 @@ from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError
 
 
-class Row(Frozen):
+class RunRow(FrozenModel):
     """A run among others; the figures are those of its summary.
 
     Attributes:
@@ -71,14 +71,14 @@ class Row(Frozen):
     votes: VoteFigures | None
     flip_rate_split: float | None
     claims: ClaimSet | None
-    seconds: Seconds | None
+    seconds: DurationSummary | None
     trained_on: int
     group_trained_on: int
-    macro_f1_vs_first: Estimate | None
-    vs_first: Paired | None
+    macro_f1_vs_first: IntervalEstimate | None
+    vs_first: PairedComparison | None
 
 
-_SAME = (Row.model_fields.keys() & Summary.model_fields.keys()) - {
+_SAME = (RunRow.model_fields.keys() & Summary.model_fields.keys()) - {
     "token_cost_x",
     "judge_stability",
     "flip_rate",
@@ -87,11 +87,11 @@ _SAME = (Row.model_fields.keys() & Summary.model_fields.keys()) - {
 """What a row has from the summary as it is."""
 
 
-class Comparison(Frozen):
+class RunComparison(FrozenModel):
     """Several runs, in the order given; `warnings` say what makes them unequal, and what is pooled."""
 
     schema_version: int
-    rows: list[Row]
+    rows: list[RunRow]
     warnings: list[str]
 
 
@@ -112,7 +112,7 @@ class _Cases:
         return {each: self.claims[each] for each in case_ids if each in self.claims}
 
 
-def compare(folders: Sequence[str | Path]) -> Comparison:
+def compare(folders: Sequence[str | Path]) -> RunComparison:
     """Compare runs of the same cases.
 
     A case is paired when its id stands for the same text in both runs and both verdicts can be scored. Claims that a
@@ -143,9 +143,9 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
             are = "is" if len(shared) == 1 else "are"
             only = f"only {number_of_cases(len(shared))} {are} shared with {summaries[0].run}"
             warnings.append(f"{summary.run}: {only}")
-        against = paired([each.right.get(i) for i in shared], [first.right.get(i) for i in shared])
+        against = compare_paired([each.right.get(i) for i in shared], [first.right.get(i) for i in shared])
         rows.append(
-            Row(
+            RunRow(
                 **{name: getattr(summary, name) for name in _SAME},
                 n=summary.finished,
                 rounds_mean=summary.debate_rounds_mean,
@@ -162,7 +162,7 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
         )
     if len({str(row.models["agent"]) for row in rows if "agent" in row.models}) > 1:
         warnings.append("the runs' agents are not the same models")
-    return Comparison(schema_version=summaries[0].schema_version, rows=rows, warnings=warnings)
+    return RunComparison(schema_version=summaries[0].schema_version, rows=rows, warnings=warnings)
 
 
 def run_names(runs: Sequence[str]) -> list[str]:
@@ -179,7 +179,7 @@ def run_names(runs: Sequence[str]) -> list[str]:
     return names
 
 
-def comparison_blocks(comparison: Comparison) -> list[Block]:
+def comparison_blocks(comparison: RunComparison) -> list[Block]:
     """The figures; each run against the first; and the judges, where a run has an audit."""
     rows = comparison.rows
     names = run_names([row.run for row in rows])
@@ -203,7 +203,7 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     return blocks + [Note(note) for note in claims_notes(names, [(e.trained_on, e.group_trained_on) for e in rows])]
 
 
-def _against_always_debate(rows: Sequence[Row], names: Sequence[str]) -> list[Table]:
+def _against_always_debate(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
     """Rounds, judge passes and tokens beside those of `always-debate` (SELENE's table 1); nothing without it."""
     always = next((row.tokens_per_case for row in rows if row.protocol == "always-debate"), None)
     if always is None or len(rows) == 1:
@@ -220,7 +220,7 @@ def _against_always_debate(rows: Sequence[Row], names: Sequence[str]) -> list[Ta
     return [Table("a case's cost beside debating always", ("run", "rounds", "judge passes", "tokens"), cells)]
 
 
-def _answered(rows: Sequence[Row], names: Sequence[str]) -> list[Table]:
+def _answered(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
     """How many cases each run has answered, and how well; nothing where all have answered all."""
     if all(row.answered == row.scored for row in rows):
         return []
@@ -229,7 +229,7 @@ def _answered(rows: Sequence[Row], names: Sequence[str]) -> list[Table]:
     return [Table("of the n cases, those with an answer: no answer is wrong", ("run", "answered", "accuracy"), cells)]
 
 
-def _tied(rows: Sequence[Row], names: Sequence[str]) -> list[Table]:
+def _tied(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
     """How many votes of each run were ties, which the accuracy above counts as they were broken."""
     found = [(name, row.votes) for name, row in zip(names, rows, strict=True) if row.votes is not None]
     if not any(votes.tied for _, votes in found):
@@ -241,7 +241,7 @@ def _tied(rows: Sequence[Row], names: Sequence[str]) -> list[Table]:
     return [Table("votes that were ties: broken above, wrong here", ("run", "tied", "accuracy"), cells)]
 
 
-def _figures(rows: Sequence[Row], names: Sequence[str]) -> Table:
+def _figures(rows: Sequence[RunRow], names: Sequence[str]) -> Table:
     columns = {
         "run": list(names),
         "protocol": [row.protocol or "unknown" for row in rows],
@@ -261,19 +261,19 @@ def _figures(rows: Sequence[Row], names: Sequence[str]) -> Table:
     return Table("", tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
-def _says_protocol(name: str, row: Row) -> bool:
+def _says_protocol(name: str, row: RunRow) -> bool:
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", row.protocol or "unknown")
     return f"{Path(name).name}-".startswith(f"{slug}-")
 
 
-def _against(found: Paired | None) -> tuple[str, str, str, str]:
+def _against(found: PairedComparison | None) -> tuple[str, str, str, str]:
     if found is None or found.difference is None:
         return ("unknown", "unknown", "-", "0")
     discordant = f"+{found.only_first:,}/-{found.only_second:,}"
     return (f"{100 * found.difference:+.1f}", p_value(found.p_value), discordant, f"{found.n:,}")
 
 
-def _claims(names: Sequence[str], runs: Sequence[Row]) -> list[Table]:
+def _claims(names: Sequence[str], runs: Sequence[RunRow]) -> list[Table]:
     """The F1 of each run, and of the trivial answers to the claims of the first that has any; and the differences."""
     known = next((run.claims for run in runs if run.claims), None)
     judged = any(run.claims and run.claims.has_bare for run in runs)

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.distributions import Distribution
-from moot.deploy.reading.record import decoded, latest_verdicts
-from moot.deploy.reading.text import known_number
+from moot.deploy.reading.record import decode_json, latest_verdicts
+from moot.deploy.reading.text import finite_or_none
 from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
 
@@ -50,7 +50,7 @@ def consensus_verdicts(folder: str | Path) -> list[ConsensusVerdict]:
     """
     more = {}
     for row in read_table(folder, "verdicts", ["confidence", "distribution", "payload"]).to_pylist():
-        payload = decoded(row["payload"])
+        payload = decode_json(row["payload"])
         if payload.get("distribution_from") == "consensus":
             more[row["case_id"], row["attempt"]] = (row, payload)
     latest = [verdict for verdict in latest_verdicts(folder) if not verdict.failed and verdict.key in more]
@@ -70,9 +70,9 @@ def consensus_verdicts(folder: str | Path) -> list[ConsensusVerdict]:
                 answer=verdict.answer,
                 correct=verdict.correct,
                 confidence=row["confidence"],
-                crit_mean=known_number(payload.get("crit_mean")),
+                crit_mean=finite_or_none(payload.get("crit_mean")),
                 labels=tuple(case.get("labels") or ()),
-                distribution=decoded(row["distribution"]) if row["distribution"] else None,
+                distribution=decode_json(row["distribution"]) if row["distribution"] else None,
             )
         )
     return found
@@ -82,7 +82,7 @@ Unheld = Literal["no distribution", "no gold label", "gold outside the labels", 
 """Why a distribution has no score, in the order in which they are looked for."""
 
 
-class Held(NamedTuple):
+class ScoredDistribution(NamedTuple):
     """A distribution with a known truth.
 
     Attributes:
@@ -96,7 +96,9 @@ class Held(NamedTuple):
     brier: float
 
 
-def hold_against(distribution: Distribution | None, labels: Sequence[str], gold: str | None) -> Held | Unheld:
+def score_distribution(
+    distribution: Distribution | None, labels: Sequence[str], gold: str | None
+) -> ScoredDistribution | Unheld:
     """Score a distribution, or say why that cannot be done.
 
     A label that it does not name has the probability 0 in it. A case without a closed set has no label that could be
@@ -123,4 +125,4 @@ def hold_against(distribution: Distribution | None, labels: Sequence[str], gold:
     row = [nan if share is None else share for share in shares]
     truth = list(labels).index(gold)
     brier = float(brier_multiclass(row, truth))
-    return "no distribution over the labels" if isnan(brier) else Held(row, truth, brier)
+    return "no distribution over the labels" if isnan(brier) else ScoredDistribution(row, truth, brier)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.reading.detection.estimates import Estimate
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.text import natural
+from moot.deploy.reading.detection.estimates import IntervalEstimate
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.text import natural_sort_key
 from moot.metrics.agreement import (
     Level,
     Weights,
@@ -44,7 +44,7 @@ _MANY = 5_000
 """Units from which fewer resamples do: their cost grows with both, and the intervals are narrow anyway."""
 
 
-class Agreement(Frozen):
+class Agreement(FrozenModel):
     """How far raters agree on one dimension, or on the flag.
 
     Attributes:
@@ -62,13 +62,13 @@ class Agreement(Frozen):
     raters: int
     n: int
     clusters: int
-    alpha: Estimate
-    raw: Estimate
-    ac2: Estimate
+    alpha: IntervalEstimate
+    raw: IntervalEstimate
+    ac2: IntervalEstimate
     why: str
 
 
-class WithinJudge(Frozen):
+class WithinJudge(FrozenModel):
     """One judge's agreement with itself over its passes."""
 
     judge: str
@@ -76,7 +76,7 @@ class WithinJudge(Frozen):
     rows: list[Agreement]
 
 
-class Consistency(Frozen):
+class Consistency(FrozenModel):
     """How consistent a panel is.
 
     Attributes:
@@ -103,7 +103,7 @@ def judge_consistency(read: Sequence[AssessmentData], clusters: Sequence[str | i
         raise ValueError(f"{len(read)} assessments but {len(clusters)} clusters")
     _, numbers = np.unique(np.array([str(cluster) for cluster in clusters]), return_inverse=True)
     marks = {(i, mark.judge, mark.pass_index): mark for i, each in enumerate(read) for mark in each.judges}
-    judges = sorted({judge for _, judge, _ in marks}, key=natural)
+    judges = sorted({judge for _, judge, _ in marks}, key=natural_sort_key)
     passes = sorted({number for _, _, number in marks})
     scales = _scales(read)
     between, within = list[Agreement](), list[WithinJudge]()
@@ -159,7 +159,7 @@ def _agreement(name: str, ratings: Floats, levels: Sequence[int], clusters: npt.
     ratings, clusters = ratings[:, pairable], clusters[pairable]
     n, independent = int(pairable.sum()), len(np.unique(clusters))
     made = partial(Agreement, name=name, raters=len(ratings), n=n, clusters=independent)
-    unknown = Estimate()
+    unknown = IntervalEstimate()
     if n < FEWEST_UNITS:
         return made(alpha=unknown, raw=unknown, ac2=unknown, why=f"fewer than {FEWEST_UNITS} to compare")
     level: Level = "nominal" if name == FLAG else "ordinal"
@@ -180,13 +180,13 @@ def _agreement(name: str, ratings: Floats, levels: Sequence[int], clusters: npt.
     )
 
 
-def _figure(value: float, spread: BootstrapInterval, clusters: int, resamples: int) -> Estimate:
+def _figure(value: float, spread: BootstrapInterval, clusters: int, resamples: int) -> IntervalEstimate:
     """A statistic with its 95 % interval (percentiles over resampled cases).
 
     There is no interval of fewer than `FEWEST_CLUSTERS` cases, of a statistic that half of the resamples do not have,
     and of one that is the same in all of them: that is no certainty, only data without a disagreement.
     """
     if isnan(value):
-        return Estimate()
+        return IntervalEstimate()
     told = clusters >= FEWEST_CLUSTERS and 2 * spread.resamples > resamples and spread.high - spread.low > 1e-9
-    return Estimate(value=float(value), interval=(spread.low, spread.high) if told else None)
+    return IntervalEstimate(value=float(value), interval=(spread.low, spread.high) if told else None)

@@ -12,8 +12,8 @@ from moot.actors.early_stop import CUT
 from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.rows import INVALID_SUFFIX, call_of, step_of
 from moot.actors.record.schema import ABANDONED, ASKED, DUPLICATE, CaseKey
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import Noted, Reply
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import EventRow, ReplyRow
 from moot.protocols.messages import Usage
 
 _DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")
@@ -23,7 +23,9 @@ JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
 """The path of one pass of one judge over one variant, as the floor names it: what is judged, and the variant."""
 
 
-def totals(replies: Sequence[Reply], bookkeeping: Sequence[Noted], prices: Mapping[str, Price]) -> dict[str, Any]:
+def run_totals(
+    replies: Sequence[ReplyRow], bookkeeping: Sequence[EventRow], prices: Mapping[str, Price]
+) -> dict[str, Any]:
     """Tokens and money of a whole run, every attempt of every case, by the names that `Summary` has for them.
 
     Args:
@@ -48,16 +50,16 @@ def totals(replies: Sequence[Reply], bookkeeping: Sequence[Noted], prices: Mappi
     }
 
 
-def _is_silent(reply: Reply) -> bool:
+def _is_silent(reply: ReplyRow) -> bool:
     """Whether it may have used more than is known: a failure that no attempt of was billed has used nothing."""
     return reply.tokens is None and (reply.outcome != "failed" or reply.unconfirmed > 0)
 
 
-def _told(bookkeeping: Iterable[Noted], what: str) -> int:
+def _told(bookkeeping: Iterable[EventRow], what: str) -> int:
     return sum(event.data.get(what) or 0 for event in bookkeeping if event.kind == ABANDONED)
 
 
-def _usd(paid: Sequence[Reply], prices: Mapping[str, Price]) -> float | None:
+def _usd(paid: Sequence[ReplyRow], prices: Mapping[str, Price]) -> float | None:
     known = {model: prices.get(model) or PriceTable().price(model) for model in {reply.model for reply in paid}}
     costs = 0.0
     for reply in paid:
@@ -68,17 +70,17 @@ def _usd(paid: Sequence[Reply], prices: Mapping[str, Price]) -> float | None:
     return costs
 
 
-def _at_least(replies: Sequence[Reply]) -> int | None:
+def _at_least(replies: Sequence[ReplyRow]) -> int | None:
     """Tokens as far as they are known; None when there are replies and none of them said."""
     silent = all(reply.prompt is None and reply.completion is None and _is_silent(reply) for reply in replies)
     return None if replies and silent else sum(map(_known, replies))
 
 
-def _known(reply: Reply) -> int:
+def _known(reply: ReplyRow) -> int:
     return (reply.prompt or 0) + (reply.completion or 0)
 
 
-def tokens_repaid(replies: Sequence[Reply], bookkeeping: Iterable[Noted]) -> int:
+def tokens_repaid(replies: Sequence[ReplyRow], bookkeeping: Iterable[EventRow]) -> int:
     """An upper bound on the tokens paid again for asks that were under way when a run was killed.
 
     Each ask is noted before it is paid for. An ask noted more often than it has replies on record was sent again:
@@ -137,17 +139,17 @@ class CaseCost:
 
 
 def case_costs(
-    replies: Iterable[Reply], keys: Collection[CaseKey], verdict_from: Mapping[CaseKey, str]
+    replies: Iterable[ReplyRow], keys: Collection[CaseKey], verdict_from: Mapping[CaseKey, str]
 ) -> dict[CaseKey, CaseCost]:
     """The cost of each debate in `keys`; superseded replies are the price of an accident, not of the method."""
-    standing: dict[CaseKey, list[Reply]] = {key: [] for key in keys}
+    standing: dict[CaseKey, list[ReplyRow]] = {key: [] for key in keys}
     for reply in replies:
         if reply.key in standing and not reply.superseded:
             standing[reply.key].append(reply)
     return {key: _case_cost(found, verdict_from.get(key)) for key, found in standing.items()}
 
 
-def _case_cost(replies: Sequence[Reply], verdict_from: str | None) -> CaseCost:
+def _case_cost(replies: Sequence[ReplyRow], verdict_from: str | None) -> CaseCost:
     single = [reply for reply in replies if step_of(reply.path) == _SINGLE]
     measuring = [reply for reply in replies if measurement_only(reply.path, verdict_from)]
     of_method = {step_of(reply.path) for reply in replies} - {step_of(reply.path) for reply in measuring}
@@ -159,7 +161,7 @@ def _case_cost(replies: Sequence[Reply], verdict_from: str | None) -> CaseCost:
     )
 
 
-def total_tokens(replies: Sequence[Reply]) -> int | None:
+def total_tokens(replies: Sequence[ReplyRow]) -> int | None:
     """Tokens of several replies; None when there is none or one did not say."""
     tokens = [reply.tokens for reply in replies]
     known = [each for each in tokens if each is not None]
@@ -188,7 +190,7 @@ def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> dict[str, Any]:
     }
 
 
-class StoppedEarly(Frozen):
+class StoppedEarly(FrozenModel):
     """Replies that were stopped early. All tokens are estimates: no server says what a reply that was cut has used.
 
     Attributes:
@@ -208,7 +210,7 @@ class StoppedEarly(Frozen):
     tokens_saved_estimate: int | None
 
 
-def stopped_early(replies: Sequence[Reply]) -> StoppedEarly | None:
+def stopped_early(replies: Sequence[ReplyRow]) -> StoppedEarly | None:
     """Sum a run's; None when no reply was stopped."""
     stopped = [reply for reply in replies if reply.outcome == CUT]
     if not stopped:
@@ -231,7 +233,7 @@ def stopped_early(replies: Sequence[Reply]) -> StoppedEarly | None:
     )
 
 
-def _kept_for(reply: Reply, kept: Mapping[tuple[str, int, str], Reply]) -> Reply | None:
+def _kept_for(reply: ReplyRow, kept: Mapping[tuple[str, int, str], ReplyRow]) -> ReplyRow | None:
     """The reply to the same call: an unreadable first one, or the one that ended the ask."""
     call = call_of(reply.path) or reply.path
     step = step_of(reply.path)

@@ -14,10 +14,10 @@ import numpy as np
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.detection.estimates import calibration_null, in_words
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import VerdictRow, decoded
-from moot.deploy.reading.summaries.consensus import ConsensusVerdict, Held, hold_against
+from moot.deploy.reading.detection.estimates import calibration_null, calibration_null_words
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import VerdictRow, decode_json
+from moot.deploy.reading.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.deploy.reading.text import Interval, number, percent
 from moot.metrics.calibration_error import brier_stated, brier_top_label, expected_calibration_error
 from moot.metrics.detection import macro_f1
@@ -27,7 +27,7 @@ BINS = 15
 """Of the calibration error; equally many cases in each, as far as equal confidences allow."""
 
 
-class Scored(Frozen):
+class MetricValue(FrozenModel):
     """A figure; None when there is nothing that it could be over.
 
     Attributes:
@@ -40,7 +40,7 @@ class Scored(Frozen):
     coverage: float | None
 
 
-class Evaluation(Frozen):
+class Evaluation(FrozenModel):
     """Distributions held against the labels.
 
     Attributes:
@@ -56,36 +56,38 @@ class Evaluation(Frozen):
     """
 
     cases: int
-    accuracy_at_1: Scored
-    accuracy_at_3: Scored | None
-    mean_reciprocal_rank: Scored
-    macro_f1: Scored
-    brier_multiclass: Scored
-    brier_top_label: Scored
-    calibration_error: Scored
+    accuracy_at_1: MetricValue
+    accuracy_at_3: MetricValue | None
+    mean_reciprocal_rank: MetricValue
+    macro_f1: MetricValue
+    brier_multiclass: MetricValue
+    brier_top_label: MetricValue
+    calibration_error: MetricValue
     calibration_null: Interval | None
 
 
-def evaluate(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | None:
+def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | None:
     """Judge the distributions of a run; None when none can be held against a label.
 
     Args:
         verdicts: see `consensus_verdicts`.
         cases: cases of the run with a label that is one of the closed set.
     """
-    judged = [(v, hold_against(v.distribution, v.labels, v.gold)) for v in verdicts]
-    held = [each for _, each in judged if isinstance(each, Held)]
+    judged = [(v, score_distribution(v.distribution, v.labels, v.gold)) for v in verdicts]
+    held = [each for _, each in judged if isinstance(each, ScoredDistribution)]
     if not held:
         return None
-    answers = [verdict.answer for verdict, each in judged if isinstance(each, Held)]
-    truths = [verdict.labels[each.truth] for verdict, each in judged if isinstance(each, Held)]
+    answers = [verdict.answer for verdict, each in judged if isinstance(each, ScoredDistribution)]
+    truths = [verdict.labels[each.truth] for verdict, each in judged if isinstance(each, ScoredDistribution)]
     ranks = [float(rank_of_truth(each.row, each.truth)) for each in held]
     tops = [max(each.row) for each in held]
     right = [answer == truth for answer, truth in zip(answers, truths, strict=True)]
     labels = sorted({label for verdict in verdicts for label in verdict.labels})
 
-    def scored(value: float) -> Scored:
-        return Scored(value=None if isnan(value) else value, n=len(held), coverage=len(held) / cases if cases else None)
+    def scored(value: float) -> MetricValue:
+        return MetricValue(
+            value=None if isnan(value) else value, n=len(held), coverage=len(held) / cases if cases else None
+        )
 
     return Evaluation(
         cases=cases,
@@ -114,23 +116,23 @@ def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:
         ("Brier, all labels (0 to 2)", _value(found.brier_multiclass)),
         ("Brier, top label (0 to 1)", _value(found.brier_top_label)),
         (f"ECE, {BINS} equal-frequency bins", _value(found.calibration_error)),
-        ("ECE if perfectly calibrated", in_words(found.calibration_null)),
+        ("ECE if perfectly calibrated", calibration_null_words(found.calibration_null)),
     ]
 
 
-def _share(found: Scored) -> str:
+def _share(found: MetricValue) -> str:
     return f"{percent(found.value)} {_base(found)}"
 
 
-def _value(found: Scored) -> str:
+def _value(found: MetricValue) -> str:
     return f"{number(found.value)} {_base(found)}"
 
 
-def _base(found: Scored) -> str:
+def _base(found: MetricValue) -> str:
     return f"(n = {found.n:,}, coverage {percent(found.coverage)})"
 
 
-class ConfidenceFigures(Frozen):
+class ConfidenceFigures(FrozenModel):
     """Confidences of verdicts against whether these are right.
 
     Attributes:
@@ -171,7 +173,7 @@ def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, str, float]]
     """Source, stage (empty: not on record) and confidence of each verdict that says them."""
     found = {}
     for row in read_table(folder, "verdicts", ["confidence", "payload"]).to_pylist():
-        payload, confidence = decoded(row["payload"]), row["confidence"]
+        payload, confidence = decode_json(row["payload"]), row["confidence"]
         source, stage = payload.get("confidence_from"), payload.get("confidence_stage")
         if isinstance(source, str) and confidence is not None and 0.0 <= confidence <= 1.0:
             found[row["case_id"], row["attempt"]] = (source, stage if isinstance(stage, str) else "", confidence)
@@ -197,6 +199,9 @@ def confidence_rows(figures: Sequence[ConfidenceFigures]) -> list[tuple[str, str
         kind = f"{each.source} ({each.stage})" if each.stage else f"{each.source} confidence"
         rows += [
             (f"Brier, {kind}", f"{number(each.brier)} (n = {each.n:,})"),
-            (f"ECE, {kind}", f"{number(each.calibration_error)}; if perfect {in_words(each.calibration_null)}"),
+            (
+                f"ECE, {kind}",
+                f"{number(each.calibration_error)}; if perfect {calibration_null_words(each.calibration_null)}",
+            ),
         ]
     return rows

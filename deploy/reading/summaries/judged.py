@@ -12,18 +12,18 @@ from rich.console import Console
 
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.estimates import in_units
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import read_events, read_facts
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import read_events, read_run_info
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Table
 from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.rounds.over_cases import latest_attempts
 from moot.deploy.reading.summaries.consistency import Agreement, Consistency, judge_consistency
-from moot.deploy.reading.text import count, counts_in_words, mean_of, natural, number, percent
+from moot.deploy.reading.text import count, counts_in_words, mean_of, natural_sort_key, number, percent
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData, abstentions, read_assessment
 from moot.protocols.rubrics.mark_sheet import FLAG
 
 
-class Assessed(NamedTuple):
+class CaseAssessment(NamedTuple):
     """An assessment of a run, with the case that it is of.
 
     Attributes:
@@ -36,7 +36,7 @@ class Assessed(NamedTuple):
     data: AssessmentData
 
 
-def read_assessments(folder: str | Path) -> list[Assessed]:
+def read_assessments(folder: str | Path) -> list[CaseAssessment]:
     """The assessments of each case's latest attempt that has any, in the order of the task's file.
 
     Raises:
@@ -50,11 +50,11 @@ def read_assessments(folder: str | Path) -> list[Assessed]:
     for event in events:
         if (data := read_assessment(event.data)) is not None:
             group = cases.get(event.case_id, {}).get("group")
-            found.append(Assessed(event.case_id, event.attempt, group or event.case_id, data))
+            found.append(CaseAssessment(event.case_id, event.attempt, group or event.case_id, data))
     return sorted(found, key=lambda each: (cases.get(each.case_id, {}).get("index", 0), each.case_id, each.data.reply))
 
 
-class PassScores(Frozen):
+class PassScores(FrozenModel):
     """What one judge gave in one pass over all replies; means are over the marks that are there.
 
     Attributes:
@@ -75,7 +75,7 @@ class PassScores(Frozen):
     missing: dict[str, int]
 
 
-class PanelVerdict(Frozen):
+class PanelVerdict(FrozenModel):
     """What the panel found of one reply; everything but the counts is None when no mark is there.
 
     Attributes:
@@ -98,7 +98,7 @@ class PanelVerdict(Frozen):
     missing: dict[str, int]
 
 
-class Judging(Frozen):
+class JudgingSummary(FrozenModel):
     """A run of judges.
 
     Attributes:
@@ -127,19 +127,19 @@ class Judging(Frozen):
         return [name for name in self.scales if name != FLAG]
 
 
-def judging(folder: str | Path) -> Judging | None:
+def summarise_judging(folder: str | Path) -> JudgingSummary | None:
     """Count the assessments of a run; None when it has none.
 
     Raises:
         RecordError: there is no run in the folder, or it cannot be read.
     """
-    facts = read_facts(folder)
+    facts = read_run_info(folder)
     found = read_assessments(folder)
     if not found:
         return None
     scales = {name: ends for each in found for name, ends in each.data.ends.items()}
     dimensions = [name for name in scales if name != FLAG]
-    return Judging(
+    return JudgingSummary(
         run=facts.name,
         simulated=facts.simulated,
         rubrics=sorted({each.data.rubric for each in found}),
@@ -151,13 +151,13 @@ def judging(folder: str | Path) -> Judging | None:
     )
 
 
-def _passes(found: Sequence[Assessed], dimensions: Sequence[str], *, flagging: bool) -> list[PassScores]:
+def _passes(found: Sequence[CaseAssessment], dimensions: Sequence[str], *, flagging: bool) -> list[PassScores]:
     by_pass: dict[tuple[str, int], list[MarkData]] = {}
     for each in found:
         for mark in each.data.judges:
             by_pass.setdefault((mark.judge, mark.pass_index), []).append(mark)
     rows = []
-    for judge, pass_index in sorted(by_pass, key=lambda key: (natural(key[0]), key[1])):
+    for judge, pass_index in sorted(by_pass, key=lambda key: (natural_sort_key(key[0]), key[1])):
         marks = by_pass[judge, pass_index]
         there = [mark for mark in marks if mark.scores is not None]
         rows.append(
@@ -175,7 +175,7 @@ def _passes(found: Sequence[Assessed], dimensions: Sequence[str], *, flagging: b
     return rows
 
 
-def _verdict(each: Assessed) -> PanelVerdict:
+def _verdict(each: CaseAssessment) -> PanelVerdict:
     data = each.data
     return PanelVerdict(
         case_id=each.case_id,
@@ -200,13 +200,13 @@ _FEW_CLUSTERS = 30
 _LEGEND = "alpha, AC2: 1 is full agreement, 0 is chance; [95 % intervals], cases drawn"
 
 
-def show_judging(found: Judging, form: str = "text", console: Console | None = None) -> None:
+def show_judging(found: JudgingSummary, form: str = "text", console: Console | None = None) -> None:
     """Write the figures of a run of judges to the console."""
     head = [*banner(found.simulated), Heading("Judges", 1)]
     show_report(found, lambda: [*head, *judging_tables(found)], form, console)
 
 
-def judging_tables(found: Judging) -> list[Block]:
+def judging_tables(found: JudgingSummary) -> list[Block]:
     """Scores, agreement between and within judges, the verdicts; and what is to be said of them."""
     agreement = found.consistency
     blocks = [_scores(found)]
@@ -226,7 +226,7 @@ def _agreement(title: str, units: str, rows: Sequence[Agreement]) -> Table:
     return Table(f"{title}{alike}", header, cells)
 
 
-def _scores(found: Judging) -> Table:
+def _scores(found: JudgingSummary) -> Table:
     several = any(row.pass_index for row in found.passes)
     title = f"mean scores by judge and pass, rubric {', '.join(found.rubrics)} (Q: the sum, 0 when flagged)"
     header = ("judge", *(("pass",) if several else ()), *_score_heads(found))
@@ -241,13 +241,13 @@ def _scores(found: Judging) -> Table:
     return Table(title, header, rows)
 
 
-def _score_heads(found: Judging) -> tuple[str, ...]:
+def _score_heads(found: JudgingSummary) -> tuple[str, ...]:
     flag = ("flagged",) if FLAG in found.scales else ()
     return (*map(_plain, found.dimensions), "Q", *flag, "marks")
 
 
 def _means(
-    row: PassScores | PanelVerdict, means: Mapping[str, float | None], flagged: float | None, found: Judging
+    row: PassScores | PanelVerdict, means: Mapping[str, float | None], flagged: float | None, found: JudgingSummary
 ) -> Iterable[str]:
     """By dimension, Q, the share that flags where there is a flag, and how many marks are there (of how many)."""
     yield from (number(means.get(name), 2) for name in found.dimensions)
@@ -257,7 +257,7 @@ def _means(
     yield f"{row.marks:,} of {row.marks + sum(row.missing.values()):,}" if row.missing else count(row.marks)
 
 
-def _verdicts(found: Judging) -> Table:
+def _verdicts(found: JudgingSummary) -> Table:
     """The panel's means, the lowest Q first; replies that nobody could judge before all others."""
     rows = sorted(found.verdicts, key=lambda row: -1.0 if row.quality is None else row.quality)
     what = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,}"
@@ -277,7 +277,7 @@ def _figures(row: Agreement) -> tuple[str, ...]:
     return (alpha, in_units(row.raw, 2, unknown="-"), in_units(row.ac2, 2, unknown="-"))
 
 
-def _remarks(found: Judging) -> list[str]:
+def _remarks(found: JudgingSummary) -> list[str]:
     models = {row.judge: row.model or "no usable reply" for row in found.passes}
     remarks = ["; ".join(f"{judge}: {model}" for judge, model in models.items())]
     gone: dict[str, Counter[str]] = {}

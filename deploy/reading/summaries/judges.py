@@ -10,14 +10,14 @@ from typing import Any
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import Noted, VerdictRow
+from moot.deploy.reading.record import EventRow, VerdictRow
 from moot.deploy.reading.summaries.costs import JUDGE_PASS
-from moot.deploy.reading.text import known_number, mean_of
+from moot.deploy.reading.text import finite_or_none, mean_of
 from moot.metrics.evidence_weighting import judge_stability
-from moot.protocols.selene.scoring import at_odds
+from moot.protocols.selene.scoring import contradicts_score
 
 
-def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Sequence[Noted]) -> dict[str, Any]:
+def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Sequence[EventRow]) -> dict[str, Any]:
     """Stability and flip rate, each in [0, 1] or None when unknown: of the verdicts' own judging, and of audits'.
 
     The flip rate is given twice: where at least two answers were judged it can be other than 0 (`_split`), beside all.
@@ -49,7 +49,7 @@ def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Se
 
 
 def _flip_rate(judgings: Iterable[Mapping[str, Any]]) -> float | None:
-    return mean_of(known_number(data.get("flip_rate")) for data in judgings)
+    return mean_of(finite_or_none(data.get("flip_rate")) for data in judgings)
 
 
 def _is_split(judging: Mapping[str, Any]) -> bool:
@@ -62,7 +62,7 @@ def _candidates(judgings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _stabilities(judgings: Iterable[Mapping[str, Any]]) -> list[float | None]:
-    return [known_number(candidate.get("stability")) for candidate in _candidates(judgings)]
+    return [finite_or_none(candidate.get("stability")) for candidate in _candidates(judgings)]
 
 
 def _at_odds(judgings: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
@@ -72,7 +72,7 @@ def _at_odds(judgings: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
     read = [(one["support"], one["score"]) for one in found if one.get("support") and one.get("score") is not None]
     return {
         "judgments_read": len(read) or None,
-        "judgments_at_odds": sum(at_odds(support, score) for support, score in read) if read else None,
+        "judgments_at_odds": sum(contradicts_score(support, score) for support, score in read) if read else None,
     }
 
 
@@ -91,7 +91,7 @@ def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | N
     )
 
 
-def verdict_sources(events: Iterable[Noted]) -> dict[CaseKey, str]:
+def verdict_sources(events: Iterable[EventRow]) -> dict[CaseKey, str]:
     """By debate that ran both branches, the one that its verdict was taken from: `skip` or `debate`."""
     both = (event for event in events if event.kind in ("audit", "branches"))
     return {event.key: str(event.data.get("verdict_from")) for event in both}

@@ -12,10 +12,10 @@ import pyarrow as pa
 from moot.actors.attempt import LENGTH
 from moot.actors.early_stop import CUT, REPETITION
 from moot.actors.models.token_logprobs import UNALIGNED
-from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, read_by
+from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.report.blocks import Block, Table
 from moot.deploy.reading.text import count
 from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
@@ -36,7 +36,7 @@ _BY_THE_SERVER = "HTTP "
 _COLUMNS = ("role", "template", "outcome", "failure", "error", "finish_reason", "text", "reading", "p_reason")
 
 
-class ModelReplies(Frozen):
+class ModelReplies(FrozenModel):
     """What models did in one role with one template; also read from records from before it was counted.
 
     Attributes:
@@ -127,7 +127,7 @@ def _marks(row: dict[str, Any]) -> Iterator[str]:
         yield "usable"
         if outcome != "ok":
             yield outcome
-        if read_by(row["reading"], BY_PREFIX):
+        if has_reading_mark(row["reading"], BY_PREFIX):
             yield "by_prefix"
     if row["failure"] in _REFUSED and not error.startswith(_BY_THE_SERVER):
         yield "refused"
@@ -140,7 +140,7 @@ def _marks(row: dict[str, Any]) -> Iterator[str]:
         yield "repetitive"
     if is_outside_labels(error):
         yield "outside_labels"
-    if read_by(row["reading"], FROM_REASONING):
+    if has_reading_mark(row["reading"], FROM_REASONING):
         yield "from_reasoning"
     if row["p_reason"] == UNALIGNED:
         yield "unaligned"

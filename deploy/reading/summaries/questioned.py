@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.record import read_facts
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.record import read_run_info
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import banner
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict, consensus_verdicts
@@ -29,7 +29,7 @@ _HEADER = ("case", "gold", "consensus", "confidence", "CRIT", "question")
 _QUESTION_LENGTH = 60
 
 
-class QuestionedLabel(Frozen):
+class LabelIssue(FrozenModel):
     """A case whose label should be looked at.
 
     Attributes:
@@ -45,7 +45,7 @@ class QuestionedLabel(Frozen):
     question: str
 
 
-class Questioned(Frozen):
+class LabelAudit(FrozenModel):
     """The labels of a run that should be looked at, the most confidently contradicted first.
 
     Attributes:
@@ -62,11 +62,11 @@ class Questioned(Frozen):
     crit_from: float
     compared: int
     unknown: int
-    labels: list[QuestionedLabel]
+    labels: list[LabelIssue]
     note: str = NOTE
 
 
-def questioned(folder: str | Path, confidence: float = CONFIDENCE, crit: float = CRIT) -> Questioned:
+def audit_labels(folder: str | Path, confidence: float = CONFIDENCE, crit: float = CRIT) -> LabelAudit:
     """Find them in a run.
 
     Raises:
@@ -76,10 +76,10 @@ def questioned(folder: str | Path, confidence: float = CONFIDENCE, crit: float =
     for flag, bound in (("--confidence", confidence), ("--crit", crit)):
         if not 0.0 <= bound <= 1.0:
             raise ConfigError(f"{flag} {bound:g}: a number from 0 to 1 is expected")
-    facts = read_facts(folder)
+    facts = read_run_info(folder)
     compared = converged(consensus_verdicts(folder))
     against = [verdict for verdict in compared if not verdict.correct]
-    return Questioned(
+    return LabelAudit(
         schema_version=facts.schema_version,
         run=facts.name,
         simulated=facts.simulated,
@@ -99,10 +99,10 @@ def converged(verdicts: Iterable[ConsensusVerdict]) -> list[ConsensusVerdict]:
 
 def contradicted(
     compared: Iterable[ConsensusVerdict], confidence: float = CONFIDENCE, crit: float = CRIT
-) -> list[QuestionedLabel]:
+) -> list[LabelIssue]:
     """Those of `converged` that contradict their label with at least this confidence and CRIT score."""
     found = [
-        QuestionedLabel(
+        LabelIssue(
             case_id=verdict.case_id,
             gold=verdict.gold,
             consensus=verdict.answer,
@@ -118,7 +118,7 @@ def contradicted(
     return sorted(found, key=lambda each: (-each.confidence, -each.crit_mean, each.case_id))
 
 
-def _head(found: Questioned) -> str:
+def _head(found: LabelAudit) -> str:
     if not found.compared:
         return "no case has a label and a converged consensus that could contradict it"
     bounds = f"confidence >= {number(found.confidence_from)} and CRIT >= {out_of_ten(found.crit_from)}"
@@ -128,7 +128,7 @@ def _head(found: Questioned) -> str:
     return f"{len(found.labels):,} of {of} {verb} the label with {bounds}{more}"
 
 
-def _rows(labels: Sequence[QuestionedLabel]) -> list[tuple[str, ...]]:
+def _rows(labels: Sequence[LabelIssue]) -> list[tuple[str, ...]]:
     rows = list[tuple[str, ...]]()
     for each in labels:
         question = visible_line(each.question)
@@ -139,7 +139,7 @@ def _rows(labels: Sequence[QuestionedLabel]) -> list[tuple[str, ...]]:
     return rows
 
 
-def questioned_blocks(found: Questioned) -> list[Block]:
+def label_audit_blocks(found: LabelAudit) -> list[Block]:
     """The list with its bounds, and what it does not say."""
     head = [*banner(found.simulated), Heading(f"Labels to look at: {found.run}", 1), Note(_head(found))]
     return [*head, Table("", _HEADER, _rows(found.labels)), Note(NOTE, "dim")] if found.labels else head

@@ -9,13 +9,13 @@ from typing import Literal
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.frozen import Frozen, read_as
-from moot.deploy.reading.record import Noted, VerdictRow, decoded
+from moot.deploy.reading.frozen import FrozenModel, parse_event
+from moot.deploy.reading.record import EventRow, VerdictRow, decode_json
 from moot.deploy.reading.text import counts_in_words, mean_of, number, percent, signed
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 
-class Rulings(Frozen):
+class PanelVerdictCounts(FrozenModel):
     """Verdicts of panels, counted.
 
     Attributes:
@@ -36,11 +36,11 @@ class Rulings(Frozen):
     joint: dict[str, int]
 
 
-class _Joint(Frozen):
+class _Joint(FrozenModel):
     consents: dict[str, bool | None]
 
 
-class _Payload(Frozen):
+class _PanelPayload(FrozenModel):
     winner: Literal["For", "Against", "Tie"] | None
     position_bias: dict[str, float | None]
     joint: _Joint | None
@@ -48,7 +48,7 @@ class _Payload(Frozen):
     consensus: Literal["at once", "concession", "proposal"] | None = None
 
 
-def rulings(folder: str | Path, finished: Sequence[VerdictRow]) -> Rulings | None:
+def count_panel_verdicts(folder: str | Path, finished: Sequence[VerdictRow]) -> PanelVerdictCounts | None:
     """Count the rulings of a run; None when no verdict is a panel's.
 
     Raises:
@@ -56,7 +56,11 @@ def rulings(folder: str | Path, finished: Sequence[VerdictRow]) -> Rulings | Non
     """
     keys = {verdict.key for verdict in finished}
     rows = read_table(folder, "verdicts", ["payload"]).to_pylist()
-    found = [read_as(_Payload, decoded(row["payload"])) for row in rows if (row["case_id"], row["attempt"]) in keys]
+    found = [
+        parse_event(_PanelPayload, decode_json(row["payload"]))
+        for row in rows
+        if (row["case_id"], row["attempt"]) in keys
+    ]
     known = [payload for payload in found if payload is not None]
     if not known:
         return None
@@ -64,7 +68,7 @@ def rulings(folder: str | Path, finished: Sequence[VerdictRow]) -> Rulings | Non
     winners = Counter(payload.winner or "none" for payload in known if payload.positions is None)
     consensus = Counter(payload.consensus or "none" for payload in known if payload.positions is not None)
     joint = Counter(_stands(payload.joint) for payload in known)
-    return Rulings(
+    return PanelVerdictCounts(
         winners={name: winners[name] for name in ("For", "Against", "Tie", "none")},
         consensus={name: consensus[name] for name in ("at once", "concession", "proposal", "none")},
         first_mover_advantage=mean_of(worth),
@@ -80,7 +84,7 @@ def _stands(joint: _Joint | None) -> str:
     return "reservations" if False in consents else "not known" if None in consents else "both consent"
 
 
-def ruling_rows(found: Rulings) -> Iterable[tuple[str, str]]:
+def panel_verdict_rows(found: PanelVerdictCounts) -> Iterable[tuple[str, str]]:
     """The rulings as pairs of a name and a value in words."""
     worth = found.first_mover_advantage
     if any(found.winners.values()):
@@ -94,7 +98,7 @@ def ruling_rows(found: Rulings) -> Iterable[tuple[str, str]]:
     yield "joint proposals", counts_in_words(found.joint)
 
 
-class RoleReasoning(Frozen):
+class RoleReasoning(FrozenModel):
     """The judged replies of one role.
 
     Attributes:
@@ -113,7 +117,7 @@ class RoleReasoning(Frozen):
     missing: int
 
 
-def reasoning_by_role(events: Iterable[Noted], finished: Collection[CaseKey]) -> list[RoleReasoning] | None:
+def reasoning_by_role(events: Iterable[EventRow], finished: Collection[CaseKey]) -> list[RoleReasoning] | None:
     """The `assessment` events of finished debates, counted by role in order of name; None when there are none."""
     found: dict[str, list[AssessmentData]] = {}
     for event in events:

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.detection.estimates import Estimate, in_units
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.detection.estimates import IntervalEstimate, in_units
+from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.record import References, VerdictRow
 from moot.deploy.reading.report.blocks import Block, Note, Table
-from moot.deploy.reading.text import Interval, count, known_number
+from moot.deploy.reading.text import Interval, count, finite_or_none
 from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.distribution import Floats
 from moot.metrics.weighted_kappa import quadratic_weighted_kappa, resampled_weighted_kappa
@@ -34,7 +34,7 @@ VERDICT, MEAN = "verdict", "raters' mean"
 """Names of the two columns that are no single rater's."""
 
 
-class ScorePair(Frozen):
+class ScorePair(FrozenModel):
     """How two scorers of the same texts agree. None where nothing can be said; intervals are 95 %, by group of cases.
 
     Attributes:
@@ -55,7 +55,7 @@ class ScorePair(Frozen):
     adjacent: float | None
 
 
-class TraitScores(Frozen):
+class TraitScores(FrozenModel):
     """One trait of one assignment.
 
     Attributes:
@@ -162,7 +162,7 @@ def _pair(
         first=pair[0],
         second=pair[1],
         n=int(both.sum()),
-        qwk=known_number(quadratic_weighted_kappa(one, other, *ends)),
+        qwk=finite_or_none(quadratic_weighted_kappa(one, other, *ends)),
         qwk_interval=_interval(resampled_weighted_kappa(one, other, weights, *ends)),
         exact=float(exact.mean()) if whole else None,
         exact_interval=_interval(shares) if whole else None,
@@ -192,9 +192,9 @@ def score_blocks(scores: Sequence[TraitScores]) -> list[Block]:
     for each in scores:
         rows.append((_name(each, scores), "", "", "", ""))
         for pair in each.pairs:
-            qwk = Estimate(value=pair.qwk, interval=pair.qwk_interval)
-            exact = Estimate(value=pair.exact, interval=pair.exact_interval)
-            shares = [in_units(share, 2) for share in (exact, Estimate(value=pair.adjacent))]
+            qwk = IntervalEstimate(value=pair.qwk, interval=pair.qwk_interval)
+            exact = IntervalEstimate(value=pair.exact, interval=pair.exact_interval)
+            shares = [in_units(share, 2) for share in (exact, IntervalEstimate(value=pair.adjacent))]
             of_mean = MEAN in pair.second
             names = f"{pair.first}, {pair.second}"
             rows.append((names, count(pair.n), in_units(qwk, 2), *(("-", "-") if of_mean else shares)))

@@ -11,19 +11,19 @@ from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
-from moot.deploy.reading.detection.detection import Detection, measured
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.detection.detection import Detection, measure_detection
+from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.record import (
     References,
-    RunFacts,
+    RunInfo,
     VerdictRow,
     latest_verdicts,
     read_events,
-    read_facts,
     read_replies,
+    read_run_info,
 )
 from moot.deploy.reading.summaries.accuracy import (
-    Paired,
+    PairedComparison,
     PartAccuracy,
     RoundsAccuracy,
     ShortAnswers,
@@ -37,13 +37,23 @@ from moot.deploy.reading.summaries.accuracy import (
     vote_figures,
 )
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
-from moot.deploy.reading.summaries.costs import StoppedEarly, case_costs, relative_cost, stopped_early, totals
-from moot.deploy.reading.summaries.evaluation import ConfidenceFigures, Evaluation, confidence_figures, evaluate
-from moot.deploy.reading.summaries.judged import Judging, judging
+from moot.deploy.reading.summaries.costs import StoppedEarly, case_costs, relative_cost, run_totals, stopped_early
+from moot.deploy.reading.summaries.evaluation import (
+    ConfidenceFigures,
+    Evaluation,
+    confidence_figures,
+    evaluate_distributions,
+)
+from moot.deploy.reading.summaries.judged import JudgingSummary, summarise_judging
 from moot.deploy.reading.summaries.judges import judge_figures, verdict_sources
 from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies, warnings_of
 from moot.deploy.reading.summaries.questioned import contradicted, converged
-from moot.deploy.reading.summaries.rulings import RoleReasoning, Rulings, reasoning_by_role, rulings
+from moot.deploy.reading.summaries.rulings import (
+    PanelVerdictCounts,
+    RoleReasoning,
+    count_panel_verdicts,
+    reasoning_by_role,
+)
 from moot.deploy.reading.summaries.scores import TraitScores, trait_scores
 from moot.deploy.reading.text import Interval, mean_of
 from moot.protocols.case import is_shared_id
@@ -54,7 +64,7 @@ _OF_THE_RUN = ["schema_version", "task", "protocol", "preset", "models", "simula
 _OF_THE_RUN += ["wall_s", "wall_unknown_since"]
 
 
-class Summary(Frozen):
+class Summary(FrozenModel):
     """Summary of a run. The latest attempt with a verdict counts for each case; None is unknown, never 0.
 
     Shares of right answers are over the verdicts that can be scored (not failed, with a gold label), and one without an
@@ -162,9 +172,9 @@ class Summary(Frozen):
     judge_passes_per_case: float | None
     accuracy_by_rounds: list[RoundsAccuracy] | None
     confidence: list[ConfidenceFigures] | None
-    rulings: Rulings | None
+    rulings: PanelVerdictCounts | None
     reasoning: list[RoleReasoning] | None
-    judging: Judging | None
+    judging: JudgingSummary | None
     labels_questioned: int | None
     evaluation: Evaluation | None
     scores: list[TraitScores] | None
@@ -195,7 +205,7 @@ class Summary(Frozen):
     model_replies: list[ModelReplies]
     warnings: list[str]
     stopped_early: StoppedEarly | None
-    audit: Paired | None
+    audit: PairedComparison | None
 
 
 def summarise(folder: str | Path) -> Summary:
@@ -206,7 +216,7 @@ def summarise(folder: str | Path) -> Summary:
     """
     folder = record_path(folder)
     replies = read_replies(folder)
-    facts = read_facts(folder, replies)
+    facts = read_run_info(folder, replies)
     verdicts = latest_verdicts(folder)
     attempts = {verdict.case_id: verdict.attempt for verdict in verdicts}
     latest = [reply for reply in replies if reply.attempt == attempts.get(reply.case_id, reply.attempt)]
@@ -242,17 +252,17 @@ def summarise(folder: str | Path) -> Summary:
         **_debating(finished, gated),
         **_accuracies(counted, gated, references),
         **judge_figures(folder, finished, events),
-        **totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], facts.prices),
+        **run_totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], facts.prices),
         **relative_cost(costs.values(), sum(reply.tokens or 0 for reply in replies if is_shared_id(reply.case_id))),
         stopped_early=stopped_early(replies),
         **_consensus(folder, trained_on),
-        rulings=rulings(folder, finished),
+        rulings=count_panel_verdicts(folder, finished),
         reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
-        judging=judging(folder) if facts.protocol == _JUDGES_ONLY else None,
+        judging=summarise_judging(folder) if facts.protocol == _JUDGES_ONLY else None,
         scores=trait_scores(folder, finished, references),
         votes=vote_figures(counted, events, references),
         short_answers=short_answers(finished, references),
-        detection=measured(claims) if claims else None,
+        detection=measure_detection(claims) if claims else None,
         stopped_by=facts.stopped_by or None,
     )
 
@@ -267,7 +277,7 @@ def _consensus(folder: str | Path, trained_on: Collection[str]) -> dict[str, Any
     labelled = [row for row in rows if row["case_id"] not in trained_on]
     return {
         "labels_questioned": len(contradicted(compared)) if compared else None,
-        "evaluation": evaluate(verdicts, sum(row["gold"] in (row["labels"] or ()) for row in labelled)),
+        "evaluation": evaluate_distributions(verdicts, sum(row["gold"] in (row["labels"] or ()) for row in labelled)),
     }
 
 
@@ -275,7 +285,7 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def _reused(facts: RunFacts, verdicts: Sequence[VerdictRow]) -> int:
+def _reused(facts: RunInfo, verdicts: Sequence[VerdictRow]) -> int:
     started = facts.last_started_at
     return sum(verdict.at < started for verdict in verdicts) if started is not None and facts.owners > 1 else 0
 

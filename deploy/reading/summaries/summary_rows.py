@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moot.deploy.reading.detection.show import detection_rows
-from moot.deploy.reading.summaries.accuracy import Paired, short_answer_rows, vote_rows
+from moot.deploy.reading.summaries.accuracy import PairedComparison, short_answer_rows, vote_rows
 from moot.deploy.reading.summaries.evaluation import confidence_rows, evaluation_rows
 from moot.deploy.reading.summaries.model_replies import replies_words
-from moot.deploy.reading.summaries.rulings import reasoning_rows, ruling_rows
+from moot.deploy.reading.summaries.rulings import panel_verdict_rows, reasoning_rows
 from moot.deploy.reading.summaries.summary import Summary
 from moot.deploy.reading.text import count, counts_in_words, number, p_value, percent, times
 
@@ -36,7 +36,7 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.short_answers is not None:
         rows += short_answer_rows(summary.short_answers)
     if summary.rulings is not None:
-        rows += ruling_rows(summary.rulings)
+        rows += panel_verdict_rows(summary.rulings)
     if summary.reasoning is not None:
         rows += reasoning_rows(summary.reasoning)
     if summary.skip_rate is not None:
@@ -169,7 +169,7 @@ def _cases(summary: Summary) -> str:
     return f"{summary.cases:,}: {', '.join(parts)}"
 
 
-def paired_words(found: Paired) -> str:
+def paired_words(found: PairedComparison) -> str:
     """A paired comparison in words.
 
     >>> paired_words(Paired(only_first=1, only_second=3, difference=-0.02, p_value=0.625, n=100))

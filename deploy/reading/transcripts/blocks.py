@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, read_by, step_of
-from moot.deploy.reading.distributions import in_a_line
-from moot.deploy.reading.frozen import read_as
+from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark, step_of
+from moot.deploy.reading.distributions import distribution_line
+from moot.deploy.reading.frozen import parse_event
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Pairs, Quote
 from moot.deploy.reading.rounds.trace import trace_blocks
 from moot.deploy.reading.text import count, number, percent
 from moot.deploy.reading.transcripts import ceda, evince, selene
 from moot.deploy.reading.transcripts.ceda import check_pairs
 from moot.deploy.reading.transcripts.evince import consensus_pairs
-from moot.deploy.reading.transcripts.shown import Kinds, noted, plain_pairs, reply_lines
-from moot.deploy.reading.transcripts.views import Cost, EventView, JudgedReplyView, Transcript, TurnView, VerdictView
+from moot.deploy.reading.transcripts.shown import Kinds, plain_pairs, reply_lines, titled_blocks
+from moot.deploy.reading.transcripts.views import (
+    AttemptCost,
+    EventView,
+    JudgedReplyView,
+    Transcript,
+    TurnView,
+    VerdictView,
+)
 from moot.protocols.errors import TRUNCATED
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData, read_assessment
 from moot.protocols.rubrics.mark_sheet import FLAG
@@ -35,7 +42,7 @@ def known_event(event: EventView) -> list[Block] | None:
         assessment = read_assessment(event.data)
         return None if assessment is None else _assessment(assessment)
     shape, show = _KINDS.get(event.kind, (None, None))
-    data = None if shape is None else read_as(shape, event.data)
+    data = None if shape is None else parse_event(shape, event.data)
     return None if show is None or data is None else show(event, data)
 
 
@@ -52,7 +59,7 @@ def _assessment(data: AssessmentData) -> list[Block]:
         f"{mark.judge}, pass {mark.pass_index}, is missing: {mark.missing}" for mark in data.judges if mark.missing
     ]
     said = f" by the {data.role}" if data.role != data.reply else ""
-    return noted(f"judged under the rubric {data.rubric}: the {data.reply}{said}", header, rows, lines)
+    return titled_blocks(f"judged under the rubric {data.rubric}: the {data.reply}{said}", header, rows, lines)
 
 
 def _flags(data: AssessmentData) -> bool:
@@ -79,7 +86,7 @@ def transcript_blocks(debate: Transcript) -> list[Block]:
         blocks += [Heading(section.title), *section_blocks(section.turns, section.events)]
     if debate.trace is not None:
         blocks += [Heading("Round by round"), *trace_blocks(debate.trace)]
-    return blocks + ending(debate)
+    return blocks + ending_blocks(debate)
 
 
 def section_blocks(turns: Iterable[TurnView], events: Iterable[EventView]) -> list[Block]:
@@ -90,7 +97,7 @@ def section_blocks(turns: Iterable[TurnView], events: Iterable[EventView]) -> li
     return said + [block for event in events for block in event_blocks(event)]
 
 
-def ending(debate: Transcript) -> list[Block]:
+def ending_blocks(debate: Transcript) -> list[Block]:
     """How a debate ended, what it cost, and where its record lies."""
     pairs = [*verdict_pairs(debate.verdict, debate.state), ("cost", cost_words(debate.cost)), ("record", debate.run)]
     return [Heading("Verdict"), Pairs(pairs)]
@@ -148,7 +155,7 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         ("rounds", str(verdict.rounds)),
     ]
     if verdict.distribution is not None:
-        pairs.append(("distribution", in_a_line(verdict.distribution)))
+        pairs.append(("distribution", distribution_line(verdict.distribution)))
     if verdict.flags:
         pairs.append(("flags", ", ".join(verdict.flags)))
     if (told := consensus_pairs(verdict.payload) or check_pairs(verdict.payload)) is not None:
@@ -158,7 +165,7 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
     return pairs + list(plain_pairs(rest))
 
 
-def cost_words(cost: Cost) -> str:
+def cost_words(cost: AttemptCost) -> str:
     """The cost in words."""
     unsaid = cost.calls_without_usage
     words = (
@@ -203,9 +210,9 @@ def turn_marks(turn: TurnView) -> list[str]:
     found = [marks[turn.outcome]] if turn.outcome in marks else []
     if turn.truncated and turn.outcome not in ("invalid", "failed"):
         found.append(_TRUNCATED)
-    if read_by(turn.reading, BY_PREFIX):
+    if has_reading_mark(turn.reading, BY_PREFIX):
         found.append("its label is how the answer begins")
-    if read_by(turn.reading, FROM_REASONING):
+    if has_reading_mark(turn.reading, FROM_REASONING):
         found.append("came where hidden reasoning belongs")
     if turn.asked > 1:
         found.append(f"asked {turn.asked} times")

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field, computed_field
 
-from moot.deploy.reading.frozen import Shape, read_as
+from moot.deploy.reading.frozen import EventShape, parse_event
 from moot.deploy.reading.report.blocks import Block
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.shown import Kinds, noted
+from moot.deploy.reading.transcripts.shown import Kinds, titled_blocks
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.ceda.items import place_in_words
 from moot.protocols.ceda.stance import About, Relation
@@ -18,7 +18,7 @@ from moot.protocols.ceda.stance import Stance as Stance
 from moot.protocols.ceda.state import Stage
 
 
-class EvidenceItem(Shape):
+class EvidenceItem(EventShape):
     """A piece of evidence and its place.
 
     Attributes:
@@ -52,7 +52,7 @@ class EvidenceItem(Shape):
         return place_in_words(self.document or self.kind, page=self.page, chunk=self.chunk, picture=self.picture)
 
 
-class Conflict(Shape):
+class ConflictData(EventShape):
     """Two pieces of evidence that seem to be at odds, by their wording."""
 
     between: list[str]
@@ -60,35 +60,35 @@ class Conflict(Shape):
     detail: str = ""
 
 
-class Statement(Shape):
+class StatementData(EventShape):
     """What the evidence says on a point of the claim, by a model; `facts` are pairs of an item and its words."""
 
     text: str
     facts: list[list[str]]
 
 
-class Synthesis(Shape):
+class SynthesisData(EventShape):
     """What a model made of the evidence: `unfounded` counts what it quoted and is not there, `missing` says why not."""
 
-    statements: list[Statement] = Field(default_factory=list)
+    statements: list[StatementData] = Field(default_factory=list)
     unfounded: int = 0
     missing: str = ""
 
 
-class EvidenceData(Shape):
+class EvidenceData(EventShape):
     """An `evidence` event: what there is to go by, who is shown it, and which pictures (from 0) nobody could read.
 
     `synthesis` is None where no model was asked about the evidence.
     """
 
     items: list[EvidenceItem]
-    conflicts: list[Conflict] = Field(default_factory=list)
+    conflicts: list[ConflictData] = Field(default_factory=list)
     shown_to: dict[str, list[str]] = Field(default_factory=dict)
     missing_pictures: list[int] = Field(default_factory=list)
-    synthesis: Synthesis | None = None
+    synthesis: SynthesisData | None = None
 
 
-class StanceData(Shape):
+class StanceData(EventShape):
     """A `stance` event: what a message says of the last one, and where its debater stands on the claim."""
 
     turn: int
@@ -101,7 +101,7 @@ class StanceData(Shape):
     consensus: bool
 
 
-class JudgeRuling(Shape):
+class JudgeRuling(EventShape):
     """What one judge ruled; `missing` says why it did not."""
 
     judge: str
@@ -111,14 +111,14 @@ class JudgeRuling(Shape):
     missing: str = ""
 
 
-class ClassifierReading(Shape):
+class ClassifierReading(EventShape):
     """What the classifier makes of the summary."""
 
     p_hallucinated: float
     trained_on: bool = False
 
 
-class RulingData(Shape):
+class RulingData(EventShape):
     """A `ruling` event: the judges' votes, and the classifier's reading."""
 
     judges: list[JudgeRuling]
@@ -128,7 +128,7 @@ class RulingData(Shape):
     classifier: ClassifierReading | None = None
 
 
-class CheckPayload(Shape):
+class CheckPayload(EventShape):
     """What the verdict on a claim says of itself: `verdict` is the judges' bare one."""
 
     p_hallucinated: float | None
@@ -144,7 +144,7 @@ class CheckPayload(Shape):
         return None if self.verdict is None else "judges"
 
 
-class StateData(Shape):
+class StateData(EventShape):
     """A `state` event: a version of the state, by what was added."""
 
     version: int
@@ -159,17 +159,19 @@ VERDICTS: Mapping[int | None, str] = {1: "supported", 0: "hallucinated", None: "
 
 def _evidence(event: EventView, data: EvidenceData) -> list[Block]:
     if not data.items:
-        return noted("no evidence")
+        return titled_blocks("no evidence")
     readers = {item.id: [name for name, ids in data.shown_to.items() if item.id in ids] for item in data.items}
-    rows = [(item.id, item.place, similarity(item), ", ".join(readers[item.id]) or "judges") for item in data.items]
+    rows = [
+        (item.id, item.place, similarity_words(item), ", ".join(readers[item.id]) or "judges") for item in data.items
+    ]
     lines = [f"{item.id}: {item.text}" for item in data.items]
     lines += [f"{' and '.join(each.between)} seem to be at odds ({each.why}): {each.detail}" for each in data.conflicts]
     lines += _synthesis_lines(data.synthesis)
     lines += [f"picture {picture + 1} could not be described" for picture in data.missing_pictures]
-    return noted("evidence", ("", "place", "similarity", "shown to"), rows, lines)
+    return titled_blocks("evidence", ("", "place", "similarity", "shown to"), rows, lines)
 
 
-def _synthesis_lines(made: Synthesis | None) -> list[str]:
+def _synthesis_lines(made: SynthesisData | None) -> list[str]:
     if made is None:
         return []
     lines = [
@@ -181,13 +183,13 @@ def _synthesis_lines(made: Synthesis | None) -> list[str]:
 
 
 def _stance(event: EventView, data: StanceData) -> list[Block]:
-    said = said_in_words(data.says, data.of, data.stance)
+    said = stance_words(data.says, data.of, data.stance)
     if data.stated and data.implied and data.stance != data.implied:
         said += f" (its {data.says} alone would mean: {data.implied})"
-    return noted(f"{data.debater} {said}" + ("; both hold the same" if data.consensus else ""))
+    return titled_blocks(f"{data.debater} {said}" + ("; both hold the same" if data.consensus else ""))
 
 
-def said_in_words(says: Literal["AGREE", "DENY"] | None, of: Literal["claim", "message"], stance: Stance | None) -> str:
+def stance_words(says: Literal["AGREE", "DENY"] | None, of: Literal["claim", "message"], stance: Stance | None) -> str:
     """What a message says first, of what, and where that leaves the claim.
 
     >>> said_in_words("DENY", "message", "denies"), said_in_words(None, "claim", None)
@@ -198,28 +200,28 @@ def said_in_words(says: Literal["AGREE", "DENY"] | None, of: Literal["claim", "m
     return f"says {says or 'neither AGREE nor DENY'} to {what}: {held}"
 
 
-def similarity(item: EvidenceItem) -> str:
+def similarity_words(item: EvidenceItem) -> str:
     """How near it is to the claim; a picture is not searched for and has none."""
     return "-" if item.kind == "picture" else number(item.similarity, 2)
 
 
 def _ruling(event: EventView, data: RulingData) -> list[Block]:
-    rows = [(each.judge, ruled(each), number(each.confidence, 2)) for each in data.judges]
+    rows = [(each.judge, ruling_words(each), number(each.confidence, 2)) for each in data.judges]
     lines = []
     if data.classifier is not None:
         seen = "; it was trained on this claim" if data.classifier.trained_on else ""
         lines = [f"the classifier: hallucinated with probability {number(data.classifier.p_hallucinated)}{seen}"]
-    return noted(f"the judges: {VERDICTS[data.verdict]}", ("judge", "verdict", "confidence"), rows, lines)
+    return titled_blocks(f"the judges: {VERDICTS[data.verdict]}", ("judge", "verdict", "confidence"), rows, lines)
 
 
-def ruled(ruling: JudgeRuling) -> str:
+def ruling_words(ruling: JudgeRuling) -> str:
     """What a judge ruled, or why it is missing."""
     return f"missing: {ruling.missing}" if ruling.missing else VERDICTS[ruling.verdict]
 
 
 def check_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
     """What the verdict on a claim says beside the events; None for any other payload."""
-    told = read_as(CheckPayload, payload)
+    told = parse_event(CheckPayload, payload)
     if told is None:
         return None
     pairs = [("label from", f"the {told.source}" if told.source else "nobody")]
@@ -229,7 +231,9 @@ def check_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
 
 
 def _state(event: EventView, data: StateData) -> list[Block]:
-    return noted(f"version {data.version} ({data.stage}), by {data.by}: {', '.join(data.added) or 'nothing new'}")
+    return titled_blocks(
+        f"version {data.version} ({data.stage}), by {data.by}: {', '.join(data.added) or 'nothing new'}"
+    )
 
 
 KINDS: Kinds = {

@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import Field
 
-from moot.deploy.reading.distributions import in_a_line, rows_of
-from moot.deploy.reading.frozen import Shape, read_as
+from moot.deploy.reading.distributions import distribution_line, distribution_rows
+from moot.deploy.reading.frozen import EventShape, parse_event
 from moot.deploy.reading.report.blocks import Block
-from moot.deploy.reading.rounds.trace import aligned
+from moot.deploy.reading.rounds.trace import format_aligned
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.shown import Kinds, noted, plain_pairs
+from moot.deploy.reading.transcripts.shown import Kinds, plain_pairs, titled_blocks
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.crit.scoring import out_of_ten
 from moot.protocols.evince.moderation import AGAIN
@@ -21,7 +21,7 @@ Probabilities = dict[str, float | None]
 Scores = dict[str, float | None]
 
 
-class RoundData(Shape):
+class RoundData(EventShape):
     """A `round` with distributions; its other numbers are in the trace."""
 
     round: int
@@ -34,7 +34,7 @@ class RoundData(Shape):
     round_score: float | None = None
 
 
-class Change(Shape):
+class DistributionRepair(EventShape):
     """Something that was mended in a distribution; label and value are a model's."""
 
     what: str
@@ -43,14 +43,14 @@ class Change(Shape):
     value: Any = None
 
 
-class DistributionData(Shape):
+class DistributionData(EventShape):
     """A turn's `distribution`."""
 
     cleaned: Probabilities
-    changes: list[Change] = Field(default_factory=list)
+    changes: list[DistributionRepair] = Field(default_factory=list)
 
 
-class Point(Shape):
+class CritPoint(EventShape):
     """A reason or a rival; `s` is what it says of the claim, `repeats` the earlier one that it repeats."""
 
     text: str
@@ -59,17 +59,17 @@ class Point(Shape):
     s: float
     contradicts_facts: bool = False
     repeats: int | None = None
-    deeper: ReadByJudge | None = None
+    deeper: JudgeReading | None = None
 
 
-class ReadByJudge(Shape):
+class JudgeReading(EventShape):
     """What one judge found; nothing when it is missing."""
 
-    reasons: list[Point] = Field(default_factory=list)
-    rivals: list[Point] = Field(default_factory=list)
+    reasons: list[CritPoint] = Field(default_factory=list)
+    rivals: list[CritPoint] = Field(default_factory=list)
 
 
-class CritData(Shape):
+class CritData(EventShape):
     """What the judges made of a turn."""
 
     score: float | None
@@ -78,10 +78,10 @@ class CritData(Shape):
     weak: list[str] = Field(default_factory=list)
     contradicted: list[str] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
-    judges: dict[str, ReadByJudge] = Field(default_factory=dict)
+    judges: dict[str, JudgeReading] = Field(default_factory=dict)
 
 
-class QualityGateData(Shape):
+class QualityGateData(EventShape):
     """A turn's `quality-gate`; records from before `opponents` have none."""
 
     on: bool
@@ -92,7 +92,7 @@ class QualityGateData(Shape):
     opponents: list[str] = Field(default_factory=list)
 
 
-class ContentiousnessData(Shape):
+class ContentiousnessData(EventShape):
     """A turn of the dial, for the next round."""
 
     before: float | None
@@ -101,14 +101,14 @@ class ContentiousnessData(Shape):
     why: str
 
 
-class StopData(Shape):
+class StopData(EventShape):
     """Why the debate ended."""
 
     reason: str
     round: int
 
 
-class ConsensusData(Shape):
+class ConsensusData(EventShape):
     """What the sides say together."""
 
     weights: Scores
@@ -118,14 +118,14 @@ class ConsensusData(Shape):
     confidence: float | None
 
 
-class FollowUpsData(Shape):
+class FollowUpsData(EventShape):
     """What to find out next."""
 
     questions: list[str]
     tests: list[str]
 
 
-class ConsensusPayload(Shape):
+class ConsensusPayload(EventShape):
     """A verdict that is a consensus, as far as no event says it."""
 
     crit_mean: float | None = None
@@ -161,8 +161,8 @@ def _round(event: EventView, data: RoundData) -> list[Block] | None:
     if not data.distributions:
         return None
     sides = list(data.distributions)
-    rows = rows_of(list(data.distributions.values()))
-    columns = [aligned([values[i] for _, values in rows]) for i in range(len(sides))]
+    rows = distribution_rows(list(data.distributions.values()))
+    columns = [format_aligned([values[i] for _, values in rows]) for i in range(len(sides))]
     lines = [f"{side} did not speak: its distribution is the one before" for side in data.silent]
     if data.moves is not None:
         lines.append(f"moved since the last round (total variation): {_by_side(data.moves)}")
@@ -175,15 +175,15 @@ def _round(event: EventView, data: RoundData) -> list[Block] | None:
     if data.round_score is not None:
         lines.append(f"score of the round (high: there is more to argue about): {number(data.round_score)}")
     cells = [(label, *(column[row] for column in columns)) for row, (label, _) in enumerate(rows)]
-    return noted(f"distributions after round {data.round}", ("label", *sides), cells, lines)
+    return titled_blocks(f"distributions after round {data.round}", ("label", *sides), cells, lines)
 
 
 def _distribution(event: EventView, data: DistributionData) -> list[Block]:
-    title = f"{_who(event.path)} says {in_a_line(data.cleaned)}"
-    return noted(title, lines=[_change(change) for change in data.changes])
+    title = f"{_who(event.path)} says {distribution_line(data.cleaned)}"
+    return titled_blocks(title, lines=[_change(change) for change in data.changes])
 
 
-def _change(change: Change) -> str:
+def _change(change: DistributionRepair) -> str:
     value = number(change.value) if isinstance(change.value, int | float) else str(change.value)
     if change.what not in _CHANGES:
         return f"mended: {change.what}"
@@ -197,10 +197,10 @@ def _quality_gate(event: EventView, data: QualityGateData) -> list[Block]:
     opponents = ", ".join(data.opponents)
     lines = [f"judges looked for rivals in the arguments of {opponents}, too"] if opponents else []
     if not data.on:
-        return noted(f"quality gate: {who} were not held against a bar ({data.why})", lines=lines)
+        return titled_blocks(f"quality gate: {who} were not held against a bar ({data.why})", lines=lines)
     said = "shown to the others" if data.passed else "WITHHELD from the others"
     against = f"CRIT {out_of_ten(data.crit)}, bar {out_of_ten(data.threshold)}"
-    return noted(f"quality gate: {who} were {said} ({data.why}: {against})", lines=lines)
+    return titled_blocks(f"quality gate: {who} were {said} ({data.why}: {against})", lines=lines)
 
 
 def _contentiousness(event: EventView, data: ContentiousnessData) -> list[Block]:
@@ -208,7 +208,7 @@ def _contentiousness(event: EventView, data: ContentiousnessData) -> list[Block]
     if data.before is None and data.after is None:
         kappa = "no kappa is stated in the next round"
     why = "" if data.why in ("", data.schedule) else f": {data.why}"
-    return noted(f"{kappa} (schedule {data.schedule}{why})", lines=_rest(event.data, ContentiousnessData))
+    return titled_blocks(f"{kappa} (schedule {data.schedule}{why})", lines=_rest(event.data, ContentiousnessData))
 
 
 def _stop(event: EventView, data: StopData) -> list[Block] | None:
@@ -216,23 +216,23 @@ def _stop(event: EventView, data: StopData) -> list[Block] | None:
         return None
     which = "second debate, over what was retrieved (max_rounds anew): " if event.path == AGAIN else ""
     title = f"{which}ended after round {data.round}, {data.reason}: {_REASONS[data.reason]}"
-    return noted(title, lines=_rest(event.data, StopData))
+    return titled_blocks(title, lines=_rest(event.data, StopData))
 
 
 def _consensus(event: EventView, data: ConsensusData) -> list[Block]:
-    rows = rows_of([data.distribution])
-    cells = list(zip((label for label, _ in rows), aligned([values[0] for _, values in rows]), strict=True))
+    rows = distribution_rows([data.distribution])
+    cells = list(zip((label for label, _ in rows), format_aligned([values[0] for _, values in rows]), strict=True))
     source = {"crit": "by CRIT", "equal": "equal, since no CRIT score tells the sides apart"}
     lines = [
         f"weights ({source.get(data.weights_from, data.weights_from)}): {_by_side(data.weights)}",
         f"confidence {number(data.confidence)}, entropy {number(data.entropy)} nat",
     ]
-    return noted("consensus", ("label", "probability"), cells, lines)
+    return titled_blocks("consensus", ("label", "probability"), cells, lines)
 
 
 def _follow_ups(event: EventView, data: FollowUpsData) -> list[Block]:
     lines = [f"ask: {each}" for each in data.questions] + [f"test: {each}" for each in data.tests]
-    return noted("what to find out next", lines=lines or ["nobody named a question or a test"])
+    return titled_blocks("what to find out next", lines=lines or ["nobody named a question or a test"])
 
 
 def _crit(event: EventView, data: CritData) -> list[Block]:
@@ -243,10 +243,12 @@ def _crit(event: EventView, data: CritData) -> list[Block]:
     lines += [f"weak: {text}" for text in data.weak]
     if data.notes:
         lines.append(f"notes: {', '.join(data.notes)}")
-    return noted(f"CRIT of {event.path.removeprefix('crit/')}: {out_of_ten(data.score)}", _CRIT_HEADER, rows, lines)
+    return titled_blocks(
+        f"CRIT of {event.path.removeprefix('crit/')}: {out_of_ten(data.score)}", _CRIT_HEADER, rows, lines
+    )
 
 
-def _points(judge: str, read: ReadByJudge, depth: int = 0) -> Iterable[tuple[str, ...]]:
+def _points(judge: str, read: JudgeReading, depth: int = 0) -> Iterable[tuple[str, ...]]:
     for kind, points in (("reason", read.reasons), ("rival", read.rivals)):
         for point in points:
             counts = number(point.s) if point.repeats is None else "repeated"
@@ -271,7 +273,7 @@ KINDS: Kinds = {
 
 def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
     """The payload of a verdict that is a consensus, without what its events show; None for any other verdict."""
-    data = read_as(ConsensusPayload, payload)
+    data = parse_event(ConsensusPayload, payload)
     if payload.get("distribution_from") != "consensus" or data is None:
         return None
     first, last = number(data.mixture_entropy_first), number(data.mixture_entropy_last)

@@ -6,16 +6,16 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from moot.deploy.reading.frozen import Frozen
+from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.report.blocks import Block
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.shown import Kinds, noted
+from moot.deploy.reading.transcripts.shown import Kinds, titled_blocks
 from moot.deploy.reading.transcripts.views import EventView
 
 Outcome = Literal["pass", "fail", "not tested", "off"]
 
 
-class _Gate(Frozen):
+class _Gate(FrozenModel):
     """The data of a `gate` event; older records do not know all of it."""
 
     skip: bool
@@ -35,7 +35,7 @@ class _Gate(Frozen):
     intrinsic_reading: str = ""
 
 
-class _Judgment(Frozen):
+class _Judgment(FrozenModel):
     variant: int
     judge: str
     pass_index: int = Field(validation_alias="pass")
@@ -45,7 +45,7 @@ class _Judgment(Frozen):
     path: str
 
 
-class _Candidate(Frozen):
+class _Candidate(FrozenModel):
     answer: str
     judgments: list[_Judgment]
     score: float | None = None
@@ -54,7 +54,7 @@ class _Candidate(Frozen):
     mean_p: float | None = None
 
 
-class _Judging(Frozen):
+class _Judging(FrozenModel):
     candidates: list[_Candidate]
     answer: Any = None
     evidence_from: Any = None
@@ -67,20 +67,20 @@ class _Judging(Frozen):
     at_odds: int | None = None
 
 
-class _Votes(Frozen):
+class _Votes(FrozenModel):
     answer: str
     count: int
     stated: float
 
 
-class _Vote(Frozen):
+class _Vote(FrozenModel):
     votes: list[_Votes]
     tied: list[str]
     tie_broken_by: str
     answer: str
 
 
-class Signal(NamedTuple):
+class GateSignal(NamedTuple):
     """One test of the gate.
 
     Attributes:
@@ -98,10 +98,10 @@ class Signal(NamedTuple):
 
 def _gate(event: EventView, data: _Gate) -> list[Block]:
     title = f"decision: {'skip the debate' if data.skip else 'debate'} ({', '.join(map(str, data.reasons))})"
-    return noted(title, ("signal", "value", "skips if", "test"), _signals(data))
+    return titled_blocks(title, ("signal", "value", "skips if", "test"), _signals(data))
 
 
-def _signals(data: _Gate) -> list[Signal]:
+def _signals(data: _Gate) -> list[GateSignal]:
     """The tests of the gate, in its order; of whole openings and of their stages only where something is amiss."""
     halved = data.intrinsic_reading == "printed"  # as printed it is half of what the replies show, for a sure answer
     p_name = "mean p as printed, p/(1+p)" if halved else "mean p (own probability)"
@@ -112,31 +112,31 @@ def _signals(data: _Gate) -> list[Signal]:
         _unanimity(data),
     ]
     if not data.complete:
-        found.append(_amiss("every opening valid", data.require_complete))
+        found.append(_failed_signal("every opening valid", data.require_complete))
     if not data.comparable:
-        found.append(_amiss("own probabilities of one stage", "not_comparable" in data.reasons))
+        found.append(_failed_signal("own probabilities of one stage", "not_comparable" in data.reasons))
     return found
 
 
-def _amiss(name: str, is_tested: bool) -> Signal:
-    return Signal(name, "no", "yes", "fail") if is_tested else Signal(name, "no", "off", "off")
+def _failed_signal(name: str, is_tested: bool) -> GateSignal:
+    return GateSignal(name, "no", "yes", "fail") if is_tested else GateSignal(name, "no", "off", "off")
 
 
-def _test(name: str, value: float | None, tau: float | None, *, below: bool, unknown: Outcome) -> Signal:
+def _test(name: str, value: float | None, tau: float | None, *, below: bool, unknown: Outcome) -> GateSignal:
     if tau is None:
-        return Signal(name, number(value), "off", "off")
+        return GateSignal(name, number(value), "off", "off")
     outcome: Outcome = unknown if value is None else "pass" if (value < tau if below else value >= tau) else "fail"
-    return Signal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
+    return GateSignal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
 
 
-def _unanimity(data: _Gate) -> Signal:
+def _unanimity(data: _Gate) -> GateSignal:
     """Of the valid answers, and so not told as unanimity where one is missing; older records do not know."""
     equal = data.unanimous if data.equal is None else data.equal
     said = "no" if not equal else "yes" if data.complete else "incomplete"
     if not data.require_unanimity:
-        return Signal("unanimous", said, "off", "off")
+        return GateSignal("unanimous", said, "off", "off")
     untested = said == "incomplete" and data.require_complete
-    return Signal("unanimous", said, "yes", "not tested" if untested else "pass" if equal else "fail")
+    return GateSignal("unanimous", said, "yes", "not tested" if untested else "pass" if equal else "fail")
 
 
 def _judging(event: EventView, data: _Judging) -> list[Block]:
@@ -154,7 +154,7 @@ def _judging(event: EventView, data: _Judging) -> list[Block]:
         for each in sorted(candidate.judgments, key=lambda j: (j.variant, j.judge, j.pass_index))
     ]
     header = ("candidate", "evidence variant", "judge", "pass", "evidence says", "score")
-    return noted(f"judging at {event.path}", header, rows, _outcome(data))
+    return titled_blocks(f"judging at {event.path}", header, rows, _outcome(data))
 
 
 def _outcome(data: _Judging) -> list[str]:
@@ -185,7 +185,7 @@ def _vote(event: EventView, found: _Vote) -> list[Block]:
     if found.tied:
         broken = found.tie_broken_by.replace("_", " ")
         chosen += f" (a tie of {', '.join(found.tied)}, broken by {broken})"
-    return noted(f"vote at {event.path}", ("answer", "votes", "mean stated confidence"), rows, [chosen])
+    return titled_blocks(f"vote at {event.path}", ("answer", "votes", "mean stated confidence"), rows, [chosen])
 
 
 KINDS: Kinds = {"gate": (_Gate, _gate), "judging": (_Judging, _judging), "vote": (_Vote, _vote)}

@@ -20,7 +20,7 @@ Kinds = Mapping[str, tuple[type[BaseModel], Callable[[EventView, Any], list[Bloc
 """By kind of event, the shape that it must have to be shown as one, and how it then is."""
 
 
-def noted(
+def titled_blocks(
     title: str,
     header: Sequence[str] = (),
     rows: Sequence[Sequence[str]] = (),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from moot.actors.record.rows import call_of, step_of
-from moot.deploy.reading.text import natural
+from moot.deploy.reading.text import natural_sort_key
 from moot.deploy.reading.transcripts.views import EventView, Section, TurnView
 
 _STAGES = (
@@ -41,7 +41,7 @@ _Stage = tuple[tuple[int, int, str], str]
 _Found = tuple[list[TurnView], list[EventView]]
 
 
-def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
+def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
     """Replies and events by stage, in the stages' order.
 
     Where a reply's path belongs to no stage (another protocol's), sections come in order of time, and what belongs to
@@ -52,9 +52,13 @@ def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: M
     """
     events = list(events)
     last_opens = any(_is_reversed(each.data.get("order")) for each in events if each.kind == "round")
-    turns = sorted(turns, key=lambda each: (natural(_by_speaker(step_of(each.path), last_opens)), not each.superseded))
+    turns = sorted(
+        turns, key=lambda each: (natural_sort_key(_by_speaker(step_of(each.path), last_opens)), not each.superseded)
+    )
     # What is of a whole stage comes after what is of its parts.
-    events = sorted(events, key=lambda each: ((*natural(each.path), (2, 0, "")), each.kind != "round", each.kind))
+    events = sorted(
+        events, key=lambda each: ((*natural_sort_key(each.path), (2, 0, "")), each.kind != "round", each.kind)
+    )
     if any(_stage(turn.path)[0][0] == len(_STAGES) for turn in turns):
         return _by_time(turns, events, began)
     sections: dict[_Stage, _Found] = {}
@@ -69,7 +73,7 @@ def _is_reversed(order: object) -> bool:
     """Whether a round's `order` is that of the agents from the last to the first."""
     if not isinstance(order, list) or len(order) < 2 or not all(isinstance(each, str) for each in order):
         return False
-    return order == sorted(order, key=natural, reverse=True)
+    return order == sorted(order, key=natural_sort_key, reverse=True)
 
 
 def _by_speaker(path: str, last_opens: bool) -> str:

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 
 from moot.actors.attempt import LENGTH
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import decoded, read_facts, score_as_now
-from moot.deploy.reading.rounds.trace import trace_of
+from moot.deploy.reading.record import decode_json, read_run_info, rescore_verdicts
+from moot.deploy.reading.rounds.trace import build_round_trace
 from moot.deploy.reading.text import cases as number_of_cases
-from moot.deploy.reading.text import known_number, visible_line
-from moot.deploy.reading.transcripts.stages import sections_of
+from moot.deploy.reading.text import finite_or_none, visible_line
+from moot.deploy.reading.transcripts.stages import group_by_stage
 from moot.deploy.reading.transcripts.views import (
-    Cost,
+    AttemptCost,
     EventView,
     JudgedReplyView,
     State,
@@ -40,7 +40,7 @@ _TURN_COLUMNS = [*_TEXTS, "data", "answer", "p_normalised", "prompt_tokens", "co
 _TURN_COLUMNS += ["reused_from", "finish_reason", "at"]
 
 
-def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> Transcript:
+def build_transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> Transcript:
     """Read one debate, finished or not.
 
     Args:
@@ -52,7 +52,7 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         ConfigError: for an unknown case (naming the nearest) or attempt.
         RecordError: when there is no run in the folder or it cannot be read.
     """
-    facts = read_facts(folder)
+    facts = read_run_info(folder)
     cases = read_table(folder, "cases")
     found = _rows_of(cases, case_id)
     if not found:
@@ -61,7 +61,7 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
     turns = _rows_of(read_table(folder, "turns", _TURN_COLUMNS), case_id)
     events = _rows_of(read_table(folder, "events", ["data", "at"]), case_id)
     verdicts = {row["attempt"]: row for row in _rows_of(read_table(folder, "verdicts"), case_id)}
-    score_as_now(folder, verdicts.values())
+    rescore_verdicts(folder, verdicts.values())
     attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
     if attempt is None:
         attempt = attempts[-1]
@@ -70,7 +70,7 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         raise ConfigError(f"case {visible_line(case_id)!r} has no attempt {attempt}: it has {known}")
     turns = [row for row in turns if row["attempt"] == attempt]
     events = [row for row in events if row["attempt"] == attempt]
-    noted = [EventView(kind=e["kind"], path=e["path"], data=decoded(e["data"])) for e in events]
+    noted = [EventView(kind=e["kind"], path=e["path"], data=decode_json(e["data"])) for e in events]
     asked = Counter(event.path for event in noted if event.kind == "asked")
     views = [_turn(row, asked) for row in turns]
     verdict = _verdict(verdicts[attempt]) if attempt in verdicts else None
@@ -86,8 +86,8 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         **_filled(case, ("labels", "choices", "aliases", "accepted", "ratings"), []),
         judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
         gold=case["gold"],
-        sections=sections_of(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
-        trace=trace_of((event.path, event.data) for event in noted if event.kind == "round"),
+        sections=group_by_stage(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
+        trace=build_round_trace((event.path, event.data) for event in noted if event.kind == "round"),
         verdict=verdict,
         cost=_cost(views),
     )
@@ -120,11 +120,11 @@ def _filled(row: Mapping[str, Any], names: Iterable[str], empty: Any) -> dict[st
 
 
 def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
-    data = decoded(row["data"]) if row["data"] is not None else None
+    data = decode_json(row["data"]) if row["data"] is not None else None
     return TurnView(
         **{name: row[name] for name in ("path", "answer", "prompt_tokens", "completion_tokens", "superseded")},
         **_filled(row, _TEXTS, ""),
-        confidence=known_number((data or {}).get("confidence")),
+        confidence=finite_or_none((data or {}).get("confidence")),
         p=row["p_normalised"],
         data=data,
         asked=asked[row["path"]],
@@ -140,7 +140,7 @@ def _verdict(row: dict[str, Any]) -> VerdictView:
         distribution=msgspec.json.decode(row["distribution"]) if row["distribution"] else None,
         rounds=row["rounds"] or 0,
         flags=row["flags"] or [],
-        payload=decoded(row["payload"]),
+        payload=decode_json(row["payload"]),
         failed=bool(row["failed"]),
     )
 
@@ -153,9 +153,9 @@ def _state(verdict: VerdictView | None, events: Iterable[EventView], turns: Iter
     return "parked" if waits else "open"
 
 
-def _cost(turns: Sequence[TurnView]) -> Cost:
+def _cost(turns: Sequence[TurnView]) -> AttemptCost:
     paid = [turn for turn in turns if turn.role != "person" and not turn.reused]
-    return Cost(
+    return AttemptCost(
         calls=len(paid),
         tokens=_at_least(paid),
         tokens_reused=_at_least([turn for turn in turns if turn.reused]),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from moot.deploy.reading.frozen import Frozen
-from moot.deploy.reading.rounds.trace import Trace
+from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.rounds.trace import RoundTrace
 
 State = Literal["finished", "failed", "parked", "open"]
 """How far a debate is: `parked` waits for a person, `open` has no verdict yet."""
 
 
-class TurnView(Frozen):
+class TurnView(FrozenModel):
     """A reply as it was given.
 
     Attributes:
@@ -60,7 +60,7 @@ class TurnView(Frozen):
         return self.prompt_tokens + self.completion_tokens
 
 
-class EventView(Frozen):
+class EventView(FrozenModel):
     """Something that was noted: signals, decisions, judgings."""
 
     kind: str
@@ -68,7 +68,7 @@ class EventView(Frozen):
     data: dict[str, Any]
 
 
-class Section(Frozen):
+class Section(FrozenModel):
     """A stage of the debate: its replies in order of path, then what was noted of it."""
 
     title: str
@@ -76,7 +76,7 @@ class Section(Frozen):
     events: list[EventView]
 
 
-class VerdictView(Frozen):
+class VerdictView(FrozenModel):
     """How the debate ended; `correct` is None for what cannot be scored."""
 
     answer: str | None
@@ -92,7 +92,7 @@ class VerdictView(Frozen):
     correct: bool | None
 
 
-class Cost(Frozen):
+class AttemptCost(FrozenModel):
     """What the attempt cost; `tokens` is a lower bound if `calls_without_usage` is not 0, None if no call said."""
 
     calls: int
@@ -101,7 +101,7 @@ class Cost(Frozen):
     calls_without_usage: int
 
 
-class JudgedReplyView(Frozen):
+class JudgedReplyView(FrozenModel):
     """A reply that is only judged: who gave it, in words, what it answers, and what it says."""
 
     role: str
@@ -110,7 +110,7 @@ class JudgedReplyView(Frozen):
     reply: str
 
 
-class Transcript(Frozen):
+class Transcript(FrozenModel):
     """One attempt at one case.
 
     Attributes:
@@ -144,6 +144,6 @@ class Transcript(Frozen):
     ratings: list[float | None]
     invalid: str
     sections: list[Section]
-    trace: Trace | None
+    trace: RoundTrace | None
     verdict: VerdictView | None
-    cost: Cost
+    cost: AttemptCost

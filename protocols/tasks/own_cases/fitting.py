@@ -34,7 +34,7 @@ _ROWS = 20
 """Rows of a JSON file whose keys are looked at."""
 
 
-def fitting_spec(bare: str) -> str:
+def detect_spec(bare: str) -> str:
     """The spec of a bare file or folder, or of one with a column map, with the task that fits it before its name.
 
     Raises:
@@ -42,10 +42,10 @@ def fitting_spec(bare: str) -> str:
         TaskFileError: there is no such file, or it cannot be read.
     """
     found = TaskSpec(NAME, bare)
-    if not is_there(bare):
+    if not path_exists(bare):
         found = found.with_columns((*FIELDS, SPLIT))
     path = found.path or ""
-    if not is_there(path):
+    if not path_exists(path):
         raise ConfigError(f"task {bare!r}: no such file or folder, and no task's name; `moot tasks` lists those")
     if found.columns:
         return str(found)
@@ -101,7 +101,7 @@ def _misses(path: str, header: tuple[str, ...], plain: bool) -> str:
     )
 
 
-def is_there(path: str) -> bool:
+def path_exists(path: str) -> bool:
     """Whether a bare name is that of a file or folder. Raises nothing."""
     try:
         return bool(path) and Path(path).expanduser().exists()

@@ -46,7 +46,7 @@ class _Rows:
             self.first.append((line, answer))
 
 
-class OddGold:
+class GoldKindCounter:
     """Counts the kinds of a file's gold answers, row by row."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class _OwnCases:
     def __init__(self, table: Table, finder: ColumnFinder) -> None:
         self._table, self._finder = table, finder
         self._survey: GoldSurvey | None = None
-        self._odd_gold = OddGold()
+        self._odd_gold = GoldKindCounter()
         self._without_gold = ""
         self._names: Mapping[str, tuple[str, ...]] = {}
 

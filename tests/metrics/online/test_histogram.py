@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.metrics.online.divergence_counts import BINS, Divergence, JointCounts, divergences
+from moot.metrics.online.divergence_counts import BINS, JointCounts, SignalDivergence, divergences
 from moot.metrics.signal_divergences import conditions, confidence_ends
 
 Floats = npt.NDArray[np.float64]
@@ -38,10 +38,12 @@ def test_a_cell_says_what_was_put_in(reply: tuple[float, float, float, float]) -
     assert cells.mu_bin().tolist() == [-1 if np.isnan(mu) else BINS.index(mu)]
 
 
-def counted(name: str, one: npt.NDArray[np.bool_], other: npt.NDArray[np.bool_]) -> Divergence:
+def counted(name: str, one: npt.NDArray[np.bool_], other: npt.NDArray[np.bool_]) -> SignalDivergence:
     """Two properties of replies of which both are known."""
     n = len(one)
-    return Divergence(name, int((one & other).sum()), n, float((one & other).mean()), float(one.mean() * other.mean()))
+    return SignalDivergence(
+        name, int((one & other).sum()), n, float((one & other).mean()), float(one.mean() * other.mean())
+    )
 
 
 def test_divergences_are_those_counted_one_by_one() -> None:

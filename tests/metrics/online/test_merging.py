@@ -27,7 +27,7 @@ REPLY = (
 )
 
 
-class Counted(NamedTuple):
+class CountedColumn(NamedTuple):
     """What is counted: of which columns, how, what nothing is, and the numbers in it."""
 
     columns: tuple[st.SearchStrategy[float], ...]
@@ -37,15 +37,17 @@ class Counted(NamedTuple):
 
 
 COUNTED = {
-    "joint counts": Counted(REPLY, lambda rows: JointCounts.of(*rows.T), JointCounts.empty(), ("cells", "counts")),
-    "co-moments": Counted(
+    "joint counts": CountedColumn(
+        REPLY, lambda rows: JointCounts.of(*rows.T), JointCounts.empty(), ("cells", "counts")
+    ),
+    "co-moments": CountedColumn(
         (VALUES,) * 5,
         lambda rows: CoMoments.of(rows[:, :3], rows[:, 3:]),
         CoMoments.empty(3, 2),
         ("n", "mean_x", "mean_y", "m2_x", "m2_y", "c"),
     ),
-    "moments": Counted((VALUES,) * 3, Moments.of, Moments.empty(3), ("n", "mean", "m2")),
-    "quantile bands": Counted(
+    "moments": CountedColumn((VALUES,) * 3, Moments.of, Moments.empty(3), ("n", "mean", "m2")),
+    "quantile bands": CountedColumn(
         (st.one_of(st.just(NAN), st.floats(-90.0, 0.0)),) * 3, QuantileBands.of, QuantileBands.empty(3), ("counts",)
     ),
 }
