@@ -239,7 +239,7 @@ class Agent:
         async def wait(seconds: float) -> None:
             self._admitted.calls.retried(kind)
             refused = kind == "rate_limited"
-            with deadline.standing_still() if refused else nullcontext():  # as waiting for leave does not count
+            with deadline.paused() if refused else nullcontext():  # as waiting for leave does not count
                 await asyncio.sleep(seconds)
 
         return await call_with_retries(self._retry, once, sleep=wait, clock=deadline.clock)

@@ -45,7 +45,7 @@ class ModeratorHandle(Protocol):
         """Hand over assignments and learn what is new; see `Moderator.exchange`. Raises `ModeratorLost`."""
         ...
 
-    async def withdraw(self, keys: Sequence[CaseKey]) -> None:
+    async def cancel(self, keys: Sequence[CaseKey]) -> None:
         """Put these debates aside; see `Moderator.withdraw`."""
         ...
 
@@ -74,7 +74,7 @@ class WriterPool(Protocol):
         """Events since the last call; an empty list says that all have come."""
         ...
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         """How these cases ended, as far as they have."""
         ...
 
@@ -90,8 +90,8 @@ class WriterPool(Protocol):
 class Runtime(Protocol):
     """An engine with its actors: where moderators and writers live."""
 
-    seats: Sequence[ModeratorHandle]
-    archive: WriterPool
+    moderators: Sequence[ModeratorHandle]
+    writers: WriterPool
     max_open: int
 
     async def start(self) -> None:
@@ -123,11 +123,11 @@ class CompletedCases:
                 self._latest[case_id] = (attempt, failed)
         self._retry_failed = retry_failed
 
-    def begun(self, case_id: str, content: str) -> None:
+    def mark_started(self, case_id: str, content: str) -> None:
         """A debate has been opened since: the record may hold a part of it."""
         self._content[case_id] = content
 
-    def ended(self, case_id: str, attempt: int, *, failed: bool) -> None:
+    def mark_completed(self, case_id: str, attempt: int, *, failed: bool) -> None:
         """A debate that was held since has its verdict on record."""
         self._latest[case_id] = (attempt, failed)
 
@@ -137,11 +137,11 @@ class CompletedCases:
         return len(self._content)
 
     @property
-    def outdated(self) -> int:
+    def superseded(self) -> int:
         """How many verdicts on record count no more: of attempts that another one has followed, or is to follow."""
         return self._verdicts - sum(not (failed and self._retry_failed) for _, failed in self._latest.values())
 
-    def has_ended(self, case_id: str) -> bool:
+    def is_completed(self, case_id: str) -> bool:
         """Whether a debate of this case has a verdict on record."""
         return case_id in self._latest
 
@@ -187,7 +187,7 @@ class Dispatcher:
         affordable: BudgetForecast | None = None,
     ) -> None:
         self._runtime, self._cases, self._past = runtime, cases, past
-        self._held = [0] * len(runtime.seats)
+        self._held = [0] * len(runtime.moderators)
         self._person, self._affordable = person, affordable
         self._exhausted = False
         self._change = asyncio.Event()
@@ -203,16 +203,16 @@ class Dispatcher:
     @property
     def parked(self) -> list[str]:
         """Ids of the cases that wait for a person whom this run does not wait for."""
-        return [case_id for desk in self._desks for case_id in desk.left]
+        return [case_id for desk in self._desks for case_id in desk.undecided]
 
     @property
-    def stopping(self) -> bool:
+    def is_draining(self) -> bool:
         """Whether a drain was asked for."""
         return self._stopping.is_set()
 
     async def run(self) -> None:
         """Hold every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
-        seats = self._runtime.seats
+        seats = self._runtime.moderators
         self._held = [0] * len(seats)
         self._desks = [PendingDecisions(self._person) for _ in seats]
         serving = asyncio.gather(*(self._serve(number, seat) for number, seat in enumerate(seats)))
@@ -222,7 +222,7 @@ class Dispatcher:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
                 serving.result()
-            if self.stopping:
+            if self.is_draining:
                 await asyncio.gather(*(seat.drain(DRAIN_S) for seat in seats), return_exceptions=True)
         finally:
             stopping.cancel()
@@ -235,17 +235,17 @@ class Dispatcher:
         again: list[Assignment] = []
         desk = self._desks[number]
         while True:
-            again += desk.take()
+            again += desk.pop_decided()
             change = self._change
             batch = again or await self._next(number)
-            if batch and self.stopping:
+            if batch and self.is_draining:
                 return
             again = []
             waiting |= {(a.case.id, a.attempt): a for a in batch}
             self._held[number] = len(waiting)
             if not waiting:
                 if desk.busy:
-                    await desk.news()
+                    await desk.wait()
                 elif self._exhausted:
                     return
                 else:  # until a debate elsewhere has ended, the budget covers no other one
@@ -255,7 +255,7 @@ class Dispatcher:
             try:
                 report = await seat.exchange(batch, wait=wait and not desk.busy)
             except ModeratorLost:
-                if self.stopping:
+                if self.is_draining:
                     return
                 again = [Assignment(a.case, a.attempt, True, a.invalid, a.decided) for a in waiting.values()]
                 _log.warning("a moderator was lost; its debates go on from the journal", debates=len(again))
@@ -267,7 +267,7 @@ class Dispatcher:
                 self._change.set()
                 self._change = asyncio.Event()
             if wait and desk.busy and not report.done:
-                await desk.news(_GLANCE_S)
+                await desk.wait(_GLANCE_S)
 
     def _room(self, number: int) -> int:
         """How many more cases a seat may have: beyond its places only when no other seat's place is left empty, and
@@ -286,15 +286,15 @@ class Dispatcher:
         for outcome in done:
             assignment = waiting.pop((outcome.case_id, outcome.attempt), None)
             if self._affordable is not None:
-                self._affordable.used(outcome.paid, whole=outcome.is_whole)
+                self._affordable.settle(outcome.paid, whole=outcome.is_whole)
             if outcome.status == "parked" and assignment is not None:
-                desk.put(assignment, outcome)
+                desk.add(assignment, outcome)
             if outcome.status == "stopped":
                 self.stopped_by, self._exhausted = outcome.why, True
                 for each in self._desks:  # no decision could be acted upon: nobody is to be waited for
-                    each.dismiss()
+                    each.cancel()
         asked = desk.case_ids
-        self._runtime.archive.forget([outcome.case_id for outcome in done if outcome.case_id not in asked])
+        self._runtime.writers.forget([outcome.case_id for outcome in done if outcome.case_id not in asked])
 
     async def _next(self, number: int) -> list[Assignment]:
         """Debates that are not done yet, as many as a seat has room for, registered with the record."""
@@ -303,7 +303,7 @@ class Dispatcher:
             taken = await asyncio.to_thread(self._take, count) if count else []
             self._held[number] += len(taken)
         if taken:
-            await self._runtime.archive.register([labelled for labelled, _ in taken])
+            await self._runtime.writers.register([labelled for labelled, _ in taken])
         return [assignment for _, assignment in taken]
 
     def _take(self, count: int) -> list[tuple[LabelledCase, Assignment]]:

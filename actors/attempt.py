@@ -91,7 +91,7 @@ def reply_row(
         "image_hashes": image_hashes(ask.images),
         "supersedes": ask.supersedes + suffix if ask.supersedes else None,
         "latency_s": time.perf_counter() - attempt.started,
-        "waited_s": attempt.deadline.stood_still_s if attempt.deadline is not None else 0.0,
+        "waited_s": attempt.deadline.paused_s if attempt.deadline is not None else 0.0,
         "at": attempt.at,
     }
     if (reply := attempt.reply) is not None:
@@ -167,4 +167,4 @@ def _is_all_hidden(reply: ModelReply) -> bool:
 def _was_tried_in_vain(attempt: Attempt) -> bool:
     """Whether the trial calls found that the model holds no replies."""
     structured, profile = attempt.binding.structured, attempt.binding.profile
-    return structured is None and profile is not None and profile.way(attempt.ask.reply)[0] == "free"
+    return structured is None and profile is not None and profile.mode_of(attempt.ask.reply)[0] == "free"

@@ -39,7 +39,7 @@ class Deadline:
         return self._timeout.expired()
 
     @property
-    def stood_still_s(self) -> float:
+    def paused_s(self) -> float:
         """Seconds that did not count so far."""
         return self._stood_still_s
 
@@ -48,7 +48,7 @@ class Deadline:
         return time.monotonic() - self._began - self._stood_still_s
 
     @contextmanager
-    def standing_still(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """A block whose time does not count."""
         when, began = self._timeout.when(), time.monotonic()
         if when is None or self._timeout.expired():

@@ -49,7 +49,7 @@ class PendingDecisions:
     def __init__(self, person: Person | None) -> None:
         self._person = person
         self._asking: dict[asyncio.Task[Decision | None], tuple[Assignment, Consultation]] = {}
-        self.left: list[str] = []
+        self.undecided: list[str] = []
 
     @property
     def busy(self) -> bool:
@@ -61,16 +61,16 @@ class PendingDecisions:
         """The cases that the person is asked about."""
         return {asked.case_id for _, asked in self._asking.values()}
 
-    def put(self, assignment: Assignment, outcome: DebateOutcome) -> None:
+    def add(self, assignment: Assignment, outcome: DebateOutcome) -> None:
         """A debate waits with a form."""
         if self._person is None or outcome.form is None:
-            self.left.append(outcome.case_id)
+            self.undecided.append(outcome.case_id)
             return
         asked = Consultation(outcome.case_id, outcome.attempt, outcome.path, outcome.form)
         task = asyncio.ensure_future(self._person.decide(asked))
         self._asking[task] = (assignment, asked)
 
-    def take(self) -> list[Assignment]:
+    def pop_decided(self) -> list[Assignment]:
         """Debates with a decision: they go on from the journal.
 
         An action that the form does not have decides nothing: the debate waits in the record, and a warning says so.
@@ -84,18 +84,18 @@ class PendingDecisions:
                 _log.warning("a decision is refused; its debate waits", case=asked.case_id, why=refused)
                 decision = None
             if decision is None:
-                self.left.append(asked.case_id)
+                self.undecided.append(asked.case_id)
                 continue
             decided = {asked.path: decision}
             ready.append(Assignment(assignment.case, assignment.attempt, True, assignment.invalid, decided))
         return ready
 
-    async def news(self, within_s: float | None = None) -> None:
+    async def wait(self, within_s: float | None = None) -> None:
         """Wait for a decision, at most so many seconds; None for as long as it takes."""
         waiting: Sequence[asyncio.Task[Decision | None]] = list(self._asking)
         await asyncio.wait(waiting, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
 
-    def dismiss(self) -> None:
+    def cancel(self) -> None:
         """Ask nobody any more: what has no decision yet waits in the record, as what comes later does."""
         self._person = None
         for task in self._asking:

@@ -91,11 +91,11 @@ class CaseFloor(Lookups):
         history = history or History()
         super().__init__(case, attempt, house, history.vectors)
         self.seed = int.from_bytes(blake2b(f"{house.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big")
-        self._traceparent = house.watch.tracer.traceparent(case.id, attempt)
+        self._traceparent = house.telemetry.tracer.traceparent(case.id, attempt)
         self._history = history
         self._decided = decided or {}
         self._recorded = {reply.path: reply for reply in history.replies}
-        self._reuse = house.reuse.for_debate(house.scribe, history) if house.reuse else None
+        self._reuse = house.reuse.for_debate(house.record, history) if house.reuse else None
         self._asks: dict[str, Ask] = {}
         self._reasked: dict[str, tuple[str, str]] = {}
         self.replies: dict[str, str] = {}
@@ -167,10 +167,10 @@ class CaseFloor(Lookups):
             self.note(Event("parked", path, msgspec.to_builtins(form)))
             raise Parked(path, form)
         decision = decided or Decision("go on", by="unattended")
-        self._house.scribe.put_reply(self.case.id, decision_columns(ask, decision))
+        self._house.record.put_reply(self.case.id, decision_columns(ask, decision))
         self.replies[path] = decision_id(ask)
         if decided is not None:  # durable before anything is paid for that rests on it
-            await self._house.scribe.history(self.case.id, self.attempt)
+            await self._house.record.history(self.case.id, self.attempt)
         return decision
 
     async def compute(self, function: Callable[..., T], *args: Any) -> T:
@@ -197,7 +197,7 @@ class CaseFloor(Lookups):
     def note(self, event: Event) -> None:
         """See `Floor.note`. Raises TypeError when the event's data is not JSON-like: numpy values, for one."""
         msgspec.to_builtins(event.data)
-        self._house.scribe.put_event(self.case.id, self.attempt, event)
+        self._house.record.put_event(self.case.id, self.attempt, event)
 
     def _ask(self, request: Request[Any]) -> Ask:
         if request.path in self._asks:
@@ -237,7 +237,7 @@ class CaseFloor(Lookups):
             if recorded is not None:
                 ask = msgspec.structs.replace(ask, supersedes=recorded.answered.reply_id)
                 self.note(Event("superseded", ask.path, {"reply_id": recorded.answered.reply_id}))
-            answered = await self._pay(self._history.go_on_with(ask))
+            answered = await self._pay(self._history.resume(ask))
         self._count(answered)
         return turn_of(answered, ask.role, reply, ask.path)
 
@@ -252,11 +252,11 @@ class CaseFloor(Lookups):
             return reused
         if self._house.drain.is_set():
             await _wait_for_cancellation()
-        self._house.scribe.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
-        asking = self._house.asking
+        self._house.record.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
+        asking = self._house.in_flight
         asking.count += 1
         try:
-            answered = await self._house.crew.answer(ask)
+            answered = await self._house.agents.answer(ask)
         finally:
             asking.count -= 1
         if answered.outcome == "unpaid":

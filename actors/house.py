@@ -54,7 +54,7 @@ class RecordClient(Sink, Protocol):
         """What is recorded of a debate so far."""
         ...
 
-    async def claim(self, key: str) -> tuple[bool, History]:
+    async def acquire_lease(self, key: str) -> tuple[bool, History]:
         """Whether the caller shall pay for a shared reply, False once it is recorded; and what is recorded of it."""
         ...
 
@@ -62,7 +62,7 @@ class RecordClient(Sink, Protocol):
         """Whether a shared reply is durable; does not wait for one that is still to come."""
         ...
 
-    async def settle(self, key: str) -> None:
+    async def release_lease(self, key: str) -> None:
         """Give a claim back."""
         ...
 
@@ -128,20 +128,20 @@ class DebateContext:
         watch: what the process is watched by.
     """
 
-    crew: AgentPool
-    scribe: RecordClient
+    agents: AgentPool
+    record: RecordClient
     roles: Roles
     templates: Templates
     encoder: Encoder
     seed: int
     attended: bool
     drain: asyncio.Event
-    asking: InFlightAsks = field(default_factory=InFlightAsks)
+    in_flight: InFlightAsks = field(default_factory=InFlightAsks)
     shared: dict[str, asyncio.Future[AskResult | None]] = field(default_factory=dict)
     reuse: ReplyCache | None = None
-    library: Retriever | None = None
+    retriever: Retriever | None = None
     classifier: Classifier | None = None
-    watch: Telemetry = UNWATCHED
+    telemetry: Telemetry = UNWATCHED
 
     async def fingerprinted(self, ask: Ask) -> Ask:
         """The ask with its fingerprint, as its role is bound and its template written in this run.
@@ -165,8 +165,8 @@ class DebateContext:
         await self.encoder.close()
         if self.classifier is not None and self.classifier.encoder is not None:
             await self.classifier.encoder.close()
-        if self.library is not None:
-            await self.library.close()
+        if self.retriever is not None:
+            await self.retriever.close()
 
 
 class Lookups:
@@ -195,7 +195,7 @@ class Lookups:
 
     async def search(self, query: str, *, n: int = 5) -> list[Passage]:
         """See `Floor.search`."""
-        library = self._house.library
+        library = self._house.retriever
         return [] if library is None else await library.search((await self.embed([query]))[0], n)
 
     async def classify(self, text: str) -> Classified | None:
@@ -217,7 +217,7 @@ class Lookups:
             rows = await encoder.encode([texts[i] for i in missing])
             new = [(hashes[i], row.tobytes()) for i, row in zip(missing, rows, strict=True)]
             self._vectors |= {keys[i]: raw for i, (_, raw) in zip(missing, new, strict=True)}
-            self._house.scribe.put_vectors(self.case.id, self.attempt, encoder.name, new)
+            self._house.record.put_vectors(self.case.id, self.attempt, encoder.name, new)
         vectors = [np.frombuffer(self._vectors[key], np.float32) for key in keys]
         if len({len(vector) for vector in vectors}) > 1:
             raise EncoderFailed(encoder.name, "unparsable", "its vectors are not of the size of those in the record")

@@ -114,8 +114,8 @@ def build_debate_context(
 ) -> DebateContext:
     """What the debates of this process share."""
     return DebateContext(
-        crew=crew,
-        scribe=scribe,
+        agents=crew,
+        record=scribe,
         roles=Roles(spec.roles),
         templates=Templates.from_sources(spec.templates),
         encoder=make_encoder(spec.encoder, spec.retry, api_key_env=spec.encoder_key_env),
@@ -124,8 +124,8 @@ def build_debate_context(
         drain=asyncio.Event(),
         reuse=ReplyCache(spec.reuse, spec.save_tokens) if spec.reuse else None,
         classifier=_classifier(spec),
-        library=StoredLibrary(spec.library, spec.encoder) if spec.library else None,
-        watch=watch,
+        retriever=StoredLibrary(spec.library, spec.encoder) if spec.library else None,
+        telemetry=watch,
     )
 
 

@@ -50,13 +50,13 @@ class LocalRecordClient:
 
     def _hand_over_later(self) -> None:
         with suppress(RecordError):  # the next event gets it
-            self.hand_over()
+            self.flush()
 
-    def hand_over(self) -> None:
+    def flush(self) -> None:
         """Give the recorder what has been gathered."""
         self._scheduled = False
         if len(self._replies):
-            self._recorder.add_replies(self._replies.take())
+            self._recorder.add_replies(self._replies.flush())
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
         """See `house.Scribe.put_event`."""
@@ -68,27 +68,27 @@ class LocalRecordClient:
 
     async def commit(self, closing: VerdictRecord) -> bool:
         """See `house.Scribe.commit`."""
-        self.hand_over()
+        self.flush()
         return (await self._recorder.commit([closing]))[0]
 
     async def history(self, case_id: str, attempt: int) -> History:
         """See `house.Scribe.history`."""
-        self.hand_over()
+        self.flush()
         return (await self._recorder.history([(case_id, attempt)]))[0]
 
     async def has_shared(self, key: str) -> bool:
         """See `house.Scribe.has_shared`."""
-        self.hand_over()
+        self.flush()
         return await self._recorder.has_shared(key)
 
-    async def claim(self, key: str) -> tuple[bool, History]:
+    async def acquire_lease(self, key: str) -> tuple[bool, History]:
         """See `house.Scribe.claim`."""
-        return await self._recorder.claim(key, _CLAIM_LEASE_S)
+        return await self._recorder.acquire_lease(key, _CLAIM_LEASE_S)
 
-    async def settle(self, key: str) -> None:
+    async def release_lease(self, key: str) -> None:
         """See `house.Scribe.settle`."""
-        self.hand_over()
-        self._recorder.claims.settle(key)
+        self.flush()
+        self._recorder.leases.release(key)
 
 
 class InlineWriterPool:
@@ -115,9 +115,9 @@ class InlineWriterPool:
         self._cursor, found = self._recorder.progress.events_since(self._cursor)
         return found
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         """See `arena.Archive.endings`."""
-        return await self._recorder.endings(case_ids)
+        return await self._recorder.results(case_ids)
 
     async def signals(self) -> Signals:
         """See `arena.Archive.signals`."""
@@ -138,11 +138,11 @@ class InlineRuntime:
 
     def __init__(self, spec: RunSpec, protocol: DebateProtocol) -> None:
         self._spec, self._protocol = spec, protocol
-        self.seats: Sequence[ModeratorHandle] = ()
+        self.moderators: Sequence[ModeratorHandle] = ()
         self.max_open = spec.max_open
         store = None if spec.store is None else Store.of(spec.store)
         self._recorder = RecordWriter(RunFolder(spec.folder, store), spec.epoch, tells_replies=spec.followed)
-        self.archive: WriterPool = InlineWriterPool(self._recorder)
+        self.writers: WriterPool = InlineWriterPool(self._recorder)
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
@@ -154,18 +154,18 @@ class InlineRuntime:
         self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None
         self._crew = await asyncio.to_thread(LocalAgentPool, self._spec, self._scribe, self._gate, watch)
         self._house = build_debate_context(self._spec, self._crew, self._scribe, watch)
-        self.seats = [Moderator(self._protocol, self._house, self.max_open, self._spec.debate_timeout_s)]
+        self.moderators = [Moderator(self._protocol, self._house, self.max_open, self._spec.debate_timeout_s)]
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""
         try:
-            for seat in self.seats:
+            for seat in self.moderators:
                 await seat.drain(0.0)
             await self._crew.close()
             if self._gate is not None:
                 await self._gate.close()
             await self._house.close()
-            self._scribe.hand_over()
+            self._scribe.flush()
         finally:  # on a full disk draining may fail, too
             await self._recorder.close(compact=compact)
             await self._tracer.close()

@@ -184,7 +184,7 @@ class Meter(Protocol):
         """Let a counter rise by `amount`, 0 and up; by 0 it is there from the start, for who looks for its rise."""
         ...
 
-    def put(self, metric: Metric, value: float, *labels: str) -> None:
+    def set(self, metric: Metric, value: float, *labels: str) -> None:
         """Set a gauge."""
         ...
 
@@ -199,7 +199,7 @@ class NoOpMeter:
     def add(self, metric: Metric, amount: float, *labels: str) -> None:
         """See `Meter.add`."""
 
-    def put(self, metric: Metric, value: float, *labels: str) -> None:
+    def set(self, metric: Metric, value: float, *labels: str) -> None:
         """See `Meter.put`."""
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:

@@ -45,7 +45,7 @@ class Assignment(msgspec.Struct, frozen=True):
     replay: bool = False
     invalid: str = ""
     decided: dict[str, Decision] = {}
-    tell: bool = False
+    return_result: bool = False
 
 
 class DebateOutcome(msgspec.Struct, frozen=True):
@@ -65,14 +65,14 @@ class DebateOutcome(msgspec.Struct, frozen=True):
     why: str = ""
     path: str = ""
     form: Form | None = None
-    ended: DebateResult | None = None
+    result: DebateResult | None = None
     paid: dict[str, ModelUsage] = {}
-    recalled: bool = False
+    used_recorded: bool = False
 
     @property
     def is_whole(self) -> bool:
         """Whether the debate has ended, and `paid` is all that it used."""
-        return self.status in ("finished", "failed") and not self.recalled
+        return self.status in ("finished", "failed") and not self.used_recorded
 
 
 class _AwaitingPerson(NamedTuple):
@@ -111,7 +111,7 @@ class Moderator:
         self._news = asyncio.Event()
         self._broken: BaseException | None = None
         self._open = 0
-        house.watch.meter.put(DEBATES_OPEN, 0.0)
+        house.telemetry.meter.set(DEBATES_OPEN, 0.0)
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         """Take assignments and return what is new.
@@ -126,8 +126,8 @@ class Moderator:
         for assignment in () if self._house.drain.is_set() else assignments:
             key = (assignment.case.id, assignment.attempt)
             if key not in self._tasks:
-                task = self._tasks[key] = asyncio.create_task(self._hold(assignment), name=f"debate {key[0]}")
-                task.add_done_callback(self._held)
+                task = self._tasks[key] = asyncio.create_task(self._run(assignment), name=f"debate {key[0]}")
+                task.add_done_callback(self._task_done)
         if wait:
             await self._wait_for_news()
         if self._broken is not None:
@@ -150,15 +150,15 @@ class Moderator:
         self._house.drain.set()
         try:
             async with asyncio.timeout(seconds):
-                await self._house.crew.drain()
-                while self._house.asking.count:  # noqa: ASYNC110 - a counter, at most once per run
+                await self._house.agents.drain()
+                while self._house.in_flight.count:  # noqa: ASYNC110 - a counter, at most once per run
                     await asyncio.sleep(0.02)
                 await asyncio.sleep(0.05)
         except TimeoutError:
             pass
         await self.close()
 
-    async def withdraw(self, keys: Sequence[tuple[str, int]]) -> None:
+    async def cancel(self, keys: Sequence[tuple[str, int]]) -> None:
         """Put these debates aside, as far as they are open; each goes on from the journal when it is assigned again."""
         tasks = [task for key in keys if (task := self._tasks.pop(key, None)) is not None]
         for task in tasks:
@@ -173,12 +173,12 @@ class Moderator:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _hold(self, assignment: Assignment) -> None:
+    async def _run(self, assignment: Assignment) -> None:
         key = (assignment.case.id, assignment.attempt)
         with structlog.contextvars.bound_contextvars(debate=key[0]):
             async with self._places:
-                history = await self._house.scribe.history(*key) if assignment.replay else None
-            tracer, span = self._house.watch.tracer, None
+                history = await self._house.record.history(*key) if assignment.replay else None
+            tracer, span = self._house.telemetry.tracer, None
             paid: dict[str, ModelUsage] = {}
             for _ in range(_MAX_REPLAYS):
                 try:
@@ -194,38 +194,40 @@ class Moderator:
                     await self._kept(assignment, ended.replies)
                     self._done(DebateOutcome(*key, "parked", path=ended.path, form=ended.form, paid=paid))
                     return
-                if await self._house.scribe.commit(ended.closing):
+                if await self._house.record.commit(ended.closing):
                     failpoint("moderator.committed")
                     _end(span, ended.closing, self._protocol)
                     status: Literal["finished", "failed"] = "failed" if ended.closing.failure else "finished"
-                    told = ended if assignment.tell else None
-                    self._done(DebateOutcome(*key, status, ended=told, paid=paid, recalled=ended.used_more_than(paid)))
+                    told = ended if assignment.return_result else None
+                    self._done(
+                        DebateOutcome(*key, status, result=told, paid=paid, used_recorded=ended.used_more_than(paid))
+                    )
                     return
                 _log.warning("the journal may lack something of this debate; replaying it")
-                history = await self._house.scribe.history(*key)
+                history = await self._house.record.history(*key)
             raise RecordError(f"{key[0]}: the record refused its verdict {_MAX_REPLAYS} times")
 
     @contextmanager
     def _counted_as_open(self) -> Iterator[None]:
-        meter = self._house.watch.meter
+        meter = self._house.telemetry.meter
         self._open += 1
-        meter.put(DEBATES_OPEN, self._open)
+        meter.set(DEBATES_OPEN, self._open)
         try:
             yield
         finally:
             self._open -= 1
-            meter.put(DEBATES_OPEN, self._open)
+            meter.set(DEBATES_OPEN, self._open)
 
     async def _kept(self, assignment: Assignment, replies: Mapping[str, str]) -> None:
         """Wait until the journal holds what a debate rests on: a person reads it there, and the debate may be opened
         again at once. What does not come in time was lost on its way, and is paid for again."""
         for _ in range(_KEPT_TRIES):
-            history = await self._house.scribe.history(assignment.case.id, assignment.attempt)
+            history = await self._house.record.history(assignment.case.id, assignment.attempt)
             if replies.keys() <= {reply.path for reply in history.replies}:
                 return
             await asyncio.sleep(_KEPT_EACH_S)
 
-    def _held(self, task: asyncio.Task[None]) -> None:
+    def _task_done(self, task: asyncio.Task[None]) -> None:
         """A debate that ended with an error of the record's ends the run: nothing more can be trusted to be kept."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self._broken = error

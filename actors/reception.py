@@ -39,7 +39,7 @@ class ResultLookup:
         self._questions: Mailbox[_Question] = Mailbox(self._ask, spacing_s=_ASK_EACH_S)
         self._closed = False
 
-    async def ending(self, case_id: str) -> DebateResult | None:
+    async def result(self, case_id: str) -> DebateResult | None:
         """How a case ended; None when the record does not say.
 
         Raises:
@@ -65,7 +65,7 @@ class ResultLookup:
 
     async def _ask(self, batch: list[_Question]) -> None:
         try:
-            found = await self._archive.endings([case_id for case_id, _ in batch])
+            found = await self._archive.results([case_id for case_id, _ in batch])
         except Exception as error:
             for _, answer in batch:
                 if not answer.done():
@@ -114,15 +114,15 @@ class QueueDispatcher:
         self._seating = CaseRouter(runtime, self._visits.get, self._settle, affordable)
         self._trails = EventStreams()
         self._ending: list[str] = []
-        self._recall = ResultLookup(runtime.archive)
+        self._recall = ResultLookup(runtime.writers)
         self._refusal: DebateCancelled | None = None
         self._draining: asyncio.Task[None] | None = None
         self.stopped_by = ""
         self._tasks: list[asyncio.Task[None]] = []
 
-    def open(self) -> None:
+    def start(self) -> None:
         """Begin to take cases."""
-        for each in [*self._seating.talks(), *([self._follow()] if self._followed else [])]:
+        for each in [*self._seating.loops(), *([self._follow()] if self._followed else [])]:
             task = asyncio.create_task(each)
             task.add_done_callback(self._served)
             self._tasks.append(task)
@@ -132,7 +132,7 @@ class QueueDispatcher:
         """How many cases have come and have not ended."""
         return len(self._visits)
 
-    async def hold(self, labelled: LabelledCase) -> SubmissionResult:
+    async def run_case(self, labelled: LabelledCase) -> SubmissionResult:
         """Debate a case and wait for its end, which is durable then; one that is on record is told from there.
 
         A case that is being debated already is waited for together. Cancelling this leaves the debate going on.
@@ -153,64 +153,64 @@ class QueueDispatcher:
             if assignment is None:
                 return await self._from_record(case.id)
             visit = self._receive(labelled, assignment)
-        return await asyncio.shield(visit.told)
+        return await asyncio.shield(visit.result)
 
     def _receive(self, labelled: LabelledCase, assignment: Assignment) -> PendingCase:
-        told = msgspec.structs.replace(assignment, tell=True)
-        visit = self._visits[labelled.case.id] = PendingCase(labelled, told, self._seating.emptiest())
-        self._past.begun(labelled.case.id, visit.content)
+        told = msgspec.structs.replace(assignment, return_result=True)
+        visit = self._visits[labelled.case.id] = PendingCase(labelled, told, self._seating.least_loaded())
+        self._past.mark_started(labelled.case.id, visit.content)
         if self._followed:
-            self._trails.begin(labelled.case.id, time.time() if assignment.replay else None)
-        self._seating.put(visit)
+            self._trails.open(labelled.case.id, time.time() if assignment.replay else None)
+        self._seating.submit(visit)
         return visit
 
-    async def withdraw(self, case_id: str) -> bool:
+    async def cancel(self, case_id: str) -> bool:
         """Put the debate of a case aside, for everybody who waits for it; False when it is not being debated."""
         visit = self._visits.pop(case_id, None)
         if visit is None:
             return False
         self._end(visit, DebateCancelled(f"case {case_id!r} was withdrawn"))
-        await self._seating.withdraw(visit)
+        await self._seating.cancel(visit)
         return True
 
-    async def recall(self, case_id: str) -> SubmissionResult | None:
+    async def recorded_result(self, case_id: str) -> SubmissionResult | None:
         """How a case ended that has a verdict on record; None for any other one.
 
         Raises:
             NotHeld: the record does not give it back, or was closed before it did.
         """
-        return await self._from_record(case_id) if self._past.has_ended(case_id) else None
+        return await self._from_record(case_id) if self._past.is_completed(case_id) else None
 
-    def trail(self, case_id: str) -> EventStream | None:
+    def event_stream(self, case_id: str) -> EventStream | None:
         """What happens in a debate; None when it is not open and did not end lately."""
         return self._trails.of(case_id)
 
-    def begun(self, case_id: str) -> bool:
+    def has_started(self, case_id: str) -> bool:
         """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
         trail = self._trails.of(case_id)
-        return trail is not None and trail.begun
+        return trail is not None and trail.has_events
 
     @property
-    def broken(self) -> BaseException | None:
+    def error(self) -> BaseException | None:
         """What ended the talk with the engine, so that nothing can be held any more; None while it goes on, and when
         the run was closed or stopped by a budget."""
         return self._refusal if isinstance(self._refusal, RunFailed) else None
 
     @property
-    def refusal(self) -> str:
+    def stop_reason(self) -> str:
         """Why nothing is held any more, a budget or worse; empty while cases are taken."""
         return "" if self._refusal is None else str(self._refusal)
 
     async def close(self, drain_s: float) -> int:
         """Take nothing more; debates may end for so many seconds, then they are put aside. Gives how many were."""
         self._refuse(DebateCancelled("the run is being closed"))
-        open_ones = [visit.told for visit in self._visits.values()]
+        open_ones = [visit.result for visit in self._visits.values()]
         if open_ones:
             await asyncio.wait(open_ones, timeout=drain_s)
         left = len(self._visits)
         if left:
             await self._seating.drain()
-        self._put_all_aside(DebateCancelled("the run was closed before it had a verdict"))
+        self._cancel_all(DebateCancelled("the run was closed before it had a verdict"))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *filter(None, [self._draining]), return_exceptions=True)
@@ -219,7 +219,7 @@ class QueueDispatcher:
         return left
 
     async def _from_record(self, case_id: str) -> SubmissionResult:
-        ended = await self._recall.ending(case_id)
+        ended = await self._recall.result(case_id)
         if ended is None:
             raise DebateCancelled(f"case {case_id!r} has a verdict that the record does not give back")
         return SubmissionResult(ended, reused=True)
@@ -233,36 +233,36 @@ class QueueDispatcher:
                 self._stop(outcome.why)
                 return
             del self._visits[outcome.case_id]
-            if outcome.ended is None:
+            if outcome.result is None:
                 self._end(visit, DebateCancelled(f"case {outcome.case_id!r} waits for a person"))
                 continue
-            self._past.ended(outcome.case_id, outcome.attempt, failed=outcome.status == "failed")
-            self._end(visit, SubmissionResult(outcome.ended, reused=False))
+            self._past.mark_completed(outcome.case_id, outcome.attempt, failed=outcome.status == "failed")
+            self._end(visit, SubmissionResult(outcome.result, reused=False))
 
     def _stop(self, why: str) -> None:
         """A budget or an endpoint ends the run: what the other debates ask for would be paid for nobody."""
         self.stopped_by = why
         stopped = DebateCancelled(f"the run has stopped: {self._in_words(why)}")
         self._refuse(stopped)
-        self._put_all_aside(stopped)
+        self._cancel_all(stopped)
         if self._draining is None:
             self._draining = asyncio.create_task(self._seating.drain())
 
     def _end(self, visit: PendingCase, how: SubmissionResult | DebateCancelled) -> None:
-        visit.end(how)
+        visit.resolve(how)
         if self._followed:
             self._ending.append(visit.labelled.case.id)
-        self._runtime.archive.forget([visit.labelled.case.id])
+        self._runtime.writers.forget([visit.labelled.case.id])
 
     def _refuse(self, why: DebateCancelled) -> None:
         self._refusal = self._refusal or why
 
-    def _put_all_aside(self, why: DebateCancelled) -> None:
+    def _cancel_all(self, why: DebateCancelled) -> None:
         visits = list(self._visits.values())
         self._visits.clear()
         for visit in visits:
             self._end(visit, why)
-            self._trails.end(visit.labelled.case.id)
+            self._trails.close(visit.labelled.case.id)
         self._seating.clear()
 
     async def _follow(self) -> None:
@@ -275,11 +275,11 @@ class QueueDispatcher:
             await self._take_events()
             for case_id in ending:
                 if case_id not in self._visits:
-                    self._trails.end(case_id)
+                    self._trails.close(case_id)
 
     async def _take_events(self) -> None:
-        while found := await self._runtime.archive.events():
-            self._trails.take(found)
+        while found := await self._runtime.writers.events():
+            self._trails.add(found)
 
     async def _end_trails(self) -> None:
         """Nobody is to wait for more, also where the last events cannot be had."""
@@ -289,7 +289,7 @@ class QueueDispatcher:
                     await self._take_events()
             except Exception as error:
                 _log.warning("the last events of the run are not told", error=repr(error))
-            self._trails.end_all()
+            self._trails.close_all()
 
     def _served(self, task: asyncio.Task[None]) -> None:
         """A talk with the engine that ended with an error ends the run: nothing can be trusted to be kept any more."""
@@ -298,4 +298,4 @@ class QueueDispatcher:
         _log.error("the run cannot go on", error=repr(error))
         broken = RunFailed(f"the run cannot go on: {error}")
         self._refuse(broken)
-        self._put_all_aside(broken)
+        self._cancel_all(broken)

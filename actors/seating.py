@@ -51,24 +51,24 @@ class PendingCase:
     """
 
     def __init__(self, labelled: LabelledCase, assignment: Assignment, seat: int) -> None:
-        self.labelled, self.assignment, self.seat = labelled, assignment, seat
+        self.labelled, self.assignment, self.moderator = labelled, assignment, seat
         self.content = labelled.case.content_hash()
-        self.told: asyncio.Future[SubmissionResult] = asyncio.get_running_loop().create_future()
-        self.told.add_done_callback(_mark_retrieved)
+        self.result: asyncio.Future[SubmissionResult] = asyncio.get_running_loop().create_future()
+        self.result.add_done_callback(_mark_retrieved)
 
     @property
     def key(self) -> CaseKey:
         """Which debate."""
         return (self.assignment.case.id, self.assignment.attempt)
 
-    def end(self, how: SubmissionResult | DebateCancelled) -> None:
+    def resolve(self, how: SubmissionResult | DebateCancelled) -> None:
         """Tell whoever waits; what ended first counts."""
-        if self.told.done():
+        if self.result.done():
             return
         if isinstance(how, DebateCancelled):
-            self.told.set_exception(how)
+            self.result.set_exception(how)
         else:
-            self.told.set_result(how)
+            self.result.set_result(how)
 
 
 def _mark_retrieved(told: asyncio.Future[SubmissionResult]) -> None:
@@ -98,44 +98,44 @@ class CaseRouter:
         affordable: BudgetForecast | None = None,
     ) -> None:
         self._runtime, self._visit_of, self._settle = runtime, visit_of, settle
-        self._queues: list[deque[PendingCase]] = [deque() for _ in runtime.seats]
-        self._held: list[dict[CaseKey, PendingCase]] = [{} for _ in runtime.seats]
-        self._wake = [asyncio.Event() for _ in runtime.seats]
-        self._busy = [asyncio.Event() for _ in runtime.seats]
+        self._queues: list[deque[PendingCase]] = [deque() for _ in runtime.moderators]
+        self._held: list[dict[CaseKey, PendingCase]] = [{} for _ in runtime.moderators]
+        self._wake = [asyncio.Event() for _ in runtime.moderators]
+        self._busy = [asyncio.Event() for _ in runtime.moderators]
         self._draining = False
         self._affordable, self._coming = affordable, 0
 
-    def talks(self) -> Iterable[Coroutine[Any, Any, None]]:
+    def loops(self) -> Iterable[Coroutine[Any, Any, None]]:
         """What talks to the moderators, to be run side by side; each ends only with an error or when cancelled."""
         for number in range(len(self._queues)):
             yield self._feed(number)
             yield self._listen(number)
 
-    def emptiest(self) -> int:
+    def least_loaded(self) -> int:
         """The seat that has the fewest debates."""
         return min(range(len(self._held)), key=lambda number: len(self._held[number]) + len(self._queues[number]))
 
-    def put(self, visit: PendingCase) -> None:
+    def submit(self, visit: PendingCase) -> None:
         """Hand a visit over to its seat as soon as that can be."""
         if self._draining:
             return
-        self._queues[visit.seat].append(visit)
-        self._wake[visit.seat].set()
+        self._queues[visit.moderator].append(visit)
+        self._wake[visit.moderator].set()
 
-    async def withdraw(self, visit: PendingCase) -> None:
+    async def cancel(self, visit: PendingCase) -> None:
         """Put the debate of a visit aside that is waited for no more."""
         with suppress(ValueError):
-            self._queues[visit.seat].remove(visit)
-        self._held[visit.seat].pop(visit.key, None)
+            self._queues[visit.moderator].remove(visit)
+        self._held[visit.moderator].pop(visit.key, None)
         self._feed_again()
-        await self._runtime.seats[visit.seat].withdraw([visit.key])
+        await self._runtime.moderators[visit.moderator].cancel([visit.key])
 
     async def drain(self) -> None:
         """Let asks under way finish, then have every debate put aside; a moderator that is lost gets none again."""
         self._draining = True
         for queue in self._queues:
             queue.clear()
-        await asyncio.gather(*(seat.drain(DRAIN_S) for seat in self._runtime.seats), return_exceptions=True)
+        await asyncio.gather(*(seat.drain(DRAIN_S) for seat in self._runtime.moderators), return_exceptions=True)
 
     def clear(self) -> None:
         """Hand over nothing more of what is here: none of it is waited for."""
@@ -145,7 +145,7 @@ class CaseRouter:
 
     async def _feed(self, number: int) -> None:
         """Hand over what comes to one seat."""
-        seat, queue = self._runtime.seats[number], self._queues[number]
+        seat, queue = self._runtime.moderators[number], self._queues[number]
         while True:
             await self._wake[number].wait()
             self._wake[number].clear()
@@ -168,7 +168,7 @@ class CaseRouter:
                     self._ended(number, report.done)
                     left = [visit.key for visit in visits if not self._is_waited_for(visit)]
                     if left:  # withdrawn while they were on their way
-                        await seat.withdraw(left)
+                        await seat.cancel(left)
 
     def _room(self) -> int:
         """How many more debates may be handed over."""
@@ -185,7 +185,7 @@ class CaseRouter:
 
     async def _registered(self, visits: Sequence[PendingCase]) -> list[PendingCase]:
         """Make the record know the cases of visits; those that were not withdrawn meanwhile."""
-        archive = self._runtime.archive
+        archive = self._runtime.writers
         await archive.register([visit.labelled for visit in visits])
         archive.forget([visit.key[0] for visit in visits if self._visit_of(visit.key[0]) is None])
         return [visit for visit in visits if self._is_waited_for(visit)]
@@ -195,7 +195,7 @@ class CaseRouter:
 
     async def _listen(self, number: int) -> None:
         """Learn what has ended at one seat."""
-        seat = self._runtime.seats[number]
+        seat = self._runtime.moderators[number]
         while True:
             if not self._held[number]:
                 self._busy[number].clear()
@@ -218,12 +218,12 @@ class CaseRouter:
             _log.warning("a moderator was lost; its debates go on from the journal", debates=len(lost))
         for visit in lost.values():
             visit.assignment = msgspec.structs.replace(visit.assignment, replay=True)
-            self.put(visit)
+            self.submit(visit)
 
     def _ended(self, number: int, done: Sequence[DebateOutcome]) -> None:
         for outcome in done:
             self._held[number].pop((outcome.case_id, outcome.attempt), None)
             if self._affordable is not None:
-                self._affordable.used(outcome.paid, whole=outcome.is_whole)
+                self._affordable.settle(outcome.paid, whole=outcome.is_whole)
         self._settle(done)
         self._feed_again()

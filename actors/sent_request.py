@@ -112,7 +112,7 @@ def constrained_schema(
     profile = binding.profile
     if profile is None:
         return legacy_constrained_schema(binding, offered, reply_model)
-    dialect, listed = profile.way(reply_id(reply_model))
+    dialect, listed = profile.mode_of(reply_id(reply_model))
     if dialect == "free":
         return None
     try:

@@ -61,23 +61,23 @@ class SharedReplies:
             mine.set_result(answered)
 
     async def _claimed(self, case_id: str, ask: Ask) -> AskResult:
-        scribe = self._house.scribe
-        mine, history = await scribe.claim(case_id)
+        scribe = self._house.record
+        mine, history = await scribe.acquire_lease(case_id)
         try:
             recorded = _recorded(history)
             if recorded is not None:
                 return recorded
-            answered = await self._pay(history.go_on_with(ask))
+            answered = await self._pay(history.resume(ask))
             await self._journalled(case_id)
             return answered
         finally:
             if mine:
-                await scribe.settle(case_id)
+                await scribe.release_lease(case_id)
 
     async def _journalled(self, case_id: str) -> None:
         """Wait until the shared reply is in the journal: whoever gets the claim next must find it there."""
         for _ in range(_JOURNALLED_TRIES):
-            if await self._house.scribe.has_shared(case_id):
+            if await self._house.record.has_shared(case_id):
                 return
             await asyncio.sleep(_JOURNALLED_EACH_S)
 

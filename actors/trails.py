@@ -44,25 +44,25 @@ class EventStream:
         self._known.add(words)
         self.events.append(event)
         self.size += size_of(event)
-        self._tell()
+        self._notify()
 
-    def go_on_from(self, earlier: EventStream) -> None:
+    def resume_from(self, earlier: EventStream) -> None:
         """Begin with the events of an earlier trail of the debate."""
         for event in earlier.events:
             self.add(event)
         self._before = len(self.events)
 
     @property
-    def begun(self) -> bool:
+    def has_events(self) -> bool:
         """Whether anything has happened on this trail itself."""
         return len(self.events) > self._before
 
     def end(self) -> None:
         """Nothing more will come."""
         self.ended = True
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
 
@@ -90,7 +90,7 @@ class EventStreams:
         self._ended: OrderedDict[str, EventStream] = OrderedDict()
         self._size = 0
 
-    def begin(self, case_id: str, earlier_than: float | None = None) -> None:
+    def open(self, case_id: str, earlier_than: float | None = None) -> None:
         """A debate begins, see `EventStream`, or is taken up again: then it begins with what is kept of it, for the
         record may not have the last of that yet."""
         if (kept := self._ended.pop(case_id, None)) is not None:
@@ -99,16 +99,16 @@ class EventStreams:
         self._open[case_id] = trail = EventStream(earlier_than if earlier is None else earlier.earlier_than)
         if earlier is not None:
             earlier.end()
-            trail.go_on_from(earlier)
+            trail.resume_from(earlier)
 
-    def take(self, events: Iterable[StreamedEvent]) -> None:
+    def add(self, events: Iterable[StreamedEvent]) -> None:
         """Put events on the trails of their debates, in the order of time; those of nobody's are dropped. Each comes
         once; some may be lacking, see `EventStream.follow`."""
         for event in sorted(events, key=lambda each: each.at):
             if (trail := self._open.get(event.case_id)) is not None:
                 trail.add(event)
 
-    def end(self, case_id: str) -> None:
+    def close(self, case_id: str) -> None:
         """A debate has ended, and `take` has had all its events."""
         trail = self._open.pop(case_id, None)
         if trail is None:
@@ -119,10 +119,10 @@ class EventStreams:
         while len(self._ended) > KEPT_ENDED or (self._size > KEPT_CHARACTERS and self._ended):
             self._size -= self._ended.popitem(last=False)[1].size
 
-    def end_all(self) -> None:
+    def close_all(self) -> None:
         """No debate is open any more."""
         for case_id in list(self._open):
-            self.end(case_id)
+            self.close(case_id)
 
     def of(self, case_id: str) -> EventStream | None:
         """The trail of a case; None when it is not open and did not end lately."""

@@ -73,15 +73,15 @@ class ContentiousnessLevel:
     """
 
     level: float
-    manner: Style
+    style: Style
 
     def slots(self) -> dict[str, object]:
         """The slot `contentiousness` of a debater's prompt: level with two digits, tone, emphasis, language."""
         return {
             "level": f"{self.level:.2f}",
-            "tone": self.manner.tone,
-            "emphasis": self.manner.emphasis,
-            "language": self.manner.language,
+            "tone": self.style.tone,
+            "emphasis": self.style.emphasis,
+            "language": self.style.language,
         }
 
 

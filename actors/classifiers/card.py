@@ -184,12 +184,12 @@ class ClassifierCard(_CardPart):
             raise ValueError("a body goes with the kind setfit only")
         return self
 
-    def sealed(self) -> ClassifierCard:
+    def with_digest(self) -> ClassifierCard:
         """The same card with its digest."""
         return self.model_copy(update={"digest": self._sum()})
 
     @property
-    def intact(self) -> bool:
+    def digest_matches(self) -> bool:
         """Whether the digest is that of the content."""
         return self.digest == self._sum()
 
@@ -232,6 +232,6 @@ def read_card(folder: Path) -> ClassifierCard:
         raise ConfigError(f"{file}: `{where}`: {expected_value(first)}; train it again") from None
     except (ValueError, RecursionError):
         raise ConfigError(f"{file}: expected JSON, as `moot train-classifier` writes it") from None
-    if not card.intact:
+    if not card.digest_matches:
         raise ConfigError(f"{file}: it was changed since it was written; train the classifier again")
     return card

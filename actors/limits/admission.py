@@ -124,7 +124,7 @@ class CallQueue:
         self._starts: deque[float] = deque(maxlen=4096)
         self._asked_again_at = 0.0
         self._lowered = self._trial = False
-        self._saturation = Backpressure()
+        self._backpressure = Backpressure()
         self._clear_news()
 
     def _clear_news(self) -> None:
@@ -136,10 +136,10 @@ class CallQueue:
         self._corrections: dict[int, int] = {}
         self._news = False
 
-    def start(self, need: CallDemand) -> Admission | None:
+    def try_start(self, need: CallDemand) -> Admission | None:
         """Start a call from what is at hand; None when that is not enough, or the server has said to wait."""
         now = self._clock()
-        if self._in_use >= self._slots or now < self._saturation.until:
+        if self._in_use >= self._slots or now < self._backpressure.until:
             return None
         lease = 0
         if self._rated:
@@ -221,9 +221,9 @@ class CallQueue:
     def follow(self, how: How, retry_after_s: float | None) -> None:
         """Learn from a call's end whether the server is full."""
         if how == "limited":
-            self._saturation.refused(self._clock(), retry_after_s)
+            self._backpressure.refused(self._clock(), retry_after_s)
         elif how == "answered":
-            self._saturation.answered()
+            self._backpressure.answered()
 
     def give_back(self, lease: int, need: CallDemand) -> None:
         """A permit that was taken and not used."""
@@ -250,7 +250,7 @@ class CallQueue:
         if self._lowered:
             return heard_at
         if self.first() is not None:
-            return max(self._asked_again_at, self._saturation.until)
+            return max(self._asked_again_at, self._backpressure.until)
         if self._in_use or self._slots or self._news:
             return heard_at + _REPORT_S
         return float("inf")

@@ -128,7 +128,7 @@ class RateLimitedModel:
         """Leave for one attempt; None where none is needed."""
         if self._gate is None:
             return None
-        with deadline.standing_still():
+        with deadline.paused():
             admission = await self._gate.admit(self._endpoint, need)
         call.admitted()
         return admission

@@ -53,7 +53,7 @@ class BudgetForecast:
         """How many debates may be open now, at least one."""
         return max(1, min((account.covers for account in self._accounts.values()), default=UNBOUNDED))
 
-    def used(self, paid: Mapping[str, ModelUsage], *, whole: bool) -> None:
+    def settle(self, paid: Mapping[str, ModelUsage], *, whole: bool) -> None:
         """A debate has ended, or was put aside.
 
         Args:

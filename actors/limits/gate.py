@@ -117,7 +117,7 @@ class LimiterClient:
             raise self._refusal
         queue = self._queue(endpoint)
         age = self._ages.of(need.debate)
-        if not queue.waiting and self._affords(need) and (admission := queue.start(need)):
+        if not queue.waiting and self._affords(need) and (admission := queue.try_start(need)):
             self._reserve_for(need)
             return admission
         waiter = queue.wait(need, age)
@@ -173,7 +173,7 @@ class LimiterClient:
     def _admit_waiting(self) -> None:
         for queue in self._queues.values():
             while (need := queue.first()) is not None and self._affords(need):
-                admission = queue.start(need)
+                admission = queue.try_start(need)
                 if admission is None:
                     break
                 self._reserve_for(need)

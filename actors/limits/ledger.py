@@ -59,20 +59,20 @@ class DurableLimiter:
 
     async def _write(self) -> None:
         now, self._written_at = self._exchanges, time.monotonic()
-        page = self._ledger.page(self._limiter.purses)
+        page = self._ledger.entry(self._limiter.accounts)
         self._written = page.at_most
         await asyncio.to_thread(self._ledger.write, page)
         self._written_exchange = now
 
     def used_ratios(self) -> dict[str, float]:
         """By budget, the share that is spent or set aside; without what has no cap."""
-        found = {name: purse.used_ratio for name, purse in self._limiter.purses.items()}
+        found = {name: purse.used_ratio for name, purse in self._limiter.accounts.items()}
         return {name: ratio for name, ratio in found.items() if ratio is not None}
 
     def _has_fallen(self) -> bool:
         if time.monotonic() < self._written_at + _FALLEN_S:
             return False
-        return any(_bound(purse) < self._written[name] for name, purse in self._limiter.purses.items())
+        return any(_bound(purse) < self._written[name] for name, purse in self._limiter.accounts.items())
 
 
 class LedgerEntry(msgspec.Struct):
@@ -119,7 +119,7 @@ class Ledger:
         """
         page = self._own()
         if page is None:
-            self.write(self.page(purses))
+            self.write(self.entry(purses))
             return False
         for name, totals in page.budgets.items():
             for holder, (reserved, spent) in totals.items():
@@ -127,7 +127,7 @@ class Ledger:
                     purses[name].settle(holder, reserved=reserved, spent=spent)
         return True
 
-    def page(self, purses: Mapping[str, BudgetAccount]) -> LedgerEntry:
+    def entry(self, purses: Mapping[str, BudgetAccount]) -> LedgerEntry:
         """What the purses hold now."""
         totals = {name: purse.totals() for name, purse in purses.items()}
         return LedgerEntry(self._epoch, totals, {name: _bound(purse) for name, purse in purses.items()})
@@ -143,7 +143,7 @@ class Ledger:
             raise RecordError("limits.json: another process has taken the run over")
         self._files.put(_FILE, encode_file(page))
 
-    def held(self) -> dict[str, float]:
+    def reserved(self) -> dict[str, float]:
         """By budget, what was still reserved when this owner last wrote; empty when it wrote nothing.
 
         Raises:

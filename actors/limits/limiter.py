@@ -23,10 +23,10 @@ _SOON_S = 0.1
 class _Holder:
     """What one holder has at one endpoint."""
 
-    __slots__ = ("demand", "heard_at", "held", "slots", "waiting")
+    __slots__ = ("demand", "heard_at", "leased", "slots", "waiting")
 
     def __init__(self) -> None:
-        self.slots = self.held = self.demand = self.waiting = 0
+        self.slots = self.leased = self.demand = self.waiting = 0
         self.heard_at = 0.0
 
 
@@ -71,7 +71,7 @@ class Limiter:
         restarted: bool = False,
         resumed: bool = False,
     ) -> None:
-        self._limits, self.purses = dict(limits), dict(purses)
+        self._limits, self.accounts = dict(limits), dict(purses)
         self._clock, self._restarted, self._began = clock, restarted, clock()
         self._resumed = resumed
         self._endpoints: dict[str, _Endpoint] = {}
@@ -94,7 +94,7 @@ class Limiter:
         exhausted, left = "", 0.0
         dead = [holder for holder, heard_at in self._heard.items() if heard_at + DEAD_AFTER_S < now]
         for name, totals in report.budgets.items():
-            purse = self.purses[name]
+            purse = self.accounts[name]
             purse.settle(report.holder, reserved=totals.reserved, spent=totals.spent)
             amount = _reserved(purse, report.holder, totals)
             if amount:
@@ -106,7 +106,7 @@ class Limiter:
     def _grant(self, holder: str, report: EndpointReport, now: float) -> EndpointGrant:
         endpoint = self._endpoint(report.endpoint)
         mine = endpoint.holders.setdefault(holder, _Holder())
-        mine.heard_at, mine.held = now, max(report.in_use, mine.slots)
+        mine.heard_at, mine.leased = now, max(report.in_use, mine.slots)
         mine.demand, mine.waiting = report.in_use + report.waiting, report.waiting
         self._learn(endpoint, report, now)
         self._forget_the_dead(endpoint, now)
@@ -114,7 +114,7 @@ class Limiter:
         room = max(0, slots - report.in_use)
         lease, requests, tokens, again_in_s = self._permits(endpoint, report, room, now)
         mine.slots = slots
-        mine.held = max(mine.held, slots)
+        mine.leased = max(mine.leased, slots)
         if endpoint.breaker.is_open:
             again_in_s = max(again_in_s, _SOON_S, min(1.0, endpoint.breaker.next_try_in(now)))
         elif report.waiting > room:
@@ -170,7 +170,7 @@ class Limiter:
         if admitted < report.waiting:
             return report.in_use + admitted
         bound = endpoint.concurrency.bound
-        others = sum(each.held for name, each in endpoint.holders.items() if name != holder)
+        others = sum(each.leased for name, each in endpoint.holders.items() if name != holder)
         demands = {name: each.demand for name, each in endpoint.holders.items()}
         served_last = {name: each.slots for name, each in endpoint.holders.items()}
         share = fair_share(bound, demands, served_last)[holder]

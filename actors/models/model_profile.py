@@ -89,7 +89,7 @@ class ModelProfile(BaseModel):
             "held_logprobs": "masked" if masked else None
         }
 
-    def way(self, reply: str) -> tuple[HeldAs, bool]:
+    def mode_of(self, reply: str) -> tuple[HeldAs, bool]:
         """How a kind of reply is held: its dialect, and whether labels are listed."""
         for each in self.exceptions:
             if each.reply == reply:

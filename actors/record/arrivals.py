@@ -56,8 +56,8 @@ class RowDeduplicator:
     def __init__(self, memory: WriterCache, finished: set[CaseKey]) -> None:
         self._memory, self._finished = memory, finished
         self._open: dict[CaseKey, OpenDebate] = {}
-        self._right: dict[str, GroundTruth] = {}
-        self._aside: dict[str, None] = {}
+        self._ground_truth: dict[str, GroundTruth] = {}
+        self._eviction_queue: dict[str, None] = {}
         self._waiting: dict[CaseKey, asyncio.Event] = {}
         self._noted: dict[tuple[str, int, str, str, float], None] = {}
 
@@ -65,8 +65,8 @@ class RowDeduplicator:
         """See `Recorder.register`."""
         for labelled in cases:
             case_id = labelled.case.id
-            self._aside.pop(case_id, None)
-            self._right[case_id] = GroundTruth(
+            self._eviction_queue.pop(case_id, None)
+            self._ground_truth[case_id] = GroundTruth(
                 labelled.gold, labelled.reference, labelled.case.judged is not None, number
             )
         known = {labelled.case.id for labelled in cases}
@@ -74,39 +74,39 @@ class RowDeduplicator:
             if key[0] in known:
                 waiting.set()
 
-    def knows(self, case_id: str) -> bool:
+    def is_registered(self, case_id: str) -> bool:
         """Whether it is known what is right in a case."""
-        return case_id in self._right
+        return case_id in self._ground_truth
 
     def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
         """See `Recorder.forget`."""
         for number, case_id in numbered:
-            if (right := self._right.get(case_id)) is not None and right.number <= number:
-                self._put_aside(case_id)
-        self.tidy()
+            if (right := self._ground_truth.get(case_id)) is not None and right.number <= number:
+                self._queue_eviction(case_id)
+        self.evict()
 
-    def _put_aside(self, case_id: str) -> None:
-        self._aside.pop(case_id, None)
-        self._aside[case_id] = None
+    def _queue_eviction(self, case_id: str) -> None:
+        self._eviction_queue.pop(case_id, None)
+        self._eviction_queue[case_id] = None
 
-    def tidy(self) -> None:
+    def evict(self) -> None:
         """Let those that were put aside first leave the mind; after rows were taken."""
-        while len(self._aside) > _ASIDE:
-            case_id = next(iter(self._aside))
+        while len(self._eviction_queue) > _ASIDE:
+            case_id = next(iter(self._eviction_queue))
             for key in ((case_id, attempt) for attempt in range(_MAX_ATTEMPTS)):
                 if (debate := self._open.get(key)) is not None:
                     self._memory.put_debate(key, debate)
                     del self._open[key]
-            del self._aside[case_id]
-            self._right.pop(case_id, None)
+            del self._eviction_queue[case_id]
+            self._ground_truth.pop(case_id, None)
 
     def debate(self, key: CaseKey) -> OpenDebate:
         """What is known of a debate without verdict; a new one begins."""
         debate = self._open.get(key)
         if debate is None:
-            debate = self._open[key] = self._memory.take_debate(key) or OpenDebate()
-            if key[0] not in self._right and not is_shared_id(key[0]):
-                self._put_aside(key[0])
+            debate = self._open[key] = self._memory.pop_debate(key) or OpenDebate()
+            if key[0] not in self._ground_truth and not is_shared_id(key[0]):
+                self._queue_eviction(key[0])
         return debate
 
     def known(self, key: CaseKey) -> OpenDebate | None:
@@ -141,20 +141,20 @@ class RowDeduplicator:
         self._finished.add(key)
         self._open.pop(key, None)
         self._arrived(key)
-        return self._right.pop(key[0], GroundTruth(None, Reference(), False, 0))
+        return self._ground_truth.pop(key[0], GroundTruth(None, Reference(), False, 0))
 
-    def reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> OpenDebate | None:
+    def accept_reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> OpenDebate | None:
         """The debate that a reply was taken into; None if it has come before, another one stands in its place, or its
         debate has ended."""
         if key in self._finished:
             return None
         debate = self.debate(key)
-        if not debate.take(path, reply_id, supersedes):
+        if not debate.accept(path, reply_id, supersedes):
             return None
         self._arrived(key)
         return debate
 
-    def event(self, key: CaseKey, event: Event, at: float) -> bool:
+    def accept_event(self, key: CaseKey, event: Event, at: float) -> bool:
         """Whether an event is to be written: it says something new of a debate without verdict. What an abandoned call
         may have cost counts even after that."""
         note = (*key, event.kind, event.path, at)
@@ -195,7 +195,7 @@ class CommitCheck:
     ) -> None:
         self._arrivals, self._write, self._life = arrivals, write, life
 
-    async def admit(self, closings: Sequence[VerdictRecord]) -> list[bool]:
+    async def check(self, closings: Sequence[VerdictRecord]) -> list[bool]:
         """Whether each is in the journal now, or was before; waits a little for replies that are on their way."""
         admitted = [self._at_once(closing) for closing in closings]
         late = [i for i, ok in enumerate(admitted) if ok is None]
@@ -212,7 +212,7 @@ class CommitCheck:
         if closing.noted_in not in ("", self._life):
             return False
         debate = self._arrivals.debate(key)
-        if not self._arrivals.knows(closing.case_id) or not closing.replies.keys() <= debate.reply_ids.keys():
+        if not self._arrivals.is_registered(closing.case_id) or not closing.replies.keys() <= debate.reply_ids.keys():
             return None
         if any(debate.reply_ids[path] != reply_id for path, reply_id in closing.replies.items()):
             return False

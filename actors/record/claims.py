@@ -17,7 +17,7 @@ class ReplyLeases:
         self._recorded = recorded
         self._held: dict[str, tuple[str, asyncio.Future[None]]] = {}
 
-    async def claim(self, key: str, lease_s: float, claimant: str = "") -> bool:
+    async def acquire(self, key: str, lease_s: float, claimant: str = "") -> bool:
         """Whether the caller shall pay for the shared reply `key`; False once it is recorded.
 
         While another holds the claim this waits, at most `lease_s`: then the claim is the caller's.
@@ -39,7 +39,7 @@ class ReplyLeases:
                     del self._held[key]
         return False
 
-    def settle(self, key: str, claimant: str = "") -> None:
+    def release(self, key: str, claimant: str = "") -> None:
         """The holder of a claim is done, with or without a reply; one whose lease was over has none any more.
 
         Args:

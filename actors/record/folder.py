@@ -317,7 +317,7 @@ class Ownership:
         self._lock = lock
 
     @classmethod
-    def take(cls, folder: RunFolder) -> Ownership:
+    def acquire(cls, folder: RunFolder) -> Ownership:
         """Become the owner: a new epoch begins, and what older owners append from now on does not count.
 
         Raises:

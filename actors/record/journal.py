@@ -181,7 +181,7 @@ class Journal:
     async def _in_thread(self, write: Callable[[dict[str, list[pa.RecordBatch]]], None]) -> None:
         replies, self._replies = self._replies, []
         with self._noting_failure():
-            taken = {stream: [rows.take()] for stream, rows in self._rows.items() if len(rows)}
+            taken = {stream: [rows.flush()] for stream, rows in self._rows.items() if len(rows)}
 
         def checked() -> None:
             with self._noting_failure():
@@ -267,4 +267,4 @@ class Journal:
                 await to_thread_shielded(self._compact if compact else self._end_segments)
         finally:
             for segment in self._segments.values():
-                segment.let_go()
+                segment.abandon()

@@ -69,7 +69,7 @@ class WriterCache:
         self._query("INSERT OR REPLACE INTO debates VALUES (?, ?, ?)", (*key, raw))
         self._debates += 1
 
-    def take_debate(self, key: CaseKey) -> OpenDebate | None:
+    def pop_debate(self, key: CaseKey) -> OpenDebate | None:
         """A debate that was kept here, which it is no longer; None when it was not."""
         if not self._debates:
             return None
@@ -80,7 +80,7 @@ class WriterCache:
         self._debates -= 1
         return msgspec.msgpack.decode(found[0][0], type=OpenDebate, dec_hook=plain_as_array)
 
-    def put_ending(self, ended: DebateResult) -> None:
+    def put_result(self, ended: DebateResult) -> None:
         """Keep how the latest attempt at a case ended, in place of an earlier one."""
         raw = msgspec.msgpack.encode(ended)
         case_id = ended.closing.case_id
@@ -89,7 +89,7 @@ class WriterCache:
             self._query("INSERT INTO endings (case_id, ended) VALUES (?, ?)", (case_id, raw))
             self._query("DELETE FROM endings WHERE number <= last_insert_rowid() - ?", (self._most_endings,))
 
-    def endings(self, case_ids: Iterable[str]) -> dict[str, DebateResult]:
+    def results(self, case_ids: Iterable[str]) -> dict[str, DebateResult]:
         """By case, what is known; the others are left out."""
         found = {}
         for case_id in case_ids:

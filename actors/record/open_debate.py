@@ -49,11 +49,11 @@ class OpenDebate(msgspec.Struct):
     reply_ids: dict[str, str] = {}
     events: dict[tuple[str, str], int] = {}
     used: dict[str, tuple[str, int | None, int | None]] = {}
-    gone: set[str] = set()
-    said: dict[str, SampledLogprobs] = {}
+    superseded: set[str] = set()
+    logprobs: dict[str, SampledLogprobs] = {}
     assessments: dict[str, AssessmentData] = {}
 
-    def take(self, path: str, reply_id: str, supersedes: str | None) -> bool:
+    def accept(self, path: str, reply_id: str, supersedes: str | None) -> bool:
         """Whether a reply stands at its path: the first one does, unless a later one supersedes it."""
         known = self.reply_ids.get(path)
         if known is not None and supersedes != known:
@@ -67,9 +67,9 @@ class OpenDebate(msgspec.Struct):
         """Count a reply that stands; what it supersedes counts no more."""
         if supersedes:
             for gone in (supersedes, supersedes + INVALID_SUFFIX):
-                self.gone.add(gone)
+                self.superseded.add(gone)
                 self.used.pop(gone, None)
-        if model and reply_id not in self.gone:
+        if model and reply_id not in self.superseded:
             self.used[reply_id] = (model, prompt, completion)
 
     def usage(self) -> dict[str, ModelUsage]:

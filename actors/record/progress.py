@@ -77,7 +77,7 @@ class Progress:
         self._events: deque[StreamedEvent] = deque()
         self._seen = self._size = 0
 
-    def reply(self, prompt: int | None, completion: int | None, *, reused: bool) -> None:
+    def count_reply(self, prompt: int | None, completion: int | None, *, reused: bool) -> None:
         """A reply was taken into the journal."""
         tokens = (prompt or 0) + (completion or 0)
         if reused:
@@ -88,7 +88,7 @@ class Progress:
         self.counts.tokens_paid += tokens
         self.counts.calls_without_usage += prompt is None or completion is None
 
-    def verdict(self, how: str, failed: bool, correct: bool | None, rounds: int) -> None:
+    def count_verdict(self, how: str, failed: bool, correct: bool | None, rounds: int) -> None:
         """A verdict was taken into the journal."""
         if failed:
             self.counts.failed += 1
@@ -99,7 +99,7 @@ class Progress:
         self.counts.skipped += how == "skipped"
         self.counts.rounds += rounds
 
-    def tell(self, events: Sequence[StreamedEvent]) -> None:
+    def add_events(self, events: Sequence[StreamedEvent]) -> None:
         """Events were taken into the journal."""
         self._events.extend(events)
         self._seen += len(events)

@@ -87,16 +87,16 @@ class RecordWriter:
     ) -> None:
         self._folder = folder if isinstance(folder, RunFolder) else RunFolder(folder)
         self._writer, self._writers = writer, writers
-        self.life = uuid4().hex
+        self.incarnation = uuid4().hex
         self._journal = Journal(self._folder, epoch, writer)
         self._memory = WriterCache()
         self._finished: set[CaseKey] = set()
         self._arrivals = RowDeduplicator(self._memory, self._finished)
         self._cases_written: set[str] = set()
         self._reading = asyncio.Lock()
-        self._admission = CommitCheck(self._arrivals, self._write_verdict, self.life)
+        self._admission = CommitCheck(self._arrivals, self._write_verdict, self.incarnation)
         self._not_durable: set[str] = set()
-        self.claims = ReplyLeases(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
+        self.leases = ReplyLeases(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
         self.progress = Progress()
         self.signals = SignalAggregator()
         self._tally = RecordCounters(meter)
@@ -145,11 +145,11 @@ class RecordWriter:
             batch = batch.filter(pa.array(keep))
         if batch.num_rows:
             self._journal.append_replies(batch)
-            self.signals.take_replies(batch, self._arrivals.debate)
-            self._tally.take_replies(batch)
+            self.signals.add_replies(batch, self._arrivals.debate)
+            self._tally.add_replies(batch)
             if self._tells_replies:
-                self.progress.tell(replies_as_events(batch))
-        self._arrivals.tidy()
+                self.progress.add_events(replies_as_events(batch))
+        self._arrivals.evict()
         failpoint("writer.buffered")
 
     def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
@@ -166,7 +166,7 @@ class RecordWriter:
                     "tokens_at_most": row["unconfirmed_tokens_max"],
                 }
                 event, at = Event(ABANDONED, row["path"], told), row["at"] or time.time()
-                if self._arrivals.event(key, event, at):
+                if self._arrivals.accept_event(key, event, at):
                     self._write_event(*key, event, at)
 
     def _accept(
@@ -181,24 +181,24 @@ class RecordWriter:
         completion_tokens: int | None,
         model: str | None,
     ) -> bool:
-        debate = self._arrivals.reply((case_id, attempt), path, reply_id, supersedes)
+        debate = self._arrivals.accept_reply((case_id, attempt), path, reply_id, supersedes)
         if debate is None:
             return False
         debate.use(reply_id, supersedes, model, prompt_tokens, completion_tokens)
         if not reply_id.startswith(DECISION):
-            self.progress.reply(prompt_tokens, completion_tokens, reused=reused_from is not None)
+            self.progress.count_reply(prompt_tokens, completion_tokens, reused=reused_from is not None)
         return True
 
     def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:
         """Take (case id, attempt, event, unix time); what was noted before in the same words is dropped."""
         for case_id, attempt, event, at in events:
-            if not self._arrivals.event((case_id, attempt), event, at):
+            if not self._arrivals.accept_event((case_id, attempt), event, at):
                 continue
             if event.kind == ASSESSMENT:
                 add_assessment(self._arrivals.debate((case_id, attempt)), event.data, case_id)
-            self._tally.take_event(event)
+            self._tally.add_event(event)
             self._write_event(case_id, attempt, event, at)
-        self._arrivals.tidy()
+        self._arrivals.evict()
 
     def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
         self._journal.append(
@@ -210,7 +210,7 @@ class RecordWriter:
             data=sorted_json(event.data),
             at=at,
         )
-        self.progress.tell([StreamedEvent(case_id, attempt, event.kind, event.path, event.data, at)])
+        self.progress.add_events([StreamedEvent(case_id, attempt, event.kind, event.path, event.data, at)])
 
     async def history(self, keys: Sequence[CaseKey]) -> list[History]:
         """What is recorded of each debate, up to what has been taken by now: replies (re-asked ones merged) and
@@ -232,12 +232,12 @@ class RecordWriter:
         """See `RowDeduplicator.so_far`."""
         return self._arrivals.so_far(keys)
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         """See `recorded_results`; the last ones are known. What has to be read is read beside what is written."""
         if not self._not_durable.isdisjoint(case_ids):
             await self.flush()
             self._not_durable.difference_update(case_ids)
-        found = self._memory.endings(case_ids)
+        found = self._memory.results(case_ids)
         if missing := [case_id for case_id in case_ids if case_id not in found]:
             async with self._reading:
                 found |= await to_thread_shielded(lambda: recorded_results(self._folder, missing, self._memory))
@@ -247,14 +247,14 @@ class RecordWriter:
         """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""
         return is_shared_id(key[0]) and not self._arrivals.debate(key).reply_ids
 
-    async def claim(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
+    async def acquire_lease(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
         """See `ReplyLeases.claim`; and what is recorded of the shared reply."""
-        mine = await self.claims.claim(key, lease_s, claimant)
+        mine = await self.leases.acquire(key, lease_s, claimant)
         try:
             return mine, (await self.history([(key, 0)]))[0]
         except BaseException:
             if mine:
-                self.claims.settle(key, claimant)
+                self.leases.release(key, claimant)
             raise
 
     async def has_shared(self, case_id: str) -> bool:
@@ -282,7 +282,7 @@ class RecordWriter:
         False for a debate whose replies are not (or not the same ones) in the journal, or whose notes an earlier life
         of this writer may have lost: its moderator replays it.
         """
-        admitted = await self._admission.admit(closings)
+        admitted = await self._admission.check(closings)
         if any(admitted):
             ended = self._tally.ended
             await self._journal.durable()
@@ -298,11 +298,11 @@ class RecordWriter:
         columns = verdict_columns(closing, gold, correct, time.time())
         self._not_durable.add(closing.case_id)
         self._journal.append("verdicts", **columns)
-        self._memory.put_ending(DebateResult(msgspec.structs.replace(closing, replies={}, noted_in=""), debate.usage()))
+        self._memory.put_result(DebateResult(msgspec.structs.replace(closing, replies={}, noted_in=""), debate.usage()))
         self._tally.end(closing)
-        self.progress.verdict(closing.how, failed, correct, closing.rounds)
+        self.progress.count_verdict(closing.how, failed, correct, closing.rounds)
         self.signals.end(debate, failed=failed, correct=correct)
-        self.progress.tell([verdict_event(columns)])
+        self.progress.add_events([verdict_event(columns)])
 
     async def flush(self) -> None:
         """Make everything taken so far durable."""

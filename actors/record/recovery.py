@@ -54,7 +54,7 @@ class History(msgspec.Struct, frozen=True):
     cuts: dict[str, list[str]] = {}
     vectors: dict[str, bytes] = {}
 
-    def go_on_with(self, ask: Ask) -> Ask:
+    def resume(self, ask: Ask) -> Ask:
         """The ask, with what is recorded of it already: a first reply that could not be read, and how many were stopped
         early. They are not paid for again."""
         first = self.unreadable.get(ask.path)
@@ -94,7 +94,7 @@ def recover(folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache)
     for verdict in read_table(folder, "verdicts", ["how", "failed", "correct", "rounds"]).to_pylist():
         if mine(verdict["case_id"]):
             finished.add((verdict["case_id"], verdict["attempt"]))
-            progress.verdict(verdict["how"], verdict["failed"], verdict["correct"], verdict["rounds"])
+            progress.count_verdict(verdict["how"], verdict["failed"], verdict["correct"], verdict["rounds"])
     begun: set[CaseKey] = set()
     columns = ["case_id", "attempt", "reply_id", *_TOKENS, "reused_from"]
     for batch in read_raw_rows(folder, "turns", columns):
@@ -103,7 +103,7 @@ def recover(folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache)
                 begun.add((row["case_id"], row["attempt"]))
                 if not row["reply_id"].startswith(DECISION):
                     reused = row["reused_from"] is not None
-                    progress.reply(row["prompt_tokens"], row["completion_tokens"], reused=reused)
+                    progress.count_reply(row["prompt_tokens"], row["completion_tokens"], reused=reused)
     for batch in read_raw_rows(folder, "events", ["case_id", "attempt"]):
         begun.update(key for key in zip(*batch.to_pydict().values(), strict=True) if mine(key[0]))
     for key, debate in recorded_debates(folder, begun - finished, memory).items():
@@ -129,19 +129,19 @@ def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Write
     for debate, row in rows("turns", "path", "reply_id", "supersedes", *_TOKENS, *SPEAKER_COLUMNS):
         _take_again(debate, row)
     for debate, row in rows("tokens", "path", "reply_id", "logprob"):
-        said = debate.said.get(row["path"])
+        said = debate.logprobs.get(row["path"])
         if said is not None and row["logprob"] is not None and debate.reply_ids[row["path"]] == row["reply_id"]:
-            debate.said[row["path"]] = said._replace(logprobs=np.array(row["logprob"], np.float32))
+            debate.logprobs[row["path"]] = said._replace(logprobs=np.array(row["logprob"], np.float32))
     for debate, row in sorted(rows("events", "kind", "path", "data", "at"), key=lambda pair: pair[1]["at"]):
         _note_again(debate, row)
     return found
 
 
 def _take_again(debate: OpenDebate, row: dict[str, Any]) -> None:
-    if debate.take(row["path"], row["reply_id"], row["supersedes"]):
+    if debate.accept(row["path"], row["reply_id"], row["supersedes"]):
         debate.use(row["reply_id"], row["supersedes"], row["model"], *(row[name] for name in _TOKENS))
         if belongs_to_debate(row["case_id"], row["path"]):
-            debate.said[row["path"]] = SampledLogprobs.of(None, *(row[name] for name in SPEAKER_COLUMNS))
+            debate.logprobs[row["path"]] = SampledLogprobs.of(None, *(row[name] for name in SPEAKER_COLUMNS))
 
 
 def _note_again(debate: OpenDebate, row: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ class RowBuffer:
         """Add a row; columns that are not given are null."""
         self._rows.append(values)
 
-    def take(self) -> pa.RecordBatch:
+    def flush(self) -> pa.RecordBatch:
         """Everything gathered so far as one batch; the rows start empty again.
 
         Raises:

@@ -41,7 +41,7 @@ def salvage(folder: RunFolder) -> list[str]:
         raise RecordError(f"{folder.store.uri}: copy the folder from the bucket, and salvage the copy")
     if not folder.exists():
         raise RecordError(folder.missing())
-    owner = Ownership.take(folder)
+    owner = Ownership.acquire(folder)
     try:
         said = [*_list_orphans(folder), *_salvage_parts(folder), *_salvage_segments(folder)]
         _note_what_is_left(folder)

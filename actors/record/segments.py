@@ -94,7 +94,7 @@ class SegmentWriter:
             self.sync()
             self._file.close()
 
-    def let_go(self) -> None:
+    def abandon(self) -> None:
         """Close the file as it is; what cannot be ended any more is read up to its last whole batch."""
         if self._file is not None:
             self._file.close()

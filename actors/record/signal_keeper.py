@@ -55,7 +55,9 @@ def add_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") 
 def judged_replies(debate: OpenDebate, correct: bool | None) -> list[JudgedReplySignals]:
     """The judged replies of a debate that has its verdict."""
     found = debate.assessments.items()
-    return [JudgedReplySignals(*debate.said.get(path, UNRECORDED), assessment, correct) for path, assessment in found]
+    return [
+        JudgedReplySignals(*debate.logprobs.get(path, UNRECORDED), assessment, correct) for path, assessment in found
+    ]
 
 
 def belongs_to_debate(case_id: str, path: str) -> bool:
@@ -82,12 +84,12 @@ class SignalAggregator:
         """Judged replies so far: signals change only when this does."""
         return self._replies
 
-    def take_replies(self, batch: pa.RecordBatch, debate: Callable[[CaseKey], OpenDebate]) -> None:
+    def add_replies(self, batch: pa.RecordBatch, debate: Callable[[CaseKey], OpenDebate]) -> None:
         """Rows of the stream `replies` that were taken into the journal, of these debates."""
         keys = zip(*(batch[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True)
         for (case_id, attempt, path), said in zip(keys, _spoken(batch), strict=True):
             if belongs_to_debate(case_id, path):
-                debate((case_id, attempt)).said[path] = said
+                debate((case_id, attempt)).logprobs[path] = said
 
     def end(self, debate: OpenDebate, *, failed: bool, correct: bool | None) -> None:
         """A debate has its verdict; nothing of a failed one counts."""

@@ -63,7 +63,7 @@ class RecordCounters:
         for failure in (*sorted(FAILURES), OTHER):
             meter.add(DEBATES_FAILED, 0.0, failure)
 
-    def take_replies(self, batch: pa.RecordBatch) -> None:
+    def add_replies(self, batch: pa.RecordBatch) -> None:
         """Rows of the stream `replies` that were taken into the journal."""
         rows = zip(batch["role"].to_pylist(), batch["outcome"].to_pylist(), strict=True)
         for (role, outcome), turns in Counter(rows).items():
@@ -74,7 +74,7 @@ class RecordCounters:
             if outcome not in _INSIDE:
                 self._meter.add(TURNS, turns, family, outcome or "")
 
-    def take_event(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         """An event that was taken into the journal."""
         jsd = event.data.get("jsd") if event.kind == "round" else None
         if isinstance(jsd, float) and math.isfinite(jsd):

@@ -101,7 +101,7 @@ class RayWriterPool:
             lost = [writer for i, writer in enumerate(self._writers) if not await self._read_events(i, found)]
             if found or not lost:
                 return found
-            await asyncio.gather(*(writer.back() for writer in lost))
+            await asyncio.gather(*(writer.wait_until_back() for writer in lost))
 
     async def _read_events(self, number: int, found: list[StreamedEvent]) -> bool:
         try:
@@ -123,13 +123,13 @@ class RayWriterPool:
                 ended, replies = ended + told[0], replies + told[1]
         return ended, replies
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         """See `arena.Archive.endings`."""
         found: dict[str, DebateResult] = {}
         for number, writer in enumerate(self._writers):
             mine = [case_id for case_id in case_ids if writer_of(case_id, len(self._writers)) == number]
             if mine:
-                raw = await writer.call_until_done("endings", mine)
+                raw = await writer.call_until_done("results", mine)
                 found |= msgspec.msgpack.decode(raw, type=dict[str, DebateResult])
         return found
 
@@ -148,7 +148,7 @@ class RayWriterPool:
         """See `arena.Archive.close`."""
         await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
 
-    async def unwatch(self) -> None:
+    async def stop_watching(self) -> None:
         """Watch the writers no longer: before they are taken down, for a call to Ray afterwards would start it anew."""
         for watch in self._watches:
             watch.cancel()

@@ -68,7 +68,7 @@ class RemoteAgentPool:
             # just have been started again, so that the ask is on its way to it.
             doubts = 0
             while not reply.done() and doubts < _DOUBTS:
-                doubts = 0 if await line.holds(number) else doubts + 1
+                doubts = 0 if await line.has_ask(number) else doubts + 1
                 await asyncio.wait([reply], timeout=_GRACE_S)
             if reply.done():
                 return reply.result()
@@ -138,7 +138,7 @@ class RemoteAgentPool:
         )
         return answered
 
-    async def recover(self, open_asks: dict[int, Ask]) -> dict[int, Ask]:
+    async def reconcile(self, open_asks: dict[int, Ask]) -> dict[int, Ask]:
         """After an agent was lost: take what is recorded of its open asks; returns those to ask again, by number."""
         keys = list({(ask.case_id, ask.attempt) for ask in open_asks.values()})
         histories = await self._scribe.histories(keys)
@@ -149,7 +149,7 @@ class RemoteAgentPool:
             if recorded is not None and recorded.fingerprint in ask.fingerprints:
                 self.resolve(number, recorded.answered)
             else:
-                again[number] = history.go_on_with(ask)
+                again[number] = history.resume(ask)
                 self._scribe.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
         return again
 
@@ -190,14 +190,14 @@ class _AgentClient:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
 
-    async def holds(self, number: int) -> bool:
+    async def has_ask(self, number: int) -> bool:
         """Whether the agent still has an ask that is overdue, or is about to get it. One that does not say hangs: it is
         ended (see `silence`), and asked again what it had."""
         if self._recovering.locked() or number in self.line.queued():
             return True
         try:
             async with asyncio.timeout(_GRACE_S):
-                return bool(await self._peer.call("holds", self._crew.sender, number))
+                return bool(await self._peer.call("has_ask", self._crew.sender, number))
         except (PeerLost, TimeoutError):
             return True  # it is asked again when the agent is back
 
@@ -205,13 +205,13 @@ class _AgentClient:
         try:
             return decode_replies(await self._peer.call("exchange", encode(parcel)))
         except PeerLost:
-            await self._peer.back()
-            self.line.lost_a_call()
+            await self._peer.wait_until_back()
+            self.line.call_lost()
             await self._lost()
             return None
 
     def _arrived(self, reply: ReplyEnvelope) -> None:
-        self._deaths.gained()
+        self._deaths.progressed()
         if reply.answered is None:
             self._crew.fail(reply.number, RuntimeError(f"{self._peer.name} raised {reply.raised}"))
         else:
@@ -241,10 +241,10 @@ class _AgentClient:
 
     async def _recover(self) -> None:
         asked = dict(self._open)
-        again = await self._crew.recover(asked)
+        again = await self._crew.reconcile(asked)
         if not asked or len(again) < len(asked):
-            self._deaths.gained()
-        self._deaths.count(await self._peer.life())
+            self._deaths.progressed()
+        self._deaths.record_death(await self._peer.incarnation())
         for number, ask in again.items():
             if number in self._open and number not in self.line.queued() and not self._crew.draining:
                 self.line.post(AskEnvelope(number, ask))

@@ -21,7 +21,7 @@ class AssignmentBatch(msgspec.Struct, frozen=True):
     """
 
     number: int
-    life: str
+    incarnation: str
     received: int
     assignments: list[Assignment] = []
 
@@ -35,7 +35,7 @@ class OutcomeBatch(msgspec.Struct, frozen=True):
         outcomes: from there on.
     """
 
-    life: str
+    incarnation: str
     first: int
     outcomes: list[DebateOutcome] = []
 
@@ -55,7 +55,7 @@ class ReliableChannelServer:
 
     async def exchange(self, handover: AssignmentBatch, *, wait: bool) -> OutcomeBatch:
         """See `Moderator.exchange`."""
-        if handover.life == self._life and handover.received > self._confirmed:
+        if handover.incarnation == self._life and handover.received > self._confirmed:
             del self._kept[: handover.received - self._confirmed]
             self._confirmed = handover.received
         report = await self._moderator.exchange(self._new(handover), wait=wait and not self._kept)
@@ -79,15 +79,15 @@ class ReliableChannelClient:
         self._number = self._received = 0
         self._life = ""
 
-    def handover(self, assignments: Sequence[Assignment]) -> AssignmentBatch:
+    def next_batch(self, assignments: Sequence[Assignment]) -> AssignmentBatch:
         """The next one."""
         self._number += bool(assignments)
         return AssignmentBatch(self._number, self._life, self._received, list(assignments))
 
-    def report(self, returned: OutcomeBatch) -> ModeratorReport:
+    def accept(self, returned: OutcomeBatch) -> ModeratorReport:
         """What of it is new."""
-        if returned.life != self._life:
-            self._life, self._received = returned.life, 0
+        if returned.incarnation != self._life:
+            self._life, self._received = returned.incarnation, 0
         known = max(0, self._received - returned.first)
         new = returned.outcomes[known:]
         self._received = returned.first + known + len(new)

@@ -93,7 +93,7 @@ class RaySession:
         self._session: _LocalSession | None = None
         self._changed: dict[str, tuple[str | None, str | None]] = {}
 
-    def join(self) -> None:
+    def connect(self) -> None:
         """Connect, unless this process is connected already.
 
         Raises:
@@ -170,7 +170,7 @@ class RaySession:
         """Whether nodes may come that are not there yet."""
         return not self._ours or self._address is not None
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Disconnect if we have connected, and take back what that has changed."""
         if not self._ours:
             return

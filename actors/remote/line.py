@@ -66,7 +66,7 @@ class AgentConnection:
             self._timer, self._free_at = None, 0.0
         self._schedule()
 
-    def lost_a_call(self) -> None:
+    def call_lost(self) -> None:
         """A call may never come back: the agent shall give no reply to those that it keeps, nor take an ask of one that
         comes yet. Before everything that is open is posted again."""
         self._epoch, self._sent = self._epoch + 1, 0

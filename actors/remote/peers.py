@@ -33,7 +33,7 @@ class Incarnation(msgspec.Struct, frozen=True):
     pid: int
 
     @classmethod
-    def here(cls) -> Incarnation:
+    def current(cls) -> Incarnation:
         """That of the calling actor."""
         context = ray.get_runtime_context()
         return cls(context.get_node_id(), context.get_worker_id(), os.getpid())
@@ -64,11 +64,11 @@ class CrashLoopGuard:
         self._life: Incarnation | None = None
         self._in_vain = 0
 
-    def gained(self) -> None:
+    def progressed(self) -> None:
         """Its work has come on, or it had none."""
         self._in_vain = 0
 
-    def count(self, life: Incarnation | None, why: str = "") -> None:
+    def record_death(self, life: Incarnation | None, why: str = "") -> None:
         """The actor was lost and is back: count it, unless it was only out of reach.
 
         Args:
@@ -185,10 +185,10 @@ class Peer:
             try:
                 return await self.call(method, *args)
             except PeerLost as lost:
-                await self.back()
-                deaths.count(await self.life(), lost.why)
+                await self.wait_until_back()
+                deaths.record_death(await self.incarnation(), lost.why)
 
-    async def back(self) -> None:
+    async def wait_until_back(self) -> None:
         """Wait until the actor answers.
 
         Raises:
@@ -225,16 +225,16 @@ class Peer:
         """
         watching = asyncio.ensure_future(self.call("watch"))
         try:
-            life = await self.life()
+            life = await self.incarnation()
             while True:
                 try:
                     await watching
                     return
                 except PeerLost as loss:
                     _log.warning("an actor cannot be reached", actor=self.name, why=loss.why)
-                await self.back()
+                await self.wait_until_back()
                 watching = asyncio.ensure_future(self.call("watch"))  # first: it may die again while `lost` works
-                before, life = life, await self.life()
+                before, life = life, await self.incarnation()
                 await lost()
                 if before is not None and life is not None:
                     with suppress(RayError, RuntimeError):  # only a word in the log
@@ -243,7 +243,7 @@ class Peer:
         finally:
             watching.cancel()
 
-    async def end(self) -> None:
+    async def kill(self) -> None:
         """End the actor's process, whatever it does; Ray starts it again."""
         if not ray.is_initialized():
             return
@@ -252,7 +252,7 @@ class Peer:
         except (ValueError, RayError) as error:
             _log.warning("an actor could not be ended", actor=self.name, why=_reason(error))
 
-    async def life(self) -> Incarnation | None:
+    async def incarnation(self) -> Incarnation | None:
         """Where and as what the actor lives; None when it is gone again."""
         try:
             raw = await self.call("where")

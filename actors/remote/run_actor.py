@@ -69,7 +69,7 @@ class RayMeter:
         else:
             counter._record(0.0, self._tagged(metric, labels))  # `inc` refuses 0, and there is no other way to begin
 
-    def put(self, metric: Metric, value: float, *labels: str) -> None:
+    def set(self, metric: Metric, value: float, *labels: str) -> None:
         """See `Meter.put`."""
         self._made[metric.name].set(value, self._tagged(metric, labels))
 
@@ -139,7 +139,7 @@ class RunActor(ABC):
 
     async def where(self) -> bytes:
         """The actor's `Incarnation`, encoded: at once, set up or not."""
-        return msgspec.msgpack.encode(Incarnation.here())
+        return msgspec.msgpack.encode(Incarnation.current())
 
     async def watch(self) -> None:
         """Never returns: a call that fails tells the caller that this process is gone."""
@@ -197,7 +197,7 @@ class LimiterActor(RunActor):
         await self._up()
         grant = await self._once.exchange(msgspec.msgpack.decode(raw, type=UsageReport))
         for budget, ratio in self._limiter.used_ratios().items():
-            self._meter.put(BUDGET_USED, ratio, budget)
+            self._meter.set(BUDGET_USED, ratio, budget)
         return msgspec.msgpack.encode(grant)
 
 
@@ -231,14 +231,14 @@ class AgentActor(RunActor):
         if self._gate is not None:
             self._gate.drain()
 
-    async def holds(self, sender: str, number: int) -> bool:
+    async def has_ask(self, sender: str, number: int) -> bool:
         """See `AgentServer.holds`; True while the asks of the actor's last life are still to come, at most
         `SET_UP_S`."""
         up = self._setting_up is not None and self._setting_up.done()
         if not up and time.monotonic() < self._born + SET_UP_S:
             return True
         await self._up()
-        return self._station.holds(sender, number)
+        return self._station.has_ask(sender, number)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
         """How many messages left together: calls by batch size, for replies and for the record's rows."""
@@ -292,10 +292,10 @@ class ModeratorActor(RunActor):
         handover = msgspec.msgpack.decode(raw, type=AssignmentBatch)
         return msgspec.msgpack.encode(await self._tray.exchange(handover, wait=wait))
 
-    async def withdraw(self, keys: list[tuple[str, int]]) -> None:
+    async def cancel(self, keys: list[tuple[str, int]]) -> None:
         """See `Moderator.withdraw`."""
         await self._up()
-        await self._moderator.withdraw(keys)
+        await self._moderator.cancel(keys)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
         """How many messages left together: calls by batch size, for asks and for the record's rows."""

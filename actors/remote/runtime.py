@@ -85,29 +85,29 @@ class RayModeratorHandle:
         self._archive.raise_if_broken()
         self._open |= {(each.case.id, each.attempt) for each in assignments}
         try:
-            handover = msgspec.msgpack.encode(self._counter.handover(assignments))
+            handover = msgspec.msgpack.encode(self._counter.next_batch(assignments))
             raw = await self._peer.call("exchange", handover, wait)
         except PeerLost as lost:
-            await self._peer.back()
+            await self._peer.wait_until_back()
             await self._count(lost)
             raise ModeratorLost(self._peer.name) from lost
-        report = self._counter.report(msgspec.msgpack.decode(raw, type=OutcomeBatch))
+        report = self._counter.accept(msgspec.msgpack.decode(raw, type=OutcomeBatch))
         if report.done:
             self._open -= {(outcome.case_id, outcome.attempt) for outcome in report.done}
-            self._deaths.gained()
+            self._deaths.progressed()
         return report
 
     async def _count(self, lost: PeerLost) -> None:
         before, self._so_far = self._so_far, await self._archive.so_far(self._open)
         if not self._open or any(now > then for now, then in zip(self._so_far, before, strict=True)):
-            self._deaths.gained()
-        self._deaths.count(await self._peer.life(), lost.why)
+            self._deaths.progressed()
+        self._deaths.record_death(await self._peer.incarnation(), lost.why)
 
-    async def withdraw(self, keys: Sequence[CaseKey]) -> None:
+    async def cancel(self, keys: Sequence[CaseKey]) -> None:
         """See `arena.Seat.withdraw`; a moderator that is lost has none of them open any more."""
         self._open -= set(keys)
         with suppress(PeerLost):
-            await self._peer.call("withdraw", list(keys))
+            await self._peer.call("cancel", list(keys))
 
     async def drain(self, seconds: float) -> None:
         """See `arena.Seat.drain`. A moderator that hangs is not waited for: it dies with the run."""
@@ -143,30 +143,32 @@ class RayRuntime:
         self._membership = RaySession(address)
         self._weight_owners = weight_owners(Roles(spec.roles))
         self._placer: ActorScheduler | None = None
-        self.seats: Sequence[ModeratorHandle] = ()
+        self.moderators: Sequence[ModeratorHandle] = ()
         self.max_open = spec.max_open
-        self.archive: WriterPool
+        self.writers: WriterPool
         self._archive: RayWriterPool | None = None
         self._listening: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
-        await to_thread_shielded(self._membership.join)
-        self.roster = self._name_everybody()
+        await to_thread_shielded(self._membership.connect)
+        self.directory = self._build_directory()
         placer = self._placer = ActorScheduler(
-            self._spec.cluster, self._membership.site, self.roster.namespace, can_grow=self._membership.can_grow
+            self._spec.cluster, self._membership.site, self.directory.namespace, can_grow=self._membership.can_grow
         )
         await to_thread_shielded(partial(self._create, placer.place))
         await placer.placed()
-        everybody = [*self.roster.writers, *self.roster.moderators]
-        everybody += [name for _, names in self.roster.agents for name in names]
-        all_of_them = [*everybody, *filter(None, [self.roster.limiter])]
-        self._listening = asyncio.create_task(run_watchdog(self.roster.peers(all_of_them)))
-        await asyncio.gather(*(peer.first_call() for peer in self.roster.peers(everybody)))
-        self.archive = self._archive = RayWriterPool(self.roster.peers(self.roster.writers))
-        self.seats = [RayModeratorHandle(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
+        everybody = [*self.directory.writers, *self.directory.moderators]
+        everybody += [name for _, names in self.directory.agents for name in names]
+        all_of_them = [*everybody, *filter(None, [self.directory.limiter])]
+        self._listening = asyncio.create_task(run_watchdog(self.directory.peers(all_of_them)))
+        await asyncio.gather(*(peer.first_call() for peer in self.directory.peers(everybody)))
+        self.writers = self._archive = RayWriterPool(self.directory.peers(self.directory.writers))
+        self.moderators = [
+            RayModeratorHandle(peer, self._archive) for peer in self.directory.peers(self.directory.moderators)
+        ]
 
-    def _name_everybody(self) -> ActorDirectory:
+    def _build_directory(self) -> ActorDirectory:
         run = uuid4().hex[:8]
         placing, packed = self._spec.cluster, self._placement == "packed"
         moderators, processes = placing.counts(self._membership.site, packed=packed, max_open=self._spec.max_open)
@@ -185,7 +187,7 @@ class RayRuntime:
         )
 
     def _create(self, place: Callable[..., None]) -> None:
-        spec, roster = self._spec.model_dump_json(), self.roster
+        spec, roster = self._spec.model_dump_json(), self.directory
         # An answer key can be large, and Ray cannot restart an actor whose large arguments have been lost.
         keyless = self._spec.model_copy(update={"key": None}).model_dump_json()
         if roster.limiter:
@@ -206,9 +208,9 @@ class RayRuntime:
         if not self._weight_owners:
             return 0.0
         if self._placement == "packed":
-            processes = len(self.roster.moderators)
+            processes = len(self.directory.moderators)
         else:
-            processes = sum(len(names) for service, names in self.roster.agents if service in self._weight_owners)
+            processes = sum(len(names) for service, names in self.directory.agents if service in self._weight_owners)
         return gpu_share(ray.cluster_resources().get("GPU", 0.0), processes)
 
     async def stop(self, *, compact: bool = True) -> None:
@@ -222,22 +224,24 @@ class RayRuntime:
             _log.error("the run could not be closed in order; what its journal holds counts", error=why)
         finally:
             if self._archive is not None:
-                await self._archive.unwatch()
+                await self._archive.stop_watching()
             if self._listening is not None:
                 self._listening.cancel()
                 await asyncio.gather(self._listening, return_exceptions=True)
             await to_thread_shielded(self._take_down)
 
     async def _close_all(self, compact: bool) -> None:
-        first = [*self.roster.moderators, *(name for _, names in self.roster.agents for name in names)]
+        first = [*self.directory.moderators, *(name for _, names in self.directory.agents for name in names)]
         with suppress(TimeoutError):  # the record is closed even if one of them hangs
             async with asyncio.timeout(_LEAVE_WITHIN_S):
-                await asyncio.gather(*(peer.call("close") for peer in self.roster.peers(first)), return_exceptions=True)
-        await self.archive.close(compact=compact)
+                await asyncio.gather(
+                    *(peer.call("close") for peer in self.directory.peers(first)), return_exceptions=True
+                )
+        await self.writers.close(compact=compact)
 
     def _take_down(self) -> None:
         try:
             if self._placer is not None:
                 self._placer.take_down()
         finally:
-            self._membership.leave()
+            self._membership.disconnect()

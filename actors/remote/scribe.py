@@ -94,10 +94,10 @@ class RemoteRecordClient:
         found = await asyncio.gather(*(self._desk(key[0]).history(key) for key in keys))
         return dict(zip(keys, found, strict=True))
 
-    async def claim(self, key: str) -> tuple[bool, History]:
+    async def acquire_lease(self, key: str) -> tuple[bool, History]:
         """See `house.Scribe.claim`. A question that is cancelled may be granted nevertheless; it is given back then."""
         claimant = uuid4().hex
-        question = self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S, claimant)
+        question = self._desk(key).writer.call_until_done("acquire_lease", key, _CLAIM_LEASE_S, claimant)
         granted: asyncio.Task[tuple[bool, bytes]] = asyncio.ensure_future(question)
         try:
             mine, raw = await asyncio.shield(granted)
@@ -114,7 +114,7 @@ class RemoteRecordClient:
         try:
             mine, _ = await granted
             if mine:
-                await self._desk(key).writer.call_until_done("settle", key, claimant)
+                await self._desk(key).writer.call_until_done("release_lease", key, claimant)
         except Exception as error:  # nobody waits for it, and a lost writer has forgotten who holds what
             _log.warning("a claim could not be given back", error=repr(error))
 
@@ -125,11 +125,11 @@ class RemoteRecordClient:
         durable: bool = await desk.writer.call_until_done("has_shared", key)
         return durable
 
-    async def settle(self, key: str) -> None:
+    async def release_lease(self, key: str) -> None:
         """See `house.Scribe.settle`."""
         desk = self._desk(key)
         await desk.rows.drained()
-        await desk.writer.call_until_done("settle", key, self._claimants.pop(key, ""))
+        await desk.writer.call_until_done("release_lease", key, self._claimants.pop(key, ""))
 
     def batch_sizes(self) -> Counter[int]:
         """How many rows left together: calls by batch size."""

@@ -40,7 +40,7 @@ async def _listen(peer: Peer) -> None:
                 _tell(peer, life)
                 while not await _within(asking, HUNG_S - SILENT_S):
                     _log.error("the process of an actor is ended: it hangs", actor=peer.name, silent_s=HUNG_S)
-                    await peer.end()
+                    await peer.kill()
             try:
                 life = msgspec.msgpack.decode(await asking, type=Incarnation)
             except PeerLost:  # others see to that

@@ -59,9 +59,9 @@ class AgentServer:
         if not fresh:
             return []
         outbox.confirm(parcel)
-        return await outbox.keep()
+        return await outbox.hold_call()
 
-    def holds(self, sender: str, number: int) -> bool:
+    def has_ask(self, sender: str, number: int) -> bool:
         """Whether an ask is under way here, or its reply not confirmed yet."""
         outbox = self._outboxes.get(sender)
         return outbox is not None and (number in outbox.under_way or number in outbox.unconfirmed)
@@ -158,7 +158,7 @@ class _Outbox:
             for received in self._overtook.values():
                 self._forget(received)
             self._overtook.clear()
-            self._let_go()
+            self._release_calls()
         if parcel.epoch < self._epoch:
             self._forget(parcel.received)
             return False
@@ -178,7 +178,7 @@ class _Outbox:
         for number in received:
             self.unconfirmed.pop(number, None)
 
-    async def keep(self) -> list[ReplyEnvelope]:
+    async def hold_call(self) -> list[ReplyEnvelope]:
         """Keep a call until there are replies for it."""
         if self._retired:
             return []
@@ -197,7 +197,7 @@ class _Outbox:
     def retire(self) -> None:
         """The moderator has died: what it asked for is asked again by its next life, and joined there."""
         self._retired = True
-        self._let_go()
+        self._release_calls()
 
     def close(self) -> list[asyncio.Task[None]]:
         """End everything; gives what is about to end."""
@@ -215,7 +215,7 @@ class _Outbox:
             if task is not asyncio.current_task():
                 task.cancel()
 
-    def _let_go(self) -> None:
+    def _release_calls(self) -> None:
         while self._kept:
             self._kept.popleft().set_result([])
 

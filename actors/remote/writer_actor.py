@@ -52,7 +52,7 @@ class MetricsActor(RunActor):
         self._recorder.add_events(events)
         for case_id, attempt, encoder, text_hash, vector in vectors:
             self._recorder.add_vectors(case_id, attempt, encoder, [(text_hash, vector)])
-        return self._recorder.life
+        return self._recorder.incarnation
 
     async def commit(self, raw: bytes) -> list[bool]:
         """See `RecordWriter.commit`."""
@@ -62,22 +62,22 @@ class MetricsActor(RunActor):
     async def history(self, keys: list[tuple[str, int]]) -> tuple[str, bytes]:
         """The life of the writer, and what `RecordWriter.history` gives, encoded."""
         await self._up()
-        return self._recorder.life, msgspec.msgpack.encode(await self._recorder.history(keys))
+        return self._recorder.incarnation, msgspec.msgpack.encode(await self._recorder.history(keys))
 
     async def so_far(self, keys: list[tuple[str, int]]) -> tuple[int, int]:
         """See `Arrivals.so_far`."""
         await self._up()
         return self._recorder.so_far(keys)
 
-    async def endings(self, case_ids: list[str]) -> bytes:
+    async def results(self, case_ids: list[str]) -> bytes:
         """See `RecordWriter.endings`; encoded."""
         await self._up()
-        return msgspec.msgpack.encode(await self._recorder.endings(case_ids))
+        return msgspec.msgpack.encode(await self._recorder.results(case_ids))
 
-    async def claim(self, key: str, lease_s: float, claimant: str) -> tuple[bool, bytes]:
+    async def acquire_lease(self, key: str, lease_s: float, claimant: str) -> tuple[bool, bytes]:
         """See `RecordWriter.claim`."""
         await self._up()
-        mine, history = await self._recorder.claim(key, lease_s, claimant)
+        mine, history = await self._recorder.acquire_lease(key, lease_s, claimant)
         return mine, msgspec.msgpack.encode(history)
 
     async def has_shared(self, key: str) -> bool:
@@ -85,10 +85,10 @@ class MetricsActor(RunActor):
         await self._up()
         return await self._recorder.has_shared(key)
 
-    async def settle(self, key: str, claimant: str) -> None:
+    async def release_lease(self, key: str, claimant: str) -> None:
         """See `Claims.settle`."""
         await self._up()
-        self._recorder.claims.settle(key, claimant)
+        self._recorder.leases.release(key, claimant)
 
     async def counts(self) -> bytes:
         """The writer's running totals, encoded."""
@@ -99,7 +99,7 @@ class MetricsActor(RunActor):
         """This life of the writer, the next cursor in it, and the events after `cursor`, encoded; a cursor of another
         life is 0 here."""
         await self._up()
-        mine = self._recorder.life
+        mine = self._recorder.incarnation
         following, events = self._recorder.progress.events_since(cursor if life == mine else 0)
         return msgspec.msgpack.encode((mine, following, events))
 

@@ -50,16 +50,16 @@ async def build_library(
     wanted = LibraryManifest(encoder=encoder.name, digest=digest, chunks=len(chunks))
     with _locked(files) as vectors:
         note = await asyncio.to_thread(_begun, files, chunks, wanted)
-        await _Build(files, note, vectors, chunks, encoder).go_on(told)
+        await _Build(files, note, vectors, chunks, encoder).run(told)
 
 
 def _begun(files: LibraryFolder, chunks: Sequence[LibraryChunk], wanted: LibraryManifest) -> LibraryManifest:
     """The note of a library that has been begun, now or before."""
     if not files.exists():
         write_chunks(files.chunks_file, chunks)
-        files.write_note(wanted)
+        files.write_manifest(wanted)
         return wanted
-    note = files.note()
+    note = files.manifest()
     if note.encoder != wanted.encoder:
         raise ConfigError(f"{files.path} holds a library of the encoder {note.encoder}, not {wanted.encoder}")
     if note.digest != wanted.digest:
@@ -103,7 +103,7 @@ class _Build:
         for place, text in enumerate(self._texts):
             self._first.setdefault(text, place)
 
-    async def go_on(self, told: Callable[[int, int], None]) -> None:
+    async def run(self, told: Callable[[int, int], None]) -> None:
         total = len(self._texts)
         done = min(self._files.embedded(self._note), total)
         for start in range(done, total, _BATCH):
@@ -145,7 +145,7 @@ class _Build:
         """Written down before the first vector, so that a build that goes on knows how long a row is."""
         if self._note.dimension is None:
             self._note = msgspec.structs.replace(self._note, dimension=dimension)
-            self._files.write_note(self._note)
+            self._files.write_manifest(self._note)
         elif self._note.dimension != dimension:
             raise ModelUnavailable(
                 f"encoder {self._encoder.name} gives vectors of {dimension} numbers after vectors of "

@@ -65,7 +65,7 @@ class LibraryFolder:
         """Whether a library has been begun here."""
         return self.note_file.is_file()
 
-    def note(self) -> LibraryManifest:
+    def manifest(self) -> LibraryManifest:
         """What library.json says.
 
         Raises:
@@ -76,7 +76,7 @@ class LibraryFolder:
         except (OSError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
             raise ConfigError(f"{self.note_file} is not of a library: {' '.join(str(error).split())}") from None
 
-    def write_note(self, note: LibraryManifest) -> None:
+    def write_manifest(self, note: LibraryManifest) -> None:
         """Write library.json. Raises `RecordError`."""
         write_whole(self.note_file, msgspec.json.encode(note))
 
@@ -96,7 +96,7 @@ class LibraryFolder:
             ConfigError: the library was made with another encoder, is not finished, or a file is missing or of another
                 size.
         """
-        note = self.note()
+        note = self.manifest()
         if note.encoder != encoder:
             raise ConfigError(
                 f"library {self.path} was made with the encoder {note.encoder}, not {encoder}: "

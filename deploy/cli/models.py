@@ -56,9 +56,9 @@ def doctor(
         named = {"model": model, "api_key_env": api_key_env, "base_url": base_url}
         binding = validate_model(ModelBinding, named, typed={key: flag_of(key) for key in named})
         found += asyncio.run(examine(binding, prices))
-    width = max(len(each.what) for each in found)
+    width = max(len(each.subject) for each in found)
     for each in found:
-        print(f"{each.state:<8}{each.what:<{width}}  {visible_line(each.said)}")
+        print(f"{each.state:<8}{each.subject:<{width}}  {visible_line(each.detail)}")
     if any(each.state == "failed" for each in found):
         raise typer.Exit(2)
     if debates:

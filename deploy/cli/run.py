@@ -145,7 +145,7 @@ def run_and_report(prepared: Prepared, *, quiet: bool, tells: bool = True, summa
 
 def report_stopping(session: Session) -> None:
     """Say what a stop waits for."""
-    what = "finishing calls under way" if session.debating else "taking down what was being started"
+    what = "finishing calls under way" if session.is_running else "taking down what was being started"
     print(f"stopping: {what} ... Ctrl-C again stops now", file=sys.stderr, flush=True)
 
 

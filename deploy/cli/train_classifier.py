@@ -44,6 +44,6 @@ def train_classifier(
     done = train_with_progress(
         runs, out, settings, lambda line: None if quiet else print(line, file=sys.stderr, flush=True)
     )
-    if done.known_already and not quiet:
+    if done.already_trained and not quiet:
         print(f"{out} holds this classifier already", file=sys.stderr)
     show_training(done.card, out, form)

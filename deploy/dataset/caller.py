@@ -38,9 +38,9 @@ class StageClient:
 
     def __call__(self, batch: Batch) -> pa.Table:
         """As `debated`, in a task of Ray Data: it has the caller for itself, and one batch after the other."""
-        return self.debated(batch, next(self._batches))
+        return self.process_batch(batch, next(self._batches))
 
-    def debated(self, batch: Batch, number: int) -> pa.Table:
+    def process_batch(self, batch: Batch, number: int) -> pa.Table:
         """The batch with the stage's columns, once all its rows have ended.
 
         Args:
@@ -54,10 +54,10 @@ class StageClient:
         columns = self._fields.found(table.column_names, added)
         rows = [self._fields.row(row) for row in cells(table, columns)]
         key = (self._execution, ray.get_runtime_context().get_task_id() or "", number)
-        ends = self._ends(key, rows)
+        ends = self._await_rows(key, rows)
         return with_columns(table, ends, self._schema, self._prefix)
 
-    def _ends(self, key: tuple[str, str, int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _await_rows(self, key: tuple[str, str, int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         try:
             handle = ray.get_actor(self.actor, namespace=self._namespace)
         except ValueError:
@@ -82,7 +82,7 @@ class StageClientActor:
 
     def __call__(self, batch: Batch) -> pa.Table:
         """See `StageClient.debated`."""
-        return self._caller.debated(batch, 0)
+        return self._caller.process_batch(batch, 0)
 
 
 Batch = Any

@@ -42,7 +42,7 @@ class RowKind(Protocol):
         """The case of a row. Raises `UserError` for a row that is none."""
         ...
 
-    def ended(self, held: CaseResult) -> dict[str, Any]:
+    def result_row(self, held: CaseResult) -> dict[str, Any]:
         """The columns of a row whose case has ended."""
         ...
 
@@ -71,7 +71,7 @@ class DebateRows:
         """See `RowKind.case`."""
         return next(task_from_cases([row]).cases())
 
-    def ended(self, held: CaseResult) -> dict[str, Any]:
+    def result_row(self, held: CaseResult) -> dict[str, Any]:
         """See `RowKind.ended`."""
         return {
             "answer": held.answer,
@@ -110,7 +110,7 @@ class JudgmentRows:
         """See `RowKind.case`."""
         return next(replies_in_memory([row]).cases())
 
-    def ended(self, held: CaseResult) -> dict[str, Any]:
+    def result_row(self, held: CaseResult) -> dict[str, Any]:
         """See `RowKind.ended`."""
         found = held.payload
         row: dict[str, Any] = {"quality": found.get("quality"), "flag": found.get("flag"), **_costs(held)}

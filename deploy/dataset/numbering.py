@@ -24,7 +24,7 @@ class RowIds:
     def __init__(self) -> None:
         self._executions: OrderedDict[str, _ExecutionCopies] = OrderedDict()
 
-    def ids(self, key: BatchKey, hashes: Sequence[str]) -> list[str]:
+    def assign(self, key: BatchKey, hashes: Sequence[str]) -> list[str]:
         """An id for each row of a batch; the same ones when the batch comes again.
 
         >>> numbering = Numbering()

@@ -79,22 +79,26 @@ class StageActor:
             RunBroken: it cannot go on.
         """
         self._loop = asyncio.get_running_loop()
-        run = await self._opened(key[0])
+        run = await self._acquire_run(key[0])
         try:
             rows: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
-            cases = self._named(key, await asyncio.to_thread(self._cases, rows))
-            return msgspec.msgpack.encode(await self._ends(run, cases))
+            cases = self._with_ids(key, await asyncio.to_thread(self._cases, rows))
+            return msgspec.msgpack.encode(await self._await_results(run, cases))
         finally:
             if run is not None:
-                await self._left(run, key[0])
+                await self._leave_batch(run, key[0])
 
-    async def _ends(self, run: OpenRun | None, cases: Sequence[LabelledCase | UserError]) -> list[dict[str, Any]]:
+    async def _await_results(
+        self, run: OpenRun | None, cases: Sequence[LabelledCase | UserError]
+    ) -> list[dict[str, Any]]:
         forsaken: list[str] = []
         try:
-            ends = await asyncio.gather(*(self._end(run, case, forsaken) for case in cases), return_exceptions=True)
+            ends = await asyncio.gather(
+                *(self._await_result(run, case, forsaken) for case in cases), return_exceptions=True
+            )
         except asyncio.CancelledError:
             if run is not None:
-                await asyncio.gather(*(run.withdraw(case_id) for case_id in forsaken), return_exceptions=True)
+                await asyncio.gather(*(run.cancel(case_id) for case_id in forsaken), return_exceptions=True)
             raise
         for end in ends:
             if isinstance(end, BaseException):
@@ -102,7 +106,7 @@ class StageActor:
         return [end for end in ends if not isinstance(end, BaseException)]
 
     @ray.method(concurrency_group=CONTROL)  # type: ignore[untyped-decorator]
-    async def waiting(self) -> int:
+    async def pending(self) -> int:
         """How many debates somebody waits for."""
         return len(self._holders)
 
@@ -123,7 +127,7 @@ class StageActor:
             if run is not None:
                 await run.close(drain_s=drain_s)
 
-    async def _opened(self, execution: str) -> OpenRun | None:
+    async def _acquire_run(self, execution: str) -> OpenRun | None:
         """The run, for one more batch; None when its budget was used up in this execution already."""
         async with self._opening:
             if self._closed:
@@ -136,7 +140,7 @@ class StageActor:
             self._users += 1
             return self._run
 
-    async def _left(self, run: OpenRun, execution: str) -> None:
+    async def _leave_batch(self, run: OpenRun, execution: str) -> None:
         """A batch has ended. A run that has stopped is closed after the last one: another batch opens it anew, unless
         it is of the execution that has used up the budget, and its folder is free for a stage with a larger one.
         Cancelling this leaves it being closed."""
@@ -150,7 +154,7 @@ class StageActor:
         async with self._opening:
             if self._users or run is not self._run or not run.refusal:
                 return
-            if run.broken is None and not run.may_go_on:
+            if run.broken is None and not run.can_reopen:
                 self._spent = (execution, run.refusal)
             self._run = None
             try:
@@ -184,18 +188,20 @@ class StageActor:
             found.append(labelled)
         return found
 
-    def _named(self, key: BatchKey, cases: list[LabelledCase | UserError]) -> list[LabelledCase | UserError]:
+    def _with_ids(self, key: BatchKey, cases: list[LabelledCase | UserError]) -> list[LabelledCase | UserError]:
         """The cases, those without an id known by their content."""
         unnamed = [i for i, case in enumerate(cases) if isinstance(case, LabelledCase) and not case.case.id]
         hashes = [content_case_id(each.case) for i in unnamed if isinstance(each := cases[i], LabelledCase)]
-        for i, case_id in zip(unnamed, self._numbering.ids(key, hashes), strict=True):
+        for i, case_id in zip(unnamed, self._numbering.assign(key, hashes), strict=True):
             labelled = cases[i]
             assert isinstance(labelled, LabelledCase)
             case = msgspec.structs.replace(labelled.case, id=case_id)
             cases[i] = msgspec.structs.replace(labelled, case=case)
         return cases
 
-    async def _end(self, run: OpenRun | None, case: LabelledCase | UserError, forsaken: list[str]) -> dict[str, Any]:
+    async def _await_result(
+        self, run: OpenRun | None, case: LabelledCase | UserError, forsaken: list[str]
+    ) -> dict[str, Any]:
         if not isinstance(case, LabelledCase):
             return rejected_row(case)
         case_id = case.case.id
@@ -203,7 +209,7 @@ class StageActor:
             return {"case_id": case_id, "failure": PUT_ASIDE, "error": self._spent[1] if self._spent else ""}
         self._holders[case_id] += 1
         try:
-            return self._kind.ended(await run.hold(case))
+            return self._kind.result_row(await run.run_case(case))
         except UserError as error:
             if self._closed:  # between its batch's coming and its own
                 return {"case_id": case_id, "failure": PUT_ASIDE, "error": CLOSED}

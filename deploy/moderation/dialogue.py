@@ -76,7 +76,7 @@ def prompt_decision(form: Form, story: DebateTranscript, console: Console) -> De
     Raises:
         MootError: the record cannot be read.
     """
-    story.tell_news(console)
+    story.print_new(console)
     console.print(Group(form_text(form), Text("     or help, show, quit")))
     with contextlib.suppress(termios.error, ValueError, OSError):
         # What was typed before the form could be seen answers nothing.
@@ -87,7 +87,7 @@ def prompt_decision(form: Form, story: DebateTranscript, console: Console) -> De
             if line == "quit" and line not in form.actions:
                 return None
             if line == "show" and line not in form.actions:
-                console.print(story.whole())
+                console.print(story.full_transcript())
             elif line not in ("", "help", "?") or line in form.actions:
                 return _decision(line, form, console)
             else:

@@ -30,7 +30,7 @@ class DebateTranscript:
         self._folder, self._case_id = folder, case_id
         self._told: set[tuple[str, str]] = set()
 
-    def tell_news(self, console: Console) -> None:
+    def print_new(self, console: Console) -> None:
         """Show what has happened since the last call, but for judges' replies: what they found is in the events.
 
         Raises:
@@ -47,7 +47,7 @@ class DebateTranscript:
         if blocks:
             console.print(report_text(blocks))
 
-    def whole(self) -> RenderableType:
+    def full_transcript(self) -> RenderableType:
         """The debate so far.
 
         Raises:

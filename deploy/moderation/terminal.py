@@ -75,7 +75,7 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
             raise
 
-    def serve(self, within_s: float) -> None:
+    def answer_next(self, within_s: float) -> None:
         """Let the person answer the next form; returns after so many seconds when there is none."""
         try:
             asked, answer = self._asked.get(timeout=within_s)
@@ -100,7 +100,7 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         self.gone = decision is None
         answer.set_result(decision)
 
-    def interrupted(self) -> bool:
+    def interrupt(self) -> bool:
         """Ctrl-C was pressed: takes the person away from the prompt, or returns False when nobody is there.
 
         Raises:
@@ -112,7 +112,7 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         return False
 
     def _dismissed(self, number: int, frame: FrameType | None) -> None:
-        self.interrupted()
+        self.interrupt()
 
 
 class _ProgressNote(Listener):
@@ -146,7 +146,7 @@ def run_moderated(prepared: Prepared, *, quiet: bool) -> Run:
             status.start()
 
     def stopping() -> None:
-        if not terminal.interrupted():
+        if not terminal.interrupt():
             report_stopping(session)
 
     if prepared.simulated:
@@ -154,7 +154,7 @@ def run_moderated(prepared: Prepared, *, quiet: bool) -> Run:
     console.print(Text(f"record: {folder_as_given(prepared)}"))
     with Console(stderr=True, quiet=quiet).status("starting") as status, ModeratorTerminal(hold) as terminal:
         session = Session(prepared, _ProgressNote(status), terminal)
-        done = run_in_thread(session, on_signals=stopping, attend=terminal.serve)
+        done = run_in_thread(session, on_signals=stopping, attend=terminal.answer_next)
     _report_end(done, prepared, story, console, asked=terminal.asked)
     return done
 
@@ -173,8 +173,8 @@ def _report_end(done: Run, prepared: Prepared, story: DebateTranscript, console:
             console.print(Text("nobody was asked anything: this protocol did not consult a person"))
         debate = build_transcript(prepared.folder, CASE_ID)
         if build_document(debate) is None:
-            story.tell_news(console)
+            story.print_new(console)
             console.print(report_text(ending_blocks(debate)))
         else:
-            console.print(story.whole())
+            console.print(story.full_transcript())
     console.print(Text(f"next: moot show {folder_as_given(prepared)} {CASE_ID}"))

@@ -90,8 +90,8 @@ class Pilot:
     prompt_tokens: Floats
     completion_tokens: Floats
     cost_usd: Floats
-    untold: Floats
-    unpriced: Floats
+    calls_without_usage: Floats
+    calls_without_price: Floats
     unconfirmed_tokens: Floats
     failed: Bools
     skipped: Bools

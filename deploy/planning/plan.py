@@ -186,7 +186,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
 
 def _totals(pilot: Pilot, draws: _Draws, cases: int) -> PlanTotals:
     calls = max(1.0, float(pilot.calls.sum()))
-    is_priced = (pilot.untold + pilot.unpriced < pilot.calls).any() or not pilot.calls.any()
+    is_priced = (pilot.calls_without_usage + pilot.calls_without_price < pilot.calls).any() or not pilot.calls.any()
     return PlanTotals(
         calls=draws.total(pilot.calls),
         requests=draws.total(pilot.requests.sum(axis=1)),
@@ -194,8 +194,8 @@ def _totals(pilot: Pilot, draws: _Draws, cases: int) -> PlanTotals:
         completion_tokens=draws.total(pilot.completion_tokens),
         unconfirmed_tokens=float(pilot.unconfirmed_tokens.mean()) * cases,
         cost_usd=draws.total(pilot.cost_usd) if is_priced else None,
-        calls_without_usage=float(pilot.untold.sum()) / calls,
-        calls_without_price=float(pilot.unpriced.sum()) / calls,
+        calls_without_usage=float(pilot.calls_without_usage.sum()) / calls,
+        calls_without_price=float(pilot.calls_without_price.sum()) / calls,
         failed=draws.count(pilot.failed),
         skipped=PlanEstimate(*(each / cases for each in draws.count(pilot.skipped))),
     )
@@ -257,7 +257,7 @@ def _needs(
 def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Scenario:
     if settings.cores_per_node is not None and settings.nodes is None:
         raise ConfigError("--cores-per-node goes with --nodes only")
-    if settings.limit_tpm is not None and not (pilot.untold < pilot.calls).any():
+    if settings.limit_tpm is not None and not (pilot.calls_without_usage < pilot.calls).any():
         raise ConfigError(
             f"--limit-tpm: no server in {pilot.name} said what its calls used, so tokens cannot be planned"
         )

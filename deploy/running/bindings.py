@@ -53,7 +53,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
                 raise ConfigError(f"protocol {protocol.name!r} asks one agent here, and a solo run asks no judge")
             unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
-    stated = config.stated()
+    stated = config.preset_values()
     lengths: Mapping[str, int] = getattr(protocol, "reply_tokens", {})
     temperatures: Mapping[str, float | Sequence[float] | None] = getattr(protocol, "temperatures", {})
     top_ps: Mapping[str, float | None] = getattr(protocol, "top_ps", {})

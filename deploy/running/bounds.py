@@ -128,7 +128,7 @@ def lost(folder: Path, epoch: int) -> dict[str, float]:
     Returns:
         By budget; empty without budgets.
     """
-    return {name: amount for name, amount in Ledger(RunFolder(folder), epoch).held().items() if amount > _ROUNDING}
+    return {name: amount for name, amount in Ledger(RunFolder(folder), epoch).reserved().items() if amount > _ROUNDING}
 
 
 def unsettled_usage(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str, float]:

@@ -114,7 +114,7 @@ def _asked(binding: ModelBinding | RoleBinding) -> _Asked:
 def _known_profiles(prepared: Prepared) -> Mapping[_Asked, ModelProfile | None] | None:
     """What the record, or an earlier trial, says of the run's models; None where they are still to be tried."""
     recorded = recorded_profiles(prepared.record)
-    if recorded is None and prepared.tried:
+    if recorded is None and prepared.trials_done:
         return {_asked(member): member.profile for members in prepared.bindings.values() for member in members}
     return recorded
 
@@ -144,7 +144,7 @@ def _with_profiles(prepared: Prepared, found: Mapping[_Asked, ModelProfile | Non
     bindings = {
         family: [_with_profile(member, found) for member in members] for family, members in prepared.bindings.items()
     }
-    return replace(prepared, bindings=bindings, tried=True)
+    return replace(prepared, bindings=bindings, trials_done=True)
 
 
 def _with_profile(member: RoleBinding, found: Mapping[_Asked, ModelProfile | None]) -> RoleBinding:

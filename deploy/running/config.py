@@ -216,13 +216,13 @@ class RunConfig(BaseModel):
         said = {"structured": self.structured, "temperature": self.temperature, "max_tokens": self.max_reply_tokens}
         return {name: value for name, value in said.items() if value is not None}
 
-    def stated(self) -> Preset | None:
+    def preset_values(self) -> Preset | None:
         """The preset; None without one."""
         return None if self.preset is None else find_preset(self.preset)
 
     def preset_for(self, protocol: str) -> str | None:
         """The preset where it is one of that protocol; else None."""
-        stated = self.stated()
+        stated = self.preset_values()
         return self.preset if stated is not None and stated.protocol == protocol else None
 
     def settings(self) -> dict[str, Any]:
@@ -236,7 +236,7 @@ class RunConfig(BaseModel):
             if settings.get("agents", self.agents) != self.agents:
                 raise ConfigError(f"`agents` is given twice: {self.agents} and {settings['agents']!r} in `set`")
             settings["agents"] = self.agents
-        stated = self.stated()
+        stated = self.preset_values()
         return settings if stated is None else _merge_settings(stated.setting_values(), settings)
 
 

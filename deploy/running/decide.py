@@ -108,8 +108,8 @@ def record_decision(folder: str | Path, case_id: str, action: str, text: str = "
 
 
 async def _record(run: RunFolder, columns: dict[str, Any]) -> None:
-    owner = await RecordOwner.take(run)
-    await owner.hold(lambda epoch: _write(run, epoch, columns))
+    owner = await RecordOwner.acquire(run)
+    await owner.run(lambda epoch: _write(run, epoch, columns))
 
 
 async def _write(run: RunFolder, epoch: int, columns: dict[str, Any]) -> None:

@@ -69,9 +69,9 @@ class Finding:
         said: what was found.
     """
 
-    what: str
+    subject: str
     state: State
-    said: str
+    detail: str
 
 
 def machine() -> Iterator[Finding]:

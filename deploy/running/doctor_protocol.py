@@ -63,7 +63,7 @@ class ProtocolTrial:
     """
 
     templates: tuple[TemplateTrial, ...]
-    held: tuple[tuple[str, str, str], ...]
+    attempted: tuple[tuple[str, str, str], ...]
     finished: int
     cases: int
     commonest_failure: str
@@ -76,7 +76,7 @@ class ProtocolTrial:
             words = (cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True))
             numbers = (cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True))
             yield "  ".join((*words, *numbers)).rstrip()
-        for role, reply, held in self.held:
+        for role, reply, held in self.attempted:
             yield f"{role} {reply}: {held}"
         yield f"{self.finished} of {self.cases} debates ended with a verdict"
         if self.commonest_failure:
@@ -105,7 +105,7 @@ async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> 
             "engine": "inline",
             "out": str(folder),
         }
-        done = await Session(prepare(RunConfig.build(wanted, fields))).hold()
+        done = await Session(prepare(RunConfig.build(wanted, fields))).run()
         summary = done.summary
         (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
         replies: Mapping[str, Sequence[type[BaseModel]]] = getattr(made, "replies", {})

@@ -42,7 +42,7 @@ class LibraryCache:
             self._opened[key] = open_documents(named, encoder)
         return self._opened[key]
 
-    def place(self, digest: str, encoder: str) -> Path:
+    def library_path(self, digest: str, encoder: str) -> Path:
         """The folder of the library of these chunks and this encoder, absolute; it need not exist."""
         return self._folder / blake2b(f"{digest} {encoder}".encode(), digest_size=6).hexdigest()
 
@@ -76,7 +76,7 @@ def run_documents(
         return docs, docs.library
     if begun is not None and _is_of(LibraryFolder(begun), docs.digest, encoder):
         return docs, begun
-    return docs, default_library_folder(folder) if shelf is None else shelf.place(docs.digest, encoder)
+    return docs, default_library_folder(folder) if shelf is None else shelf.library_path(docs.digest, encoder)
 
 
 def default_library_folder(folder: Path) -> Path:
@@ -108,7 +108,7 @@ def _recorded_library(content: dict[str, Any], folder: Path) -> Path | None:
 
 
 def _is_of(library: LibraryFolder, digest: str, encoder: str) -> bool:
-    note = library.note()
+    note = library.manifest()
     return (note.digest, note.encoder) == (digest, encoder)
 
 

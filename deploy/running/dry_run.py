@@ -159,7 +159,7 @@ def _documents(prepared: Prepared, docs: DocumentSet, library: Path) -> str:
     if docs.documents is None:
         return f"a library of {chunks}, made before"
     files = LibraryFolder(library)
-    done = files.embedded(files.note()) if files.exists() else 0
+    done = files.embedded(files.manifest()) if files.exists() else 0
     texts = len({chunk.text for chunk in docs.chunks[done:]})
     once = "" if library.is_relative_to(prepared.folder) else ", once for all runs that share them"
     encoder = prepared.config.encoder
@@ -184,7 +184,7 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
     agents = _StubAgentPool(Roles(spec.roles), prepared.templates, differ=differ)
     house = build_debate_context(spec, agents, _NullRecordClient())
     if prepared.docs is not None:
-        house = replace(house, library=_StubLibrary(prepared.docs.chunks))
+        house = replace(house, retriever=_StubLibrary(prepared.docs.chunks))
     found = []
     try:
         for case in cases:
@@ -347,7 +347,7 @@ class _NullRecordClient:
         """There is none."""
         return History()
 
-    async def claim(self, key: str) -> tuple[bool, History]:
+    async def acquire_lease(self, key: str) -> tuple[bool, History]:
         """Whoever asks first pays."""
         return True, History()
 
@@ -355,7 +355,7 @@ class _NullRecordClient:
         """It is there as soon as it was given."""
         return True
 
-    async def settle(self, key: str) -> None:
+    async def release_lease(self, key: str) -> None:
         """Nothing was claimed."""
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:

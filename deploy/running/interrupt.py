@@ -32,7 +32,7 @@ T_co = TypeVar("T_co", covariant=True)
 class StoppableTask(Protocol[T_co]):
     """What is held on an event loop until it ends, or is stopped: a `Session`, for one."""
 
-    async def hold(self) -> T_co:
+    async def run(self) -> T_co:
         """Hold it; gives what came of it."""
 
     def stop(self) -> None:
@@ -82,7 +82,7 @@ def run_in_thread(
 def _run_session(session: StoppableTask[T], future: Future[T]) -> None:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            result = runner.run(session.hold())
+            result = runner.run(session.run())
     except BaseException as error:
         future.set_exception(error)
     else:

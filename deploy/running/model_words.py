@@ -68,7 +68,7 @@ def schema_mode_rows(
     """Role, kind of reply, and how it is held, of the types that a protocol asks for by role family."""
     for family, kinds in replies.items():
         for reply in map(reply_id, kinds):
-            yield family, reply_name(reply), schema_mode_text(*profile.way(reply))
+            yield family, reply_name(reply), schema_mode_text(*profile.mode_of(reply))
 
 
 NOTES = {

@@ -79,7 +79,7 @@ class OpenRun:
         if config.out is not None and is_uri(config.out):
             raise ConfigError(f"--out {config.out}: cases that come one by one are recorded in a folder; give its path")
         prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
-        self._prepared = prepared if tried is None else replace(prepared, bindings=tried, tried=True)
+        self._prepared = prepared if tried is None else replace(prepared, bindings=tried, trials_done=True)
         self._reception: QueueDispatcher | None = None
         self._record: RunYaml | None = None
         self._indices = itertools.count()
@@ -109,7 +109,7 @@ class OpenRun:
             raise RunFolderBusy(f"{folder.path} is being written by another process; wait for it or stop it")
         prepared = self._prepared = await check_models(prepared)
         log_caveats(prepared)
-        self._ownership = Ownership.take(folder)
+        self._ownership = Ownership.acquire(folder)
         in_vain = False
         try:
             in_vain = await asyncio.to_thread(is_empty_start, folder, prepared)
@@ -141,9 +141,9 @@ class OpenRun:
         words = partial(describe_stop, config=prepared.config)
         covered = await asyncio.to_thread(affordable_debates, prepared, spent)  # a dry run has an event loop of its own
         self._reception = QueueDispatcher(runtime, past, followed=self._followed, in_words=words, affordable=covered)
-        self._reception.open()
+        self._reception.start()
 
-    async def hold(self, case: Mapping[str, object] | LabelledCase) -> CaseResult:
+    async def run_case(self, case: Mapping[str, object] | LabelledCase) -> CaseResult:
         """Debate a case and wait for its end, which is durable then.
 
         Args:
@@ -156,18 +156,18 @@ class OpenRun:
                 id; nothing was paid for.
             NotHeld: the debate was put aside without a verdict.
         """
-        return await self.hold_labelled(await asyncio.to_thread(self.labelled, case))
+        return await self.run_labelled_case(await asyncio.to_thread(self.prepare_case, case))
 
-    async def hold_labelled(self, labelled: LabelledCase) -> CaseResult:
+    async def run_labelled_case(self, labelled: LabelledCase) -> CaseResult:
         """As `hold`, for a case that `labelled` has given."""
-        return case_result(await self._open_reception().hold(labelled), self._prepared.prices)
+        return case_result(await self._require_open().run_case(labelled), self._prepared.prices)
 
-    async def recall(self, case_id: str) -> CaseResult | None:
+    async def lookup(self, case_id: str) -> CaseResult | None:
         """How a case ended that has a verdict on record; None for any other one."""
-        told = await self._open_reception().recall(case_id)
+        told = await self._require_open().recorded_result(case_id)
         return None if told is None else case_result(told, self._prepared.prices)
 
-    def labelled(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
+    def prepare_case(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
         """A case as it is debated, its pictures read and its id filled in.
 
         Raises:
@@ -182,25 +182,25 @@ class OpenRun:
         check_case(self._prepared.protocol, found.case)
         return msgspec.structs.replace(found, index=next(self._indices))
 
-    async def withdraw(self, case_id: str) -> bool:
+    async def cancel(self, case_id: str) -> bool:
         """Put the debate of a case aside; False when it is not being debated. Brought again, it goes on from the
         record."""
-        return await self._open_reception().withdraw(case_id)
+        return await self._require_open().cancel(case_id)
 
     def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
         """What happens in a debate, from its first event to its end, replies too; None when it is not open and did not
         end lately. What happened before it was put aside and taken up again comes from the record."""
-        trail = self._open_reception().trail(case_id)
+        trail = self._require_open().event_stream(case_id)
         return None if trail is None else self._follow(case_id, trail)
 
     async def _follow(self, case_id: str, trail: EventStream) -> AsyncIterator[StreamedEvent]:
         if trail.earlier_than is not None:
-            for event in await self.chronicle(case_id, trail.earlier_than):
+            for event in await self.recorded_events(case_id, trail.earlier_than):
                 yield event
         async for event in trail.follow():
             yield event
 
-    async def chronicle(self, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
+    async def recorded_events(self, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
         """What the record has of a case that happened before a time (Unix seconds); also while the run is closed.
 
         Raises:
@@ -209,37 +209,37 @@ class OpenRun:
         async with self._reading:
             return await asyncio.to_thread(recorded_events, RunFolder(self._prepared.folder), case_id, before)
 
-    def begun(self, case_id: str) -> bool:
+    def has_started(self, case_id: str) -> bool:
         """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
-        return self._open_reception().begun(case_id)
+        return self._require_open().has_started(case_id)
 
     @property
     def broken(self) -> BaseException | None:
         """What ended the talk with the engine for good; None while all is well, and when a budget has stopped it."""
-        return None if self._reception is None else self._reception.broken
+        return None if self._reception is None else self._reception.error
 
     @property
     def refusal(self) -> str:
         """Why no case is held any more; empty while they are."""
-        return "" if self._reception is None else self._reception.refusal
+        return "" if self._reception is None else self._reception.stop_reason
 
     @property
-    def may_go_on(self) -> bool:
+    def can_reopen(self) -> bool:
         """Whether it has stopped for something that may pass, an endpoint that was down or a limiter that was lost:
         closed and opened again it goes on then. A budget lasts."""
-        if self._reception is None or self._reception.broken is not None:
+        if self._reception is None or self._reception.error is not None:
             return False
         return self._reception.stopped_by.partition(":")[0] in (EndpointDown.kind, LimiterGone.kind)
 
     @property
-    def waiting(self) -> int:
+    def pending(self) -> int:
         """How many cases have come and have not ended."""
         return 0 if self._reception is None else self._reception.waiting
 
     async def counts(self) -> Counts:
         """Running totals of the whole record."""
-        self._open_reception()
-        return await self._runtime.archive.counts()
+        self._require_open()
+        return await self._runtime.writers.counts()
 
     async def close(self, *, drain_s: float = 0.0) -> None:
         """Take nothing more, let debates end for so many seconds, put the rest aside, and leave the record in order.
@@ -251,19 +251,19 @@ class OpenRun:
         status: Status | Literal["failed"] = "failed"
         try:
             left = await reception.close(drain_s)
-            whole = not left and reception.broken is None
+            whole = not left and reception.error is None
             await self._runtime.stop(compact=whole)
             if whole:
                 await asyncio.to_thread(compact_leftovers, self._ownership.folder, self._ownership.epoch)
             if reception.stopped_by:
                 record.stopped_by(describe_stop(reception.stopped_by, self._prepared.config))
-            if reception.broken is None:
+            if reception.error is None:
                 status = "interrupted" if left else "stopped" if reception.stopped_by else "finished"
         finally:
             finish_session(record, status)
             self._ownership.release()
 
-    def _open_reception(self) -> QueueDispatcher:
+    def _require_open(self) -> QueueDispatcher:
         if self._reception is None:
             raise ConfigError("the run is not open")
         return self._reception

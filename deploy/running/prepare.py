@@ -94,7 +94,7 @@ class Prepared:
     library: Path | None
     d_untested: bool
     classifier: ResolvedClassifier | None
-    tried: bool = False
+    trials_done: bool = False
 
     def cases(self) -> Iterator[LabelledCase]:
         """The task's cases, up to the limit."""

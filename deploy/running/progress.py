@@ -42,14 +42,14 @@ class ProgressRate:
         self._started = self._rose = clock()
         self._longest_gap_s = 0.0
 
-    def saw(self, done: int) -> None:
+    def update(self, done: int) -> None:
         """Take down that so many cases are done now."""
         if done > self._done:
             now = self._clock()
             self._longest_gap_s = max(self._longest_gap_s, now - self._rose)
             self._done, self._rose = done, now
 
-    def left_s(self) -> float | None:
+    def remaining_s(self) -> float | None:
         """Seconds until the end at the mean pace up to the last case that ended.
 
         None while it cannot be told: before the first case has ended, and while none has for much longer than it ever
@@ -101,7 +101,7 @@ class _ProgressListener(Listener):
     """What a bar and lines have in common: the pace, and how far the library is, now and then."""
 
     def __init__(self, say: Callable[[str], object], every_s: float, *, gated: bool) -> None:
-        self._say, self._every_s, self._gated = say, every_s, gated
+        self._print, self._every_s, self._gated = say, every_s, gated
         self._last = time.monotonic()
         self._told_of_library = False
         self._pace = ProgressRate(None, 0)
@@ -110,14 +110,14 @@ class _ProgressListener(Listener):
         """See `Listener.indexed`; nothing is said where that takes no time."""
         if time.monotonic() - self._last >= self._every_s or (self._told_of_library and done == total):
             self._last, self._told_of_library = time.monotonic(), True
-            self._say(f"embedding the documents: {done:,} of {total:,} chunks")
+            self._print(f"embedding the documents: {done:,} of {total:,} chunks")
 
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""
         self._pace = ProgressRate(total, done)
 
     def _left(self) -> str:
-        return f"left {duration(self._pace.left_s())}"
+        return f"left {duration(self._pace.remaining_s())}"
 
 
 class LineListener(_ProgressListener):
@@ -131,12 +131,12 @@ class LineListener(_ProgressListener):
         """See `Listener.began`."""
         super().began(total, done)
         there = f", {done:,} of them done" if done else ""
-        self._say(f"{f'{_UNKNOWN} cases' if total is None else cases(total)}{there}")
+        self._print(f"{f'{_UNKNOWN} cases' if total is None else cases(total)}{there}")
 
     def counts(self, counts: Counts) -> None:
         """See `Listener.counts`."""
         self._latest = counts
-        self._pace.saw(counts.finished + counts.failed)
+        self._pace.update(counts.finished + counts.failed)
         if time.monotonic() - self._last >= self._every_s:
             self.ended()
 
@@ -147,7 +147,7 @@ class LineListener(_ProgressListener):
         self._last = time.monotonic()
         of = "" if self._pace.total is None else f"/{self._pace.total:,}"
         shown = figures(counts, gated=self._gated)
-        self._say(f"{counts.finished + counts.failed:,}{of} cases | {shown} | {self._left()}")
+        self._print(f"{counts.finished + counts.failed:,}{of} cases | {shown} | {self._left()}")
 
 
 class BarListener(_ProgressListener):
@@ -185,7 +185,7 @@ class BarListener(_ProgressListener):
         """See `Listener.counts`."""
         if self._task is not None:
             done = counts.finished + counts.failed
-            self._pace.saw(done)
+            self._pace.update(done)
             shown = figures(counts, gated=self._gated)
             self._bar.update(self._task, completed=done, figures=shown, left=self._left())
 

@@ -46,7 +46,7 @@ async def arun(config: Base | None = None, **options: Any) -> Run:
         UserError: one line about what is wrong; nothing was written.
     """
     prepared = await asyncio.to_thread(prepare_from, config, options)
-    return await Session(prepared).hold()
+    return await Session(prepared).run()
 
 
 def run(config: Base | None = None, **options: Any) -> Run:
@@ -78,7 +78,7 @@ async def stream(config: Base | None = None, **options: Any) -> AsyncIterator[St
     prepared = await asyncio.to_thread(prepare_from, config, options)
     queue: asyncio.Queue[StreamedEvent | Signals | None] = asyncio.Queue()
     session = Session(prepared, _QueueListener(queue))
-    holding = asyncio.create_task(session.hold())
+    holding = asyncio.create_task(session.run())
     holding.add_done_callback(lambda _: queue.put_nowait(None))
     try:
         while (event := await queue.get()) is not None:

@@ -71,19 +71,19 @@ class Session:
         self._stop_asked = True
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: there is nothing left to stop
-                self._loop.call_soon_threadsafe(self._stop_here)
+                self._loop.call_soon_threadsafe(self._stop_on_loop)
 
-    def _stop_here(self) -> None:
+    def _stop_on_loop(self) -> None:
         self._stopping.set()
         if self._arena is not None:
             self._arena.stop()
 
     @property
-    def debating(self) -> bool:
+    def is_running(self) -> bool:
         """Whether debates are being held, so that a stop has calls to wait for."""
         return self._arena is not None
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _cancel_on_stop(self, work: Coroutine[Any, Any, T]) -> T:
         """Do a part of the start; a stop cancels it and raises `SessionCancelled`."""
         doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stopping.wait())
         try:
@@ -96,7 +96,7 @@ class Session:
             raise SessionCancelled
         return doing.result()
 
-    async def hold(self) -> Run:
+    async def run(self) -> Run:
         """Hold every debate that is not done.
 
         Raises:
@@ -109,13 +109,13 @@ class Session:
         folder = prepared.record
         await check_models(prepared, network=False)
         if (done := await asyncio.to_thread(outcome_if_complete, prepared)) is not None:
-            await self._tell_recorded_signals(folder)
+            await self._report_recorded_signals(folder)
             return done
         try:
-            prepared = self._prepared = await self._unless_stopped(check_models(prepared))
+            prepared = self._prepared = await self._cancel_on_stop(check_models(prepared))
             log_caveats(prepared)
-            owner = await self._unless_stopped(RecordOwner.take(folder))
-            return await owner.hold(self._owned)
+            owner = await self._cancel_on_stop(RecordOwner.acquire(folder))
+            return await owner.run(self._owned)
         except SessionCancelled:
             return await asyncio.to_thread(_outcome, prepared, "interrupted", left=None, worked=False)
 
@@ -125,24 +125,24 @@ class Session:
         record = await asyncio.to_thread(RunYaml, folder, prepared, epoch)
         status: Status | Literal["failed"] = "failed"
         try:
-            await self._unless_stopped(build_run_library(prepared, self._listener.indexed))
+            await self._cancel_on_stop(build_run_library(prepared, self._listener.indexed))
             past = await asyncio.to_thread(load_completed_cases, prepared)
             left = await asyncio.to_thread(_remaining_cases, prepared, past)
-            self._outdated = past.outdated
+            self._outdated = past.superseded
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             spent = await asyncio.to_thread(spent_by_earlier_sessions, folder, prepared.prices, record.earlier)
             covered = await asyncio.to_thread(affordable_debates, prepared, spent)
             runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
             await self._started(runtime, folder if in_vain else None)
             arena = self._arena = Dispatcher(runtime, prepared.cases(), past, self._person, covered)
-            await self._debate(arena, runtime)
+            await self._run_debates(arena, runtime)
             if prepared.mirror is not None:  # writers elsewhere have written the record
                 await asyncio.to_thread(prepared.mirror.pull)
-            if not arena.stopping:
+            if not arena.is_draining:
                 await asyncio.to_thread(compact_leftovers, folder, epoch)
             left = await asyncio.to_thread(_remaining_after_session, prepared)
             status = _status(prepared, arena, left, self._out_of_time)
-            stopped_by = await asyncio.to_thread(self._why, arena, left) if status == "stopped" else ""
+            stopped_by = await asyncio.to_thread(self._stop_reason, arena, left) if status == "stopped" else ""
             record.stopped_by(stopped_by)
             return await asyncio.to_thread(
                 _outcome, prepared, status, left=left, parked=arena.parked, stopped_by=stopped_by
@@ -158,7 +158,7 @@ class Session:
     async def _started(self, runtime: Runtime, new_folder: RunFolder | None) -> None:
         """Start the engine; when that fails, a folder that was made for it is taken away again."""
         try:
-            await self._unless_stopped(runtime.start())
+            await self._cancel_on_stop(runtime.start())
         except BaseException:
             with contextlib.suppress(Exception):
                 await runtime.stop()
@@ -166,12 +166,12 @@ class Session:
                 await asyncio.to_thread(new_folder.remove)
             raise
 
-    async def _debate(self, arena: Dispatcher, runtime: Runtime) -> None:
+    async def _run_debates(self, arena: Dispatcher, runtime: Runtime) -> None:
         if self._stop_asked:
             arena.stop()
-        following = asyncio.create_task(self._follow(runtime.archive))
+        following = asyncio.create_task(self._follow(runtime.writers))
         minutes = self._prepared.config.max_minutes
-        clock = asyncio.get_running_loop().call_later(minutes * 60.0, self._time_is_up) if minutes else None
+        clock = asyncio.get_running_loop().call_later(minutes * 60.0, self._stop_at_deadline) if minutes else None
         try:
             await arena.run()
         finally:
@@ -181,16 +181,16 @@ class Session:
             await asyncio.wait([following])
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_LAST_LOOK_S):
-                    await self._poll(runtime.archive)
-                    await self._tell_signals(runtime.archive, at_the_end=True)
-            await runtime.stop(compact=not arena.stopping)  # a run that was stopped goes on from its journal
+                    await self._poll(runtime.writers)
+                    await self._report_signals(runtime.writers, at_the_end=True)
+            await runtime.stop(compact=not arena.is_draining)  # a run that was stopped goes on from its journal
 
-    def _time_is_up(self) -> None:
+    def _stop_at_deadline(self) -> None:
         self._out_of_time = not self._stopping.is_set()
         if self._arena is not None:
             self._arena.stop()
 
-    def _why(self, arena: Dispatcher, left: int | None) -> str:
+    def _stop_reason(self, arena: Dispatcher, left: int | None) -> str:
         """What stopped the run, in words, with so many cases left."""
         config = self._prepared.config
         if self._out_of_time:
@@ -213,19 +213,19 @@ class Session:
             while found := await archive.events():
                 self._listener.events(found)
             if time.monotonic() - self._told_at >= _SIGNALS_S:
-                await self._tell_signals(archive)
+                await self._report_signals(archive)
         counts = await archive.counts()
         failed = max(0, counts.failed - self._outdated)  # only a case that failed gets another attempt
         self._listener.counts(msgspec.structs.replace(counts, failed=failed))
 
-    async def _tell_recorded_signals(self, folder: RunFolder) -> None:
+    async def _report_recorded_signals(self, folder: RunFolder) -> None:
         """Of a run that has nothing left to do: those of its record."""
         if self._listener.wants_events:
             keeper = await asyncio.to_thread(recover_signals, folder, lambda _: True)
             if keeper.replies:
                 self._listener.signals(await keeper.signals())
 
-    async def _tell_signals(self, archive: WriterPool, *, at_the_end: bool = False) -> None:
+    async def _report_signals(self, archive: WriterPool, *, at_the_end: bool = False) -> None:
         if not self._listener.wants_events:
             return
         signals = await archive.signals()
@@ -307,7 +307,7 @@ def _status(prepared: Prepared, arena: Dispatcher, left: int | None, out_of_time
     waiting = len(set(arena.parked))
     if arena.stopped_by or (out_of_time and (left is None or left > waiting)):
         return "stopped"
-    if arena.stopping and (left is None or left > waiting):
+    if arena.is_draining and (left is None or left > waiting):
         return "interrupted"
     if left is not None and left > waiting:
         raise RecordError(

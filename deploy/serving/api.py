@@ -114,7 +114,7 @@ class _Probes:
 
     async def readyz(self) -> Health:
         """Whether requests are taken now."""
-        if refused := self._services.refused():
+        if refused := self._services.unavailable():
             told = f"{', '.join(refused)}: not taken now; the answer to a request says why"  # anybody may ask this
             raise RequestError(503, told, "not_ready", retry_after_s=5)
         return Health(status="ready")
@@ -134,30 +134,30 @@ class _Routes:
         """Take a request. 202 says where its verdict will be; 200 has it, where there was one in time."""
         service = self._services.of(self._kind)
         job = await service.accept(await json_of(request))
-        if self._services.has_place:
+        if self._services.has_capacity:
             await self._wait(request, job, wait_s)
-        return self._told(job, 200 if job.done.is_set() else 202)
+        return self._response(job, 200 if job.done.is_set() else 202)
 
     async def read(self, request: Request, id: CaseId, wait_s: Wait = 0.0) -> Response:
         """Where it stands, and its verdict once there is one."""
         job = await self._services.of(self._kind).find(id)
         await self._wait(request, job, wait_s)
-        return self._told(job)
+        return self._response(job)
 
     async def cancel(self, id: CaseId) -> Response:
         """Cancel it: its calls are cancelled where they are made. What was paid for stays on record."""
         service = self._services.of(self._kind)
         job = await service.find(id)
-        if not await service.withdraw(job):
+        if not await service.cancel(job):
             raise RequestError(409, f"{id} is {service.status(job)}: there is nothing to cancel", "ended")
-        return self._told(job)
+        return self._response(job)
 
     async def events(self, id: CaseId, last_event_id: LastEventId = "") -> Response:
         """What happens, as server-sent events, from the first one to `end`. Hanging up cancels nothing."""
         service = self._services.of(self._kind)
         chunks = event_stream(service, await service.find(id), last_event_id, self._services.config.stream_s)
         place = ExitStack()
-        place.enter_context(self._services.holding())
+        place.enter_context(self._services.connection_slot())
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return _Stream(place, chunks, media_type="text/event-stream", headers=headers)
 
@@ -165,7 +165,7 @@ class _Routes:
         """Until it has ended or the client has hung up, or for so long."""
         if wait_s <= 0 or job.done.is_set():
             return
-        with self._services.holding():
+        with self._services.connection_slot():
             either = [asyncio.ensure_future(each) for each in (job.done.wait(), _client_disconnected(request))]
             try:
                 await asyncio.wait(either, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
@@ -174,7 +174,7 @@ class _Routes:
                     each.cancel()
                 await asyncio.gather(*either, return_exceptions=True)
 
-    def _told(self, job: Job, status: int = 200) -> Response:
+    def _response(self, job: Job, status: int = 200) -> Response:
         headers = {"Location": f"/v1/{self._kind}/{job.id}", "Cache-Control": "no-store"}
         if job.engine_s is not None:
             headers["Server-Timing"] = f"engine;dur={1000 * job.engine_s:.1f}"

@@ -177,7 +177,7 @@ def case_of(body: bytes, model: type[CaseRequest], run: OpenRun) -> tuple[Labell
     if not body.strip():
         raise RequestError(422, "the body is empty: JSON is expected")
     try:
-        labelled = run.labelled(model.model_validate_json(body).case())
+        labelled = run.prepare_case(model.model_validate_json(body).case())
     except ValidationError as error:
         raise validation_error(error.errors(include_url=False, include_context=False, include_input=False)) from None
     except TaskFileError as error:

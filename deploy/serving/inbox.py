@@ -89,7 +89,7 @@ class Inbox:
         """Keep a request; what is given back is done when it is on disk, or raises `RecordError`."""
         return self._change(_PUT, kind, case_id, body)
 
-    def forget(self, kind: str, case_id: str) -> asyncio.Future[None]:
+    def acknowledge(self, kind: str, case_id: str) -> asyncio.Future[None]:
         """It has ended, and that is on record."""
         return self._change(_FORGET, kind, case_id)
 

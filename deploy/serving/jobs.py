@@ -35,30 +35,30 @@ class Job:
 
     id: str
     content: str = ""
-    trail: str = "record"
+    stream_id: str = "record"
     size: int = 0
-    held: CaseResult | None = None
+    result: CaseResult | None = None
     cancelled: bool = False
-    why: str = ""
+    reason: str = ""
     mismatch: RunMismatch | None = None
-    unkept: bool = False
+    not_persisted: bool = False
     engine_s: float | None = None
     done: asyncio.Event = field(default_factory=asyncio.Event)
-    holding: asyncio.Task[None] | None = None
-    taking: asyncio.Task[None] | None = None
-    withdrawing: asyncio.Task[bool] | None = None
+    debate_task: asyncio.Task[None] | None = None
+    persist_task: asyncio.Task[None] | None = None
+    cancel_task: asyncio.Task[bool] | None = None
 
     @classmethod
-    def ended(cls, case_id: str, *, held: CaseResult | None = None, cancelled: bool = False, why: str = "") -> Job:
+    def completed(cls, case_id: str, *, held: CaseResult | None = None, cancelled: bool = False, why: str = "") -> Job:
         """One of an earlier time. One that was put aside begins anew when it is asked again, with any content."""
-        job = cls(case_id, held=held, cancelled=cancelled, why=why)
+        job = cls(case_id, result=held, cancelled=cancelled, reason=why)
         job.done.set()
         return job
 
     @property
-    def goes_on(self) -> bool:
+    def is_current(self) -> bool:
         """Whether asking again finds this one: it is being debated, or has a verdict."""
-        return not self.done.is_set() or (self.held is not None and not self.held.failure)
+        return not self.done.is_set() or (self.result is not None and not self.result.failure)
 
 
 KEPT_ENDED = 2000
@@ -77,10 +77,10 @@ class Jobs:
     def __init__(self) -> None:
         self.open: dict[str, Job] = {}
         self.size = 0
-        self.aside: set[str] = set()
+        self.interrupted: set[str] = set()
         self._ended: OrderedDict[str, Job] = OrderedDict()
 
-    def known(self, case_id: str) -> Job | None:
+    def get(self, case_id: str) -> Job | None:
         """The latest one with this id; None when it is not remembered."""
         return self.open.get(case_id) or self._ended.get(case_id)
 
@@ -89,7 +89,7 @@ class Jobs:
         self.open[job.id] = job
         self.size += job.size
         self._ended.pop(job.id, None)
-        self.aside.discard(job.id)
+        self.interrupted.discard(job.id)
 
     def end(self, job: Job) -> None:
         """It goes on no more."""
@@ -100,10 +100,10 @@ class Jobs:
     def keep(self, job: Job) -> None:
         """Remember one that has ended, for as long as not too many have ended after it."""
         self._ended[job.id] = job
-        if job.held is None and not job.cancelled:
-            self.aside.add(job.id)
+        if job.result is None and not job.cancelled:
+            self.interrupted.add(job.id)
         else:
-            self.aside.discard(job.id)
+            self.interrupted.discard(job.id)
         while len(self._ended) > KEPT_ENDED:
             self._ended.popitem(last=False)
 
@@ -111,7 +111,7 @@ class Jobs:
         """Forget one that has ended, for it was refused; `before` is what was known of its id."""
         if self._ended.get(job.id) is job:
             del self._ended[job.id]
-            self.aside.discard(job.id)
+            self.interrupted.discard(job.id)
         if before is not None and job.id not in self.open:
             self.keep(before)
 
@@ -136,7 +136,7 @@ class CompletionRate:
         self._clock = clock
         self._ends: deque[float] = deque(maxlen=256)
 
-    def ended(self) -> None:
+    def record(self) -> None:
         """One more has ended."""
         self._ends.append(self._clock())
 

@@ -49,7 +49,7 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._await_request()
         if len(self.connections) > max_connections():
-            waiting = [each for each in self.connections if isinstance(each, Connection) and not each.answers]
+            waiting = [each for each in self.connections if isinstance(each, Connection) and not each.is_responding]
             oldest = min(waiting, key=lambda each: each.waiting_since)  # this one waits, too
             _log.warning("too many connections: one is ended", connections=len(self.connections))
             oldest.transport.abort()
@@ -67,26 +67,26 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     @property
-    def answers(self) -> bool:
+    def is_responding(self) -> bool:
         """Whether there is a request that is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def _await_request(self) -> None:
         """From now on the client is to ask, and to read what is left to be sent."""
         self.waiting_since, self._unsent = self.loop.time(), math.inf
-        self._look_later()
+        self._schedule_check()
 
-    def _look_later(self) -> None:
+    def _schedule_check(self) -> None:
         if self._looking is not None:
             self._looking.cancel()
-        self._looking = self.loop.call_later(LOOK_S, self._look)
+        self._looking = self.loop.call_later(LOOK_S, self._check_idle)
 
-    def _look(self) -> None:
+    def _check_idle(self) -> None:
         self._looking = None
         before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
         is_read = 0 < self._unsent <= before - LEAST_READ
-        if is_read or (self.answers and not self.transport.is_closing()):
-            self._look_later()
+        if is_read or (self.is_responding and not self.transport.is_closing()):
+            self._schedule_check()
         else:
             self.transport.abort()
 

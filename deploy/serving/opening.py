@@ -36,7 +36,7 @@ class RunLifecycle:
         self.why = ""
         self.again_s = FIRST_S
 
-    async def first(self, busy_s: float) -> None:
+    async def open(self, busy_s: float) -> None:
         """Open the run, once an earlier owner has let its record go, within so many seconds.
 
         Raises:
@@ -51,30 +51,30 @@ class RunLifecycle:
                     raise
             await asyncio.sleep(0.5)
 
-    def look(self) -> None:
+    def reopen_if_stopped(self) -> None:
         """Begin to open the run anew if it has stopped for something that may pass."""
-        if self._task is None and self._run.may_go_on and not self._stopped:
+        if self._task is None and self._run.can_reopen and not self._stopped:
             self.why, self.again_s = self._run.refusal, FIRST_S
-            self._task = asyncio.create_task(self._anew())
+            self._task = asyncio.create_task(self._reopen())
 
-    async def stop(self) -> None:
+    async def cancel(self) -> None:
         """Try no more. Twice is harmless."""
         self._stopped = True
         if (task := self._task) is not None:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _anew(self) -> None:
+    async def _reopen(self) -> None:
         try:
-            while self._run.may_go_on:
+            while self._run.can_reopen:
                 self.why, self.again_s = self._run.refusal, FIRST_S
                 _log.info("a run has stopped: it will be opened anew", kind=self._kind, why=self.why)
-                await self._shut()
+                await self._close()
                 await self._until_open()
         finally:
             self._task, self.why = None, ""
 
-    async def _shut(self) -> None:
+    async def _close(self) -> None:
         """Close the run, wholly also when this is cancelled: its engine is not to be left behind."""
         closing = asyncio.ensure_future(self._run.close())
         try:

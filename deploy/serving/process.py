@@ -102,7 +102,7 @@ class Server:
         """Drain. From any thread."""
         self._asked = True
 
-    async def hold(self) -> int:
+    async def run(self) -> int:
         """Answer until it is to stop; gives how many debates were put aside."""
         from moot.actors.remote.run_actor import tune_garbage_collection
         from moot.deploy.serving.api import make_api
@@ -119,7 +119,7 @@ class Server:
             if not self._asked:
                 host, port = self._socket.getsockname()[:2]
                 print(*greeting(self._config, host, port), sep="\n", flush=True)
-            await self._watch(services)
+            await self._report_availability(services)
             await services.drain(self._config.drain_s)
             return await services.close()
 
@@ -130,16 +130,16 @@ class Server:
         if all(run.engine == "inline" for run in self._config.runs().values()):
             return None
         membership = RaySession(self._address)
-        stack.push_async_callback(asyncio.to_thread, membership.leave)
-        await asyncio.to_thread(membership.join)
+        stack.push_async_callback(asyncio.to_thread, membership.disconnect)
+        await asyncio.to_thread(membership.connect)
         return "auto" if membership.can_grow else None
 
-    async def _watch(self, services: Services) -> None:
+    async def _report_availability(self, services: Services) -> None:
         """Say on the terminal what the server refuses and why, until it is to stop."""
         known: dict[str, str] = {}
         while not self._asked:
             services.check()
-            for line in changes(known, known := services.refused()):
+            for line in changes(known, known := services.unavailable()):
                 print(line, file=sys.stderr, flush=True)
             await asyncio.sleep(_TICK_S)
 

@@ -50,7 +50,7 @@ class Service:
         self._jobs = Jobs()
         self._count: Counter[str] = Counter()
         self._rate = CompletionRate()
-        self._opening = RunLifecycle(kind, self.run, self.go_on)
+        self._opening = RunLifecycle(kind, self.run, self.resume_pending)
         self._most, self._most_bytes = config.max_open + config.max_queued, config.max_queued_bytes
         self._draining = self._shut = False
 
@@ -63,24 +63,24 @@ class Service:
         Raises:
             UserError: see `OpenRun.open`.
         """
-        await self._opening.first(busy_s)
+        await self._opening.open(busy_s)
 
-    async def go_on(self) -> None:
+    async def resume_pending(self) -> None:
         """Take up again what an earlier server had accepted and not ended."""
         for case_id, body in await self._inbox.pending(self.kind):
             if case_id not in self._jobs.open:
                 try:
                     self._begin(*await self._case_of(body), len(body))
                 except RequestError as error:
-                    self._set_aside(case_id, str(error.detail))
+                    self._mark_interrupted(case_id, str(error.detail))
 
     async def _case_of(self, body: bytes) -> tuple[LabelledCase, str]:
         return await asyncio.to_thread(case_of, body, REQUESTS[self.kind], self.run)
 
-    def _set_aside(self, case_id: str, why: str) -> None:
+    def _mark_interrupted(self, case_id: str, why: str) -> None:
         """Say of an accepted request why it cannot be gone on with; the inbox keeps it for whoever mends that."""
         _log.error("an accepted request cannot be gone on with", kind=self.kind, id=case_id, error=why)
-        self._jobs.keep(Job.ended(case_id, why=why))
+        self._jobs.keep(Job.completed(case_id, why=why))
 
     async def accept(self, body: bytes) -> Job:
         """Take a request; it is kept on disk when this returns, for everybody who has asked the same.
@@ -93,60 +93,60 @@ class Service:
         if self._draining:
             raise _server_stopping()
         labelled, content = await self._case_of(body)
-        known = self._jobs.known(labelled.case.id)
+        known = self._jobs.get(labelled.case.id)
         if known is not None and known.content:
             if known.content != content:
                 raise _content_conflict(known)
-            if known.goes_on:
-                if known.taking is not None and not known.done.is_set():
-                    await asyncio.shield(known.taking)
+            if known.is_current:
+                if known.persist_task is not None and not known.done.is_set():
+                    await asyncio.shield(known.persist_task)
                 return known
-        self._check_takes()
+        self._check_accepting()
         self._check_room(len(body))
         job = self._begin(labelled, content, len(body))
-        job.taking = asyncio.create_task(self._take(job, body, known))
-        job.taking.add_done_callback(_consume_exception)
-        await asyncio.shield(job.taking)
+        job.persist_task = asyncio.create_task(self._persist(job, body, known))
+        job.persist_task.add_done_callback(_consume_exception)
+        await asyncio.shield(job.persist_task)
         return job
 
-    async def _take(self, job: Job, body: bytes, before: Job | None) -> None:
+    async def _persist(self, job: Job, body: bytes, before: Job | None) -> None:
         """Keep a request that the engine has taken; one that is refused leaves what was known of its id `before`."""
         await asyncio.sleep(0)  # the engine takes it, or refuses it at once
         if job.mismatch is not None:
             self._jobs.undo(job, before)
             raise _content_conflict(job)
-        if job.why:
+        if job.reason:
             self._jobs.undo(job, before)
-            self._check_takes()
-            raise RequestError(503, job.why, "stopped")
+            self._check_accepting()
+            raise RequestError(503, job.reason, "stopped")
         try:
             await self._inbox.accept(self.kind, job.id, body)
         except RecordError:
-            job.unkept = True
-            await self.withdraw(job)
-            if job.held is None:
+            job.not_persisted = True
+            await self.cancel(job)
+            if job.result is None:
                 self._jobs.undo(job, before)
                 raise RequestError(503, "the server cannot write", "unwritable", retry_after_s=30) from None
 
     def _begin(self, labelled: LabelledCase, content: str, size: int) -> Job:
         job = Job(labelled.case.id, content, token_hex(4), size)
         self._jobs.begin(job)
-        job.holding = asyncio.create_task(self._hold(job, labelled))
+        job.debate_task = asyncio.create_task(self._run(job, labelled))
         return job
 
-    async def _hold(self, job: Job, labelled: LabelledCase) -> None:
+    async def _run(self, job: Job, labelled: LabelledCase) -> None:
         started = time.perf_counter()
         try:
-            job.held = await self.run.hold_labelled(labelled)
+            job.result = await self.run.run_labelled_case(labelled)
             job.engine_s = time.perf_counter() - started
         except RunMismatch as error:
             job.mismatch = error
         except DebateCancelled as error:
-            job.why = "" if job.cancelled else str(error)
-            self._opening.look()
+            job.reason = "" if job.cancelled else str(error)
+            self._opening.reopen_if_stopped()
         except Exception as error:
             _log.error("a debate could not be held", kind=self.kind, id=job.id, error=repr(error))
-            job.why = "the server could not go on with it"
+            job.reason = "the server could not go on with it"
         self._end(job)
 
     def _end(self, job: Job) -> None:
@@ -154,30 +154,32 @@ class Service:
         self._jobs.end(job)
         if job.mismatch is None:
             self._jobs.keep(job)
-            if job.held is not None or job.cancelled:
+            if job.result is not None or job.cancelled:
                 self._count[self.status(job)] += 1
-        elif job.taking is None:  # of one that is just being taken, what the inbox has under its id is not its own
-            self._set_aside(job.id, str(job.mismatch))
-        if job.held is not None:
-            self._rate.ended()
-            self._inbox.forget(self.kind, job.id)
-        elif job.cancelled and not job.unkept:  # what is there may be of an earlier time that it was asked
+        elif (
+            job.persist_task is None
+        ):  # of one that is just being taken, what the inbox has under its id is not its own
+            self._mark_interrupted(job.id, str(job.mismatch))
+        if job.result is not None:
+            self._rate.record()
+            self._inbox.acknowledge(self.kind, job.id)
+        elif job.cancelled and not job.not_persisted:  # what is there may be of an earlier time that it was asked
             self._inbox.cancel(self.kind, job.id)
 
     def status(self, job: Job) -> Status:
         """Where a request stands."""
-        if job.held is not None:
-            return "failed" if job.held.failure else "done"
+        if job.result is not None:
+            return "failed" if job.result.failure else "done"
         if job.done.is_set():
             return "cancelled" if job.cancelled else "aside"
-        return "open" if self.closed or self.run.begun(job.id) else "queued"
+        return "open" if self.closed or self.run.has_started(job.id) else "queued"
 
     def state(self, job: Job) -> RequestState:
         """Where a request stands, in full."""
         place = f"/v1/{self.kind}/{job.id}"
-        verdict = None if job.held is None else VerdictBody.model_validate(job.held)
+        verdict = None if job.result is None else VerdictBody.model_validate(job.result)
         links = Links(self=place, events=f"{place}/events")
-        return RequestState(id=job.id, status=self.status(job), links=links, verdict=verdict, why=job.why)
+        return RequestState(id=job.id, status=self.status(job), links=links, verdict=verdict, why=job.reason)
 
     async def find(self, case_id: str) -> Job:
         """A request by its id: from memory, the record or the inbox.
@@ -185,38 +187,38 @@ class Service:
         Raises:
             Refused: none of them knows it, or they cannot be asked now.
         """
-        known = self._jobs.known(case_id)
+        known = self._jobs.get(case_id)
         if known is not None:
             return known
         self._check_closed()
         try:
-            job = await self._recalled(case_id)
+            job = await self._lookup(case_id)
         except DebateCancelled:  # the run was closed meanwhile
             self._check_closed()
             raise
-        if (begun := self._jobs.known(case_id)) is not None:
+        if (begun := self._jobs.get(case_id)) is not None:
             return begun
         if job is None:
             raise RequestError(404, f"no such {self.kind.removesuffix('s')}")
         self._jobs.keep(job)
         return job
 
-    async def _recalled(self, case_id: str) -> Job | None:
+    async def _lookup(self, case_id: str) -> Job | None:
         """A request that is not being debated; None when it was never accepted."""
-        if (held := await self.run.recall(case_id)) is not None:
-            return Job.ended(case_id, held=held)
+        if (held := await self.run.lookup(case_id)) is not None:
+            return Job.completed(case_id, held=held)
         if (kept := await self._inbox.find(self.kind, case_id)) is None:
             return None
         cancelled, body = kept
         if cancelled:
-            return Job.ended(case_id, cancelled=True)
+            return Job.completed(case_id, cancelled=True)
         try:
             await self._case_of(body)
         except RequestError as error:
-            return Job.ended(case_id, why=str(error.detail))
-        return Job.ended(case_id, why=self.run.refusal or "it goes on when the server is started anew")
+            return Job.completed(case_id, why=str(error.detail))
+        return Job.completed(case_id, why=self.run.refusal or "it goes on when the server is started anew")
 
-    async def withdraw(self, job: Job) -> bool:
+    async def cancel(self, job: Job) -> bool:
         """Cancel a request, one that was put aside, too; False when it has ended. Those who ask for it at once are told
         the same.
 
@@ -225,24 +227,24 @@ class Service:
         if self.closed:
             return False
         if job.done.is_set():
-            return self._withdraw_aside(job)
-        if job.withdrawing is None:
-            job.withdrawing = asyncio.create_task(self._withdraw(job))
-            job.withdrawing.add_done_callback(_consume_exception)
-        return await asyncio.shield(job.withdrawing)
+            return self._cancel_interrupted(job)
+        if job.cancel_task is None:
+            job.cancel_task = asyncio.create_task(self._cancel(job))
+            job.cancel_task.add_done_callback(_consume_exception)
+        return await asyncio.shield(job.cancel_task)
 
-    def _withdraw_aside(self, job: Job) -> bool:
-        if self.status(job) != "aside" or self._jobs.known(job.id) is not job:
+    def _cancel_interrupted(self, job: Job) -> bool:
+        if self.status(job) != "aside" or self._jobs.get(job.id) is not job:
             return False
-        job.cancelled, job.why = True, ""
+        job.cancelled, job.reason = True, ""
         self._jobs.keep(job)
         self._count["cancelled"] += 1
         self._inbox.cancel(self.kind, job.id)
         return True
 
-    async def _withdraw(self, job: Job) -> bool:
+    async def _cancel(self, job: Job) -> bool:
         job.cancelled = True
-        if not await self.run.withdraw(job.id):
+        if not await self.run.cancel(job.id):
             job.cancelled = False  # its verdict is on its way
         await job.done.wait()
         return job.cancelled
@@ -253,7 +255,7 @@ class Service:
         return self._shut or bool(self._opening.why) or not self.run.is_open
 
     @property
-    def why_refused(self) -> str:
+    def unavailable_reason(self) -> str:
         """Why no request is taken now, want of a place apart; empty while they are."""
         if self._draining or self._shut:
             return "the server is stopping"
@@ -267,11 +269,11 @@ class Service:
         if self.closed:
             raise _server_stopping()
 
-    def _check_takes(self) -> None:
+    def _check_accepting(self) -> None:
         """Refuse while no case is taken; begins to open a run anew that has stopped for what may pass."""
         if self._draining:
             raise _server_stopping()
-        self._opening.look()
+        self._opening.reopen_if_stopped()
         self._check_closed()
         if why := self.run.refusal:
             raise RequestError(503, why, "stopped")
@@ -290,25 +292,27 @@ class Service:
         """Counts of now and since the start."""
         now = Counter(self.status(job) for job in self._jobs.open.values())
         since = {name: self._count[name] for name in ("done", "failed", "cancelled", "refused")}
-        return KindStats(open=now["open"], queued=now["queued"], aside=len(self._jobs.aside), **since)
+        return KindStats(open=now["open"], queued=now["queued"], aside=len(self._jobs.interrupted), **since)
 
     async def drain(self, seconds: float) -> None:
         """Take nothing more, and let debates end for so long; they can be asked for meanwhile."""
         self._draining = True
-        await self._opening.stop()
-        if holding := [job.holding for job in self._jobs.open.values() if job.holding is not None]:
+        await self._opening.cancel()
+        if holding := [job.debate_task for job in self._jobs.open.values() if job.debate_task is not None]:
             await asyncio.wait(holding, timeout=seconds)
 
     async def close(self) -> int:
         """Put aside what has not ended and close the record; gives how many were put aside. Closing twice is
         harmless."""
         self._draining = self._shut = True
-        await self._opening.stop()
+        await self._opening.cancel()
         left = list(self._jobs.open.values())
         await self.run.close()
-        await asyncio.gather(*(job.taking for job in left if job.taking is not None), return_exceptions=True)
-        await asyncio.gather(*(job.holding for job in left if job.holding is not None))
-        return sum(job.held is None and not job.cancelled for job in left)
+        await asyncio.gather(
+            *(job.persist_task for job in left if job.persist_task is not None), return_exceptions=True
+        )
+        await asyncio.gather(*(job.debate_task for job in left if job.debate_task is not None))
+        return sum(job.result is None and not job.cancelled for job in left)
 
 
 def _consume_exception(task: asyncio.Task[None] | asyncio.Task[bool]) -> None:

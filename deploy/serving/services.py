@@ -65,7 +65,7 @@ class Services:
                 await service.open(busy_s=busy_s)
             await self._inbox.open()
             for service in self._by_kind.values():
-                await service.go_on()
+                await service.resume_pending()
         except BaseException:
             await self.close()
             raise
@@ -82,13 +82,13 @@ class Services:
             raise RequestError(404, f"this server offers no {kind}: its operator can, with `{kind}:`", "not_offered")
         return service
 
-    def refused(self) -> dict[str, str]:
+    def unavailable(self) -> dict[str, str]:
         """By kind why no request of it is taken now; kinds that are taken are missing."""
-        found = {kind: each.why_refused for kind, each in self._by_kind.items()}
+        found = {kind: each.unavailable_reason for kind, each in self._by_kind.items()}
         return {kind: why or "the server is starting" for kind, why in found.items() if why or not self._ready}
 
     @property
-    def has_place(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether one more request may wait or stream."""
         return self._held < MOST_HELD
 
@@ -99,13 +99,13 @@ class Services:
                 raise ActorGone(f"the engine for {kind} cannot go on: {type(error).__name__}")
 
     @contextmanager
-    def holding(self) -> Iterator[None]:
+    def connection_slot(self) -> Iterator[None]:
         """A request that waits or streams.
 
         Raises:
             Refused: there are too many of them.
         """
-        if not self.has_place:
+        if not self.has_capacity:
             raise RequestError(429, f"{MOST_HELD:,} requests wait or stream: ask again later", retry_after_s=10)
         self._held += 1
         try:

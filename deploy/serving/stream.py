@@ -81,11 +81,11 @@ async def event_stream(service: Service, job: Job, last_event_id: str, longest_s
     ended before; its reader comes again by itself.
     """
     yield f"retry: {_AGAIN_MS}\n\n".encode()
-    live = None if service.closed else service.run.events(job.id) if job.trail != _RECORD else None
+    live = None if service.closed else service.run.events(job.id) if job.stream_id != _RECORD else None
     if live is None:
         trail, pump = _RECORD, _EventBuffer(_recorded(service, job.id))
     else:
-        trail, pump = job.trail, _EventBuffer(live)
+        trail, pump = job.stream_id, _EventBuffer(live)
     skip, seen = resume_offset(trail, last_event_id), 0
     loop = asyncio.get_running_loop()
     deadline = loop.time() + longest_s
@@ -146,6 +146,6 @@ def _name(kind: str) -> str:
 
 async def _recorded(service: Service, case_id: str) -> AsyncIterator[StreamedEvent]:
     """The events of a debate that ended some time ago."""
-    events = deque(await service.run.chronicle(case_id))
+    events = deque(await service.run.recorded_events(case_id))
     while events:
         yield events.popleft()

@@ -94,7 +94,7 @@ class SimulationStats(ServedCalls):
     cut: ServedCalls = msgspec.field(default_factory=ServedCalls)
 
     @contextmanager
-    def flying(self) -> Iterator[None]:
+    def track_in_flight(self) -> Iterator[None]:
         """A call is in flight while inside."""
         self.in_flight += 1
         try:
@@ -125,7 +125,7 @@ class SimulatedServer:
     def app(self) -> web.Application:
         """The routes."""
         app = web.Application(middlewares=[_errors_as_objects, self._authorise], client_max_size=_LARGEST_BODY)
-        app.on_response_prepare.append(self._tell_limit)
+        app.on_response_prepare.append(self._add_limit_headers)
         models = {"object": "list", "data": [{"id": "simulated", "object": "model", "owned_by": "moot"}]}
         app.add_routes(
             [
@@ -167,11 +167,11 @@ class SimulatedServer:
         """
         step_key = _step_key(request, body)
         self._take_from_limit(request)
-        with self.stats.flying():
+        with self.stats.track_in_flight():
             attempt = await self._attempt(step_key)
             reply = self._reply(asked, step_key)
         self._count(step_key, asked, reply)
-        if is_cut := self._drawn("cut", step_key, attempt):
+        if is_cut := self._draw_fault("cut", step_key, attempt):
             self.stats.cut.add(reply)
         identity = blake2b(f"{step_key}#{attempt}".encode("utf-8", "replace"), digest_size=12).hexdigest()
         return reply, identity, is_cut
@@ -184,7 +184,7 @@ class SimulatedServer:
         self.stats.by_step.setdefault(step_key, ServedCalls()).add(reply)
         self.stats.steps = len(self.stats.by_step)
 
-    def _drawn(self, fault: str, step_key: str, attempt: int) -> bool:
+    def _draw_fault(self, fault: str, step_key: str, attempt: int) -> bool:
         """Whether a fault befalls this attempt at a step."""
         rate: float = getattr(self._options, f"{fault}_rate")
         return rate > 0.0 and stable_uniform(self._options.seed, fault, step_key, attempt) < rate
@@ -193,7 +193,7 @@ class SimulatedServer:
         body = await request.read()
         asked = read_embeddings_request(body)
         self._take_from_limit(request)
-        with self.stats.flying():
+        with self.stats.track_in_flight():
             await self._attempt(_step_key(request, body))
             rows = await asyncio.to_thread(HashedNgramEncoder(asked.dimension).rows, asked.texts)
         self.stats.embedding_calls += 1
@@ -204,16 +204,16 @@ class SimulatedServer:
         """Wait as a model would, and fail on purpose if that is drawn; the number of the attempt at this step."""
         options, attempt = self._options, self._attempts.get(step_key, 0)
         self._attempts[step_key] = attempt + 1
-        if self._drawn("busy", step_key, attempt):
+        if self._draw_fault("busy", step_key, attempt):
             self.stats.limited += 1
             raise WireError(429, "the server is busy on purpose (busy rate)", _retry_headers(_BUSY_S))
-        if self._drawn("hang", step_key, attempt):
+        if self._draw_fault("hang", step_key, attempt):
             self.stats.hung += 1
             await asyncio.Event().wait()
         wait_ms = options.latency_ms + options.jitter_ms * stable_uniform(options.seed, "jitter", step_key, attempt)
         if wait_ms > 0.0:
             await asyncio.sleep(wait_ms / 1000.0)
-        if self._drawn("fail", step_key, attempt):
+        if self._draw_fault("fail", step_key, attempt):
             self.stats.failed += 1
             raise WireError(500, "the server failed on purpose (fail rate)")
         return attempt
@@ -225,7 +225,7 @@ class SimulatedServer:
             self.stats.limited += 1
             raise WireError(429, f"rate limit reached: try again in {wait_s:.3f} s", _retry_headers(wait_s))
 
-    async def _tell_limit(self, request: web.Request, response: web.StreamResponse) -> None:
+    async def _add_limit_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         """Say in the headers of every response to a limited request what is left when it leaves."""
         if self._limit is not None and request.get(_LIMITED, False):
             response.headers.update(self._limit.headers())

@@ -92,7 +92,7 @@ def make_card(
         trained_on=tuple(sorted({row.claim for row in examples.rows})),
         trained_on_groups=tuple(sorted({row.source for row in examples.rows if row.source})),
         held_out=_held_out(learned, examples, material, MASKED if body is None else MASKED_HEAD),
-    ).sealed()
+    ).with_digest()
 
 
 def _held_out(

@@ -75,7 +75,7 @@ class TrainedClassifier(NamedTuple):
     """A classifier's card, and whether it lay there already, made from the same summaries with the same settings."""
 
     card: ClassifierCard
-    known_already: bool
+    already_trained: bool
 
 
 def train_classifier(

@@ -76,50 +76,50 @@ class EvinceRounds:
         held: every round so far.
     """
 
-    talk: TurnLoop
+    loop: TurnLoop
     ground: Floats | None
-    held: list[RoundResult] = field(default_factory=list)
+    completed: list[RoundResult] = field(default_factory=list)
 
-    async def hold(self) -> Reason:
+    async def run(self) -> Reason:
         """Hold rounds until the debate ends; called again, it goes on with as many rounds more, at the first level.
 
         Notes `round` and `contentiousness` per round, and `stop`.
         """
-        settings = self.talk.settings
-        again = bool(self.held)
+        settings = self.loop.settings
+        again = bool(self.completed)
         level = first_level(settings.schedule, settings.kappa)
         if not settings.debates:
-            await self.talk.open_together()
+            await self.loop.open_independently()
             await self._take(0, level)
             self._note_stop("ensemble", 0, {}, again)
             return "ensemble"
         if again:
             self._note_reset(level)
         else:
-            await self.talk.exchange(0, level)
+            await self.loop.run_round(0, level)
             await self._take(0, level)
         for done in range(settings.max_rounds):
             # A second debate begins with a round at the first level, as the first one did with its opening exchange.
             steps = done - 1 if again else done
             if steps >= 0:
                 level = self._turned(steps, level)
-            number = self.held[-1].number + 1
-            await self.talk.exchange(number, level)
+            number = self.completed[-1].number + 1
+            await self.loop.run_round(number, level)
             found = await self._take(number, level)
             reason, numbers = self._ended(found, last=done == settings.max_rounds - 1)
             if reason is not None:
                 if settings.crit_turns == "last":
-                    await self.talk.read_last()
+                    await self.loop.judge_last_turns()
                 self._note_stop(reason, number, numbers, again)
                 return reason
         raise AssertionError("the last round always ends a debate")
 
     def _turned(self, steps: int, level: float | None) -> float | None:
         """The level of the next round, after so many steps of the schedule; noted with the numbers that it hangs on."""
-        settings, last = self.talk.settings, self.held[-1]
+        settings, last = self.loop.settings, self.completed[-1]
         signals = self._signals()
         if settings.schedule == "random":
-            drawn = seeded(self.talk.floor.seed, f"kappa/{last.number + 1}")
+            drawn = seeded(self.loop.floor.seed, f"kappa/{last.number + 1}")
             chosen = NextLevel(round(drawn.uniform(settings.kappa.floor, settings.kappa.start), 2), "drawn at random")
         else:
             most = settings.max_rounds
@@ -137,33 +137,33 @@ class EvinceRounds:
             "quality": signals.quality,
             "uncertainty": signals.uncertainty,
         }
-        self.talk.floor.note(Event("contentiousness", f"round/{last.number}", data))
+        self.loop.floor.note(Event("contentiousness", f"round/{last.number}", data))
         return chosen.level
 
     def _note_reset(self, level: float | None) -> None:
         """The dial goes back to its first level for a second debate."""
-        last = self.held[-1]
+        last = self.completed[-1]
         data = {
             "before": last.level,
             "after": level,
-            "schedule": self.talk.settings.schedule,
+            "schedule": self.loop.settings.schedule,
             "why": "debated once more",
         }
-        self.talk.floor.note(Event("contentiousness", f"round/{last.number}", data))
+        self.loop.floor.note(Event("contentiousness", f"round/{last.number}", data))
 
     def _signals(self) -> RoundSignals:
-        last = self.held[-1]
-        before = self.held[-2].numbers if len(self.held) > 1 and last.comparable else None
-        return last.numbers.signals(before, last.crit, self.talk.settings.top_k)
+        last = self.completed[-1]
+        before = self.completed[-2].numbers if len(self.completed) > 1 and last.comparable else None
+        return last.numbers.signals(before, last.crit, self.loop.settings.top_k)
 
     async def _take(self, number: int, level: float | None) -> RoundResult:
         """Measure the round that was just spoken, and note it."""
-        settings = self.talk.settings
-        standings = self.talk.standings()
+        settings = self.loop.settings
+        standings = self.loop.states()
         names = [standing.name for standing in standings]
         rows = np.stack([standing.cleaned.probabilities for standing in standings])
         numbers = await self._measured(names, rows)
-        before = self.held[-1] if self.held and self.held[-1].numbers.names == numbers.names else None
+        before = self.completed[-1] if self.completed and self.completed[-1].numbers.names == numbers.names else None
         moved = None if before is None else distribution_shift(before.numbers.rows, rows, settings.epsilon)
         scores = [standing.crit for standing in standings]
         known = [score for score in scores if score is not None]
@@ -171,17 +171,17 @@ class EvinceRounds:
         crit = fmean(known) if known and len(known) == len(scores) and not silent else None
         found = RoundResult(number, level, numbers, crit, moved, silent)
         data = numbers.record() | self._about(found, standings)
-        self.held.append(found)
+        self.completed.append(found)
         data["round_score"] = self._signals().score
-        self.talk.floor.note(Event("round", f"round/{number}", data))
+        self.loop.floor.note(Event("round", f"round/{number}", data))
         return found
 
     async def _measured(self, names: Sequence[str], rows: Floats) -> RoundNumbers:
         """The numbers; off the loop where an optimal transport is to be solved, or there are many pairs of sides."""
-        epsilon = self.talk.settings.kl_epsilon
+        epsilon = self.loop.settings.kl_epsilon
         if self.ground is None and len(names) <= _FEW_SIDES:
             return measure(names, rows, None, epsilon)
-        return await self.talk.floor.compute(measure, names, rows, self.ground, epsilon)
+        return await self.loop.floor.compute(measure, names, rows, self.ground, epsilon)
 
     def _about(self, found: RoundResult, standings: Sequence[SideState]) -> dict[str, Any]:
         """What the event `round` holds beside the divergences, which are between where the sides stand.
@@ -190,10 +190,10 @@ class EvinceRounds:
         """
         gain = None
         if found.comparable:
-            gain = float(information_gain(self.held[-1].numbers.mixed, found.numbers.mixed))
+            gain = float(information_gain(self.completed[-1].numbers.mixed, found.numbers.mixed))
         return {
             "round": found.number,
-            "order": self.talk.order,
+            "order": self.loop.order,
             "kappa": found.level,
             "distributions": {standing.name: standing.cleaned.named() for standing in standings},
             "information_gain": gain,
@@ -206,12 +206,12 @@ class EvinceRounds:
             "moves": found.moves,
             "swapped": found.comparable and found.shift is not None and found.shift.swapped,
             "agreement_words": agreement_share(s.text for s in standings if s.round == found.number),
-            "failed": [path for path in self.talk.failed if path.startswith(f"round/{found.number}/")],
+            "failed": [path for path in self.loop.failed if path.startswith(f"round/{found.number}/")],
         }
 
     def _ended(self, found: RoundResult, *, last: bool) -> tuple[Reason | None, dict[str, Any]]:
         """Why to end after a round, or None to go on, with the numbers that decided."""
-        settings, before = self.talk.settings, self.held[-2]
+        settings, before = self.loop.settings, self.completed[-2]
         reason: Reason | None = None
         if settings.stop == "printed":
             fires, numbers = _printed(before, found, settings.printed_epsilon)
@@ -224,8 +224,8 @@ class EvinceRounds:
         return reason or ("max_rounds" if last else None), numbers
 
     def _note_stop(self, reason: Reason, number: int, numbers: dict[str, Any], again: bool) -> None:
-        data = {"reason": reason, "round": number, "max_rounds": self.talk.settings.max_rounds} | numbers
-        self.talk.floor.note(Event("stop", AGAIN if again else "stop", data))
+        data = {"reason": reason, "round": number, "max_rounds": self.loop.settings.max_rounds} | numbers
+        self.loop.floor.note(Event("stop", AGAIN if again else "stop", data))
 
 
 def _printed(before: RoundResult, found: RoundResult, epsilon: float) -> tuple[bool, dict[str, Any]]:

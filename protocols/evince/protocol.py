@@ -106,8 +106,8 @@ async def answer_alone(talk: TurnLoop) -> Verdict:
     Raises:
         QuorumFailed: no distribution came.
     """
-    await talk.open_together()
-    (standing,) = talk.standings()
+    await talk.open_independently()
+    (standing,) = talk.states()
     alone = consensus_of([standing], top_k=talk.settings.top_k, seed=talk.floor.seed)
     data: dict[str, Any] = {
         "round": 0,
@@ -212,17 +212,17 @@ class Evince:
             return await answer_alone(talk)
         ground = await _ground(case, floor) if settings.ground == "embedding" else None
         rounds = EvinceRounds(talk, ground)
-        reason = await rounds.hold()
-        consensus = consensus_of(talk.standings(), top_k=settings.top_k, seed=floor.seed)
+        reason = await rounds.run()
+        consensus = consensus_of(talk.states(), top_k=settings.top_k, seed=floor.seed)
         uncertain = consensus.uncertainty >= settings.retrieve_from
         if settings.debates and settings.retrieve and uncertain:
             talk.evidence = await _retrieve(case, floor, consensus, settings.retrieve)
         if talk.evidence:
-            reason = await rounds.hold()
-            consensus = consensus_of(talk.standings(), top_k=settings.top_k, seed=floor.seed)
+            reason = await rounds.run()
+            consensus = consensus_of(talk.states(), top_k=settings.top_k, seed=floor.seed)
         floor.note(Event("consensus", "consensus", consensus.record()))
         follow_ups = await self._follow_ups(case, floor, talk, consensus)
-        return _verdict(talk, rounds.held, consensus, reason, follow_ups)
+        return _verdict(talk, rounds.completed, consensus, reason, follow_ups)
 
     async def _follow_ups(
         self, case: Case, floor: Floor, talk: TurnLoop, consensus: Consensus
@@ -299,9 +299,9 @@ def _flags(talk: TurnLoop, held: Sequence[RoundResult], consensus: Consensus) ->
     found = {
         "turn-failed": any(path.startswith("round/") for path in talk.failed),
         "swapped": any(each.shift is not None and each.shift.swapped for each in held),
-        "argument-withheld": any(not standing.passed for standing in talk.said),
-        "judges-missing": judged and any(standing.crit is None for standing in talk.standings()),
-        "distribution-mended": any(standing.cleaned.changes for standing in talk.said),
+        "argument-withheld": any(not standing.passed for standing in talk.turns),
+        "judges-missing": judged and any(standing.crit is None for standing in talk.states()),
+        "distribution-mended": any(standing.cleaned.changes for standing in talk.turns),
         "other-leads": consensus.answer is None,
         "follow-ups-failed": any(path.startswith("follow-ups/") for path in talk.failed),
         "retrieved": bool(talk.evidence),
@@ -316,7 +316,7 @@ def _verdict(
     reason: Reason,
     follow_ups: dict[str, list[str]] | None,
 ) -> Verdict:
-    standings = talk.standings()
+    standings = talk.states()
     crit = {standing.name: standing.crit for standing in standings}
     known = [score for score in crit.values() if score is not None]
     payload: dict[str, Any] = {

@@ -80,7 +80,7 @@ class TurnLoop:
     case: Case
     floor: Floor
     settings: EvinceSettings
-    said: list[SideState] = field(default_factory=list)
+    turns: list[SideState] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     evidence: tuple[str, ...] = ()
     _read: set[str] = field(default_factory=set)
@@ -100,13 +100,13 @@ class TurnLoop:
 
     def last(self, name: str) -> SideState | None:
         """A side's last valid turn."""
-        return next((one for one in reversed(self.said) if one.name == name), None)
+        return next((one for one in reversed(self.turns) if one.name == name), None)
 
-    def standings(self) -> list[SideState]:
+    def states(self) -> list[SideState]:
         """The last valid turn of every side that has one, in the sides' order."""
         return [standing for name in self.names if (standing := self.last(name)) is not None]
 
-    async def open_together(self) -> None:
+    async def open_independently(self) -> None:
         """Every side answers on its own: the ensemble, or a single side.
 
         Raises `QuorumFailed` with fewer than two valid answers, or without that of a single side.
@@ -119,9 +119,9 @@ class TurnLoop:
                 self._add(side_state_of(self.case, 0, turn))
         self._check_quorum()
         if self.settings.judged:
-            await self._have_read(self.standings(), gated=False)
+            await self._have_read(self.states(), gated=False)
 
-    async def exchange(self, number: int, level: float | None) -> None:
+    async def run_round(self, number: int, level: float | None) -> None:
         """One round: the sides speak one after another, each having heard those before it.
 
         A side that fails keeps its last turn. Raises `QuorumFailed` when fewer than two sides have ever spoken after
@@ -133,7 +133,7 @@ class TurnLoop:
         """
         spoken = []
         for name in self.order:
-            request = self._response(name, number, level) if self.said else self._opening(name)
+            request = self._response(name, number, level) if self.turns else self._opening(name)
             heard = self._heard_by(name)
             (turn,) = await self.floor.ask_all([request])
             if isinstance(turn, Failure):
@@ -146,20 +146,20 @@ class TurnLoop:
         if number == 0:
             self._check_quorum()
         if self.settings.crit_turns == "every" and not self.settings.gate:
-            await self._have_read([standing for standing in self.standings() if standing.name in spoken], gated=True)
+            await self._have_read([standing for standing in self.states() if standing.name in spoken], gated=True)
 
-    async def read_last(self) -> None:
+    async def judge_last_turns(self) -> None:
         """Have the judges read every side's last turn, if they have not yet."""
-        unread = [standing for standing in self.standings() if _path(standing) not in self._read]
+        unread = [standing for standing in self.states() if _path(standing) not in self._read]
         await self._have_read(unread, gated=False)
 
     def _check_quorum(self) -> None:
-        if len(self.standings()) < min(2, self.settings.agents):
+        if len(self.states()) < min(2, self.settings.agents):
             failed = ", ".join(self.failed)
-            raise QuorumFailed(f"{len(self.standings())} of {len(self.names)} sides gave a distribution ({failed})")
+            raise QuorumFailed(f"{len(self.states())} of {len(self.names)} sides gave a distribution ({failed})")
 
     def _add(self, standing: SideState) -> SideState:
-        self.said.append(standing)
+        self.turns.append(standing)
         cleaned = standing.cleaned
         data: dict[str, Any] = {"cleaned": cleaned.named(), "changes": [dict(change) for change in cleaned.changes]}
         self.floor.note(Event("distribution", _path(standing), data))
@@ -177,7 +177,7 @@ class TurnLoop:
                 data = asdict(decision) | {"opponents": list(standing.opponents)}
                 self.floor.note(Event("quality-gate", _path(standing), data))
             read = replace(standing, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
-            self.said[self.said.index(standing)] = read
+            self.turns[self.turns.index(standing)] = read
 
     def _comparable_scores(self, standing: SideState) -> list[float]:
         """Scores of earlier rounds of turns that were read as this one is: with rivals from opponents, or without.
@@ -185,18 +185,18 @@ class TurnLoop:
         Within a round nobody is measured by who spoke first, and rivals lower a score whatever the argument is worth.
         """
         opposed = bool(standing.opponents)
-        before = [one for one in self.said if one.round < standing.round and bool(one.opponents) == opposed]
+        before = [one for one in self.turns if one.round < standing.round and bool(one.opponents) == opposed]
         return [one.crit for one in before if one.crit is not None]
 
     def shown_arguments(self) -> list[str]:
         """The last arguments of every side that all may see; none where sides see distributions only."""
         full = self.settings.history == "full"
-        return [standing.text for standing in self.standings() if standing.passed and full]
+        return [standing.text for standing in self.states() if standing.passed and full]
 
     def _heard_by(self, name: str) -> list[SideState]:
         """The others' last turns whose arguments a side is shown."""
         full = self.settings.history == "full"
-        return [other for other in self.standings() if other.name != name and other.passed and full]
+        return [other for other in self.states() if other.name != name and other.passed and full]
 
     def _slots(self) -> dict[str, Any]:
         more = {"top_k": self._top_k, "answer_first": self.settings.answer_first, "evidence": list(self.evidence)}
@@ -216,7 +216,7 @@ class TurnLoop:
         latest = [self.last(other) for other in self.names if other != name]
         others = [other for other in latest if other is not None]
         current = {id(standing) for standing in (own, *others)}
-        earlier = [standing for standing in self.said if id(standing) not in current] if full else []
+        earlier = [standing for standing in self.turns if id(standing) not in current] if full else []
         rebut = full and any(one.passed for one in (*others, *earlier) if one.name != name)
         slots = self._slots() | {
             "round": number,

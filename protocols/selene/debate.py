@@ -35,7 +35,7 @@ class Discussion:
         revision_failed: whether any revision failed; that agent's last reply was kept.
     """
 
-    stands: list[AgentState]
+    states: list[AgentState]
     rounds: int
     stop: Stop
     revision_failed: bool

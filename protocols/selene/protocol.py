@@ -37,7 +37,7 @@ class Branch:
 
     ruling: SeleneRuling
     how: str
-    stands: Sequence[AgentState]
+    states: Sequence[AgentState]
     rounds: int = 0
     flags: tuple[str, ...] = ()
 
@@ -111,7 +111,7 @@ class Selene:
             branch = await self._branches(case, floor, stands, signals, decision)
             payload = {"skip": decision.skip, "reasons": list(decision.reasons)} | _brief_signals(signals)
         if settings.audit_judging:
-            await audit_judging(case, floor, branch.stands, settings.judging)
+            await audit_judging(case, floor, branch.states, settings.judging)
         if len(stands) < settings.agents * settings.vote.samples:
             branch = dataclasses.replace(branch, flags=("opening-failed", *branch.flags))
         return _verdict(case, branch, payload)
@@ -151,9 +151,9 @@ class Selene:
         self, case: Case, floor: Floor, stands: Sequence[AgentState], disagreement: float | None
     ) -> Branch:
         talk = await discuss(case, floor, stands, disagreement, self.settings)
-        ruling = await rule_on_candidates(case, floor, talk.stands, self.settings.judging)
+        ruling = await rule_on_candidates(case, floor, talk.states, self.settings.judging)
         flags = ("revision-failed",) if talk.revision_failed else ()
-        return Branch(ruling, talk.stop, talk.stands, talk.rounds, flags)
+        return Branch(ruling, talk.stop, talk.states, talk.rounds, flags)
 
 
 def _brief_signals(signals: GateSignals) -> dict[str, Any]:
@@ -182,14 +182,14 @@ def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
     one kind. The distribution is shares of votes, which nobody stated and no judging moves; the payload says so.
     """
     ruling = branch.ruling
-    backers = [stand for stand in branch.stands if stand.answer == ruling.answer]
+    backers = [stand for stand in branch.states if stand.answer == ruling.answer]
     backing = mean_known(comparable_intrinsic(backers))
     confidence = ruling.score if ruling.score is not None else backing
     source = "judge" if ruling.score is not None else "intrinsic" if backing is not None else "unknown"
     told = {"confidence_from": source}
     if source == "intrinsic" and (stage := _common_stage(backers)):
         told["confidence_stage"] = stage
-    voted = answer_shares(case, branch.stands)
+    voted = answer_shares(case, branch.states)
     return Verdict(
         answer=ruling.answer,
         how=branch.how,

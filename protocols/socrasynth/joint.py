@@ -51,7 +51,7 @@ async def confirm(rounds: SocraSynthRounds) -> None:
         if turn.reply.conceded:
             rounds.note_concession(side, turn.path)
     rounds.positions.concede([side for side, turn in heard if turn.reply.conceded])
-    rounds.said += [word for word in added if word.by_topic or word.conceded]
+    rounds.turns += [word for word in added if word.by_topic or word.conceded]
     presented: dict[str, bool | None] = {side.name: None for side in SIDES}
     data: dict[str, Any] = {
         "round": rounds.number,
@@ -100,7 +100,7 @@ async def close(rounds: SocraSynthRounds) -> tuple[Statements, list[str]]:
             statements[side] = said
         else:
             failed[side.name] = "declined" if turn.reply.declined else "off-topic"
-        statements.setdefault(side, latest_arguments(rounds.said, side, rounds.topics))
+        statements.setdefault(side, latest_arguments(rounds.turns, side, rounds.topics))
     texts = {side: "\n\n".join(f"{title}: {text}" for title, text in said.items()) for side, said in statements.items()}
     texts = {side: text for side, text in texts.items() if text}
     quality = await appraise(case, floor, texts, settings.crit, "crit/closing", rounds.positions)

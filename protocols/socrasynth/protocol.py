@@ -92,7 +92,7 @@ class SocraSynth:
         settled = rounds.positions.agreed is not None or rounds.positions.swapped
         unclosed = False
         if settled:  # no side has an answer of its own left to close for, and the panel nothing to compare
-            statements: Statements = {side: latest_arguments(rounds.said, side, rounds.topics) for side in SIDES}
+            statements: Statements = {side: latest_arguments(rounds.turns, side, rounds.topics) for side in SIDES}
         else:
             statements, failed = await close(rounds)
             unclosed = bool(failed)

@@ -97,7 +97,7 @@ class SocraSynthRounds:
     settings: SocraSynthSettings
     topics: tuple[Topic, ...]
     kappa: float
-    said: list[SideTurn] = field(default_factory=list)
+    turns: list[SideTurn] = field(default_factory=list)
     number: int = 0
     gammas: list[float | None] = field(default_factory=list)
     quality: ArgumentQuality = field(default_factory=lambda: ArgumentQuality({}))
@@ -109,12 +109,12 @@ class SocraSynthRounds:
     @property
     def latest(self) -> list[SideTurn]:
         """What was said in the last round."""
-        return [one for one in self.said if one.number == self.number]
+        return [one for one in self.turns if one.number == self.number]
 
     @property
     def conceded(self) -> list[str]:
         """The roles that have conceded in any round."""
-        return list(dict.fromkeys(one.side.name for one in self.said if one.conceded))
+        return list(dict.fromkeys(one.side.name for one in self.turns if one.conceded))
 
     @property
     def scheduled(self) -> float | None:
@@ -145,7 +145,7 @@ class SocraSynthRounds:
             more: slots beside those that every prompt of a side takes, or in their place.
         """
         level = self.kappa if kappa is None else kappa
-        slots = debater_slots(self.case, self.topics, side, level, self.said, self.positions) | dict(more)
+        slots = debater_slots(self.case, self.topics, side, level, self.turns, self.positions) | dict(more)
         decoding = self.decoding_at(level)
         return Request(side.name, template, slots, reply, f"{step}/{side.name}", images=images, decoding=decoding)
 
@@ -238,7 +238,7 @@ def _hear(rounds: SocraSynthRounds, side: Side, turn: Turn[Opening] | Turn[Speec
         rounds.positions.name(side, turn.answer)
     if said or conceded:
         left_out = tuple(topic.title for topic in rounds.topics if said and topic.title not in said)
-        rounds.said.append(SideTurn(side, rounds.number, said, left_out, finished, conceded))
+        rounds.turns.append(SideTurn(side, rounds.number, said, left_out, finished, conceded))
 
 
 async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidance:
@@ -246,7 +246,7 @@ async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidanc
     floor, settings = rounds.floor, rounds.settings
     texts = {one.side: one.text() for one in rounds.latest if one.by_topic}
     if settings.crit_scope == "whole":
-        texts = {side: "\n\n".join(one.text() for one in rounds.said if one.side is side) for side in texts}
+        texts = {side: "\n\n".join(one.text() for one in rounds.turns if one.side is side) for side in texts}
     path = f"crit/round/{rounds.number}"
     rounds.quality = await appraise(rounds.case, floor, texts, settings.crit, path, rounds.positions)
     rounds.gammas.append(rounds.quality.gamma)

@@ -110,8 +110,8 @@ class FaultyRuntime:
             limiter="limiter" if needs_limiter(spec) else "",
         )
         self.max_open = spec.max_open
-        self.seats: Sequence[ModeratorHandle] = ()
-        self.archive: WriterPool
+        self.moderators: Sequence[ModeratorHandle] = ()
+        self.writers: WriterPool
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
@@ -127,8 +127,10 @@ class FaultyRuntime:
         for actor in actors.values():
             actor._new_meter = lambda: SILENT
         await asyncio.gather(*(actor._up() for actor in actors.values()))
-        self.archive = self._archive = RayWriterPool(self.roster.peers(self.roster.writers))
-        self.seats = [RayModeratorHandle(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
+        self.writers = self._archive = RayWriterPool(self.roster.peers(self.roster.writers))
+        self.moderators = [
+            RayModeratorHandle(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)
+        ]
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`; what closes the run is delivered, and ghosts end before the record."""
@@ -139,5 +141,5 @@ class FaultyRuntime:
             await self._wire.actors[name].close()
         while self._wire.ghosts:
             await asyncio.wait(set(self._wire.ghosts))
-        await self.archive.close(compact=compact)
-        await self._archive.unwatch()
+        await self.writers.close(compact=compact)
+        await self._archive.stop_watching()

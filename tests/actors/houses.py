@@ -156,7 +156,7 @@ async def run_debates(
     configure_unless_done()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.yaml").write_text("test: true\n")
-    owner = Ownership.take(RunFolder(folder))
+    owner = Ownership.acquire(RunFolder(folder))
     try:
         spec = make_spec(folder, roles, epoch=owner.epoch, max_open=max_open, **changes)
         runtime = make_runtime(kind, spec, protocol, moderators)
@@ -167,7 +167,7 @@ async def run_debates(
             await arena.run()
             if beside is not None:
                 await beside
-            counts = await runtime.archive.counts()
+            counts = await runtime.writers.counts()
         finally:
             await runtime.stop()
     finally:

@@ -61,7 +61,7 @@ def batch(rows: Sequence[dict[str, Any]]) -> Any:
     gathered = RowBuffer("replies")
     for row in rows:
         gathered.append(**row)
-    return gathered.take()
+    return gathered.flush()
 
 
 def labelled(number: int) -> LabelledCase:
@@ -101,7 +101,7 @@ async def open_writer(
         leftovers: whether what earlier owners have left is compacted first.
         meter: what it counts with.
     """
-    owner = Ownership.take(folder)
+    owner = Ownership.acquire(folder)
     try:
         if leftovers:
             compact_leftovers(folder, owner.epoch)
@@ -120,7 +120,7 @@ async def abandon_journal(recorder: RecordWriter) -> None:
     """Leave the journal as a process does that is killed after a flush."""
     await recorder.flush()
     for segment in recorder._journal._segments.values():
-        segment.let_go()
+        segment.abandon()
 
 
 async def submit_case(recorder: RecordWriter, number: int, life: str = "e1") -> dict[str, str]:

@@ -76,7 +76,7 @@ async def write(store: Store, debates: int, *, ends: bool = True) -> list[str]:
             compact_leftovers(record, epoch)
 
     try:
-        await (await RecordOwner.take(record)).hold(work)
+        await (await RecordOwner.acquire(record)).run(work)
     except RecordError as error:
         if "died" not in str(error):
             raise

@@ -61,7 +61,7 @@ def card(trained_on: Sequence[str] = (), *, body: Body | None = None, **changes:
         "trained_on_groups": (),
         "held_out": (figures,),
     }  # fmt: skip
-    return ClassifierCard(**{**fields, **changes}).sealed()
+    return ClassifierCard(**{**fields, **changes}).with_digest()
 
 
 def write_classifier_folder(folder: Path, made: ClassifierCard) -> Path:

@@ -29,17 +29,17 @@ def of_tokens(left: float, bound: DebateCostBound | None = None) -> BudgetForeca
 def test_before_a_debate_has_ended_its_bound_counts_and_then_the_mean() -> None:
     found = of_tokens(1000, DebateCostBound(300, 100))
     assert found.most_open == 3
-    found.used(use(100), whole=True)
+    found.settle(use(100), whole=True)
     assert found.most_open == (900 - 100) // ((300 + 100) / 2)
     for _ in range(7):
-        found.used(use(50), whole=True)
+        found.settle(use(50), whole=True)
     assert found.most_open == (1000 - 450 - 100) // ((300 + 450) / 9)
 
 
 def test_a_protocol_that_does_not_say_what_it_asks_opens_one_debate_first() -> None:
     found = of_tokens(1000)
     assert found.most_open == 1
-    found.used(use(100), whole=True)
+    found.settle(use(100), whole=True)
     assert found.most_open == 9
 
 
@@ -53,29 +53,29 @@ def test_the_tightest_budget_counts_and_money_is_counted_with_prices() -> None:
     bounds = {"tokens": DebateCostBound(100, 0), "usd": DebateCostBound(1.0, 0.0)}
     found = BudgetForecast({"tokens": 1e9, "usd": 4.0}, bounds, {"m": Price(input=1e6, output=0.0)})
     assert found.most_open == 4
-    found.used({"m": ModelUsage(2, 5)}, whole=True)
+    found.settle({"m": ModelUsage(2, 5)}, whole=True)
     assert found.most_open == (4 - 2) // ((1 + 2) / 2)
 
 
 def test_a_debate_of_unknown_use_has_used_its_bound_and_says_nothing_of_others() -> None:
     found = of_tokens(1000, DebateCostBound(300, 0))
-    found.used(use(10, unknown=1), whole=True)
+    found.settle(use(10, unknown=1), whole=True)
     assert found.most_open == 700 // 300
 
 
 def test_a_debate_that_paid_nothing_says_nothing_of_others() -> None:
     found = of_tokens(1000)
-    found.used({}, whole=True)
+    found.settle({}, whole=True)
     assert found.most_open == 1, "as of a case that cannot be debated: nothing is known yet of what others use"
     found = of_tokens(1000, DebateCostBound(300, 0))
     for _ in range(200):
-        found.used({}, whole=True)
+        found.settle({}, whole=True)
     assert found.most_open == 3
 
 
 def test_a_debate_that_rests_on_recorded_replies_says_nothing_of_what_a_new_one_uses() -> None:
     assert DebateOutcome("c", 0, "finished", paid=use(10)).is_whole
-    assert not DebateOutcome("c", 0, "finished", paid=use(10), recalled=True).is_whole
+    assert not DebateOutcome("c", 0, "finished", paid=use(10), used_recorded=True).is_whole
     assert not DebateOutcome("c", 0, "parked", paid=use(10)).is_whole
     ended = DebateResult(VerdictRecord(case_id="c", attempt=0, replies={}, answer="Yes", how="told"), use(30))
     assert (ended.used_more_than(use(10)), ended.used_more_than({}), ended.used_more_than(use(30))) == (
@@ -116,7 +116,7 @@ async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end
 async def test_the_reception_hands_over_what_the_budget_covers_and_the_rest_as_debates_end() -> None:
     runtime = Places(2)
     async with open_dispatcher(runtime, affordable=of_tokens(1200, DebateCostBound(400, 0))) as found:
-        held = [asyncio.create_task(found.hold(case(number))) for number in range(5)]
+        held = [asyncio.create_task(found.run_case(case(number))) for number in range(5)]
         for ended in range(5):
             covered = max(1, 3 - ended)
             await until_open(runtime, covered)

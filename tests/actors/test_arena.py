@@ -41,7 +41,7 @@ class FakeModeratorHandle:
         self.open.clear()
         return ModeratorReport(done)
 
-    async def withdraw(self, keys: Sequence[tuple[str, int]]) -> None:
+    async def cancel(self, keys: Sequence[tuple[str, int]]) -> None:
         raise AssertionError("nobody asked for it")
 
     async def drain(self, seconds: float) -> None:
@@ -66,7 +66,7 @@ class FakeRecordClient:
     async def events(self) -> list[StreamedEvent]:
         return []
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         return {}
 
     async def signals(self) -> Signals:
@@ -79,9 +79,9 @@ class FakeRuntime:
     """Seats without an engine."""
 
     def __init__(self, seats: Sequence[arena.ModeratorHandle], max_open: int) -> None:
-        self.seats = seats
+        self.moderators = seats
         self.kept = FakeRecordClient()
-        self.archive: arena.WriterPool = self.kept
+        self.writers: arena.WriterPool = self.kept
         self.max_open = max_open
 
     async def start(self) -> None: ...
@@ -164,7 +164,7 @@ async def test_cases_that_the_record_learns_of_when_a_drain_begins_are_not_hande
             learning.set()
             await seat.lost.wait()
 
-    runtime.archive = Slow()
+    runtime.writers = Slow()
     held = Dispatcher(runtime, iter(_cases(4)), CompletedCases({}, {}))
     running = asyncio.create_task(held.run())
     await learning.wait()

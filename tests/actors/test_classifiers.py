@@ -37,7 +37,7 @@ def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = card(["ab" * 16])
     assert read_card(write_classifier_folder(tmp_path, made)) == made
     assert find_classifier(tmp_path, ENCODER) == (tmp_path, made)
-    assert made.sealed() == made
+    assert made.with_digest() == made
     refused("reads vectors of the encoder hashed-ngrams-512-v1, and the run has openai/x", tmp_path, "openai/x")
     (tmp_path / "more.py").write_text("")
     refused("more.py: a classifier's folder holds nothing else", tmp_path)

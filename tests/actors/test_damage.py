@@ -113,7 +113,7 @@ def test_a_flipped_bit_of_the_last_batch_is_no_torn_tail(behind: int, run: Path)
 
 
 def test_an_older_owners_segment_that_was_cut_is_an_error(run: Path) -> None:
-    owner = Ownership.take(RunFolder(run))
+    owner = Ownership.acquire(RunFolder(run))
     owner.release()
     cut = segment(run)
     cut.write_bytes(cut.read_bytes()[:-100])
@@ -125,7 +125,7 @@ def test_an_older_owners_segment_that_was_cut_is_an_error(run: Path) -> None:
 
 
 def test_an_older_owners_segment_that_is_gone_is_found(run: Path) -> None:
-    Ownership.take(RunFolder(run)).release()
+    Ownership.acquire(RunFolder(run)).release()
     gone = segment(run, "events")
     gone.unlink()
     (fault,) = verify(RunFolder(run)).faults
@@ -216,7 +216,7 @@ def test_nothing_is_written_through_a_link_that_leads_out(link: str, run: Path, 
         shutil.rmtree(path)
     path.unlink(missing_ok=True)
     path.symlink_to(victim / ".kept.tmp" if path.suffix else victim)
-    for write in (lambda: Ownership.take(RunFolder(run)), lambda: salvage(RunFolder(run))):
+    for write in (lambda: Ownership.acquire(RunFolder(run)), lambda: salvage(RunFolder(run))):
         with pytest.raises(RecordError, match="link"):
             write()
     assert [(file.name, file.read_text()) for file in victim.iterdir()] == [(".kept.tmp", "mine")]

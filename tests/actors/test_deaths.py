@@ -174,7 +174,7 @@ class ForgetfulAgent(CrashingPeer):
         self._holds, self._may_answer = holds, asyncio.Event()
 
     async def call(self, method: str, *args: Any) -> Any:
-        if method == "holds":
+        if method == "has_ask":
             held = self._holds.pop(0)
             if not self._holds:
                 self._may_answer.set()
@@ -186,7 +186,7 @@ class ForgetfulAgent(CrashingPeer):
 
 
 @pytest.mark.parametrize(
-    ("holds", "outcome"),
+    ("has_ask", "outcome"),
     [([True, False, True, False], "ok"), ([False, True], "ok"), ([False, False, True], "failed")],
     ids=["in doubt once at a time", "not yet there", "lost"],
 )

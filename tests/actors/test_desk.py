@@ -130,7 +130,7 @@ async def test_a_person_who_thinks_holds_up_nobody(kind: str, server: ScriptedSe
     async def meanwhile(arena: Dispatcher) -> None:
         await person.asked.wait()
         async with asyncio.timeout(60):
-            while (await arena._runtime.archive.counts()).finished < 3:  # noqa: ASYNC110 - another process counts
+            while (await arena._runtime.writers.counts()).finished < 3:  # noqa: ASYNC110 - another process counts
                 await asyncio.sleep(0.02)
         if kind != "inline":
             _kill_the_moderator(arena)

@@ -168,10 +168,10 @@ def _interrupted_while_it_debates(out: Path, monkeypatch: pytest.MonkeyPatch) ->
     """`KeyboardInterrupt` in the thread that waits, as of Ctrl-C, whose signal the processes of a test run ignore."""
     sessions: list[Session] = []
     told = threading.Event()
-    begun = Session.hold
+    begun = Session.run
 
     def interrupting(futures: Any, timeout: float) -> Any:
-        if sessions and sessions[0].debating and not told.is_set():
+        if sessions and sessions[0].is_running and not told.is_set():
             assert _workers(), "the actors of a live run are seen"
             told.set()
             raise KeyboardInterrupt
@@ -183,7 +183,7 @@ def _interrupted_while_it_debates(out: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     with monkeypatch.context() as patched:
         patched.setattr("moot.deploy.running.interrupt.wait", interrupting)
-        patched.setattr(Session, "hold", hold)
+        patched.setattr(Session, "run", hold)
         with pytest.raises(KeyboardInterrupt):
             moot.run(task="sample", model="simulated?latency_ms=200", out=out)
     assert told.is_set()

@@ -114,7 +114,7 @@ class LossyConnection:
 
     def _ask_again(self) -> None:
         """What is done about a lost call."""
-        self.line.lost_a_call()
+        self.line.call_lost()
         for number in self.open.keys() - self.line.queued():
             self.line.post(self.open[number])
 
@@ -144,7 +144,7 @@ def test_every_ask_is_answered_and_paid_once(
         assert wire.most_under_way <= MOST_CALLS
         wire.ask(len(pauses_ms))  # what has arrived is confirmed with it, also what a lost call was to confirm
         await wire.all_answered()
-        assert not any(wire.station.holds("m:1", number) for number in range(len(pauses_ms)))
+        assert not any(wire.station.has_ask("m:1", number) for number in range(len(pauses_ms)))
         await wire.station.close()
 
     run_in_virtual_time(hold())
@@ -328,7 +328,7 @@ async def test_a_parcel_that_is_overtaken_or_comes_twice_is_not_paid_again() -> 
     assert await overtaken == []
     assert await station.exchange(_batch(9, _asking(1))) == []
     assert thinker.paid == {1: 1}
-    assert not station.holds("m:1", 1)
+    assert not station.has_ask("m:1", 1)
     await station.close()
     await late
 

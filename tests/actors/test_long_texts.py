@@ -44,7 +44,9 @@ async def turns(folder: Path, passage: str) -> dict[str, tuple[str, str, str]]:
                                            "judging.k": 2, "agents": 2}}))  # fmt: skip
     await run.open()
     try:
-        held = await run.hold({"id": "a", "question": "is seven a prime", "labels": ["Yes", "No"], "passage": passage})
+        held = await run.run_case(
+            {"id": "a", "question": "is seven a prime", "labels": ["Yes", "No"], "passage": passage}
+        )
     finally:
         await run.close()
     assert not held.failure

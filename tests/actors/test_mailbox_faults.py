@@ -71,20 +71,20 @@ async def _as_a_task(runtime: FaultyRuntime, folder: Path, cases: list[LabelledC
 async def _as_they_come(runtime: FaultyRuntime, folder: Path, cases: list[LabelledCase]) -> Told:
     """Cases are brought while the run lives, each by somebody who is told of its verdict."""
     reception = QueueDispatcher(runtime, completed_cases(folder))
-    reception.open()
+    reception.start()
 
     async def bring(number: int, case: LabelledCase) -> tuple[str | None, str, Noted]:
         await asyncio.sleep(0.02 * number)
-        holding = asyncio.create_task(reception.hold(case))
+        holding = asyncio.create_task(reception.run_case(case))
         await asyncio.sleep(0)
-        trail = reception.trail(case.case.id)
+        trail = reception.event_stream(case.case.id)
         assert trail is not None
         noted = [(event.kind, event.path) async for event in trail.follow()]
         closing = (await holding).ended.closing
         return closing.answer, closing.how, noted
 
     brought = await asyncio.gather(*(bring(number, case) for number, case in enumerate(cases)))
-    assert reception.broken is None
+    assert reception.error is None
     assert await reception.close(0.0) == 0
     return {case.case.id: told for case, told in zip(cases, brought, strict=True)}
 
@@ -92,7 +92,7 @@ async def _as_they_come(runtime: FaultyRuntime, folder: Path, cases: list[Labell
 async def _run(wire: FaultyTransport, folder: Path, cases: list[LabelledCase], how: Hold) -> Told:
     folder.mkdir()
     (folder / "run.yaml").write_text("test: true\n")
-    owner = Ownership.take(RunFolder(folder))
+    owner = Ownership.acquire(RunFolder(folder))
     budget = Budget(max_tokens=10_000_000)
     spec = make_spec(
         folder,

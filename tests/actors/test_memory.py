@@ -78,7 +78,7 @@ async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(folder: RunF
                 made.forget([(0, f"c{number:03d}")])
             for number in range(20):  # of an ask that was under way when its debate was withdrawn
                 made.add_replies(batch([reply(f"c{number:03d}", "late", f"late{life}-{number}")]))
-            assert (len(made._arrivals._open), len(made._arrivals._right)) == (KEPT, 0)
+            assert (len(made._arrivals._open), len(made._arrivals._ground_truth)) == (KEPT, 0)
     assert len(read_table(folder, "turns").to_pylist()) == 40
 
 
@@ -102,7 +102,7 @@ async def test_a_forgotten_debate_goes_on_where_it_was(folder: RunFolder, lives:
         told = {each.path: each.answered.reply_id for each in history.replies}
         assert told == begun[0] | {"late": "l", rows[1]["path"]: rows[1]["reply_id"]}
         assert await made.commit([closing("c000", told)]) == [True]
-        assert (await made.endings(["c000"]))["c000"].usage == {"simulated": ModelUsage(30, 15)}
+        assert (await made.results(["c000"]))["c000"].usage == {"simulated": ModelUsage(30, 15)}
         live = await made.signals.signals()
         assert live.replies == 1
     recorded = recover_signals(folder, lambda _: True)
@@ -144,7 +144,7 @@ async def test_the_engine_tells_each_writer_which_cases_are_over(monkeypatch: py
     method, (raw, number) = await told.get()
     assert (method, number) == ("register", 2)
     assert msgspec.msgpack.decode(raw, type=list[LabelledCase]) == [labelled(1)]
-    await archive.unwatch()
+    await archive.stop_watching()
 
 
 async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
@@ -161,7 +161,7 @@ async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
     await asyncio.sleep(0)
     with pytest.raises(RecordError, match="cannot be read"):
         await RayModeratorHandle(Idle("moderator", "here"), archive).exchange([], wait=False)
-    await archive.unwatch()
+    await archive.stop_watching()
 
 
 # --- how debates ended ---
@@ -200,8 +200,8 @@ def test_what_is_known_is_what_is_recorded(
                 made.add_replies(batch([row, row] if repeated else [row]))
             fields: dict[str, Any] = {"distribution": {"Yes": 0.1, "No": 0.9}, "flags": ("x",), "wall_s": 0.3}
             await made.commit([closing("c000", current, payload={"of": [1, {"a": None}]}, **fields)])
-            known = made._memory.endings(["c000"])
-            assert known == await made.endings(["c000"]) == recorded_results(folder, ["c000"], WriterCache())
+            known = made._memory.results(["c000"])
+            assert known == await made.results(["c000"]) == recorded_results(folder, ["c000"], WriterCache())
 
     with tempfile.TemporaryDirectory() as place:
         asyncio.run(told(Path(place)))
@@ -214,20 +214,20 @@ async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monk
     async with open_writer(folder) as made:
         await debated(made, [0])
         monkeypatch.setattr(recorder, "recorded_endings", refuse)
-        assert (await made.endings(["c000"]))["c000"].closing.answer == "Yes"
+        assert (await made.results(["c000"]))["c000"].closing.answer == "Yes"
         with pytest.raises(AssertionError, match="is read for"):
-            await made.endings(["c009"])
+            await made.results(["c009"])
 
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_MOST_BYTES", 500)
     known = WriterCache(most_endings=2)
     for number in (0, 1, 2, 1, 3):
-        known.put_ending(DebateResult(closing(f"c{number}", {}), {}))
-    known.put_ending(DebateResult(closing("c4", {}, payload={"text": "x" * 600}), {}))
-    assert known.endings([f"c{number}" for number in range(5)]).keys() == {"c1", "c3"}
-    known.put_ending(DebateResult(closing("c3", {}, attempt=1), {}))
-    assert known.endings(["c3"])["c3"].closing.attempt == 1
+        known.put_result(DebateResult(closing(f"c{number}", {}), {}))
+    known.put_result(DebateResult(closing("c4", {}, payload={"text": "x" * 600}), {}))
+    assert known.results([f"c{number}" for number in range(5)]).keys() == {"c1", "c3"}
+    known.put_result(DebateResult(closing("c3", {}, attempt=1), {}))
+    assert known.results(["c3"])["c3"].closing.attempt == 1
 
 
 # --- reading back what is in parts, beside what is written ---
@@ -257,7 +257,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 async def test_of_an_old_case_its_own_rows_are_read(made: RecordWriter, read: list[int]) -> None:
-    found = await made.endings(["c003", "nobody"])
+    found = await made.results(["c003", "nobody"])
     assert found.keys() == {"c003"}
     assert found["c003"].usage == {"simulated": ModelUsage(20, 10)}
     assert read == [1, 1]  # of verdicts, of turns

@@ -50,7 +50,7 @@ class RecordingMeter:
         assert amount >= 0.0
         self.totals[metric.name, *labels] += amount
 
-    def put(self, metric: Metric, value: float, *labels: str) -> None:
+    def set(self, metric: Metric, value: float, *labels: str) -> None:
         """See `Meter.put`."""
         assert metric.kind == "gauge"
         self.values[metric.name, *labels] = [value]

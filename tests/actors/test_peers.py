@@ -26,7 +26,7 @@ class RestartablePeer(Peer):
         self.dead: bool | None = None
         self.unfit = False
 
-    def kill(self) -> None:
+    def die(self) -> None:
         self._alive.set()
         self._alive = asyncio.Event()
 
@@ -55,9 +55,9 @@ async def test_an_actor_that_dies_again_while_its_loss_is_seen_to_is_seen_to_aga
 
     watching = asyncio.create_task(peer.watch(lost))
     await asyncio.sleep(0.01)
-    peer.kill()
+    peer.die()
     await _until(lambda: losses == [1])
-    peer.kill()
+    peer.die()
     slow.set()
     await _until(lambda: losses == [2])
     watching.cancel()
@@ -71,7 +71,7 @@ async def test_an_actor_that_ray_calls_dead_is_given_up_early(monkeypatch: pytes
     peer.dead = True
     with pytest.raises(ActorGone, match="the same command goes on"):
         async with asyncio.timeout(5):
-            await peer.back()
+            await peer.wait_until_back()
 
 
 @virtual_time
@@ -79,7 +79,7 @@ async def test_an_actor_that_is_only_away_is_waited_for(monkeypatch: pytest.Monk
     monkeypatch.setattr(peers, "_DEAD_FOR_S", 0.1)
     peer = RestartablePeer()
     peer.dead = False
-    waiting = asyncio.create_task(peer.back())
+    waiting = asyncio.create_task(peer.wait_until_back())
     await asyncio.sleep(0.4)
     assert not waiting.done()
     peer.dead = None
@@ -97,7 +97,7 @@ async def test_an_actor_that_dies_each_time_it_sets_itself_up_is_given_up() -> N
     with pytest.raises(ActorGone, match=r"started: .*out of memory"):
         await Overfull().first_call()
     with pytest.raises(ActorGone, match="did not come back"):
-        await Overfull().back()
+        await Overfull().wait_until_back()
 
 
 @pytest.mark.parametrize("unfit", [True, False], ids=["raises when it is made", "is dead and stays so"])
@@ -146,7 +146,7 @@ async def test_the_events_of_a_writer_that_was_only_out_of_reach_are_told_once()
     assert len(await archive.events()) == 500
     await archive._lost(0)
     assert await archive.events() == []
-    await archive.unwatch()
+    await archive.stop_watching()
 
 
 @virtual_time
@@ -156,7 +156,7 @@ async def test_no_events_are_told_only_when_every_writer_has_none() -> None:
     writer.lost = True
     archive = RayWriterPool([writer])
     assert len(await archive.events()) == 500
-    await archive.unwatch()
+    await archive.stop_watching()
 
 
 @virtual_time
@@ -172,7 +172,7 @@ async def test_a_writers_next_life_is_told_from_its_first_event_on() -> None:
     writer.may_answer.set()
     assert len(await looking) == 500
     assert [event.at for event in await archive.events()] == [0, 1, 2]
-    await archive.unwatch()
+    await archive.stop_watching()
 
 
 async def test_losses_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:

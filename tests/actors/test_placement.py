@@ -89,7 +89,7 @@ def test_a_head_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatc
         taken.bind(("127.0.0.1", 0))  # and listens not, so that nobody else can either
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(ConfigError, match=f"{address}.*refused"):
-            RaySession(address).join()
+            RaySession(address).connect()
 
 
 def test_the_session_folders_of_killed_processes_go_when_the_next_ray_starts(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_ray_that_wants_a_token_is_told_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("ray.init", refuse)
     monkeypatch.setattr(joining, "_answers", lambda address: True)
     with pytest.raises(ConfigError, match="RAY_AUTH_MODE"):
-        RaySession("127.0.0.1:6379").join()
+        RaySession("127.0.0.1:6379").connect()
 
 
 @pytest.mark.ray
@@ -127,15 +127,15 @@ def test_a_program_that_has_joined_another_cluster_is_told_so(
 
     own = ray.get_runtime_context().gcs_address
     for address in (None, "auto", "local", own, own.replace("127.0.0.1", "localhost")):
-        RaySession(address).join()
+        RaySession(address).connect()
     with pytest.raises(ConfigError, match=own):
-        RaySession("127.0.0.1:1").join()
+        RaySession("127.0.0.1:1").connect()
     with pytest.raises(ConfigError, match="expected HOST:PORT"):
-        RaySession("somehost").join()
+        RaySession("somehost").connect()
     monkeypatch.setattr(joining, "_started_here", lambda: False)
-    RaySession(None).join()
+    RaySession(None).connect()
     with pytest.raises(ConfigError, match=own):
-        RaySession("local").join()
+        RaySession("local").connect()
 
 
 @pytest.mark.parametrize("where", [{"address": "auto"}, {"cluster": {"moderators": 2}}])

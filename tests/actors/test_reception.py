@@ -42,7 +42,7 @@ class ManualModeratorHandle:
             if status == "stopped":
                 self._done.append(DebateOutcome(case_id, at, "stopped", why))
                 continue
-            self._done.append(DebateOutcome(case_id, at, "finished", ended=ended(case_id, at)))
+            self._done.append(DebateOutcome(case_id, at, "finished", result=ended(case_id, at)))
         self._news.set()
 
     def lose(self) -> None:
@@ -72,7 +72,7 @@ class ManualModeratorHandle:
             self._fails_next = self._fails_next and wait
             raise ModeratorLost("seat")
 
-    async def withdraw(self, keys: Sequence[tuple[str, int]]) -> None:
+    async def cancel(self, keys: Sequence[tuple[str, int]]) -> None:
         for case_id, _ in keys:
             self.withdrawn.append(case_id)
             self.open.pop(case_id, None)
@@ -116,7 +116,7 @@ async def open_dispatcher(
     runtime: ManualRuntime, finished: Mapping[CaseKey, bool] | None = None, **changes: Any
 ) -> AsyncIterator[QueueDispatcher]:
     found = QueueDispatcher(runtime, CompletedCases(finished or {}, {}), **changes)
-    found.open()
+    found.start()
     try:
         async with asyncio.timeout(20):
             yield found
@@ -134,7 +134,7 @@ async def debating(
     """A reception with so many debates open, the engine, and who waits for each."""
     runtime = ManualRuntime(seats, kind)
     async with open_dispatcher(runtime) as found:
-        holding = [asyncio.create_task(found.hold(case(i))) for i in range(count)]
+        holding = [asyncio.create_task(found.run_case(case(i))) for i in range(count)]
         await until_open(runtime, count)
         yield found, runtime, holding
 
@@ -165,7 +165,7 @@ async def test_a_lost_moderator_is_told_again_of_what_it_had_and_of_nothing_else
         lost, other = runtime.places
         had = set(lost.open)
         lost.lose()
-        late = asyncio.create_task(found.hold(case(4)))
+        late = asyncio.create_task(found.run_case(case(4)))
         await until(lambda: had <= set(lost.open))
         again = [each for each in lost.given if each.replay]
         assert had <= {each.case.id for each in again} <= had | {"q4"}  # which was on its way, or came later
@@ -181,7 +181,7 @@ async def test_a_moderator_that_dies_twice_in_quick_succession_forgets_no_debate
         (seat,) = runtime.places
         assert isinstance(seat, MortalHandle)
         seat.slow = asyncio.Event()
-        second = asyncio.create_task(found.hold(case(1)))
+        second = asyncio.create_task(found.run_case(case(1)))
         await until(lambda: seat.under_way)
         seat.lose()  # with a call of each of the two that talk to it
         seat.slow.set()
@@ -198,10 +198,10 @@ async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -
         (seat,) = runtime.places
         seat.gone = ActorGone("the actor is gone")
         seat._news.set()
-        for each in (*holding, found.hold(case(2))):
+        for each in (*holding, found.run_case(case(2))):
             with pytest.raises(DebateCancelled, match="the actor is gone"):
                 await each
-        assert "the actor is gone" in str(found.broken)
+        assert "the actor is gone" in str(found.error)
 
 
 async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
@@ -221,13 +221,13 @@ async def test_a_withdrawn_case_is_put_aside_and_goes_on_from_the_record_later()
     """Whoever follows it is let go when its case comes again."""
     async with debating(1) as (found, runtime, (holding,)):
         (seat,) = runtime.places
-        earlier = found.trail("q0")
+        earlier = found.event_stream("q0")
         assert earlier is not None
-        assert await found.withdraw("q0")
+        assert await found.cancel("q0")
         with pytest.raises(DebateCancelled, match="withdrawn"):
             await holding
         assert seat.withdrawn == ["q0"]
-        again = asyncio.create_task(found.hold(case(0)))
+        again = asyncio.create_task(found.run_case(case(0)))
         assert [event async for event in earlier.follow()] == []
         await until_open(runtime, 1)
         assert seat.open["q0"].replay
@@ -239,9 +239,9 @@ async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> No
     async with debating(1) as (found, runtime, (holding,)):
         (seat,) = runtime.places
         seat.slow = asyncio.Event()
-        late = asyncio.create_task(found.hold(case(1)))
+        late = asyncio.create_task(found.run_case(case(1)))
         await until(lambda: seat.under_way)
-        await found.withdraw("q1")
+        await found.cancel("q1")
         seat.slow.set()
         await until(lambda: "q1" not in seat.open and "q1" in [each.case.id for each in seat.given])
         seat.finish()
@@ -263,9 +263,9 @@ async def test_what_is_withdrawn_while_the_record_learns_of_it_is_forgotten_ther
 
     monkeypatch.setattr(runtime.kept, "register", slow)
     async with open_dispatcher(runtime) as found:
-        holding = [asyncio.create_task(found.hold(case(i))) for i in range(2)]
+        holding = [asyncio.create_task(found.run_case(case(i))) for i in range(2)]
         await begun.wait()
-        await found.withdraw("q0")
+        await found.cancel("q0")
         go_on.set()
         await until_open(runtime, 1)
         assert runtime.kept.registered == {"q1"}
@@ -292,7 +292,7 @@ async def test_a_bringer_who_leaves_ends_no_debate() -> None:
         holding.cancel()
         await asyncio.gather(holding, return_exceptions=True)
         assert found.waiting == 1
-        another = asyncio.create_task(found.hold(case(0)))
+        another = asyncio.create_task(found.run_case(case(0)))
         await asyncio.sleep(0)
         runtime.places[0].finish()
         assert (await another).ended.closing.case_id == "q0"
@@ -307,7 +307,7 @@ class FinishedRecordClient(FakeRecordClient):
         self.fails: Exception | None = None
         self.slow: asyncio.Event | None = None
 
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         self.asked.append(list(case_ids))
         if self.slow is not None:
             await self.slow.wait()
@@ -321,7 +321,7 @@ class FinishedRecordClient(FakeRecordClient):
 async def finished() -> AsyncIterator[tuple[QueueDispatcher, FinishedRecordClient]]:
     """A reception of an engine whose record has ended with every case."""
     runtime, record = ManualRuntime(1), FinishedRecordClient()
-    runtime.archive = record
+    runtime.writers = record
     async with open_dispatcher(runtime, {(f"q{number}", 0): False for number in range(9)}) as found:
         yield found, record
 
@@ -329,10 +329,10 @@ async def finished() -> AsyncIterator[tuple[QueueDispatcher, FinishedRecordClien
 async def test_a_reading_that_failed_is_the_error_of_those_who_asked_for_it_alone() -> None:
     async with finished() as (found, record):
         record.fails = RecordError("the volume is away")
-        ends = await asyncio.gather(found.hold(case(0)), found.recall("q1"), return_exceptions=True)
+        ends = await asyncio.gather(found.run_case(case(0)), found.recorded_result("q1"), return_exceptions=True)
         assert [str(end) for end in ends] == ["the volume is away"] * 2
-        assert (await found.hold(case(0))).reused
-        again = await found.recall("q1")
+        assert (await found.run_case(case(0))).reused
+        again = await found.recorded_result("q1")
         assert again is not None
         assert again.ended.closing.case_id == "q1"
 
@@ -340,10 +340,10 @@ async def test_a_reading_that_failed_is_the_error_of_those_who_asked_for_it_alon
 async def test_closing_ends_every_wait_for_the_record() -> None:
     async with finished() as (found, record):
         record.slow = asyncio.Event()
-        asking = [asyncio.create_task(found.hold(case(0)))]
+        asking = [asyncio.create_task(found.run_case(case(0)))]
         await until(lambda: bool(record.asked))
-        asking.append(asyncio.create_task(found.hold(case(1))))  # waits for the slow reading to end
-        gone = asyncio.create_task(found.hold(case(2)))
+        asking.append(asyncio.create_task(found.run_case(case(1))))  # waits for the slow reading to end
+        gone = asyncio.create_task(found.run_case(case(2)))
         await asyncio.sleep(0)
         gone.cancel()
         await found.close(0.0)
@@ -351,5 +351,5 @@ async def test_closing_ends_every_wait_for_the_record() -> None:
             with pytest.raises(DebateCancelled, match="closed before"):
                 await each
         with pytest.raises(DebateCancelled, match="closed"):
-            await found.recall("q3")
+            await found.recorded_result("q3")
         assert record.asked == [["q0"]]

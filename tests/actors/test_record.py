@@ -102,12 +102,12 @@ def test_zeros_that_a_lost_machine_leaves_are_a_torn_tail(
 
 async def overtaken(folder: RunFolder, debates: int) -> tuple[RecordWriter, Ownership]:
     """A recorder that has held so many debates, and the owner that has taken the folder over from it."""
-    first = Ownership.take(folder)
+    first = Ownership.acquire(folder)
     old = RecordWriter(folder.path, first.epoch)
     await old.load()
     await debated(old, range(debates))
     first.release()
-    return old, Ownership.take(folder)
+    return old, Ownership.acquire(folder)
 
 
 async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folder: RunFolder) -> None:
@@ -124,7 +124,7 @@ async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folde
     await new.close()
     await abandon_journal(old)
     second.release()
-    third = Ownership.take(folder)
+    third = Ownership.acquire(folder)
     compact_leftovers(folder, third.epoch)
     assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == ["c000", "c001", "c002"]
     third.release()
@@ -158,11 +158,11 @@ def test_a_second_live_owner_is_refused(folder: RunFolder) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "mine\n"
         with pytest.raises(RunFolderBusy, match=f"pid {holder.pid}"):
-            Ownership.take(folder)
+            Ownership.acquire(folder)
     finally:
         holder.send_signal(signal.SIGKILL)
         holder.communicate()
-    owner = Ownership.take(folder)
+    owner = Ownership.acquire(folder)
     assert owner.epoch == 2
     owner.release()
 
@@ -213,7 +213,7 @@ async def test_the_first_row_of_a_key_wins_and_later_ones_are_dropped(folder: Ru
 
 async def test_the_first_row_wins_on_reading_too(folder: RunFolder) -> None:
     """Two segments that hold the same keys, as after a crash between writing and remembering."""
-    owner = Ownership.take(folder)
+    owner = Ownership.acquire(folder)
     for roll, word in enumerate(("one", "two")):
         writer = SegmentWriter(folder.segment_path(owner.epoch, 0, roll, "replies"), JOURNAL["replies"])
         writer.append(batch([reply("c000", "a", word), reply("c000", f"only-{word}", word)]))
@@ -226,7 +226,7 @@ async def test_the_first_row_wins_on_reading_too(folder: RunFolder) -> None:
 
 
 async def test_the_first_vector_of_a_text_wins_on_reading(folder: RunFolder) -> None:
-    owner = Ownership.take(folder)
+    owner = Ownership.acquire(folder)
     schema = JOURNAL["embeddings"]
     for roll in range(2):
         row = {"case_id": "c000", "attempt": 0, "encoder": "e", "text_hash": "h", "vector": [float(roll)]}
@@ -349,7 +349,7 @@ async def test_a_restarted_recorder_knows_what_it_wrote(folder: RunFolder) -> No
 
 
 async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
-    owner = Ownership.take(folder)
+    owner = Ownership.acquire(folder)
     writers = [RecordWriter(folder.path, owner.epoch, number, 3) for number in range(3)]
     for writer in writers:
         await writer.load()

@@ -60,21 +60,21 @@ async def test_a_caller_that_goes_away_takes_the_grant_of_nobody_else() -> None:
 async def test_a_claim_is_held_by_one_and_passed_on_also_when_its_answer_was_lost() -> None:
     known = set[str]()
     claims = ReplyLeases(known.__contains__)
-    assert await claims.claim("shared-1", 60.0, "mine")
-    assert await _within(5.0, claims.claim("shared-1", 60.0, "mine"))
-    others = [asyncio.create_task(claims.claim("shared-1", 60.0, who)) for who in ("another", "a third")]
+    assert await claims.acquire("shared-1", 60.0, "mine")
+    assert await _within(5.0, claims.acquire("shared-1", 60.0, "mine"))
+    others = [asyncio.create_task(claims.acquire("shared-1", 60.0, who)) for who in ("another", "a third")]
     await asyncio.sleep(0.01)
     assert not any(other.done() for other in others)
-    claims.settle("shared-1", "mine")
+    claims.release("shared-1", "mine")
     assert await others[0]
-    claims.settle("shared-1", "mine")  # late: it is another's by now
-    assert await claims.claim("shared-1", 60.0, "another")
-    assert not await _within(0.05, claims.claim("shared-1", 60.0, "a fourth"))
+    claims.release("shared-1", "mine")  # late: it is another's by now
+    assert await claims.acquire("shared-1", 60.0, "another")
+    assert not await _within(0.05, claims.acquire("shared-1", 60.0, "a fourth"))
     known.add("shared-1")
-    claims.settle("shared-1", "another")
+    claims.release("shared-1", "another")
     assert not await others[1], "the reply is there"
-    assert await claims.claim("shared-2", 0.05)
-    assert await _within(5.0, claims.claim("shared-2", 0.05)), "its holder is lost"
+    assert await claims.acquire("shared-2", 0.05)
+    assert await _within(5.0, claims.acquire("shared-2", 0.05)), "its holder is lost"
 
 
 async def _within(seconds: float, answer: Awaitable[bool]) -> bool:
@@ -104,10 +104,10 @@ async def test_a_limiter_of_an_older_owner_overwrites_no_younger_ones_ledger(tmp
     assert not older.open(purses)
     assert not younger.open(purses)
     purses["usd"].settle("a", reserved=1.0, spent=2.0)
-    younger.write(younger.page(purses))
+    younger.write(younger.entry(purses))
     with pytest.raises(RecordError, match="another process"):
-        older.write(older.page(purses))
-    assert younger.held() == {"usd": 1.0}
+        older.write(older.entry(purses))
+    assert younger.reserved() == {"usd": 1.0}
 
 
 async def test_money_is_written_down_before_it_is_granted(tmp_path: Path) -> None:
@@ -191,10 +191,10 @@ async def test_a_debate_whose_notes_went_with_the_writers_life_is_replayed(tmp_p
     async with open_writer(new_run(tmp_path), compact=False) as first:
         await first.register([labelled(1)])
         first.add_replies(batch(rows))  # killed before it wrote the note that it had taken
-    in_first = closing("c001", replies, noted_in=first.life)
+    in_first = closing("c001", replies, noted_in=first.incarnation)
     async with open_writer(RunFolder(tmp_path), compact=False) as second:
         await second.register([labelled(1)], 1)
         assert await second.commit([in_first]) == [False]
         second.add_events([("c001", 0, Event("round", "round/1", {"jsd": 0.25}), 1.0)])
-        assert await second.commit([closing("c001", replies, noted_in=second.life), in_first]) == [True, True]
+        assert await second.commit([closing("c001", replies, noted_in=second.incarnation), in_first]) == [True, True]
     assert read_table(tmp_path, "events", ["data"])["data"].to_pylist() == ['{"jsd":0.25}']

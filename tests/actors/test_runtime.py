@@ -42,7 +42,7 @@ class Hung(Peer):
         await self.going_on.wait()
         return msgspec.msgpack.encode(Incarnation("node", "worker", 7))
 
-    async def end(self) -> None:
+    async def kill(self) -> None:
         self.ended += 1
         self.going_on.set()
 
@@ -57,7 +57,7 @@ async def test_a_start_that_is_cancelled_twice_is_waited_for(tmp_path: Path) -> 
         go_on.wait(10)
         joined.set()
 
-    started._membership.join = join  # type: ignore[method-assign]
+    started._membership.connect = join  # type: ignore[method-assign]
     starting = asyncio.create_task(started.start())
     await asyncio.to_thread(began.wait, 10)
     for _ in range(2):

@@ -124,9 +124,9 @@ class _PersistentPeer(Peer):
         return await asyncio.shield(self.calls[-1])
 
     async def _serve(self, method: str, *args: Any) -> Any:
-        if method == "settle":
-            return self.claims.settle(*args)
-        mine = await self.claims.claim(*args)
+        if method == "release_lease":
+            return self.claims.release(*args)
+        mine = await self.claims.acquire(*args)
         await asyncio.sleep(0.05)
         return mine, msgspec.msgpack.encode(History())
 
@@ -135,12 +135,12 @@ class _PersistentPeer(Peer):
 async def test_a_claim_that_is_granted_to_nobody_is_given_back() -> None:
     writer = _PersistentPeer()
     scribe = RemoteRecordClient([writer], "agent")
-    cancelled = asyncio.create_task(scribe.claim("shared-x"))
+    cancelled = asyncio.create_task(scribe.acquire_lease("shared-x"))
     await asyncio.sleep(0.01)
     cancelled.cancel()
     await asyncio.gather(cancelled, return_exceptions=True)
     assert cancelled.cancelled()
-    mine, _ = await asyncio.wait_for(scribe.claim("shared-x"), 5)
+    mine, _ = await asyncio.wait_for(scribe.acquire_lease("shared-x"), 5)
     assert mine
-    await scribe.settle("shared-x")
+    await scribe.release_lease("shared-x")
     assert len(writer.calls) == 4

@@ -28,7 +28,7 @@ async def run_signals(kind: str, folder: Path, count: int, **changes: Any) -> Si
     cases = made_cases(count - 5, "assessed") + made_cases(5, "refuses", start=count)
 
     async def ask(arena: Dispatcher) -> None:
-        archive, counts = arena._runtime.archive, Counts()
+        archive, counts = arena._runtime.writers, Counts()
         while counts.finished + counts.failed < count:
             given.append(await archive.signals())
             await asyncio.sleep(0.01)

@@ -304,7 +304,7 @@ async def test_what_a_killed_owner_and_a_killed_writer_have_left_becomes_two_par
         mirror.pull()
         compact_leftovers(record, epoch)
 
-    await (await RecordOwner.take(record)).hold(work)
+    await (await RecordOwner.acquire(record)).run(work)
     found = read_remotely(store, tmp_path / "found")
     assert ids(found) == ALL
     assert_whole(found)

@@ -36,7 +36,7 @@ def owner_of(store: Store) -> Holder:
 async def test_of_several_at_once_one_becomes_the_owner(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "SETTLE_S", 0.1)
     for _ in range(3):
-        taken = await asyncio.gather(*(Lease.take(store) for _ in range(4)), return_exceptions=True)
+        taken = await asyncio.gather(*(Lease.acquire(store) for _ in range(4)), return_exceptions=True)
         owners = [each for each in taken if isinstance(each, Lease)]
         assert len(owners) == 1
         assert all(isinstance(each, RunFolderBusy) for each in taken if each is not owners[0])
@@ -45,7 +45,7 @@ async def test_of_several_at_once_one_becomes_the_owner(store: Store, monkeypatc
 
 
 async def test_who_looked_before_another_became_the_owner_is_refused(store: Store) -> None:
-    await Lease.take(store)
+    await Lease.acquire(store)
     owner = owner_of(store)
     with pytest.raises(RunFolderBusy, match=f"taken by another process .*pid {owner.pid}"):
         await lease._win(store, Holder("late", "elsewhere", 1), None)
@@ -53,24 +53,24 @@ async def test_who_looked_before_another_became_the_owner_is_refused(store: Stor
 
 
 async def test_a_live_owner_is_named_and_a_released_record_is_free(store: Store) -> None:
-    first = await Lease.take(store)
+    first = await Lease.acquire(store)
     assert first.in_order
     done = asyncio.Event()
-    holding = asyncio.create_task(first.hold(done.wait()))
+    holding = asyncio.create_task(first.run(done.wait()))
     me = owner_of(store)
     with pytest.raises(RunFolderBusy, match=f"written by .*pid {me.pid}"):
-        await Lease.take(store)
+        await Lease.acquire(store)
     done.set()
     assert await holding
     await first.release()
     assert owner_of(store).released
-    assert (await Lease.take(store)).in_order
+    assert (await Lease.acquire(store)).in_order
 
 
 async def test_a_renewal_under_way_does_not_take_back_what_was_given_up(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = await Lease.take(store)
+    held = await Lease.acquire(store)
     put, renewing, go_on = store.put, asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -81,7 +81,7 @@ async def test_a_renewal_under_way_does_not_take_back_what_was_given_up(
         put(name, data)
 
     monkeypatch.setattr(store, "put", slow_at_first)
-    await held.hold(renewing.wait())
+    await held.run(renewing.wait())
     giving_up = asyncio.create_task(held.release())
     await asyncio.wait([giving_up], timeout=0.05)
     go_on.set()
@@ -93,10 +93,10 @@ async def test_a_renewal_under_way_does_not_take_back_what_was_given_up(
 
 async def test_a_dead_owner_is_waited_for_until_its_lease_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "LEASE_S", 0.2)
-    dead = await Lease.take(store)
-    assert not (await Lease.take(store)).in_order
+    dead = await Lease.acquire(store)
+    assert not (await Lease.acquire(store)).in_order
     with pytest.raises(RecordError, match="taken the run over"):
-        await dead.hold(asyncio.sleep(30))
+        await dead.run(asyncio.sleep(30))
     with pytest.raises(RecordError, match="taken the run over"):
         store.put("late", b"")
 
@@ -105,7 +105,7 @@ async def test_the_work_of_an_owner_that_cannot_renew_is_cancelled(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "_LOST_S", 0.1)
-    held = await Lease.take(store)
+    held = await Lease.acquire(store)
     cancelled = asyncio.Event()
 
     async def work() -> None:
@@ -117,7 +117,7 @@ async def test_the_work_of_an_owner_that_cannot_renew_is_cancelled(
             raise
 
     with pytest.raises(RecordError, match="could not be renewed for"):
-        await held.hold(work())
+        await held.run(work())
     assert cancelled.is_set()
 
 
@@ -128,13 +128,13 @@ def _unreachable(name: str) -> bytes:
 async def test_a_cancelled_owner_gives_the_record_up(store: Store, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "copy", store)
     (tmp_path / "copy").mkdir()
-    owner, started = await RecordOwner.take(folder), asyncio.Event()
+    owner, started = await RecordOwner.acquire(folder), asyncio.Event()
 
     async def work(epoch: int) -> None:
         started.set()
         await asyncio.sleep(30)
 
-    holding = asyncio.create_task(owner.hold(work))
+    holding = asyncio.create_task(owner.run(work))
     await started.wait()
     holding.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -146,6 +146,6 @@ async def test_claims_of_the_dead_are_taken_away(store: Store, monkeypatch: pyte
     store.put("claims/dead", msgspec.json.encode(Holder("dead", "gone", 1)))
     monkeypatch.setattr(lease, "LEASE_S", 0.05)
     await asyncio.sleep(0.1)
-    held = await Lease.take(store)
+    held = await Lease.acquire(store)
     assert list(store.sizes()) == ["owner.json"]
     await held.release()

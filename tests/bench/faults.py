@@ -131,7 +131,7 @@ async def run_debates(address: str, debates: int, placement: Literal["actors", "
         began = time.perf_counter()
         await Dispatcher(runtime, task(debates, "bench").cases(), CompletedCases({}, {})).run()
         wall_s = time.perf_counter() - began
-        counts = await runtime.archive.counts()
+        counts = await runtime.writers.counts()
         await runtime.stop()
         ownership.release()
         replies = read_replies(folder.path)

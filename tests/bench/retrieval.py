@@ -68,7 +68,7 @@ def make(folder: Path, chunks: int, claims: int) -> None:
     listed = [LibraryChunk(document="d", chunk=n, page=None, text=f"chunk {n} {'x' * 150}") for n in range(chunks)]
     write_chunks(files.chunks_file, listed)
     vectors.tofile(files.vectors_file)
-    files.write_note(LibraryManifest(encoder=ENCODER, digest=digest_of(listed), chunks=chunks, dimension=DIMENSION))
+    files.write_manifest(LibraryManifest(encoder=ENCODER, digest=digest_of(listed), chunks=chunks, dimension=DIMENSION))
     np.save(folder / "claims.npy", unit(random.normal(size=(claims, DIMENSION)).astype(np.float32)))
 
 

@@ -243,7 +243,7 @@ class MootRun:
     async def batch_sizes(self) -> dict[str, Counter[int]]:
         """Calls by batch size: asks from moderators, replies from agents, and rows of the record from both."""
         found: dict[str, Counter[int]] = {}
-        roster = self.runtime.roster
+        roster = self.runtime.directory
         names = [*roster.moderators, *(name for _, agents in roster.agents for name in agents)]
         for peer in roster.peers(names):
             for kind, counts in (await peer.call("batch_sizes")).items():
@@ -294,7 +294,7 @@ def bench_spec(
     folder = RunFolder(path / "run")
     folder.path.mkdir(parents=True)
     (folder.path / "run.yaml").write_text("bench: true\n")
-    ownership = Ownership.take(folder)
+    ownership = Ownership.acquire(folder)
     spec = RunSpec(
         roles={role: list(bindings) for role, bindings in roles.items()},
         templates={**Templates().sources, **TEMPLATES},

@@ -63,7 +63,7 @@ async def _engine(options: dict[str, Any], asked: list[dict[str, Any]], open_: i
         await run.open()
 
         async def one(case: dict[str, Any]) -> None:
-            held = await run.hold(case)
+            held = await run.run_case(case)
             assert not held.failure, held.error
 
         try:

@@ -155,7 +155,7 @@ def plant(path: Path, sessions: Sequence[PlantedSession], run_yaml: dict[str, An
 
 
 async def _plant(path: Path, session: PlantedSession) -> None:
-    owner = Ownership.take(RunFolder(path))
+    owner = Ownership.acquire(RunFolder(path))
     try:
         recorder = RecordWriter(path, owner.epoch)
         await recorder.load()
@@ -164,7 +164,7 @@ async def _plant(path: Path, session: PlantedSession) -> None:
             rows = RowBuffer("replies")
             for reply in session.replies:
                 rows.append(**reply)
-            recorder.add_replies(rows.take())
+            recorder.add_replies(rows.flush())
         recorder.add_events(session.events)
         assert all(await recorder.commit(session.closings))
         await recorder.close()

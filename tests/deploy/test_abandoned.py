@@ -80,8 +80,8 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
 
 async def _debating(session: Session) -> asyncio.Task[Run]:
     """The session at work, from when its debates have begun."""
-    holding = asyncio.create_task(session.hold())
-    await until(lambda: session.debating)
+    holding = asyncio.create_task(session.run())
+    await until(lambda: session.is_running)
     return holding
 
 

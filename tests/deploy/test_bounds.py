@@ -98,7 +98,7 @@ async def test_a_run_that_is_interrupted_early_has_whole_debates(tmp_path: Path)
         options = {"protocol": "always-debate", "engine": "inline", "concurrency": 5, "limit": 40}
         options |= {"model": f"http://127.0.0.1:{port}/v1#simulated", "out": str(tmp_path / "run")}
         session = Session(prepare(RunConfig.build(None, options)), Interrupted())
-        done = await session.hold()
+        done = await session.run()
     assert done.status == "interrupted"
     assert done.done >= 2
     assert 0 < done.under_way < 40 - done.done
@@ -272,7 +272,7 @@ def test_what_a_killed_session_had_reserved_counts_as_spent(tmp_path: Path) -> N
     purse = BudgetAccount(10.0, spent=1.5)
     purse.settle("a", reserved=0.5, spent=3.0)
     ledger = Ledger(RunFolder(tmp_path), epoch=2)
-    ledger.write(ledger.page({"usd": purse, "tokens": BudgetAccount(100.0)}))
+    ledger.write(ledger.entry({"usd": purse, "tokens": BudgetAccount(100.0)}))
     killed = _closed({"epoch": 2, "status": "running"}, folder, prices, [earlier])
     assert (killed["status"], killed["unsettled"]) == ("killed", {"usd": 3.5}), "all that the record does not hold"
     assert spent_by_earlier_sessions(folder, prices, [earlier, killed]) == {"tokens": 0.0, "usd": 5.0}

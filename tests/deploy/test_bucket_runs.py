@@ -189,10 +189,10 @@ def test_a_run_that_another_has_held_meanwhile_is_not_taken_away(
 ) -> None:
     """It is there when this one becomes its owner, and was not when this one looked."""
     out = bucket.uri("run") if kind == "bucket" else str(tmp_path / "run")
-    take = RecordOwner.take
+    take = RecordOwner.acquire
 
     async def late(folder: RunFolder) -> RecordOwner:
-        monkeypatch.setattr(RecordOwner, "take", take)
+        monkeypatch.setattr(RecordOwner, "acquire", take)
         await asyncio.to_thread(run_in_bucket, out, limit=2)
 
         async def fail(self: object) -> None:
@@ -201,7 +201,7 @@ def test_a_run_that_another_has_held_meanwhile_is_not_taken_away(
         monkeypatch.setattr(InlineRuntime, "start", fail)
         return await take(folder)
 
-    monkeypatch.setattr(RecordOwner, "take", late)
+    monkeypatch.setattr(RecordOwner, "acquire", late)
     with pytest.raises(RecordError, match="does not start"):
         run_in_bucket(out, limit=3)
     assert read_table(record_path(out), "verdicts", []).num_rows == 2

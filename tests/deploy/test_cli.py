@@ -107,23 +107,23 @@ def test_dry_run_writes_nothing(command: Command) -> None:
 def test_the_time_left_is_that_of_the_pace_and_unknown_without_one() -> None:
     now = 100.0
     pace = ProgressRate(total=20, done=10, clock=lambda: now)
-    assert pace.left_s() is None, "nothing has ended in this session"
+    assert pace.remaining_s() is None, "nothing has ended in this session"
     now = 104.0
-    pace.saw(12)
-    assert pace.left_s() == pytest.approx(8 * 2.0)
+    pace.update(12)
+    assert pace.remaining_s() == pytest.approx(8 * 2.0)
     now = 115.0
-    pace.saw(12)
-    assert pace.left_s() == pytest.approx(8 * 2.0), "it does not rise while nothing ends"
+    pace.update(12)
+    assert pace.remaining_s() == pytest.approx(8 * 2.0), "it does not rise while nothing ends"
     now = 117.0
-    assert pace.left_s() is None, "three times the longest gap without a case: there is no pace"
-    pace.saw(15)
-    assert pace.left_s() == pytest.approx(5 * 17.0 / 5)
+    assert pace.remaining_s() is None, "three times the longest gap without a case: there is no pace"
+    pace.update(15)
+    assert pace.remaining_s() == pytest.approx(5 * 17.0 / 5)
     now = 117.0 + 3 * 13.0
-    assert pace.left_s() is not None, "such a gap is nothing new now"
-    pace.saw(20)
+    assert pace.remaining_s() is not None, "such a gap is nothing new now"
+    pace.update(20)
     now = 1000.0
-    assert pace.left_s() == 0.0
-    assert ProgressRate(total=None, done=0).left_s() is None
+    assert pace.remaining_s() == 0.0
+    assert ProgressRate(total=None, done=0).remaining_s() is None
 
 
 def test_every_field_of_a_run_is_a_flag() -> None:

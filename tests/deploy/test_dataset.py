@@ -136,7 +136,7 @@ def test_a_stage_puts_aside_what_is_cancelled_and_what_it_is_closed_before(
         actor = ray.get_actor(caller.actor)
 
         def wait_for(count: int) -> None:
-            wait_until(lambda: ray.get(actor.waiting.remote()) == count)
+            wait_until(lambda: ray.get(actor.pending.remote()) == count)
 
         rows = [{"question": f"is {i} even"} for i in range(4)]
         call = ray.remote(num_cpus=0)(lambda batch: caller(batch)).remote(pa.Table.from_pylist(rows))

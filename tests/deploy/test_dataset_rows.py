@@ -82,23 +82,23 @@ def test_columns_are_named_left_alone_and_looked_for() -> None:
 def test_copies_are_numbered_over_batches_and_a_batch_that_comes_again_keeps_its_numbers() -> None:
     numbering = RowIds()
     batches = {("run", "task1", 0): ["a", "a", "b"], ("run", "task2", 0): ["b", "a"], ("run", "task2", 1): ["b", "a"]}
-    first = {key: numbering.ids(key, hashes) for key, hashes in batches.items()}
+    first = {key: numbering.assign(key, hashes) for key, hashes in batches.items()}
     ids = [each for found in first.values() for each in found]
     assert sorted(ids) == ["a", "a~1", "a~2", "a~3", "b", "b~1", "b~2"]
-    assert {key: numbering.ids(key, hashes) for key, hashes in reversed(batches.items())} == first
+    assert {key: numbering.assign(key, hashes) for key, hashes in reversed(batches.items())} == first
     other = RowIds()  # another order, another grouping: the same ids
     hashes = [each for found in batches.values() for each in found]
-    assert sorted([*other.ids(("x", "t", 0), hashes[4:]), *other.ids(("x", "u", 0), hashes[:4])]) == sorted(ids)
-    assert numbering.ids(("again", "task1", 0), ["a"]) == ["a"]
+    assert sorted([*other.assign(("x", "t", 0), hashes[4:]), *other.assign(("x", "u", 0), hashes[:4])]) == sorted(ids)
+    assert numbering.assign(("again", "task1", 0), ["a"]) == ["a"]
 
 
 def test_executions_that_are_over_are_forgotten_and_one_that_goes_on_is_not() -> None:
     numbering = RowIds()
     for n in range(5 * MOST_EXECUTIONS):
-        assert numbering.ids((f"short {n}", "task", 0), ["a", "a"]) == ["a", "a~1"]
-        assert numbering.ids(("long", f"task{n}", 0), ["a"]) == [f"a~{n}" if n else "a"]
+        assert numbering.assign((f"short {n}", "task", 0), ["a", "a"]) == ["a", "a~1"]
+        assert numbering.assign(("long", f"task{n}", 0), ["a"]) == [f"a~{n}" if n else "a"]
     assert len(numbering._executions) == MOST_EXECUTIONS
-    assert numbering.ids(("long", "task7", 0), ["a"]) == ["a~7"]
+    assert numbering.assign(("long", "task7", 0), ["a"]) == ["a~7"]
 
 
 def test_what_is_no_case_is_refused() -> None:

@@ -190,7 +190,7 @@ def test_ctrl_c_while_documents_are_embedded_leaves_a_run_that_goes_on(tmp_path:
         session = Session(prepared)
 
         async def stopped_soon() -> Run:
-            holding = asyncio.create_task(session.hold())
+            holding = asyncio.create_task(session.run())
             while not (tmp_path / "run" / "library" / "library.json").exists():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             session.stop()

@@ -34,7 +34,7 @@ def tokens(chosen: list[float], listed: list[list[float]]) -> TokenLogprobs:
 
 
 def by_name(found: list[Finding]) -> dict[str, Finding]:
-    return {each.what: each for each in found}
+    return {each.subject: each for each in found}
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def by_name(found: list[Finding]) -> dict[str, Finding]:
 def test_bogus_log_probabilities_are_told_from_real_ones(given: TokenLogprobs | None, state: str, said: str) -> None:
     found = check_logprobs(given)
     assert found.state == state
-    assert said in found.said
+    assert said in found.detail
 
 
 async def test_a_server_that_works() -> None:
     with simulated_server(None) as port:
         found = by_name(await examine(ModelBinding(model=f"http://127.0.0.1:{port}/v1#simulated")))
     assert {each.state for each in found.values()} == {"ok", "note"}
-    assert found["log-probabilities"].said.startswith("real")
+    assert found["log-probabilities"].detail.startswith("real")
     assert found["price"].state == "note"
 
 
@@ -67,7 +67,7 @@ async def test_a_price_of_ones_own_says_what_the_call_cost(tmp_path: Path) -> No
         prices = tmp_path / "prices.yaml"
         prices.write_text(f'models: {{"{model}": {{input: 1000000, output: 0}}}}')
         found = by_name(await examine(ModelBinding(model=model), str(prices)))
-    tokens = found["a call"].said.split(" s, ")[1].split(" + ")[0]
+    tokens = found["a call"].detail.split(" s, ")[1].split(" + ")[0]
     assert found["price"] == Finding("price", "ok", f"1e+06 / 0 USD per million; this call {tokens} USD")
 
 
@@ -76,8 +76,8 @@ async def test_a_url_without_a_version_that_is_not_found_gets_a_hint(path: str, 
     with simulated_server(None) as port:
         found = by_name(await examine(ModelBinding(model=f"http://127.0.0.1:{port}{path}#simulated")))
     assert found["a call"].state == "failed"
-    assert "HTTP 404" in found["a call"].said
-    assert ("usually ends with /v1 before `#`" in found["a call"].said) == hinted
+    assert "HTTP 404" in found["a call"].detail
+    assert ("usually ends with /v1 before `#`" in found["a call"].detail) == hinted
 
 
 async def test_limits_in_headers_are_shown_and_refused_log_probabilities_are_no_failure() -> None:
@@ -90,9 +90,9 @@ async def test_limits_in_headers_are_shown_and_refused_log_probabilities_are_no_
 
     async with serving(handler) as url:
         found = by_name(await examine(ModelBinding(model=f"{url}#m")))
-    assert "usage unknown" in found["a call"].said
+    assert "usage unknown" in found["a call"].detail
     assert found["log-probabilities"].state == "note"
-    assert found["limits seen"].said == "requests: 7 of 60 left"
+    assert found["limits seen"].detail == "requests: 7 of 60 left"
 
 
 async def test_a_model_is_asked_as_a_run_asks_it() -> None:
@@ -106,8 +106,8 @@ async def test_a_model_is_asked_as_a_run_asks_it() -> None:
 
     async with serving(handler) as url:
         found = by_name(await examine(ModelBinding(model=f"{url}#m")))
-    assert "temperature" in found["a run adapts"].said
-    assert "system message" in found["a run adapts"].said
+    assert "temperature" in found["a run adapts"].detail
+    assert "system message" in found["a run adapts"].detail
     assert (found["an opening, held to a schema"].state, found["an opening, free"].state) == ("ok", "note")
 
 
@@ -116,8 +116,8 @@ async def test_each_server_of_a_pool_is_examined() -> None:
         with simulated_server(None) as port:
             hosts = [f"127.0.0.1:{port}", wrong.removeprefix("http://").removesuffix("/v1")]
             found = await examine(ModelBinding(model=f"http://{','.join(hosts)}/v1#simulated"))
-    assert [each.said for each in found if each.what == "server"] == [f"http://{host}/v1" for host in hosts]
-    assert [each.state for each in found if each.what == "a call"] == ["ok", "failed"]
+    assert [each.detail for each in found if each.subject == "server"] == [f"http://{host}/v1" for host in hosts]
+    assert [each.state for each in found if each.subject == "a call"] == ["ok", "failed"]
 
 
 async def test_what_a_server_gives_of_log_probabilities_is_said() -> None:
@@ -132,9 +132,9 @@ async def test_what_a_server_gives_of_log_probabilities_is_said() -> None:
 
     async with serving(handler) as url:
         found = by_name(await examine(ModelBinding(model=f"{url}#m")))
-    assert "at most 2 alternatives" in found["a run adapts"].said
-    assert "before the schema's mask" in found["under a schema"].said
-    assert found["log-probabilities"].said.startswith("real: 2 alternatives")
+    assert "at most 2 alternatives" in found["a run adapts"].detail
+    assert "before the schema's mask" in found["under a schema"].detail
+    assert found["log-probabilities"].detail.startswith("real: 2 alternatives")
 
 
 def test_what_cannot_be_used_is_exit_code_2_and_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,8 +62,8 @@ async def three_replies(run: OpenRun) -> None:
 @pytest.mark.parametrize("name", ["inline", pytest.param("packed", marks=ON_RAY)])
 async def test_verdicts_are_those_of_a_run_over_the_same_cases(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "open", **ENGINES[name]) as run:
-        ends = await asyncio.gather(*(run.hold(case) for case in CASES))
-        again = await run.hold(CASES[3])
+        ends = await asyncio.gather(*(run.run_case(case) for case in CASES))
+        again = await run.run_case(CASES[3])
     whole = await moot.arun(task=CASES, seed=3, engine="inline", out=tmp_path / "whole")
     expected = {row["case_id"]: row for row in rows(whole.path, "verdicts")}
     assert [end.case_id for end in ends] == [case["id"] for case in CASES]
@@ -82,9 +82,9 @@ async def test_a_later_run_tells_what_is_on_record_and_pays_for_the_rest_only(tm
     with simulated_server(AnswerKey.from_cases(task.cases()), port=0) as port:
         options: dict[str, Any] = {"model": f"http://127.0.0.1:{port}/v1#sim", "prices": _prices(tmp_path, port)}
         async with opened(tmp_path / "run", **options) as run:
-            first = [await run.hold(case) for case in CASES[:4]]
+            first = [await run.run_case(case) for case in CASES[:4]]
         async with opened(tmp_path / "run", **options) as run:
-            second = await asyncio.gather(*(run.hold(case) for case in CASES[:6]))
+            second = await asyncio.gather(*(run.run_case(case) for case in CASES[:6]))
             paid = (await run.counts()).tokens_paid
     assert [end.reused for end in second] == [True] * 4 + [False] * 2
     for before, after in zip(first, second[:4], strict=True):
@@ -104,29 +104,29 @@ def _prices(folder: Path, port: int) -> str:
 @pytest.mark.parametrize("name", ["inline", pytest.param("actors", marks=ON_RAY)])
 async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "run", model=SLOW, **ENGINES[name]) as run:
-        holding = asyncio.create_task(run.hold(CASES[0]))
-        await until(lambda: run.waiting)
+        holding = asyncio.create_task(run.run_case(CASES[0]))
+        await until(lambda: run.pending)
         events = run.events("q0")
         assert events is not None
         assert (await anext(events)).kind == "asked"
-        assert await run.withdraw("q0")
+        assert await run.cancel("q0")
         with pytest.raises(DebateCancelled, match="withdrawn"):
             await holding
         assert [event.kind async for event in events if event.kind == "verdict"] == []
-        assert not await run.withdraw("q0")
-        assert run.waiting == 0
+        assert not await run.cancel("q0")
+        assert run.pending == 0
     assert rows(tmp_path / "run", "verdicts") == []
 
 
 async def test_a_withdrawn_case_goes_on_from_the_record_when_it_is_brought_again(tmp_path: Path) -> None:
     with simulated_server(AnswerKey(), port=0, latency_ms=150.0) as port:
         async with opened(tmp_path / "run", model=f"http://127.0.0.1:{port}/v1#sim") as run:
-            holding = asyncio.create_task(run.hold(CASES[0]))
+            holding = asyncio.create_task(run.run_case(CASES[0]))
             await three_replies(run)
-            await run.withdraw("q0")
+            await run.cancel("q0")
             with pytest.raises(DebateCancelled):
                 await holding
-            end, replies = await run.hold(CASES[0]), (await run.counts()).replies
+            end, replies = await run.run_case(CASES[0]), (await run.counts()).replies
     assert (end.answer in ("Yes", "No"), replies) == (True, end.calls)
     turns = rows(tmp_path / "run", "turns", "path")
     assert len({row["path"] for row in turns}) == len(turns)
@@ -136,12 +136,12 @@ async def test_who_follows_a_debate_that_was_taken_up_again_gets_what_happened_b
     out = tmp_path / "run"
     with simulated_server(AnswerKey(), port=0, latency_ms=150.0) as port:
         async with opened(out, model=f"http://127.0.0.1:{port}/v1#sim") as run:
-            holding = asyncio.create_task(run.hold(CASES[0]))
+            holding = asyncio.create_task(run.run_case(CASES[0]))
             await three_replies(run)
         assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], DebateCancelled)
         before = rows(out, "turns")
         async with opened(out, model=f"http://127.0.0.1:{port}/v1#sim") as run:
-            holding = asyncio.create_task(run.hold(CASES[0]))
+            holding = asyncio.create_task(run.run_case(CASES[0]))
             await until(lambda: run.events("q0") is not None)
             events = run.events("q0")
             assert events is not None
@@ -168,7 +168,7 @@ async def test_an_engine_that_cannot_start_ends_its_session_and_leaves_the_recor
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path / "run") as run:
-        await run.hold(CASES[0])
+        await run.run_case(CASES[0])
     monkeypatch.setattr(InlineRuntime, "start", refuse_to_start)
     with pytest.raises(RecordError, match="no room"):
         await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3)).open()
@@ -235,11 +235,11 @@ async def test_wrong_cases_and_configurations_are_refused(tmp_path: Path) -> Non
             OpenRun(RunConfig.build(None, config))
     async with opened(tmp_path / "run") as run:
         with pytest.raises(TaskFileError, match="question"):
-            await run.hold({"passage": "no question"})
+            await run.run_case({"passage": "no question"})
     with pytest.raises(ConfigError, match="not open"):
-        await run.hold(CASES[0])
+        await run.run_case(CASES[0])
     async with opened(tmp_path / "closed list", protocol="evince") as run:
         with pytest.raises(ConfigError, match="labels"):
-            await run.hold({"question": "why"})
+            await run.run_case({"question": "why"})
     with pytest.raises(RunMismatch, match="seed"):
         await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=4)).open()

@@ -198,9 +198,11 @@ def test_a_little_is_not_shown_as_nothing() -> None:
 
 def test_what_is_not_known_is_not_nothing() -> None:
     calls = PILOT.calls
-    unpriced = plan_of(replace(PILOT, prices=(None,), unpriced=calls, cost_usd=0.0 * calls), PlanSettings(cases=100))
+    unpriced = plan_of(
+        replace(PILOT, prices=(None,), calls_without_price=calls, cost_usd=0.0 * calls), PlanSettings(cases=100)
+    )
     assert unpriced.totals.cost_usd is None
-    found = plan_of(replace(PILOT, untold=calls / 2), PlanSettings(cases=100, limit_tpm=10_000))
+    found = plan_of(replace(PILOT, calls_without_usage=calls / 2), PlanSettings(cases=100, limit_tpm=10_000))
     assert found.totals.calls_without_usage == 0.5
     assert any("tokens are a lower bound" in remark for remark in found.remarks)
     assert any("cost is a lower bound" in remark for remark in found.remarks)

@@ -90,7 +90,7 @@ def test_a_larger_limit_goes_on_and_leaves_what_is_there(tmp_path: Path) -> None
     first = run(**small(tmp_path / "run"))
     before = {row["reply_id"] for row in rows(first, "turns")}
     early = {row["case_id"] for row in rows(first, "cases")}
-    ownership = Ownership.take(RunFolder(first.path))
+    ownership = Ownership.acquire(RunFolder(first.path))
     with pytest.raises(RunFolderBusy):
         run(**{**small(tmp_path / "run"), "limit": 2 * FEW})
     ownership.release()
@@ -276,7 +276,7 @@ async def test_a_session_that_is_stopped_while_its_engine_starts_leaves_nothing(
     monkeypatch.setattr("moot.actors.inline.InlineRuntime.start", start)
     monkeypatch.setattr("moot.actors.inline.InlineRuntime.stop", stop)
     session = Session(prepare(moot.RunConfig.build(None, {**small(tmp_path / "run"), "out": str(tmp_path / "run")})))
-    holding = asyncio.create_task(session.hold())
+    holding = asyncio.create_task(session.run())
     await starting.wait()
     session.stop()
     stopped = await asyncio.wait_for(holding, 5)
@@ -357,7 +357,7 @@ async def test_a_case_that_is_tried_again_is_one_case_and_what_failed_before_is_
     async def hold(**more: Any) -> Run:
         seen.clear()
         options = small(tmp_path / "run") | {"out": str(tmp_path / "run"), "protocol": "single-agent"}
-        return await Session(prepare(RunConfig.build(None, {**options, "model": f"{url}#m", **more})), Counted()).hold()
+        return await Session(prepare(RunConfig.build(None, {**options, "model": f"{url}#m", **more})), Counted()).run()
 
     async with serving(server.answer) as url:
         first = await hold(limit=4)
@@ -391,10 +391,10 @@ async def test_the_record_is_never_read_on_the_event_loop(
 
     monkeypatch.setattr("moot.deploy.running.session.read_table", watched)
     config = RunConfig(task="sample", limit=3, engine="inline", out=str(tmp_path / "run"))
-    assert (await Session(prepare(config)).hold()).done == 3
+    assert (await Session(prepare(config)).run()).done == 3
     more = Session(prepare(config.model_copy(update={"limit": 5})))
     if stopped:
         more.stop()
-    assert (await more.hold()).done == (3 if stopped else 5)
+    assert (await more.run()).done == (3 if stopped else 5)
     assert len(reads) > 4
     assert not any(reads)

@@ -63,7 +63,7 @@ async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path, m
             refused = await client.post("/v1/debates", {**CASE, "id": "late"})
             unknown = await client.get("/v1/debates/late")
             assert told["why"] == f"the run has stopped: {down}"
-            assert client.services.refused() == {
+            assert client.services.unavailable() == {
                 "debates": f"the run has stopped: {down}: the server tries again by itself"
             }
             assert "127.0.0.1" not in (await client.get("/readyz")).text
@@ -132,7 +132,7 @@ async def test_a_server_that_is_closed_while_it_waits_tries_no_more(
             told = await client.get(path)
             assert (told.status, told.code) == (503, "stopping"), told.text
     assert trying.done()
-    opening.look()
+    opening.reopen_if_stopped()
     assert opening._task is None
     assert len(sessions(tmp_path)) == 1
     async with served(tmp_path, debates=SLOW) as client:

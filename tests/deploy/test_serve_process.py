@@ -177,7 +177,7 @@ def test_a_port_that_is_taken_and_a_record_that_is_owned(tmp_path: Path, monkeyp
     monkeypatch.setattr("moot.deploy.serving.process._LET_GO_S", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UserError, match="cannot listen on"):
         serve("--out", str(tmp_path / "x"), "--port", str(taken.getsockname()[1]))
-    owner = Ownership.take(RunFolder(tmp_path / "run" / "debates"))
+    owner = Ownership.acquire(RunFolder(tmp_path / "run" / "debates"))
     with pytest.raises(UserError, match="another process"):
         serve("--out", str(tmp_path / "run"), "--engine", "inline", "--port", "0")
     owner.release()

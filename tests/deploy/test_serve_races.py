@@ -27,7 +27,7 @@ async def test_a_broken_engine_fails_the_health_checks(tmp_path: Path, monkeypat
         service = client.services.of("debates")
         replica: Any = SimpleNamespace(_services=client.services)
         await DebateServer.check_health(replica)
-        monkeypatch.setattr(service.run._runtime.archive, "register", fails)
+        monkeypatch.setattr(service.run._runtime.writers, "register", fails)
         await client.post("/v1/debates", {**CASE, "id": "one"})
 
         async def broken() -> bool:
@@ -132,7 +132,7 @@ async def test_an_id_with_other_content_leaves_what_the_inbox_has_under_it(tmp_p
         other = await client.post("/v1/debates", {**CASE, "question": "is eight a prime", "id": "one"})
         assert (other.status, other.code) == (409, "other_content")
         assert await pending(client) == ["one"]
-        await service._inbox.forget("debates", "one")
+        await service._inbox.acknowledge("debates", "one")
 
 
 async def test_the_queue_is_bounded_in_bytes_too(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ async def test_a_record_that_cannot_be_read_ends_its_stream_with_an_error(
     def fails(*_: Any) -> None:
         raise OSError("a secret place")
 
-    monkeypatch.setattr("moot.deploy.running.open_run.chronicle", fails)
+    monkeypatch.setattr("moot.deploy.running.open_run.recorded_events", fails)
     async with served(tmp_path) as client:
         answer = await client.get("/v1/debates/one/events")
     assert [event["event"] for event in parsed(answer.text)] == ["error"]

@@ -33,7 +33,7 @@ def picture() -> str:
 async def test_a_debate_has_the_verdict_that_the_engine_gives(tmp_path: Path) -> None:
     run = OpenRun(RunConfig(out=str(tmp_path / "plain"), engine="inline"))
     await run.open()
-    held = await run.hold({**CASE, "id": "seven"})
+    held = await run.run_case({**CASE, "id": "seven"})
     await run.close()
     async with served(tmp_path / "served") as client:
         accepted = await client.post("/v1/debates", {**CASE, "id": "seven"})
@@ -186,7 +186,7 @@ def test_a_quiet_time_is_no_part_of_the_pace_at_which_debates_end() -> None:
     for count, each_s in ((256, 1.0), (0, 0.0), (100, 1.0), (1000, 0.01)):
         for _ in range(count):
             now += each_s
-            rate.ended()
+            rate.record()
         if not count:
             now += 36_000.0
             assert rate.seconds_until(1) == 5.0  # nothing is known of now

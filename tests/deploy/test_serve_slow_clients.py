@@ -211,7 +211,7 @@ async def test_one_connection_too_many_ends_the_one_that_has_waited_longest(monk
         MAY_ANSWER.clear()
         busy.write(b"GET /until HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         open_: Any = server.server_state.connections
-        await until(lambda: any(each.answers for each in open_))
+        await until(lambda: any(each.is_responding for each in open_))
         idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

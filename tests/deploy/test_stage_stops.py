@@ -61,7 +61,7 @@ async def test_a_stage_whose_run_broke_goes_on_with_a_new_one(
 
     actor = make()
     (first,) = await debate(actor, 0, "is it one")
-    monkeypatch.setattr(open_run(actor)._runtime.archive, "register", fails)
+    monkeypatch.setattr(open_run(actor)._runtime.writers, "register", fails)
     with pytest.raises(RunFailed, match="disk is full"):
         await debate(actor, 1, "is it two", "is it three")
     assert not RunFolder(tmp_path / "run").is_owned()
@@ -76,14 +76,14 @@ async def test_a_stage_whose_run_broke_goes_on_with_a_new_one(
 async def test_a_stage_whose_endpoint_was_down_goes_on_when_it_is_asked_again(make: Make, tmp_path: Path) -> None:
     actor = make(model="simulated?latency_ms=60000")
     going = [asyncio.create_task(debate(actor, number, f"is it {number}")) for number in range(2)]
-    await until(lambda: actor._run is not None and open_run(actor).waiting == 2)
+    await until(lambda: actor._run is not None and open_run(actor).pending == 2)
     open_run(actor)._reception._stop("endpoint_down: http://nowhere")
     for (end,) in await asyncio.gather(*going):
         assert end["failure"] == "not_held"
         assert "http://nowhere has not answered" in end["error"]
     assert not RunFolder(tmp_path / "run").is_owned()
     more = asyncio.create_task(debate(actor, 2, "is it 2"))
-    await until(actor.waiting)
+    await until(actor.pending)
     await actor.close(0.0)
     assert [end["failure"] for end in await more] == ["not_held"]
     assert sessions(tmp_path)[0] == "stopped"

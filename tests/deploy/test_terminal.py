@@ -33,7 +33,7 @@ def _answers(
     session = threading.Thread(target=lambda: asyncio.run(ask()))
     session.start()
     while session.is_alive():
-        terminal.serve(0.01)
+        terminal.answer_next(0.01)
     session.join()
     return got
 
@@ -69,6 +69,6 @@ def test_the_end_of_the_run_takes_the_person_from_the_prompt() -> None:
     with ModeratorTerminal(hold) as terminal:
         got = _answers(terminal, ASKED, cancel_when=at_prompt)
         signal.raise_signal(signal.SIGUSR1)
-        assert not terminal.interrupted()
+        assert not terminal.interrupt()
     assert [type(one) for one in got] == [asyncio.CancelledError] * 3
     assert set(left) == {"Left"}

@@ -13,7 +13,7 @@ from moot.protocols.contentiousness import MANNERS, contentiousness_level
 
 @given(st.floats(0.0, 1.0))
 def test_every_level_has_a_manner_made_of_described_ones(level: float) -> None:
-    manner = contentiousness_level(level).manner
+    manner = contentiousness_level(level).style
     for part in ("tone", "emphasis", "language"):
         described = [getattr(known, part) for known in MANNERS.values()]
         assert any(getattr(manner, part).startswith(words) for words in described)
@@ -21,15 +21,15 @@ def test_every_level_has_a_manner_made_of_described_ones(level: float) -> None:
 
 @pytest.mark.parametrize("level", MANNERS)
 def test_described_levels_are_met_exactly(level: float) -> None:
-    assert contentiousness_level(level).manner is MANNERS[level]
+    assert contentiousness_level(level).style is MANNERS[level]
 
 
 def test_between_two_levels_the_nearer_comes_first() -> None:
     low, high = MANNERS[0.5], MANNERS[0.7]
-    assert contentiousness_level(0.52).manner.tone == f"{low.tone}; and a little: {high.tone}"
-    assert contentiousness_level(0.68).manner.tone == f"{high.tone}; and a little: {low.tone}"
-    assert "just as much" in contentiousness_level(0.6).manner.tone
-    assert contentiousness_level(0.95).manner is MANNERS[0.9]
+    assert contentiousness_level(0.52).style.tone == f"{low.tone}; and a little: {high.tone}"
+    assert contentiousness_level(0.68).style.tone == f"{high.tone}; and a little: {low.tone}"
+    assert "just as much" in contentiousness_level(0.6).style.tone
+    assert contentiousness_level(0.95).style is MANNERS[0.9]
 
 
 @pytest.mark.parametrize("level", [-0.1, 1.1, float("nan")])

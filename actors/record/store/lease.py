@@ -76,7 +76,7 @@ class Lease:
         self._renewing: asyncio.Future[str] | None = None
 
     @classmethod
-    async def take(cls, store: Store) -> Lease:
+    async def acquire(cls, store: Store) -> Lease:
         """Wait until a holder that does not live any more has lost the lease, and become the next one.
 
         Raises:
@@ -92,7 +92,7 @@ class Lease:
                 await asyncio.to_thread(store.delete, [f"claims/at-{me.id}", f"claims/{me.id}"])
         return cls(store, me, in_order=before is None or before.released)
 
-    async def hold(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something that needs the lease, renewing it; when it is lost, the work is cancelled.
 
         Raises:
@@ -238,16 +238,16 @@ class RecordOwner:
         self._folder, self._held = folder, held
 
     @classmethod
-    async def take(cls, folder: RunFolder) -> RecordOwner:
+    async def acquire(cls, folder: RunFolder) -> RecordOwner:
         """Become the owner. In a store this waits until an owner that was killed has lost its lease.
 
         Raises:
             RunFolderBusy: another live process owns the record.
             RecordError: it cannot be written.
         """
-        return cls(folder, await Lease.take(folder.store) if folder.store is not None else Ownership.take(folder))
+        return cls(folder, await Lease.acquire(folder.store) if folder.store is not None else Ownership.acquire(folder))
 
-    async def hold(self, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
+    async def run(self, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
         """Do the work with this owner's number, and give the record up.
 
         Raises:
@@ -260,7 +260,7 @@ class RecordOwner:
             finally:
                 held.release()
         try:
-            return await held.hold(self._begun(held, work))
+            return await held.run(self._begun(held, work))
         finally:
             await held.release()
 
