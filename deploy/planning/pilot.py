@@ -189,7 +189,15 @@ def _used(
 ) -> Mapping[str, Any]:
     """What each debate used, with its part of the replies that the cases share."""
     by_model = ("requests", "tokens", "busy_s")
-    plain = ("calls", "prompt_tokens", "completion_tokens", "cost_usd", "untold", "unpriced", "unconfirmed_tokens")
+    plain = (
+        "calls",
+        "prompt_tokens",
+        "completion_tokens",
+        "cost_usd",
+        "calls_without_usage",
+        "calls_without_price",
+        "unconfirmed_tokens",
+    )
     found: dict[str, Floats] = {name: np.zeros((len(paid), len(models))) for name in by_model}
     found |= {name: np.zeros(len(paid)) for name in plain}
     price_of, column = dict(zip(models, prices, strict=True)), {model: n for n, model in enumerate(models)}
@@ -214,8 +222,8 @@ def _add(found: dict[str, Floats], debate: Any, model: int, row: Row, price: Pri
     found["tokens"][debate, model] += part * (prompt + completion if is_told else reserved)
     found["prompt_tokens"][debate] += part * (prompt or 0)
     found["completion_tokens"][debate] += part * (completion or 0)
-    found["untold"][debate] += part * (not is_told)
-    found["unpriced"][debate] += part * (price is None)
+    found["calls_without_usage"][debate] += part * (not is_told)
+    found["calls_without_price"][debate] += part * (price is None)
     found["unconfirmed_tokens"][debate] += part * (row["unconfirmed_tokens_max"] or 0)
     if is_told and price is not None:
         found["cost_usd"][debate] += part * price.bound_usd(prompt, completion)

@@ -186,7 +186,7 @@ class ForgetfulAgent(CrashingPeer):
 
 
 @pytest.mark.parametrize(
-    ("has_ask", "outcome"),
+    ("holds", "outcome"),
     [([True, False, True, False], "ok"), ([False, True], "ok"), ([False, False, True], "failed")],
     ids=["in doubt once at a time", "not yet there", "lost"],
 )
