@@ -27,7 +27,7 @@ for the writers, for Ray, and for what else runs there."""
 def expand_dotted_keys(given: Mapping[str, Any]) -> dict[str, Any]:
     """`cluster` as a user writes it, the first dot of each key opened; what a cluster calls a resource may have more.
 
-    >>> opened({"writers": 2, "num_cpus.agent": 0.5, "resources": {"node:10.0.0.1": 0.1}})
+    >>> expand_dotted_keys({"writers": 2, "num_cpus.agent": 0.5, "resources": {"node:10.0.0.1": 0.1}})
     {'writers': 2, 'num_cpus': {'agent': 0.5}, 'resources': {'node:10.0.0.1': 0.1}}
 
     Raises:
@@ -97,12 +97,13 @@ class ClusterSettings(BaseModel):
     def counts(self, site: ClusterInfo, *, packed: bool, max_open: int) -> tuple[int, int]:
         """How many moderators there are, and how many processes of each service.
 
-        >>> laptop, cluster = Site(cores=8, nodes=1), Site(cores=32, nodes=4, joined=True)
-        >>> [Placing().counts(site, packed=False, max_open=200) for site in (laptop, cluster)]
+        >>> laptop, cluster = ClusterInfo(cores=8, nodes=1), ClusterInfo(cores=32, nodes=4, joined=True)
+        >>> [ClusterSettings().counts(site, packed=False, max_open=200) for site in (laptop, cluster)]
         [(1, 1), (8, 8)]
-        >>> Placing().counts(cluster, packed=True, max_open=200)[0], Placing(moderators=9).counts(laptop, packed=True,
-        ...     max_open=4)[0]
-        (32, 4)
+        >>> ClusterSettings().counts(cluster, packed=True, max_open=200)[0]
+        32
+        >>> ClusterSettings(moderators=9).counts(laptop, packed=True, max_open=4)[0]
+        4
 
         Args:
             site: where the run lives.

@@ -168,7 +168,7 @@ def window_features(values: RaggedArray) -> Floats:
 
     Source: "Early-Token Confidence", section 3.3; "The Confident Liar", section 3.4.
 
-    >>> found = window_features(Ragged.from_lists([[-1.0, -2.0, -3.0], [-1.0]]))
+    >>> found = window_features(RaggedArray.from_lists([[-1.0, -2.0, -3.0], [-1.0]]))
     >>> dict(zip([feature.name for feature in features("logprob")], found[0].tolist()))["logprob.first-3.slope"]
     -1.0
     >>> int(np.isfinite(found[1]).sum())  # a single token has the full window only, and no slope

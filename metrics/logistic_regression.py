@@ -225,7 +225,7 @@ def fit_platt_scaling(log_odds: npt.ArrayLike, outcome: npt.ArrayLike) -> Logist
 
     Source: Platt, "Probabilistic outputs for support vector machines", 1999.
 
-    >>> scaling = fit_scaling([-9.0, -9.0, -9.0, 9.0, 9.0, 9.0] * 50, [0, 0, 1, 0, 1, 1] * 50)
+    >>> scaling = fit_platt_scaling([-9.0, -9.0, -9.0, 9.0, 9.0, 9.0] * 50, [0, 0, 1, 0, 1, 1] * 50)
     >>> round(float(scaling.log_odds(np.array([[9.0]])).item()), 1)
     0.7
     """

@@ -87,7 +87,7 @@ def shared_prefixes(replies: Sequence[Sequence[str]]) -> list[int]:
     Returns:
         A number for each reply, in [0, T].
 
-    >>> shared_starts([["A", ":", " Paris"], ["A", ":", " Rome"], []])
+    >>> shared_prefixes([["A", ":", " Paris"], ["A", ":", " Rome"], []])
     [2, 2, 0]
     """
     following = [tokens for tokens in replies if tokens]

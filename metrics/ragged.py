@@ -21,7 +21,7 @@ class RaggedArray:
     Raises:
         ValueError: when `offsets` does not cut `values` into rows, or one of them is not flat or of another kind.
 
-    >>> replies = Ragged.from_lists([[-0.1, -0.5], [], [-2.0]])
+    >>> replies = RaggedArray.from_lists([[-0.1, -0.5], [], [-2.0]])
     >>> len(replies), replies.lengths.tolist(), replies.row(2).tolist()
     (3, [2, 0, 1], [-2.0])
     """
@@ -84,7 +84,7 @@ class RaggedArray:
         Raises:
             IndexError: when there is no such row.
 
-        >>> Ragged.from_lists([[1.0], [2.0, 3.0]]).take([1, 1]).values.tolist()
+        >>> RaggedArray.from_lists([[1.0], [2.0, 3.0]]).take([1, 1]).values.tolist()
         [2.0, 3.0, 2.0, 3.0]
         """
         wanted = np.asarray(rows, np.int64)
@@ -101,7 +101,7 @@ class RaggedArray:
         Raises:
             ValueError: for a negative start, or another number of starts than of rows.
 
-        >>> Ragged.from_lists([[1.0, 2.0, 3.0], [4.0]]).from_starts([1, 2]).lengths.tolist()
+        >>> RaggedArray.from_lists([[1.0, 2.0, 3.0], [4.0]]).from_starts([1, 2]).lengths.tolist()
         [2, 0]
         """
         skipped = np.asarray(starts, np.int64)
@@ -113,7 +113,7 @@ class RaggedArray:
     def positions(self) -> Integers:
         """`(N,)`, the place of each value in its row, from 0.
 
-        >>> Ragged.from_lists([[0.5, 0.6], [], [0.7]]).positions().tolist()
+        >>> RaggedArray.from_lists([[0.5, 0.6], [], [0.7]]).positions().tolist()
         [0, 1, 0]
         """
         return np.arange(len(self.values)) - np.repeat(self.offsets[:-1], self.lengths)

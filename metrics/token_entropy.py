@@ -62,8 +62,8 @@ def entropy_lower(chosen: RaggedArray, alternatives: RaggedArray) -> RaggedArray
         more than `MOST_TOKENS` tokens: such a list is none of the most probable ones. What is not finite or at most
         `LEAST_LOGPROB` counts as not listed.
 
-    >>> chosen = Ragged.from_lists([np.log([0.5])])
-    >>> alternatives = Ragged.from_lists([np.log([0.5, 0.25])])  # what is left: one token of 0.25
+    >>> chosen = RaggedArray.from_lists([np.log([0.5])])
+    >>> alternatives = RaggedArray.from_lists([np.log([0.5, 0.25])])  # what is left: one token of 0.25
     >>> round(float(entropy_lower(chosen, alternatives).values[0] / np.log(2)), 12)
     1.5
     """
@@ -81,8 +81,8 @@ def entropy_upper(chosen: RaggedArray, alternatives: RaggedArray, vocabulary: in
     Returns:
         As `entropy_lower`, at most ln V, and equal to it when the whole distribution is listed; NaN for an unknown V.
 
-    >>> chosen = Ragged.from_lists([np.log([0.5])])
-    >>> alternatives = Ragged.from_lists([np.log([0.5, 0.25])])
+    >>> chosen = RaggedArray.from_lists([np.log([0.5])])
+    >>> alternatives = RaggedArray.from_lists([np.log([0.5, 0.25])])
     >>> round(float(entropy_upper(chosen, alternatives, 4).values[0] / np.log(2)), 12)
     1.75
     """
@@ -108,8 +108,8 @@ def entropy_renormalised(chosen: RaggedArray, alternatives: RaggedArray) -> Ragg
     Returns:
         As `entropy_lower`, at most ln(K + 1). No bound of the true entropy: it may lie on either side.
 
-    >>> chosen = Ragged.from_lists([np.log([0.1])])
-    >>> alternatives = Ragged.from_lists([np.log([0.4, 0.1, 0.1, 0.1, 0.1])])
+    >>> chosen = RaggedArray.from_lists([np.log([0.1])])
+    >>> alternatives = RaggedArray.from_lists([np.log([0.4, 0.1, 0.1, 0.1, 0.1])])
     >>> round(float(entropy_renormalised(chosen, alternatives).values[0] / np.log(2)), 12)
     2.0
     """

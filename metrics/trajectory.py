@@ -107,7 +107,7 @@ def mean_probability(logprobs: RaggedArray) -> MeanProbability:
 
     Source: "The Confident Liar", section 4.1.
 
-    >>> replies = Ragged.from_lists([np.log([0.9, 0.5])] * 30 + [np.log([0.6])] * 30)
+    >>> replies = RaggedArray.from_lists([np.log([0.9, 0.5])] * 30 + [np.log([0.6])] * 30)
     >>> found = mean_probability(replies)
     >>> found.mean.round(12).tolist(), found.n.tolist()
     ([0.75, 0.5], [60, 30])
@@ -158,7 +158,7 @@ def percent_grid(logprobs: RaggedArray) -> Floats:
 
     Source: "Early-Token Confidence", section 4.3.
 
-    >>> percent_grid(Ragged.from_lists([[-1.0, -3.0]]))[0, [0, 25, 50, 100]].tolist()
+    >>> percent_grid(RaggedArray.from_lists([[-1.0, -3.0]]))[0, [0, 25, 50, 100]].tolist()
     [-1.0, -1.5, -2.0, -3.0]
     """
     found = np.full((len(logprobs), GRID), np.nan)

@@ -93,9 +93,9 @@ def contentiousness_level(level: float) -> ContentiousnessLevel:
     Raises:
         ValueError: the level is not in [0, 1].
 
-    >>> dial(0.5).manner.tone
+    >>> contentiousness_level(0.5).style.tone
     'balanced and matter-of-fact'
-    >>> dial(0.45).manner.tone
+    >>> contentiousness_level(0.45).style.tone
     'balanced and matter-of-fact; and a little: more agreeable than confrontational, with reservations'
     """
     if not 0.0 <= level <= 1.0:

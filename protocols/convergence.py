@@ -63,8 +63,8 @@ def convergence_status(moves: Sequence[float], divergence: float, *, epsilon: fl
         epsilon: bound on the moves.
         tau: bound on the divergence, in nats.
 
-    >>> at_rest([0.01, 0.0], 0.002, epsilon=0.05, tau=0.02), at_rest([0.01, 0.0], 0.4, epsilon=0.05, tau=0.02)
-    ('converged', 'stalled')
+    >>> [convergence_status([0.01, 0.0], change, epsilon=0.05, tau=0.02) for change in (0.002, 0.4)]
+    ['converged', 'stalled']
     """
     if max(moves) > epsilon - _ROUNDING:
         return None
@@ -78,9 +78,11 @@ def printed_convergence(changes: Sequence[float | None], crit_change: float | No
     decline". On a mutual swap, which changes no symmetric measure, it hangs on CRIT alone: the printed swap (jaundice,
     round 2) does not end the debate, for CRIT is printed as 0.76, then 0.83. What is unknown is no sign of rest.
 
-    >>> printed_rest([0.0, 0.0, 0.004], -0.2, epsilon=0.01), printed_rest([0.0, 0.0, 0.0], None, epsilon=0.01)
-    (True, False)
-    >>> printed_rest([0.0, 0.0, 0.0], 0.83 - 0.76, epsilon=0.01)
+    >>> printed_convergence([0.0, 0.0, 0.004], -0.2, epsilon=0.01)
+    True
+    >>> printed_convergence([0.0, 0.0, 0.0], None, epsilon=0.01)
+    False
+    >>> printed_convergence([0.0, 0.0, 0.0], 0.83 - 0.76, epsilon=0.01)
     False
     """
     if crit_change is None or crit_change >= epsilon:

@@ -46,9 +46,9 @@ _OF_A_WHOLE = ("missing", "extra_forbidden")
 def expected_value(error: Mapping[str, Any]) -> str:
     """What was expected, from one entry of `ValidationError.errors()`; what a validator of ours says stays as it is.
 
-    >>> expected({"type": "less_than_equal", "msg": "Input should be ...", "ctx": {"le": 2.0}})
+    >>> expected_value({"type": "less_than_equal", "msg": "Input should be ...", "ctx": {"le": 2.0}})
     'expected at most 2'
-    >>> expected({"type": "string_too_short", "msg": "String should ...", "ctx": {"min_length": 1}})
+    >>> expected_value({"type": "string_too_short", "msg": "String should ...", "ctx": {"min_length": 1}})
     'expected at least 1 character'
     """
     kind, context = error.get("type", ""), error.get("ctx") or {}
@@ -70,7 +70,7 @@ def explain_error(error: Mapping[str, Any], shown: Callable[[str], str] = str) -
     Args:
         shown: what may be seen of a value, from its text.
 
-    >>> explained({"type": "float_type", "msg": "Input should be ...", "input": "far"})
+    >>> explain_error({"type": "float_type", "msg": "Input should be ...", "input": "far"})
     "expected a number, not 'far'"
     """
     given = error.get("input")

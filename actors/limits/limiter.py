@@ -309,9 +309,9 @@ def fair_share(bound: int, demands: Mapping[str, int], had: Mapping[str, int]) -
     over then is divided among those who ask for anything at all, so that they can grow without asking again. A
     remainder goes first to those who had least, so that with a bound below their number all have their turn.
 
-    >>> shares(10, {"a": 2, "b": 20, "c": 20}, {})
+    >>> fair_share(10, {"a": 2, "b": 20, "c": 20}, {})
     {'a': 2, 'b': 4, 'c': 4}
-    >>> shares(1, {"a": 5, "b": 5}, {"a": 1, "b": 0})
+    >>> fair_share(1, {"a": 5, "b": 5}, {"a": 1, "b": 0})
     {'a': 0, 'b': 1}
     """
     given = dict.fromkeys(demands, 0)

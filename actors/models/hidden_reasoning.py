@@ -36,10 +36,10 @@ def split_reasoning(content: str, reasoning: object = None, reasoning_content: o
         content: the text as sent; a `<think>` block at its start, or all up to a lone `</think>`, is reasoning.
         reasoning, reasoning_content: the fields as sent, whatever they hold; vendors differ in which they use.
 
-    >>> told_apart("<think>It rained.</think>Yes")
-    Said(text='Yes', reasoning='It rained.', from_reasoning=False)
-    >>> told_apart("", None, '{"answer": "Yes"}')
-    Said(text='{"answer": "Yes"}', reasoning='', from_reasoning=True)
+    >>> split_reasoning("<think>It rained.</think>Yes")
+    SplitReply(text='Yes', reasoning='It rained.', from_reasoning=False)
+    >>> split_reasoning("", None, '{"answer": "Yes"}')
+    SplitReply(text='{"answer": "Yes"}', reasoning='', from_reasoning=True)
     """
     field = next((each for each in (reasoning, reasoning_content) if isinstance(each, str) and each), "")
     thought, text = split_thinking(content)

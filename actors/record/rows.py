@@ -290,7 +290,7 @@ FROM_REASONING = "reasoning"
 def reading_marks(*, by_prefix: bool, from_reasoning: bool) -> str | None:
     """The column's value: the marks that apply, with a comma between them; None for a reply read as it stood.
 
-    >>> reading(by_prefix=True, from_reasoning=True), reading(by_prefix=False, from_reasoning=False)
+    >>> reading_marks(by_prefix=True, from_reasoning=True), reading_marks(by_prefix=False, from_reasoning=False)
     ('prefix,reasoning', None)
     """
     marks = ((BY_PREFIX, by_prefix), (FROM_REASONING, from_reasoning))

@@ -24,7 +24,7 @@ def mask_forced_tokens(logprobs: npt.NDArray[Floating]) -> npt.NDArray[Floating]
     """Log-probabilities taken after a schema's mask, NaN where there may have been no choice: such a token does not say
     how sure the model was.
 
-    >>> without_forced(np.array([0.0, -0.5], np.float32)).tolist()
+    >>> mask_forced_tokens(np.array([0.0, -0.5], np.float32)).tolist()
     [nan, -0.5]
     """
     return np.where(logprobs >= NO_CHOICE, logprobs.dtype.type(np.nan), logprobs)

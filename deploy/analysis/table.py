@@ -94,11 +94,11 @@ def with_interval(name: str, value: float | None, ends: Sequence[float | None] =
 def format_cell(row: Mapping[str, Value], column: Column) -> str:
     """One value as it is shown; `-` is unknown.
 
-    >>> cell({"rho": 0.25, "rho_low": 0.1, "rho_high": 0.4}, Column("rho", "rho", interval=True))
+    >>> format_cell({"rho": 0.25, "rho_low": 0.1, "rho_high": 0.4}, Column("rho", "rho", interval=True))
     '0.250 [0.100, 0.400]'
-    >>> cell({"x": -0.0001}, Column("x", "x", digits=2))
+    >>> format_cell({"x": -0.0001}, Column("x", "x", digits=2))
     '0.00'
-    >>> cell({"n": 12000}, Column("n", "n", digits=None)), cell({"x": None}, Column("x", "x"))
+    >>> format_cell({"n": 12000}, Column("n", "n", digits=None)), format_cell({"x": None}, Column("x", "x"))
     ('12,000', '-')
     """
     value = _known(row[column.key])

@@ -27,10 +27,10 @@ class RowIds:
     def assign(self, key: BatchKey, hashes: Sequence[str]) -> list[str]:
         """An id for each row of a batch; the same ones when the batch comes again.
 
-        >>> numbering = Numbering()
-        >>> numbering.ids(("one", "task", 0), ["a", "b", "a"]), numbering.ids(("one", "task", 1), ["a"])
+        >>> numbering = RowIds()
+        >>> numbering.assign(("one", "task", 0), ["a", "b", "a"]), numbering.assign(("one", "task", 1), ["a"])
         (['a', 'b', 'a~1'], ['a~2'])
-        >>> numbering.ids(("one", "task", 0), ["a", "b", "a"]), numbering.ids(("two", "task", 0), ["a"])
+        >>> numbering.assign(("one", "task", 0), ["a", "b", "a"]), numbering.assign(("two", "task", 0), ["a"])
         (['a', 'b', 'a~1'], ['a'])
         """
         execution = self._executions.setdefault(key[0], _ExecutionCopies())

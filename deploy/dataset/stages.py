@@ -123,7 +123,7 @@ class Stage:
 def without_cpu_reservation(placing: ClusterSettings) -> ClusterSettings:
     """The run's processes ask for no CPU unless told to: Ray Data's tasks may hold every one while they wait for them.
 
-    >>> beside_tasks(Placing(num_cpus={"agent": 0.5})).num_cpus
+    >>> without_cpu_reservation(ClusterSettings(num_cpus={"agent": 0.5})).num_cpus
     {'moderator': 0.0, 'agent': 0.5, 'writer': 0.0, 'limiter': 0.0}
     """
     kinds: tuple[Process, ...] = get_args(Process)

@@ -32,7 +32,7 @@ _SECONDS, _SECONDS_PER_MIB = 20, 10
 def parse_timeout_s(size_bytes: int) -> int:
     """Seconds of computing that a document may take: several times what honest files of its size do.
 
-    >>> most_seconds(6_000), most_seconds(64 * 2**20)
+    >>> parse_timeout_s(6_000), parse_timeout_s(64 * 2**20)
     (21, 660)
     """
     return _SECONDS + -(-size_bytes * _SECONDS_PER_MIB // 2**20)

@@ -41,10 +41,10 @@ class FormChoice(NamedTuple):
 def parse_choice(line: str, actions: Sequence[str]) -> FormChoice:
     """The action that a line begins with, by its number or by the beginnings of its words; the rest is the text.
 
-    >>> choose("set 0.3", ("go on", "set kappa", "end"))
-    Choice(action='set kappa', text='0.3')
-    >>> choose("2 0.3", ("go on", "set kappa", "end"))
-    Choice(action='set kappa', text='0.3')
+    >>> parse_choice("set 0.3", ("go on", "set kappa", "end"))
+    FormChoice(action='set kappa', text='0.3')
+    >>> parse_choice("2 0.3", ("go on", "set kappa", "end"))
+    FormChoice(action='set kappa', text='0.3')
 
     Raises:
         ConfigError: it begins with none of them, or with several alike.

@@ -56,7 +56,7 @@ def beyond_pilot_caveat(pilot: Pilot, under_way: float) -> Iterator[str]:
 def debates_words(n: int) -> str:
     """So many debates.
 
-    >>> debates(1), debates(2000)
+    >>> debates_words(1), debates_words(2000)
     ('1 debate', '2,000 debates')
     """
     return f"{n:,} {'debate' if n == 1 else 'debates'}"

@@ -147,7 +147,7 @@ def _with_interval(estimate: PlanEstimate, words: Any) -> str:
 def format_duration(seconds: float) -> str:
     """Seconds in words.
 
-    >>> duration(0.5), duration(95), duration(8000), duration(200000)
+    >>> format_duration(0.5), format_duration(95), format_duration(8000), format_duration(200000)
     ('0.5 s', '1.58 min', '2.22 h', '2.31 days')
     """
     if seconds < _MINUTE_S:
@@ -167,7 +167,7 @@ def format_count(amount: float) -> str:
 def format_mean_count(amount: float) -> str:
     """A mean number of things: a small one is not rounded to none.
 
-    >>> several(0.04), several(3.14), several(1234.5), several(0.0)
+    >>> format_mean_count(0.04), format_mean_count(3.14), format_mean_count(1234.5), format_mean_count(0.0)
     ('0.04', '3.1', '1,234', '0')
     """
     return format_count(amount) if amount >= 10 or not amount else f"{amount:.2g}"

@@ -24,7 +24,7 @@ def distribution_rows(
     Args:
         shown: how many labels have a row of their own.
 
-    >>> rows_of([{"a": 0.5, "b": 0.25, "c": 0.15, "(other)": 0.1}], shown=1)
+    >>> distribution_rows([{"a": 0.5, "b": 0.25, "c": 0.15, "(other)": 0.1}], shown=1)
     [('a', [0.5]), ('(2 further labels)', [0.4]), ('(other)', [0.1])]
     """
     most: dict[str, float] = {}
@@ -51,7 +51,7 @@ def _sum(distribution: Distribution, labels: Sequence[str]) -> float | None:
 def distribution_line(distribution: Distribution) -> str:
     """A distribution in a line.
 
-    >>> in_a_line({"No": 0.25, "Yes": 0.75})
+    >>> distribution_line({"No": 0.25, "Yes": 0.75})
     'Yes 0.75, No 0.25'
     """
     return ", ".join(f"{label} {number(p)}" for label, (p,) in distribution_rows([distribution])) or "-"

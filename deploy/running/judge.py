@@ -95,7 +95,7 @@ def default_judge_out(named: str, rubric: Rubric, seed: int, model: str) -> str:
     """Where judging goes unless it is told: the same command finds the same folder again.
 
     >>> from moot.protocols.rubrics.rubric import shipped_rubric
-    >>> judge_out("data/mine.jsonl", shipped_rubric("factual"), 0, "simulated")
+    >>> default_judge_out("data/mine.jsonl", shipped_rubric("factual"), 0, "simulated")
     'runs/judge-mine-factual-s0'
     """
     stem = "stdin" if named == "-" else PurePath(named).stem

@@ -25,7 +25,7 @@ HELD_STAGES = {
 def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[str]:
     """What is sent otherwise than to most models.
 
-    >>> adaptations(ModelProfile(schemas="vllm", omitted=("top_p",)), offers_schemas=True)
+    >>> model_adaptations(ModelProfile(schemas="vllm", omitted=("top_p",)), offers_schemas=True)
     ['no `top_p` is sent']
     """
     said = [f"no `{name}` is sent" for name in profile.omitted]
@@ -54,7 +54,7 @@ def _of_logprobs(profile: ModelProfile) -> Iterator[str]:
 def schema_mode_text(schemas: HeldAs, listed_labels: bool) -> str:
     """How a kind of reply is held.
 
-    >>> held_words("vllm", False)
+    >>> schema_mode_text("vllm", False)
     'held (vllm), labels not listed'
     """
     if schemas == "free":
@@ -83,7 +83,7 @@ NOTES = {
 def describe_capabilities(capabilities: Capabilities) -> dict[str, str]:
     """A backend's capabilities in words.
 
-    >>> declared(Capabilities(max_alternatives=5, logprob_stage="before"))["log-probabilities"]
+    >>> describe_capabilities(Capabilities(max_alternatives=5, logprob_stage="before"))["log-probabilities"]
     'up to 5 alternatives, before temperature'
     """
     most, stage, hottest = capabilities.max_alternatives, capabilities.logprob_stage, capabilities.max_temperature

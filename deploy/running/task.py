@@ -21,7 +21,7 @@ def as_claim_task(spec: str) -> str:
     Raises:
         ConfigError: an option is unknown.
 
-    >>> as_claims("nq:NQ-open.dev.jsonl"), as_claims("fever:dev.jsonl")
+    >>> as_claim_task("nq:NQ-open.dev.jsonl"), as_claim_task("fever:dev.jsonl")
     ('nq:NQ-open.dev.jsonl:as=claims', 'fever:dev.jsonl')
     """
     found = TaskSpec.parse(spec)

@@ -154,7 +154,7 @@ def _check_framing(headers: Headers) -> None:
 def _is_local_host(host: str) -> bool:
     """Whether a Host header names the loopback address: a page elsewhere whose name points here does not.
 
-    >>> [_names_this_machine(host) for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "evil.example", "")]
+    >>> [_is_local_host(host) for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "evil.example", "")]
     [True, True, True, False, False]
     """
     try:

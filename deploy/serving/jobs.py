@@ -126,8 +126,8 @@ class CompletionRate:
         clock: seconds, never going back.
 
     >>> now = iter([0.0, 1.0, 2.0, 3.0, 4.0])
-    >>> rate = EndingRate(lambda: next(now))
-    >>> rate.ended(); rate.ended(); rate.ended()
+    >>> rate = CompletionRate(lambda: next(now))
+    >>> rate.record(); rate.record(); rate.record()
     >>> rate.seconds_until(2)
     2.0
     """

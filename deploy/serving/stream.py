@@ -68,7 +68,7 @@ class _EventBuffer:
 def resume_offset(trail: str, last_event_id: str) -> int:
     """How many events of a trail a reader has, by the id that it read last; 0 for one of another trail.
 
-    >>> resumed_at("ab12", "ab12-7"), resumed_at("ab12", "cd34-7"), resumed_at("ab12", "nonsense")
+    >>> resume_offset("ab12", "ab12-7"), resume_offset("ab12", "cd34-7"), resume_offset("ab12", "nonsense")
     (8, 0, 0)
     """
     known, _, number = last_event_id.rpartition("-")

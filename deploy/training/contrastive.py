@@ -62,7 +62,7 @@ def check_setfit() -> None:
 def training_steps(summaries: int, iterations: int | None, epochs: int) -> int:
     """Steps of a fine-tuning by the short recipe; see `FineTuningSettings`.
 
-    >>> steps_of(300, None, 1), steps_of(300, 2, 1)
+    >>> training_steps(300, None, 1), training_steps(300, 2, 1)
     (10, 75)
     """
     pairs = PAIRS if iterations is None else 2 * summaries * iterations
@@ -74,7 +74,7 @@ def training_pairs(labels: Sequence[int], tuning: FineTuningSettings) -> int:
 
     The published recipe takes every pair, a text with itself included, and the rarer sort again until both are as many.
 
-    >>> pairs_of([1, 1, 0, 0], FineTuning(Path("any"), recipe="published"))
+    >>> training_pairs([1, 1, 0, 0], FineTuningSettings(Path("any"), recipe="published"))
     12
     """
     if tuning.recipe == "short":

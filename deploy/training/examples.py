@@ -154,7 +154,7 @@ def connected_groups(keys: Sequence[Iterable[str]]) -> list[str]:
     Returns:
         The least key of all in the group, so that the order of the rows does not matter.
 
-    >>> joined_groups([["a"], ["b", "page"], ["c"], ["a", "page"]])
+    >>> connected_groups([["a"], ["b", "page"], ["c"], ["a", "page"]])
     ['a', 'a', 'c', 'a']
     """
     root: dict[str, str] = {}

@@ -164,7 +164,7 @@ def divergences(
     >>> mu, quality = np.array([-0.1, -0.2, -0.3, -0.4]), np.array([4.0, 9.0, 9.0, 9.0])
     >>> found = divergences(JointCounts.of(mu, quality, np.zeros(4), np.array([0.0, 0.0, 1.0, 1.0])))
     >>> found.confident_but_weak
-    Divergence(name='confident but weak', count=1, n=4, prevalence=0.25, expected=0.0625)
+    SignalDivergence(name='confident but weak', count=1, n=4, prevalence=0.25, expected=0.0625)
     """
     bins = joint.mu_bin()
     mu = np.where(bins >= 0, bins, np.nan)

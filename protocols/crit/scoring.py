@@ -68,9 +68,9 @@ def gamma_of(weighed: Sequence[WeightedReason], rivals: Rivals = "printed") -> G
             rival s = min(1 - gamma, Gamma): the least Gamma over all choices of rivals. No rival then raises the score,
             and none speaks for the claim more strongly than the best reason does.
 
-    >>> gamma_of([Weighed(0.8, 0.9), Weighed(0.4, 0.3, rival=True)]).score
+    >>> gamma_of([WeightedReason(0.8, 0.9), WeightedReason(0.4, 0.3, rival=True)]).score
     0.75
-    >>> feeble = [Weighed(0.5, 0.5), Weighed(0.2, 0.5, rival=True)]
+    >>> feeble = [WeightedReason(0.5, 0.5), WeightedReason(0.2, 0.5, rival=True)]
     >>> gamma_of(feeble).score, gamma_of(feeble, "capped").score
     (0.65, 0.5)
     """

@@ -146,7 +146,7 @@ def in_words(cleaned: CleanedDistribution) -> str:
     """A distribution in a line: labels with at least half a per cent, likeliest first.
 
     >>> import numpy as np
-    >>> in_words(Cleaned(("Flu", "Cold", "(other)"), np.array([0.25, 0.75, 0.0])))
+    >>> in_words(CleanedDistribution(("Flu", "Cold", "(other)"), np.array([0.25, 0.75, 0.0])))
     'Cold 0.75, Flu 0.25'
     """
     return ", ".join(f"{label} {p:.2f}" for label, p in cleaned.named().items() if p >= _SHOWN_FROM)

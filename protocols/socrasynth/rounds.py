@@ -27,7 +27,7 @@ from moot.protocols.socrasynth.sides import SIDES, Side, SideTurn, Topic, by_tit
 def stop_reason_text(reason: str, *, patience: int, min_delta: float, max_rounds: int) -> str:
     """Why the rounds ended, or will; an unknown reason as it is.
 
-    >>> stop_words("plateau", patience=2, min_delta=0.01, max_rounds=5)
+    >>> stop_reason_text("plateau", patience=2, min_delta=0.01, max_rounds=5)
     'the quality of the arguments rose by less than 0.01 in 2 rounds'
     """
     return {

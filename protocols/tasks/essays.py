@@ -18,7 +18,7 @@ def ratings_reference(ratings: Sequence[float | None], group: str, part: str = "
         ratings: by rater, None where one is missing.
         group, part: see `Reference`.
 
-    >>> rated((None, 2.0, 3.0), "essay-1")[0]
+    >>> ratings_reference((None, 2.0, 3.0), "essay-1")[0]
     '2'
     """
     accepted = tuple(dict.fromkeys(f"{score:.0f}" for score in ratings if score is not None and score.is_integer()))

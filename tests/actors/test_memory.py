@@ -213,7 +213,7 @@ async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monk
 
     async with open_writer(folder) as made:
         await debated(made, [0])
-        monkeypatch.setattr(recorder, "recorded_endings", refuse)
+        monkeypatch.setattr(recorder, "recorded_results", refuse)
         assert (await made.results(["c000"]))["c000"].closing.answer == "Yes"
         with pytest.raises(AssertionError, match="is read for"):
             await made.results(["c009"])

@@ -151,7 +151,7 @@ async def test_an_older_owner_replaces_nothing_after_a_takeover(folder: RunFolde
 def test_a_second_live_owner_is_refused(folder: RunFolder) -> None:
     code = (
         "import sys, time; from moot.actors.record.folder import *; "
-        "owner = Ownership.take(RunFolder(sys.argv[1])); print('mine', flush=True); time.sleep(60)"
+        "owner = Ownership.acquire(RunFolder(sys.argv[1])); print('mine', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", code, str(folder.path)], stdout=subprocess.PIPE, text=True)
     try:

@@ -95,7 +95,7 @@ def test_names_of_folders(tmp_path: Path) -> None:
 
 def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
     """A parked run is moderated with `moot decide` alone: forms are listed, shown, and answered with their texts."""
-    run = ["run", "--protocol", "moderated_debate:Moderated", "--attended", "--engine", "inline", "--quiet"]
+    run = ["run", "--protocol", "moderated_debate:ModeratedDebate", "--attended", "--engine", "inline", "--quiet"]
     run += ["--limit", "1", "--out", "run"]
     assert "moot decide run sample-001 go on | edit topics" in command(*run)[2]
     assert command("decide", "run")[1] == "sample-001: Topics [go on|edit topics]\n"

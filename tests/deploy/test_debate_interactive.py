@@ -44,7 +44,7 @@ def engine(request: pytest.FixtureRequest) -> list[str]:
 
 
 def _command(server: ScriptedServer, *more: str, engine: Sequence[str] = ("--engine", "inline")) -> list[str]:
-    spoken = ["--protocol", "moderated_debate:Moderated", "--model", server.model, *engine]
+    spoken = ["--protocol", "moderated_debate:ModeratedDebate", "--model", server.model, *engine]
     return ["debate", SUBJECT, "--interactive", *spoken, "--out", "run", *more]
 
 

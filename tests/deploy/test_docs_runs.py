@@ -38,7 +38,7 @@ CASES = [
     {"id": "sounds", "question": "How many sounds do cats make?"},
     {"id": "jump", "question": "How high can a cat jump?"},
 ]
-OWN = "short_protocols:Finding"
+OWN = "short_protocols:RetrievalProtocol"
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_run_goes_on_from_its_library_when_its_documents_are_gone(
     first = run(**options(tmp_path / "run", docs=both, limit=1))
     kept = fish.rename(tmp_path / "fish.txt")
     with monkeypatch.context() as patched:
-        patched.setattr(documents, "open_docs", lambda named, encoder: pytest.fail("documents were read"))
+        patched.setattr(documents, "open_documents", lambda named, encoder: pytest.fail("documents were read"))
         done = run(**wanted)
     assert (done.done, done.failed) == (2, 0)
     assert {each[0] for case in found(done).values() for each in case} == {"facts.txt", "fish.txt"}

@@ -221,7 +221,7 @@ def test_a_small_file_that_would_take_minutes_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
 ) -> None:
     # On top of what the start took, which is rounded up.
-    monkeypatch.setattr(reading, "most_seconds", lambda size_bytes: 0)
+    monkeypatch.setattr(reading, "parse_timeout_s", lambda size_bytes: 0)
     (tmp_path / name).write_bytes(content)
     said = refused(tmp_path / name)
     assert said.startswith(f"document {name!r}: ")

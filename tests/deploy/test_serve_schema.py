@@ -32,8 +32,8 @@ BODIES: dict[type[CaseRequest], dict[str, Any]] = {
 class _AnyCase:
     """An open run whose protocol has a use for every case."""
 
-    def labelled(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
-        """See `OpenRun.labelled`."""
+    def prepare_case(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
+        """See `OpenRun.prepare_case`."""
         return next(task_from_cases([case]).cases())
 
 
@@ -114,8 +114,8 @@ async def test_answers_are_what_the_schema_says(tmp_path: Path) -> None:
         ):
             told = (await client.post(f"/v1/{kind}", body)).json
             fits(body, name)
-            fits(told, "State")
-            fits(await client.end(told["links"]["self"]), "State")
+            fits(told, "RequestState")
+            fits(await client.end(told["links"]["self"]), "RequestState")
         fits((await client.get("/v1/stats")).json, "Stats")
         fits((await client.get("/healthz")).json, "Health")
         fits((await client.get("/v1/debates/unknown")).json, "ErrorBody")

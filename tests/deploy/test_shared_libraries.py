@@ -23,7 +23,7 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
 
 FACTS = "Cats make about 100 different sounds.\nDogs make only about 10 sounds.\nEels are fish."
-OWN = "short_protocols:Finding"
+OWN = "short_protocols:RetrievalProtocol"
 GRID = ["--task", "subjects:q.txt", "--protocol", OWN, "--docs", "docs", "--quiet"]
 
 
@@ -45,7 +45,7 @@ def times_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         times.append(named)
         return open_documents(*named)
 
-    monkeypatch.setattr(documents, "open_docs", read)
+    monkeypatch.setattr(documents, "open_documents", read)
     return times
 
 

@@ -107,8 +107,8 @@ def planted_debate(planted: Callable[..., Path], session: PlantedSession) -> Pat
     return planted(session, simulated=True)
 
 
-def test_a_real_debate_has_every_part_in_order(held: Path, printed: Printed) -> None:
-    shown = printed(show, held, "sample-001", width=200)
+def test_a_real_debate_has_every_part_in_order(finished_record: Path, printed: Printed) -> None:
+    shown = printed(show, finished_record, "sample-001", width=200)
     places = [re.search(rf"^{part} ─", shown, re.MULTILINE) for part in PARTS]
     assert all(places), PARTS
     starts = [place.start() for place in places if place]
@@ -117,11 +117,11 @@ def test_a_real_debate_has_every_part_in_order(held: Path, printed: Printed) -> 
     assert "marks on average (3 topics, 2 judges, both orders)" in " ".join(shown.split())
     assert "Debate against a single answer" in shown
     assert re.search(r"^contentiousness kappa \(0 to 1\)", shown, re.MULTILINE)
-    assert "## Round by round" in printed(show, held, "sample-001", form="md")
+    assert "## Round by round" in printed(show, finished_record, "sample-001", form="md")
 
 
-def test_it_says_what_the_record_says(held: Path) -> None:
-    document = build_document(build_transcript(held, "sample-001"))
+def test_it_says_what_the_record_says(finished_record: Path) -> None:
+    document = build_document(build_transcript(finished_record, "sample-001"))
     assert document is not None
     assert document.panel is not None
     assert document.verdict is not None

@@ -71,4 +71,4 @@ def test_the_end_of_the_run_takes_the_person_from_the_prompt() -> None:
         signal.raise_signal(signal.SIGUSR1)
         assert not terminal.interrupt()
     assert [type(one) for one in got] == [asyncio.CancelledError] * 3
-    assert set(left) == {"Left"}
+    assert set(left) == {"PromptInterrupted"}

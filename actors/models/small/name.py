@@ -36,8 +36,8 @@ class SmallModelSpec:
     def parse(cls, name: str) -> SmallModelSpec:
         """Take `name` apart.
 
-        >>> SmallName.parse("small?slots=1")
-        SmallName(weights='', slots=1)
+        >>> SmallModelSpec.parse("small?slots=1")
+        SmallModelSpec(weights='', slots=1)
 
         Raises:
             ConfigError: it is malformed.

@@ -35,7 +35,7 @@ def calibration_null(confidences: Sequence[float] | Floats, bins: int) -> Interv
 def calibration_null_words(found: Interval | None) -> str:
     """The band, or that there are too few cases for one.
 
-    >>> in_words((0.043, 0.267)), in_words(None)
+    >>> calibration_null_words((0.043, 0.267)), calibration_null_words(None)
     ('0.043 to 0.267 (95 %)', 'too few cases')
     """
     return "too few cases" if found is None else f"{number(found[0])} to {number(found[1])} (95 %)"
@@ -111,7 +111,7 @@ def in_units(
 ) -> str:
     """An estimate as it is, or so many times it; `sign` is `+` where a number above 0 has one.
 
-    >>> in_units(Estimate(value=0.25, interval=(0.125, 0.5)), 2), in_units(Estimate())
+    >>> in_units(IntervalEstimate(value=0.25, interval=(0.125, 0.5)), 2), in_units(IntervalEstimate())
     ('0.25 [0.12, 0.50]', 'unknown')
     """
     if found.value is None:
@@ -123,7 +123,7 @@ def in_units(
 def in_percent(found: IntervalEstimate) -> str:
     """An estimate of a share in percent, without the sign, as a cell of a table.
 
-    >>> in_percent(Estimate(value=0.667, interval=(0.6, 0.72))), in_percent(Estimate())
+    >>> in_percent(IntervalEstimate(value=0.667, interval=(0.6, 0.72))), in_percent(IntervalEstimate())
     ('66.7 [60.0, 72.0]', '-')
     """
     return in_units(found, 1, unknown="-", times=100.0)
@@ -137,7 +137,7 @@ def without_interval(found: IntervalEstimate) -> str:
 def signed_points(found: IntervalEstimate) -> str:
     """A difference of shares in points.
 
-    >>> signed_points(Estimate(value=0.02, interval=(-0.01, 0.05)))
+    >>> signed_points(IntervalEstimate(value=0.02, interval=(-0.01, 0.05)))
     '+2.0 [-1.0, +5.0]'
     """
     return in_units(found, 1, times=100.0, sign="+")

@@ -32,7 +32,7 @@ class PlotPanel:
     def axis(self) -> str:
         """The scale in words.
 
-        >>> Panel("CRIT", "of 10").axis, Panel("entropy", "nat").axis, Panel("distance").axis
+        >>> PlotPanel("CRIT", "of 10").axis, PlotPanel("entropy", "nat").axis, PlotPanel("distance").axis
         ('CRIT (of 10)', 'entropy (nat)', 'distance')
         """
         return f"{self.title} ({self.unit})" if self.unit else self.title
@@ -165,7 +165,7 @@ def _series(measure: Measure, rounds: Sequence[Mapping[str, Any]]) -> Iterable[S
 def format_aligned(values: Sequence[float | None], digits: int = 3) -> list[str]:
     """Numbers in words, all with as many digits as the longest of them needs; `unknown` among them stays.
 
-    >>> aligned([0.9, 0.75, None]), aligned([3.0, 0.0])
+    >>> format_aligned([0.9, 0.75, None]), format_aligned([3.0, 0.0])
     (['0.90', '0.75', 'unknown'], ['3', '0'])
     """
     written = [number(value, digits).partition(".")[2] for value in values if value is not None]

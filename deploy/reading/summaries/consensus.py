@@ -110,9 +110,9 @@ def score_distribution(
         labels: the case's closed set; empty for none.
         gold: what the task calls right; None without it.
 
-    >>> hold_against({"other": 0.5, "(other)": 0.5}, ("yes", "other"), "other").brier
+    >>> score_distribution({"other": 0.5, "(other)": 0.5}, ("yes", "other"), "other").brier
     0.5
-    >>> hold_against({"yes": 1.0}, ("yes", "no"), "maybe")
+    >>> score_distribution({"yes": 1.0}, ("yes", "no"), "maybe")
     'gold outside the labels'
     """
     if not distribution:

@@ -192,7 +192,7 @@ def _stance(event: EventView, data: StanceData) -> list[Block]:
 def stance_words(says: Literal["AGREE", "DENY"] | None, of: Literal["claim", "message"], stance: Stance | None) -> str:
     """What a message says first, of what, and where that leaves the claim.
 
-    >>> said_in_words("DENY", "message", "denies"), said_in_words(None, "claim", None)
+    >>> stance_words("DENY", "message", "denies"), stance_words(None, "claim", None)
     ('says DENY to the message before: denies the claim', 'says neither AGREE nor DENY to the claim: stance unknown')
     """
     what = "the claim" if of == "claim" else "the message before"
