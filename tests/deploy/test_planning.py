@@ -34,7 +34,8 @@ def made(calls: Floats, alone: Floats, **others: Any) -> Pilot:
         "tokens": 350.0 * by_model, "busy_s": by_model, "alone_s": alone, "prompt_tokens": 300.0 * calls,
         "completion_tokens": 50.0 * calls, "cost_usd": calls * PRICE.bound_usd(300, 50),
         "calls_without_usage": 0.0 * calls, "calls_without_price": 0.0 * calls, "unconfirmed_tokens": 0.0 * calls,
-        "failed": np.arange(len(calls)) % 10 == 9, "skipped": calls == calls.min(), "log_probabilities": False, "simulated": False, "in_process": False,
+        "failed": np.arange(len(calls)) % 10 == 9,
+        "skipped": calls == calls.min(), "log_probabilities": False, "simulated": False, "in_process": False,
         "sampled_from": len(calls), "unfinished": 0, "with_reused": 0, "later_attempts": 0, "shared": 0,
         "waits_unknown": 0, "interrupted": 0, "under_way": 200,
     }  # fmt: skip

@@ -116,7 +116,7 @@ async def test_answers_are_what_the_schema_says(tmp_path: Path) -> None:
             fits(body, name)
             fits(told, "RequestState")
             fits(await client.end(told["links"]["self"]), "RequestState")
-        fits((await client.get("/v1/stats")).json, "Stats")
+        fits((await client.get("/v1/stats")).json, "ServerStats")
         fits((await client.get("/healthz")).json, "Health")
         fits((await client.get("/v1/debates/unknown")).json, "ErrorBody")
         fits((await client.post("/v1/debates", {"x": 1})).json, "ErrorBody")
