@@ -1,5 +1,5 @@
 """The HTTP server of `moot serve`, in its own process: a request reaches the application without Ray Serve's proxy and
-router, which cost more than the application does (`benchmarks-scale.md`)."""
+router, which cost more than the application does (`docs/operate/benchmarks.md`)."""
 
 from __future__ import annotations
 

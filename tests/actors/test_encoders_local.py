@@ -230,7 +230,7 @@ def areas(found: dict[str, list[float]]) -> dict[str, float]:
 
 
 async def test_what_d_is_worth_with_words_alone() -> None:
-    """As `encoders.md` says: no agreeing triple is below its threshold, every one in like words is."""
+    """As `documents.md` says: no agreeing triple is below its threshold, every one in like words is."""
     words = HashedNgramEncoder()
     found, tau_d = await disagreements(words), TAU_D[words.name]
     assert sum(d < tau_d for d in found["agree"]) == 0
@@ -241,7 +241,7 @@ async def test_what_d_is_worth_with_words_alone() -> None:
 @pytest.mark.extras
 @needs_weights
 async def test_what_d_is_worth_with_the_small_encoder(encoder: Encoder) -> None:
-    """As `encoders.md` says: its threshold is the least tenth that lets nine agreeing triples in ten pass."""
+    """As `documents.md` says: its threshold is the least tenth that lets nine agreeing triples in ten pass."""
     assert encoder.name == minilm_identity()
     found, tau_d = await disagreements(encoder), TAU_D[encoder.name]
     passing = [sum(d < tau for d in found["agree"]) / 16 for tau in (tau_d - 0.1, tau_d)]
