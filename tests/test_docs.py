@@ -32,7 +32,6 @@ from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettin
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.registry import setting_keys
-from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.templates import template_headers
 
@@ -165,7 +164,6 @@ def _defaults(model: BaseModel) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("page", "heading", "model"),
     [
-        ("selene", "Settings", SeleneSettings()),
         ("evince", "Settings", EvinceSettings()),
         ("socrasynth", "Settings", SocraSynthSettings()),
         ("constructor-auditor", "Settings", ConstructorAuditorSettings()),
@@ -174,7 +172,6 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         ("crit", "Settings", CritSettings()),
     ],
     ids=[
-        "selene",
         "evince",
         "socrasynth",
         "constructor-auditor",
