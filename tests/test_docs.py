@@ -32,7 +32,6 @@ from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettin
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.registry import setting_keys
-from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.templates import template_headers
 
 NOT_RUN = {
@@ -165,7 +164,6 @@ def _defaults(model: BaseModel) -> dict[str, str]:
     ("page", "heading", "model"),
     [
         ("evince", "Settings", EvinceSettings()),
-        ("socrasynth", "Settings", SocraSynthSettings()),
         ("constructor-auditor", "Settings", ConstructorAuditorSettings()),
         ("ceda", "Settings", CedaSettings()),
         ("cluster", "How a run is spread", ClusterSettings()),
@@ -173,7 +171,6 @@ def _defaults(model: BaseModel) -> dict[str, str]:
     ],
     ids=[
         "evince",
-        "socrasynth",
         "constructor-auditor",
         "ceda",
         "cluster",
