@@ -29,8 +29,6 @@ from moot.deploy.cli.main import app
 from moot.deploy.reading.rounds.trace import MEASURES
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
-from moot.protocols.crit.settings import CritSettings
-from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.registry import setting_keys
 from moot.protocols.templates import template_headers
 
@@ -163,18 +161,14 @@ def _defaults(model: BaseModel) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("page", "heading", "model"),
     [
-        ("evince", "Settings", EvinceSettings()),
         ("constructor-auditor", "Settings", ConstructorAuditorSettings()),
         ("ceda", "Settings", CedaSettings()),
         ("cluster", "How a run is spread", ClusterSettings()),
-        ("crit", "Settings", CritSettings()),
     ],
     ids=[
-        "evince",
         "constructor-auditor",
         "ceda",
         "cluster",
-        "crit",
     ],
 )
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
