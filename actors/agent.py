@@ -27,17 +27,17 @@ from moot.actors.intrinsic import (
     stage_of,
     was_constrained,
 )
-from moot.actors.limits.admitted import RateLimitedModel, UnconfirmedUsage
-from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, LimiterClient, LimiterGone
+from moot.actors.limits.limiter_client import BudgetSpent, Draining, EndpointDown, LimiterClient, LimiterGone
+from moot.actors.limits.rate_limited_model import RateLimitedModel, UnconfirmedUsage
 from moot.actors.meter import SURPRISAL
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_usage
 from moot.actors.record.schema import ABANDONED
+from moot.actors.request_fingerprint import constrained_schema, max_reply_tokens, reask_messages, render_messages
 from moot.actors.roles import Roles, family_of
-from moot.actors.sent_request import constrained_schema, max_reply_tokens, reask_messages, render_messages
-from moot.actors.tracing import UNWATCHED, Span, Telemetry
+from moot.actors.telemetry import UNWATCHED, Span, Telemetry
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, AskResult, Event, LogprobStage, Unreadable, Usage
 from moot.protocols.replies import InvalidReply, Parsed, parse_reply

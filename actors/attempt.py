@@ -10,13 +10,13 @@ import msgspec
 
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import CUT, REPETITION
-from moot.actors.limits.admitted import UnconfirmedUsage
+from moot.actors.limits.rate_limited_model import UnconfirmedUsage
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, reading_marks, token_columns
+from moot.actors.request_fingerprint import sent_decoding
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import sent_decoding
-from moot.actors.tracing import NO_SPAN, Span
+from moot.actors.telemetry import NO_SPAN, Span
 from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
 from moot.protocols.messages import Ask, Decoding, Message, Usage
 from moot.protocols.replies import FreeText

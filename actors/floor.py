@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import BaseModel
 
-from moot.actors.house import DebateContext, Lookups
-from moot.actors.limits.gate import Draining
+from moot.actors.debate_context import DebateContext, Lookups
+from moot.actors.limits.limiter_client import Draining
 from moot.actors.outcomes import decision_columns, decision_id, judgment_of, turn_of
-from moot.actors.record.closing import ModelUsage
+from moot.actors.record.debate_result import ModelUsage
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import ASKED
-from moot.actors.sent_request import reask_messages, render_messages
+from moot.actors.request_fingerprint import reask_messages, render_messages
 from moot.actors.shared_replies import SharedReplies
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused

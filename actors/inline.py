@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from moot.actors.arena import ModeratorHandle, WriterPool
-from moot.actors.household import LocalAgentPool, build_debate_context, build_gate, build_limiter, needs_limiter
+from moot.actors.context_factory import LocalAgentPool, build_debate_context, build_gate, build_limiter, needs_limiter
+from moot.actors.dispatcher import ModeratorHandle, WriterPool
 from moot.actors.moderator import Moderator
-from moot.actors.record.closing import DebateResult, VerdictRecord
+from moot.actors.record.debate_result import DebateResult, VerdictRecord
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
-from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import RowBuffer
 from moot.actors.record.signals import Signals
 from moot.actors.record.store.store import Store
 from moot.actors.spec import RunSpec
-from moot.actors.tracing import Telemetry, Tracing
+from moot.actors.telemetry import Telemetry, Tracing
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError
 from moot.protocols.floor import DebateProtocol

@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import structlog
 
+from moot.actors.debate_context import DebateContext
 from moot.actors.failpoints import failpoint
 from moot.actors.floor import CaseFloor, Parked, RunStopping
-from moot.actors.house import DebateContext
 from moot.actors.meter import DEBATES_OPEN
-from moot.actors.record.closing import DebateResult, ModelUsage, VerdictRecord
+from moot.actors.record.debate_result import DebateResult, ModelUsage, VerdictRecord
 from moot.actors.record.recovery import History
-from moot.actors.tracing import Span
+from moot.actors.telemetry import Span
 from moot.protocols.case import Case
 from moot.protocols.errors import ActorGone, MootError, PathReused, RecordError
 from moot.protocols.floor import DebateProtocol

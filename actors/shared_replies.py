@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from moot.actors.house import DebateContext
+from moot.actors.debate_context import DebateContext
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import SHARED
 from moot.protocols.messages import Ask, AskResult

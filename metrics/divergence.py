@@ -203,7 +203,7 @@ def normalised_mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
 
 
 def _mutual_information_nat(p: Floats, q: Floats) -> Floats:
-    """MI in nats, from known rows."""
+    """MI in nats, from not_none rows."""
     common, rest_p, rest_q = _split(p, q)
     moved = (row_sums(rest_p) + row_sums(rest_q)) / 2.0  # equal but for rounding, which must not tell p from q
     parts = (

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from moot.deploy.analysis.settings import AnalysisSettings
     from moot.deploy.calibration.calibrate import calibrate
     from moot.deploy.checking.check import check
-    from moot.deploy.checking.checked import Checked
+    from moot.deploy.checking.check_result import Checked
     from moot.deploy.dataset.stages import DebateStage, JudgeStage, debate_dataset
     from moot.deploy.documents.library import Library, index
     from moot.deploy.planning.plan import RunPlan, plan
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from moot.deploy.running.judge import judge
     from moot.deploy.running.outcome import Run
     from moot.deploy.running.run import arun, run, stream
-    from moot.deploy.running.single import Debated, debate
+    from moot.deploy.running.single_debate import Debated, debate
     from moot.deploy.training.train import train_classifier
     from moot.protocols.case import Case, Image, LabelledCase
     from moot.protocols.errors import ConfigError, MootError, UserError
@@ -52,7 +52,7 @@ _HOME = {
     "moot.deploy.analysis.settings": ("AnalysisSettings",),
     "moot.deploy.calibration.calibrate": ("calibrate",),
     "moot.deploy.checking.check": ("check",),
-    "moot.deploy.checking.checked": ("Checked",),
+    "moot.deploy.checking.check_result": ("Checked",),
     "moot.deploy.dataset.stages": ("DebateStage", "JudgeStage", "debate_dataset"),
     "moot.deploy.documents.library": ("Library", "index"),
     "moot.deploy.reading.summaries.compare": ("compare",),
@@ -62,7 +62,7 @@ _HOME = {
     "moot.deploy.running.run": ("arun", "run", "stream"),
     "moot.deploy.planning.plan": ("RunPlan", "plan"),
     "moot.deploy.reading.show": ("show",),
-    "moot.deploy.running.single": ("Debated", "debate"),
+    "moot.deploy.running.single_debate": ("Debated", "debate"),
     "moot.deploy.reading.summaries.summary": ("Summary", "summarise"),
     "moot.deploy.training.train": ("train_classifier",),
     "moot.protocols.case": ("Case", "Image", "LabelledCase"),

@@ -28,7 +28,7 @@ from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.socrasynth.protocol import SocraSynth
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.user_modules import named_object
-from moot.protocols.wording import explain_error
+from moot.protocols.validation_messages import explain_error
 
 M = TypeVar("M", bound=BaseModel)
 

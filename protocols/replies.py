@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from moot.protocols.labels import canonical_label, fold, leading_label
 from moot.protocols.reply_limits import case_label, longest
-from moot.protocols.wording import explain_error
+from moot.protocols.validation_messages import explain_error
 
 
 class Reply(BaseModel):

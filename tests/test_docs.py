@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from doc_pages import PAGES, ROOT, blocks, page_named, table
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from pages import PAGES, ROOT, blocks, page_named, table
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
@@ -26,7 +26,7 @@ from moot import ENCODERS, PROTOCOLS
 from moot.actors.placement import ClusterSettings
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
-from moot.deploy.reading.rounds.trace import MEASURES
+from moot.deploy.reading.rounds.round_trace import MEASURES
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.registry import setting_keys

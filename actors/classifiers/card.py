@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from moot.protocols.errors import ConfigError
-from moot.protocols.wording import expected_value
+from moot.protocols.validation_messages import expected_value
 
 CARD = "classifier.json"
 BODY = "body"

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.encoders.interface import Rows, unit_rows
+from moot.actors.models.http_client import HttpClient
 from moot.actors.models.interface import ModelError
-from moot.actors.models.lean_http import HttpClient
 from moot.actors.models.openai_errors import failure_in_reply, plain
 
 MOST_UNDER_WAY = 4

@@ -10,8 +10,8 @@ from typing import Protocol
 import msgspec
 
 from moot.actors.limits.envelopes import Grant, UsageReport
-from moot.actors.limits.gate import Exchange
 from moot.actors.limits.limiter import BudgetAccount, Limiter
+from moot.actors.limits.limiter_client import Exchange
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.record.files import decode_file, encode_file
 from moot.protocols.errors import RecordError

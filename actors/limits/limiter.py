@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from moot.actors.limits.concurrency import CircuitBreaker, ConcurrencyLimit
 from moot.actors.limits.envelopes import BudgetTotals, EndpointGrant, EndpointReport, Grant, UsageReport
+from moot.actors.limits.rates import RateLimit
 from moot.actors.limits.settings import EndpointLimits
-from moot.actors.limits.window import RateLimit
 
 DEAD_AFTER_S = 15.0
 """Seconds of silence after which a holder's concurrency is given to others. Living holders report twice a second."""

@@ -11,8 +11,8 @@ import msgspec
 
 from moot.actors.models.api_key import Key
 from moot.actors.models.families import family_of_model
+from moot.actors.models.http_client import HttpClient
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
-from moot.actors.models.lean_http import HttpClient
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply, encode_request, step_seed
 from moot.actors.models.reply_schema import ReplySchema

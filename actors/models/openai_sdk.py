@@ -10,8 +10,8 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, OpenAIError
 
 from moot.actors.models.families import Api, family_of_model
+from moot.actors.models.http_client import bounded, connection_failure, key_for_call
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, StreamPiece
-from moot.actors.models.lean_http import bounded, connection_failure, key_for_call
 from moot.actors.models.openai_errors import error_from_response
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import LengthField, decode_reply, encode_request, step_seed

@@ -19,7 +19,7 @@ from PIL import ImageOps, UnidentifiedImageError
 from yarl import URL
 
 from moot.actors.models.api_key import redact
-from moot.actors.models.lean_http import reason
+from moot.actors.models.http_client import reason
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
 

@@ -12,10 +12,10 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from moot.actors.models.small.name import is_small
+from moot.actors.models.small.spec import is_small
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Usage
-from moot.protocols.wording import explain_error
+from moot.protocols.validation_messages import explain_error
 from moot.protocols.yaml_file import parsed_yaml
 
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")

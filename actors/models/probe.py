@@ -11,9 +11,9 @@ import structlog
 
 from moot.actors.models.interface import Model, ModelReply
 from moot.actors.models.model_profile import HeldAs, ModelProfile, ReplyOverride
+from moot.actors.models.probe_calls import ExpectedReply, LogprobsRefused, ProbeCalls, ProbeRequest, SchemaRefused
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.actors.models.token_logprobs import constrained_logprob_stage, text_start
-from moot.actors.models.trial import ExpectedReply, LogprobsRefused, ProbeCalls, ProbeRequest, SchemaRefused
 from moot.protocols.errors import CapabilityMissing, ConfigError
 from moot.protocols.reply_ids import reply_id, reply_name
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 from moot.actors.models.api_key import redact
 from moot.actors.models.families import Api, family_of_model
 from moot.actors.models.interface import Model, Offered
-from moot.actors.models.small.name import SmallModelSpec, is_small
+from moot.actors.models.small.spec import SmallModelSpec, is_small
 from moot.actors.models.small.weights import with_weights
 from moot.protocols.errors import ConfigError, unknown_name
 

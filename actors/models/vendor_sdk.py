@@ -9,8 +9,8 @@ import aiohttp
 import httpx2
 
 from moot.actors.models.api_key import ApiKey
+from moot.actors.models.http_client import CONNECT_TIMEOUT_S, bounded, connection_failure, joined, key_for_call
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
-from moot.actors.models.lean_http import CONNECT_TIMEOUT_S, bounded, connection_failure, joined, key_for_call
 from moot.actors.models.off_loop import PerLoop
 from moot.actors.models.openai_errors import plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id

@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.record.closing import ModelUsage
+from moot.actors.record.debate_result import ModelUsage
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.sampling import UNKNOWN, Sampling
-from moot.protocols.rubrics.assessed import AssessmentData
+from moot.protocols.rubrics.assessment import AssessmentData
 
 SPEAKER_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
 """What `SampledLogprobs.of` is read from."""

@@ -11,9 +11,8 @@ import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
-from moot.actors.record.closing import DebateResult, ModelUsage, VerdictRecord
+from moot.actors.record.debate_result import DebateResult, ModelUsage, VerdictRecord
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.memory import WriterCache
 from moot.actors.record.open_debate import SPEAKER_COLUMNS, OpenDebate, SampledLogprobs
 from moot.actors.record.progress import Progress
 from moot.actors.record.rows import (
@@ -26,11 +25,12 @@ from moot.actors.record.rows import (
     recorded_replies,
 )
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.signal_keeper import SignalAggregator, add_assessment, belongs_to_debate, judged_replies
+from moot.actors.record.signal_aggregator import SignalAggregator, add_assessment, belongs_to_debate, judged_replies
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import of_cases, read_raw_rows, read_table
+from moot.actors.record.writer_cache import WriterCache
 from moot.protocols.messages import Ask, Unreadable
-from moot.protocols.rubrics.assessed import ASSESSMENT
+from moot.protocols.rubrics.assessment import ASSESSMENT
 
 _DEBATES_TOGETHER = 500
 _TOKENS = ["prompt_tokens", "completion_tokens"]

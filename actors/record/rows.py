@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.models.interface import TokenLogprobs
-from moot.actors.record.closing import VerdictRecord
+from moot.actors.record.debate_result import VerdictRecord
 from moot.actors.record.schema import JOURNAL, TURNS
 from moot.protocols.case import Image, LabelledCase
 from moot.protocols.messages import AskResult, Intrinsic, Message, Usage

@@ -17,7 +17,7 @@ from moot.metrics.online.quantile_bands import QuantileBands
 from moot.metrics.ragged import RaggedArray
 from moot.metrics.signal_divergences import FLAGGED
 from moot.metrics.trajectory import GRID, percent_grid
-from moot.protocols.rubrics.assessed import AssessmentData
+from moot.protocols.rubrics.assessment import AssessmentData
 
 Floats = npt.NDArray[np.float64]
 

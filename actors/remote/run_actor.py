@@ -17,8 +17,7 @@ import ray
 from ray.util import metrics
 
 from moot.actors.agent import Agent
-from moot.actors.failpoints import failpoint
-from moot.actors.household import (
+from moot.actors.context_factory import (
     LocalAgentPool,
     Service,
     build_agent,
@@ -27,21 +26,22 @@ from moot.actors.household import (
     build_limiter,
     services,
 )
+from moot.actors.failpoints import failpoint
 from moot.actors.limits.envelopes import Grant, UsageReport
-from moot.actors.limits.gate import LimiterClient
 from moot.actors.limits.ledger import ReportDeduplicator
+from moot.actors.limits.limiter_client import LimiterClient
 from moot.actors.log import configure_json
 from moot.actors.meter import ACTOR_RESTARTS, BUDGET_USED, METRICS, Meter, Metric
 from moot.actors.moderator import Moderator
-from moot.actors.remote.crew import RemoteAgentPool
+from moot.actors.remote.agent_pool import RemoteAgentPool
+from moot.actors.remote.agent_server import AgentServer
 from moot.actors.remote.envelopes import decode_batch, encode
-from moot.actors.remote.handover import AssignmentBatch, ReliableChannelServer
 from moot.actors.remote.peers import SET_UP_S, Incarnation, Peer
-from moot.actors.remote.scribe import RemoteRecordClient
-from moot.actors.remote.station import AgentServer
+from moot.actors.remote.record_client import RemoteRecordClient
+from moot.actors.remote.reliable_channel import AssignmentBatch, ReliableChannelServer
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
-from moot.actors.tracing import Telemetry, Tracing
+from moot.actors.telemetry import Telemetry, Tracing
 
 _PROTOCOL = "protocol"
 

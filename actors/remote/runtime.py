@@ -14,20 +14,20 @@ import msgspec
 import ray
 import structlog
 
-from moot.actors.arena import ModeratorHandle, ModeratorLost, WriterPool
-from moot.actors.household import Service, needs_limiter, services
+from moot.actors.context_factory import Service, needs_limiter, services
+from moot.actors.dispatcher import ModeratorHandle, ModeratorLost, WriterPool
 from moot.actors.models.resolve import ModelSpec
 from moot.actors.moderator import Assignment, ModeratorReport
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.threads import to_thread_shielded
-from moot.actors.remote.archive import RayWriterPool
-from moot.actors.remote.handover import OutcomeBatch, ReliableChannelClient
-from moot.actors.remote.joining import RaySession
+from moot.actors.remote.metrics_actor import MetricsActor
 from moot.actors.remote.peers import CrashLoopGuard, Peer, PeerLost
-from moot.actors.remote.placing import ActorScheduler
+from moot.actors.remote.ray_session import RaySession
+from moot.actors.remote.reliable_channel import OutcomeBatch, ReliableChannelClient
 from moot.actors.remote.run_actor import ActorDirectory, AgentActor, LimiterActor, ModeratorActor
-from moot.actors.remote.silence import run_watchdog
-from moot.actors.remote.writer_actor import MetricsActor
+from moot.actors.remote.scheduling import ActorScheduler
+from moot.actors.remote.watchdog import run_watchdog
+from moot.actors.remote.writer_pool import RayWriterPool
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
 from moot.protocols.errors import MootError

@@ -24,9 +24,9 @@ from moot.deploy.ablation.means import (
     debate_scores,
     mean_change,
 )
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.detection.detection import DurationSummary, claims_of
 from moot.deploy.reading.detection.figures import ClaimSet
-from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.record import read_run_info
 from moot.deploy.reading.summaries.accuracy import PairedComparison, compare_paired
 from moot.deploy.reading.summaries.summary import Summary, summarise

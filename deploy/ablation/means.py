@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 from moot.actors.record.tables import read_table
 from moot.deploy.ablation.cases import CellCases
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.record import EventRow, decode_json, read_events
-from moot.deploy.reading.rounds.over_cases import latest_attempts
+from moot.deploy.reading.rounds.case_means import latest_attempts
 from moot.deploy.reading.summaries.consensus import score_distribution
 from moot.deploy.reading.text import Interval, finite_or_none
 from moot.metrics.bootstrap import bca_interval

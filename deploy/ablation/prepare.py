@@ -17,10 +17,10 @@ from moot.actors.record.store.uri import is_uri
 from moot.deploy.ablation.grid import Axis, Cell, cell_config, cells_of
 from moot.deploy.running.checks import TrialResults, check_models
 from moot.deploy.running.config import RunConfig, read_yaml
-from moot.deploy.running.documents import LibraryCache
-from moot.deploy.running.places import default_out, run_name
 from moot.deploy.running.prepare import Prepared, prepare, unwrap_protocol
 from moot.deploy.running.resume import describe
+from moot.deploy.running.run_folders import default_out, run_name
+from moot.deploy.running.run_library import LibraryCache
 from moot.deploy.running.session import outcome_if_complete
 from moot.protocols.errors import ConfigError, RunMismatch, TaskFileError, UserError
 from moot.protocols.tasks import open_task

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from moot.actors.record.store.mirror import display_name, record_path
 from moot.deploy.analysis import figures as drawn
-from moot.deploy.analysis.brought import replies_of_table
 from moot.deploy.analysis.correctness import correctness_table, signal_pairs_table, stated_confidence_table
 from moot.deploy.analysis.divergences import divergence_tables
 from moot.deploy.analysis.features import ablation_table, associations_table, top_features_table
+from moot.deploy.analysis.imported import replies_of_table
 from moot.deploy.analysis.judges import consistency_table, score_distributions_table
 from moot.deploy.analysis.recorded import replies_of_runs
 from moot.deploy.analysis.replies import Replies, ReplyFeatures, extract_features, strata
@@ -26,7 +26,7 @@ from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.sweep import run_sweep
 from moot.deploy.analysis.table import AnalysisTable
 from moot.deploy.analysis.trajectories import entropies_table, openings_table, trajectories, trajectory_tables
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.record import read_run_info
 from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies
 from moot.protocols.errors import ConfigError, unknown_name
@@ -127,7 +127,7 @@ def analyze(
     Args:
         runs: folders of runs whose replies were judged.
         table: a Parquet file instead, one row for each reply; its columns are those of
-            `moot.deploy.analysis.brought.COLUMNS`.
+            `moot.deploy.analysis.imported.COLUMNS`.
         vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
         settings: how to count.
         keep_truncated: whether replies of runs count that ended at their token limit.

@@ -14,8 +14,8 @@ from moot.deploy.reading.detection.estimates import IntervalEstimate
 from moot.deploy.reading.summaries.consistency import Agreement, judge_consistency
 from moot.metrics.distribution import Floats
 from moot.metrics.rank_correlation import spearman_ceiling, spearman_matrix
-from moot.protocols.rubrics.assessed import AssessmentData, MarkData
-from moot.protocols.rubrics.mark_sheet import FLAG as FLAG_KEY
+from moot.protocols.rubrics.assessment import AssessmentData, MarkData
+from moot.protocols.rubrics.score_sheet import FLAG as FLAG_KEY
 
 CONSISTENCY = (
     Column("of", "raters"),

@@ -15,8 +15,8 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from moot.deploy.analysis.brought import read_user_table
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.analysis.imported import read_user_table
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Table
 from moot.deploy.reading.report.render import show_report
 from moot.deploy.reading.text import Interval, natural_sort_key

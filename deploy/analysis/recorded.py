@@ -22,7 +22,7 @@ from moot.deploy.reading.record import RunInfo, VerdictRow, latest_verdicts, rea
 from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.registry import PROTOCOLS
-from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
+from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, read_assessment
 
 Key = tuple[str, int, str]
 

@@ -13,7 +13,7 @@ from moot.actors.record.sampling import Sampling
 from moot.metrics.confidence_features import LEAST_LOGPROB, Feature, Origin, Signal, features, window_features
 from moot.metrics.distribution import Floats
 from moot.metrics.ragged import RaggedArray
-from moot.protocols.rubrics.assessed import AssessmentData
+from moot.protocols.rubrics.assessment import AssessmentData
 
 Texts = npt.NDArray[np.object_]
 Rows = npt.NDArray[np.int64]

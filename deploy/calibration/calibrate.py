@@ -21,7 +21,7 @@ from moot.deploy.calibration.grid import (
     sweep_grid,
     threshold_axes,
 )
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.record import RunInfo, read_replies, read_run_info
 from moot.deploy.reading.summaries.accuracy import PairedComparison, compare_paired, share
 from moot.deploy.reading.text import Interval, finite_or_none

@@ -15,7 +15,7 @@ from moot.actors.early_stop import EarlyStop
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.calibration.cases import held_out_mask
 from moot.deploy.calibration.labelled_replies import Bools, LabelledReplies, read_labelled_replies
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.record import read_replies, read_run_info
 from moot.deploy.reading.text import Interval
 from moot.metrics.bootstrap import BootstrapInterval, cluster_bootstrap

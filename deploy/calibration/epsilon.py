@@ -14,7 +14,7 @@ import numpy as np
 from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.deploy.calibration.cases import Bools, BothBranches
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.record import References, ReplyRow, latest_verdicts, read_events, read_replies
 from moot.deploy.reading.summaries.accuracy import PairedComparison, compare_paired, share
 from moot.deploy.reading.summaries.costs import total_tokens

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moot.deploy.calibration.cases import Bools, BothBranches
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.metrics.distribution import Floats
 
 Threshold = float | None

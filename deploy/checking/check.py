@@ -12,14 +12,14 @@ from typing import Any
 
 from moot.actors.models.pictures import PictureSource
 from moot.actors.spec import Engine
-from moot.deploy.checking.checked import CASE_ID, Checked, read_checked
-from moot.deploy.running.documents import default_library_folder
-from moot.deploy.running.places import check_folder, default_out, run_folder
+from moot.deploy.checking.check_result import CASE_ID, Checked, read_checked
 from moot.deploy.running.prepare import Prepared
-from moot.deploy.running.recorded import reused_folder
+from moot.deploy.running.prior_runs import reused_folder
 from moot.deploy.running.resume import identity_digest
 from moot.deploy.running.run import Role, arun
-from moot.deploy.running.single import Subject, engine_here
+from moot.deploy.running.run_folders import check_folder, default_out, run_folder
+from moot.deploy.running.run_library import default_library_folder
+from moot.deploy.running.single_debate import Subject, engine_here
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
 from moot.protocols.errors import ConfigError
 

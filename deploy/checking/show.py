@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from moot.deploy.checking.checked import Checked, DebateMessage
+from moot.deploy.checking.check_result import Checked, DebateMessage
 from moot.deploy.reading.report.blocks import Block, Heading, Pairs, Quote
 from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.text import number

@@ -46,9 +46,9 @@ def ablate(
     """
     from moot.deploy.ablation.effects import measure_grid
     from moot.deploy.ablation.grid import baseline_of, check_keys, parse_axes
-    from moot.deploy.ablation.hold import plan_lines
     from moot.deploy.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid, write_grid_file
     from moot.deploy.ablation.report import next_cells, show_ablation
+    from moot.deploy.ablation.run_grid import plan_lines
     from moot.deploy.cli.run import build_run_config, print_next_commands
 
     axes = parse_axes(over or [])
@@ -83,8 +83,8 @@ def _run_grid(grid: list[ReadyCell], *, quiet: bool) -> int:
     Raises:
         Exit: one was interrupted.
     """
-    from moot.deploy.ablation.hold import run_grid
     from moot.deploy.ablation.prepare import cells_to_run
+    from moot.deploy.ablation.run_grid import run_grid
     from moot.deploy.cli.run import print_status, report_interrupted, report_outcome, run_with_progress
     from moot.deploy.running.outcome import EXIT_STOPPED, Run
     from moot.deploy.running.prepare import Prepared

@@ -45,7 +45,7 @@ def analyze(
     from moot.deploy.analysis.analysis import analyze as analyzed
     from moot.deploy.analysis.settings import AnalysisSettings
     from moot.deploy.analysis.show import show_analysis, write_analysis
-    from moot.deploy.running.validated import validate_model
+    from moot.deploy.running.validation import validate_model
 
     if ratings is not None:
         _show_agreement(ratings, runs, table, seed, form)
@@ -72,7 +72,7 @@ def _show_agreement(ratings: Path, runs: list[Path] | None, table: Path | None, 
 
 
 def _list_columns() -> None:
-    from moot.deploy.analysis.brought import COLUMNS
+    from moot.deploy.analysis.imported import COLUMNS
 
     width = max(map(len, COLUMNS)) + 2
     for name, about in {**COLUMNS, "score_NAME": "number: a dimension's score, one column for each"}.items():

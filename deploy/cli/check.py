@@ -29,7 +29,7 @@ def check(
     """Check one claim: label, confidence, evidence with its place, and the debate. Exit codes: 0 supported,
     5 hallucinated, 6 undecided."""
     from moot.deploy.checking.check import PROTOCOL, claim_case, with_content_folder
-    from moot.deploy.checking.checked import read_checked
+    from moot.deploy.checking.check_result import read_checked
     from moot.deploy.checking.show import show_checked
     from moot.deploy.cli.run import build_run_config, readable_folder, run_and_report
     from moot.deploy.running.prepare import prepare

@@ -47,7 +47,7 @@ def debate(
     from moot.deploy.cli.run import readable_folder, run_and_report
     from moot.deploy.moderation.terminal import run_moderated
     from moot.deploy.reading.show import show
-    from moot.deploy.running.single import CASE_ID
+    from moot.deploy.running.single_debate import CASE_ID
     from moot.protocols.errors import ConfigError
 
     flags = options.inline_options(context.obj)
@@ -75,10 +75,10 @@ def debate(
 
 def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict[str, Any], *, new: bool) -> Prepared:
     from moot.deploy.cli.run import build_run_config
-    from moot.deploy.running.places import run_name
     from moot.deploy.running.prepare import prepare
     from moot.deploy.running.resume import check_resumable
-    from moot.deploy.running.single import Subject, default_debate_out, read_facts_file
+    from moot.deploy.running.run_folders import run_name
+    from moot.deploy.running.single_debate import Subject, default_debate_out, read_facts_file
     from moot.protocols.errors import ConfigError
 
     if not question.strip():

@@ -35,7 +35,7 @@ def judge(
         run_and_report,
         show_plans,
     )
-    from moot.deploy.reading.summaries.judged import show_judging, summarise_judging
+    from moot.deploy.reading.summaries.judging import show_judging, summarise_judging
     from moot.deploy.running.judge import PROTOCOL, default_judge_out, replies_spec, rubric_of
     from moot.deploy.running.outcome import EXIT_SOME_FAILED
     from moot.deploy.running.prepare import prepare

@@ -58,7 +58,7 @@ def _said(error: TyperException) -> str:
     """What is wrong; of a flag's value, in the words that a configuration's is told in."""
     from pydantic import ValidationError
 
-    from moot.protocols.wording import explain_error
+    from moot.protocols.validation_messages import explain_error
 
     found, flag = error.__cause__, getattr(error, "param", None)
     if flag is None or not error.message:

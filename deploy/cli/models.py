@@ -10,7 +10,7 @@ import typer
 def models() -> None:
     """List the forms of a model's name, and what each declares that it can do."""
     from moot.actors.models.resolve import MODELS
-    from moot.deploy.running.model_words import NOTES, forms, in_one_line
+    from moot.deploy.running.capabilities import NOTES, forms, in_one_line
 
     for form, words in forms().items():
         print(f"{form}\n    {MODELS[form]}\n    {in_one_line(words)}")
@@ -43,7 +43,7 @@ def doctor(
     from moot.deploy.running.doctor import examine, machine
     from moot.deploy.running.doctor_protocol import try_protocol
     from moot.deploy.running.flags import flag_of, parse_settings
-    from moot.deploy.running.validated import validate_model
+    from moot.deploy.running.validation import validate_model
     from moot.protocols.errors import ConfigError
 
     debates = protocol is not None or preset is not None

@@ -15,7 +15,7 @@ from typer import Exit
 from moot.actors.models.resolve import is_embedded
 from moot.actors.placement import cluster_address
 from moot.actors.record.tables import read_table
-from moot.deploy.cli.several import configs_by_protocol, settings_for, unused_roles
+from moot.deploy.cli.multi_protocol import configs_by_protocol, settings_for, unused_roles
 from moot.deploy.reading.report.render import show_report
 from moot.deploy.reading.show import show_summary
 from moot.deploy.reading.summaries.compare import compare, comparison_blocks
@@ -31,14 +31,14 @@ from moot.deploy.running.caveats import log_caveats
 from moot.deploy.running.checks import TrialResults, check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import pending_forms
-from moot.deploy.running.documents import LibraryCache
 from moot.deploy.running.dry_run import plan
 from moot.deploy.running.flags import flag_of
-from moot.deploy.running.interrupt import run_in_thread
+from moot.deploy.running.interruption import run_in_thread
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, Run
 from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable
+from moot.deploy.running.run_library import LibraryCache
 from moot.deploy.running.session import Session
 from moot.protocols.errors import REPLAY_DIVERGED
 

@@ -43,14 +43,14 @@ def show(
         show_report(held, lambda: dynamics_blocks(held), form)
     elif dial:
         _not_with("--dial", of_debate | {"--questioned": questioned or None})
-        from moot.deploy.reading.rounds.dial import contentiousness_blocks, contentiousness_effect
+        from moot.deploy.reading.rounds.contentiousness_effect import contentiousness_blocks, contentiousness_effect
 
         effect = contentiousness_effect(folder)
         show_report(effect, lambda: contentiousness_blocks(effect), form)
     elif questioned:
         _not_with("--questioned", of_debate)
-        from moot.deploy.reading.summaries.questioned import CONFIDENCE, CRIT, label_audit_blocks
-        from moot.deploy.reading.summaries.questioned import audit_labels as listed
+        from moot.deploy.reading.summaries.label_audit import CONFIDENCE, CRIT, label_audit_blocks
+        from moot.deploy.reading.summaries.label_audit import audit_labels as listed
 
         bounds = (CONFIDENCE if confidence is None else confidence, CRIT if crit is None else crit)
         labels = listed(folder, *bounds)

@@ -43,7 +43,7 @@ def simulate(
     from moot.actors.models.answer_key import AnswerKey
     from moot.actors.models.simulated.settings import SimulatedSettings
     from moot.deploy.running.flags import flag_of
-    from moot.deploy.running.validated import validate_model
+    from moot.deploy.running.validation import validate_model
     from moot.deploy.simulation.options import SimulateOptions
     from moot.deploy.simulation.server import run_server
     from moot.protocols.tasks import open_task

@@ -35,7 +35,7 @@ def train_classifier(
 ) -> None:
     """Train a classifier of judges' summaries, and measure it on held-out cases."""
     from moot.deploy.running.flags import flag_of
-    from moot.deploy.running.validated import validate_model
+    from moot.deploy.running.validation import validate_model
     from moot.deploy.training.report import show_training
     from moot.deploy.training.train import TrainingSettings, train_with_progress
 

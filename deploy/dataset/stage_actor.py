@@ -14,12 +14,12 @@ import msgspec
 import ray
 import structlog
 
+from moot.actors.case_router import DebateCancelled, RunFailed
 from moot.actors.log import configure_json
-from moot.actors.seating import DebateCancelled, RunFailed
-from moot.deploy.dataset.caller import CLOSED
-from moot.deploy.dataset.fields import ID
-from moot.deploy.dataset.kinds import RowKind, rejected_row
-from moot.deploy.dataset.numbering import BatchKey, RowIds
+from moot.deploy.dataset.column_mapping import ID
+from moot.deploy.dataset.row_ids import BatchKey, RowIds
+from moot.deploy.dataset.row_kinds import RowKind, rejected_row
+from moot.deploy.dataset.stage_client import CLOSED
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.task import content_case_id

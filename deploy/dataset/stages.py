@@ -11,23 +11,23 @@ import pyarrow as pa
 
 from moot.actors.placement import ClusterSettings
 from moot.actors.placement import Kind as Process
-from moot.deploy.dataset.fields import ColumnMapping
-from moot.deploy.dataset.kinds import DebateRows, JudgmentRows, RowKind
+from moot.deploy.dataset.column_mapping import ColumnMapping
+from moot.deploy.dataset.row_kinds import DebateRows, JudgmentRows, RowKind
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.judge import panel, rubric_of
 from moot.deploy.running.open_run import OpenRun
-from moot.deploy.running.places import default_out
 from moot.deploy.running.resume import check_resumable
 from moot.deploy.running.run import Base, Role, build_configuration
+from moot.deploy.running.run_folders import default_out
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
 from moot.protocols.rubrics.rubric import Rubric
 from moot.protocols.tasks.claim_fields import SHORTHAND
-from moot.protocols.tasks.memory import KEYS
+from moot.protocols.tasks.in_memory import KEYS
 
 if TYPE_CHECKING:
-    from moot.deploy.dataset.caller import StageClient
-    from moot.deploy.dataset.engine import StageEngine
+    from moot.deploy.dataset.stage_client import StageClient
+    from moot.deploy.dataset.stage_engine import StageEngine
 
 Columns = Mapping[str, str | None]
 """By field the column that holds it; None for a field that no column holds."""
@@ -115,7 +115,7 @@ class Stage:
 
     def _caller(self) -> StageClient:
         started = self._engine.start()
-        from moot.deploy.dataset.caller import StageClient
+        from moot.deploy.dataset.stage_client import StageClient
 
         return StageClient(started.name, started.namespace, uuid4().hex, self._fields, self._kind.schema, self._prefix)
 
@@ -229,10 +229,10 @@ def _build_config(config: Base | None, options: Mapping[str, Any]) -> tuple[RunC
 
 def _engine(config: str, protocol: object | None, kind: RowKind) -> StageEngine:
     try:
-        from moot.deploy.dataset import caller, engine  # noqa: F401 - what a task needs is missed here
+        from moot.deploy.dataset import stage_client, stage_engine  # noqa: F401 - what a task needs is missed here
     except ImportError as error:
         raise ConfigError(f"a stage needs {error.name}, which is not installed: pip install 'moot[data]'") from None
-    return engine.engine_for(config, protocol, kind)
+    return stage_engine.engine_for(config, protocol, kind)
 
 
 def _restore_stage(caller: StageClient) -> StageClient:
@@ -282,7 +282,7 @@ def debate_dataset(
     known = ds.schema(fetch_if_missing=False)
     if known is not None:
         stage.check_columns(known.names)
-    from moot.deploy.dataset.caller import StageClientActor
+    from moot.deploy.dataset.stage_client import StageClientActor
 
     waiting = ActorPoolStrategy(
         size=1,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, digest_of
-from moot.deploy.documents.reading import MOST_BYTES, MOST_CHARACTERS, DocumentParser, read_plain_text
+from moot.deploy.documents.parser_client import MOST_BYTES, MOST_CHARACTERS, DocumentParser, read_plain_text
 from moot.protocols.chunking import PAGE_BREAK, located_chunks
 from moot.protocols.errors import ConfigError
 
@@ -110,7 +110,8 @@ def read_documents(named: Sequence[str]) -> list[SourceDocument]:
 
     A file is called by its name, one of a folder by its path in there; where two would be called the same, every
     document is called by its path from the nearest folder that holds them all. A file that is named twice is read once.
-    See `find_documents` for which files are taken, and `moot.deploy.documents.reading` for what reading one may take.
+    See `find_documents` for which files are taken, and `moot.deploy.documents.parser_client` for what reading one may
+    take.
 
     Raises:
         ConfigError: naming the file and what is wrong with it.

@@ -8,7 +8,7 @@ import logging
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError, PyPdfError
 
-from moot.deploy.documents.reading import MOST_CHARACTERS, MOST_PAGES
+from moot.deploy.documents.parser_client import MOST_CHARACTERS, MOST_PAGES
 from moot.protocols.errors import ConfigError
 
 _OF_BROKEN_FILES = (PyPdfError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)

@@ -9,7 +9,7 @@ from bs4.dammit import EncodingDetector
 from bs4.element import NavigableString, PreformattedString, Tag
 from markdown_it import MarkdownIt
 
-from moot.deploy.documents.reading import read_plain_text
+from moot.deploy.documents.parser_client import read_plain_text
 
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "head", "svg", "object", "iframe", "select"})
 _HEADINGS = {f"h{level}": f"\n\n{'#' * level} " for level in range(1, 7)}

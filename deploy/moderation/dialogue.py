@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from moot.deploy.moderation.story import DebateTranscript
+from moot.deploy.moderation.live_transcript import DebateTranscript
 from moot.deploy.reading.text import visible, visible_line
 from moot.protocols.errors import ConfigError, MootError, unknown_name
 from moot.protocols.messages import Decision, Form

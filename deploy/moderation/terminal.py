@@ -16,21 +16,21 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from moot.actors.desk import Consultation
+from moot.actors.pending_decisions import Consultation
 from moot.actors.record.progress import Counts
 from moot.deploy.cli.run import folder_as_given, report_interrupted, report_outcome, report_stopping
 from moot.deploy.moderation.dialogue import prompt_decision
-from moot.deploy.moderation.story import DebateTranscript
+from moot.deploy.moderation.live_transcript import DebateTranscript
 from moot.deploy.reading.document.read import build_document
 from moot.deploy.reading.report.render import report_text
 from moot.deploy.reading.transcripts.blocks import ending_blocks
 from moot.deploy.reading.transcripts.transcript import build_transcript
-from moot.deploy.running.interrupt import run_in_thread
+from moot.deploy.running.interruption import run_in_thread
 from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.session import Session
-from moot.deploy.running.single import CASE_ID
+from moot.deploy.running.single_debate import CASE_ID
 from moot.protocols.messages import Decision
 
 

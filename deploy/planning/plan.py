@@ -19,12 +19,12 @@ import numpy as np
 from moot.actors.limits.concurrency import MOST
 from moot.actors.models.prices import price_table
 from moot.actors.spec import Placement
+from moot.deploy.planning.caveats import beyond_pilot_caveat, caveats, failures_caveat
 from moot.deploy.planning.costs import BUSY_SHARE, ENGINE, MachineNeeds, machine_needs
 from moot.deploy.planning.pilot import Bools, Floats, Pilot, read_pilot
-from moot.deploy.planning.remarks import beyond_pilot_caveat, caveats, failures_caveat
 from moot.deploy.planning.settings import Constraint, PlanSettings, Scenario
 from moot.deploy.planning.times import binding_constraint, seconds_by_bound, time_s
-from moot.deploy.running.validated import validate_model
+from moot.deploy.running.validation import validate_model
 from moot.protocols.errors import ConfigError
 
 LEVEL = 0.9

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel
 from rich.console import Console
 
+from moot.deploy.planning.caveats import debates_words
 from moot.deploy.planning.plan import LEVEL, PlanEstimate, PlanTotals, RunPlan
-from moot.deploy.planning.remarks import debates_words
 from moot.deploy.planning.settings import WORDS
 from moot.deploy.reading.report.blocks import Block, Items, Note, Pairs
 from moot.deploy.reading.report.render import show_report

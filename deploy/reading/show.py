@@ -13,7 +13,7 @@ from moot.deploy.reading.document.read import build_document
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Pairs
 from moot.deploy.reading.report.render import banner, show_report
 from moot.deploy.reading.rounds.figure import save_figure
-from moot.deploy.reading.summaries.judged import judging_tables
+from moot.deploy.reading.summaries.judging import judging_tables
 from moot.deploy.reading.summaries.model_replies import reply_blocks
 from moot.deploy.reading.summaries.scores import score_blocks
 from moot.deploy.reading.summaries.summary import Summary, summarise

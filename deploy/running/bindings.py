@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from moot.actors.models.resolve import canonical_model
-from moot.actors.models.small.name import is_small
+from moot.actors.models.small.spec import is_small
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.recorded import is_simulated, recorded_members, replayed_run
+from moot.deploy.running.prior_runs import is_simulated, recorded_members, replayed_run
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import PROTOCOLS

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from moot.actors.household import endpoint_of
+from moot.actors.context_factory import endpoint_of
 from moot.actors.limits.ledger import Ledger
 from moot.actors.limits.settings import Budget, EndpointLimits
 from moot.actors.models.prices import FREE, Price, price_table
 from moot.actors.models.resolve import canonical_model
-from moot.actors.models.small.name import SmallModelSpec, is_small
+from moot.actors.models.small.spec import SmallModelSpec, is_small
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table

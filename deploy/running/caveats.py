@@ -7,12 +7,12 @@ from pathlib import PurePath
 import structlog
 
 from moot.actors.encoders.resolve import is_served
-from moot.actors.tracing import untraceable
+from moot.actors.telemetry import untraceable
 from moot.deploy.running.bindings import self_judging_models
 from moot.deploy.running.config import nested
-from moot.deploy.running.documents import is_missing
 from moot.deploy.running.prepare import Prepared
-from moot.deploy.running.recorded import better_encoder
+from moot.deploy.running.prior_runs import better_encoder
+from moot.deploy.running.run_library import is_missing
 from moot.protocols.tasks import Task
 
 _log = structlog.get_logger(__name__)

@@ -13,25 +13,31 @@ import structlog
 from pydantic import BaseModel, ValidationError
 
 from moot.actors.classifiers.card import BODY
-from moot.actors.classifiers.opened import ResolvedClassifier, body_encoder
+from moot.actors.classifiers.classifier import ResolvedClassifier, body_encoder
+from moot.actors.context_factory import model_binding
 from moot.actors.encoders.resolve import make_encoder
-from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe import probe
+from moot.actors.models.probe_calls import (
+    PROBE_RETRIES,
+    ExpectedReply,
+    OnlyOverResponses,
+    ProbeRequest,
+    declared_profile,
+)
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model, over_responses
-from moot.actors.models.trial import PROBE_RETRIES, ExpectedReply, OnlyOverResponses, ProbeRequest, declared_profile
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.bindings import roles_shown_pictures
 from moot.deploy.running.prepare import Prepared
-from moot.deploy.running.recorded import reusable_replies
+from moot.deploy.running.prior_runs import reusable_replies
 from moot.protocols.errors import CapabilityMissing, ConfigError, RecordError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
-from moot.protocols.wording import expected_value
+from moot.protocols.validation_messages import expected_value
 
 _LOOKED_AT = 2_000
 """Cases whose labels are looked at before a run."""

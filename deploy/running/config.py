@@ -19,7 +19,7 @@ from moot.actors.models.resolve import EnvName, ModelBinding
 from moot.actors.placement import ClusterSettings, GivenPlacing, merge_cluster_settings
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
-from moot.deploy.running.validated import validate_model
+from moot.deploy.running.validation import validate_model
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.presets.preset import Preset, find_preset
 from moot.protocols.yaml_file import read_keys_and_values

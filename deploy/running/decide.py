@@ -13,7 +13,7 @@ from moot.actors.inline import LocalRecordClient
 from moot.actors.outcomes import decision_columns
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.store.mirror import store_of
 from moot.actors.record.tables import read_table

@@ -18,6 +18,13 @@ from moot.actors.models.interface import Model, ModelError, ModelReply, RateHead
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.prices import Price, price_table
 from moot.actors.models.probe import probe
+from moot.actors.models.probe_calls import (
+    PROBE_RETRIES,
+    ExpectedReply,
+    OnlyOverResponses,
+    ProbeRequest,
+    declared_profile,
+)
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.resolve import (
     ModelBinding,
@@ -28,11 +35,10 @@ from moot.actors.models.resolve import (
     over_responses,
 )
 from moot.actors.models.retry import call_with_retries
-from moot.actors.models.trial import PROBE_RETRIES, ExpectedReply, OnlyOverResponses, ProbeRequest, declared_profile
+from moot.actors.request_fingerprint import constrained_schema, fold_system_messages, sent_decoding
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import constrained_schema, fold_system_messages, sent_decoding
 from moot.deploy.running.bindings import model_defaults
-from moot.deploy.running.model_words import HELD_STAGES, describe_capabilities, in_one_line, model_adaptations
+from moot.deploy.running.capabilities import HELD_STAGES, describe_capabilities, in_one_line, model_adaptations
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
 from moot.protocols.messages import Decoding, Message, Usage

@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from moot.actors.spec import Engine
-from moot.deploy.reading.summaries.judged import JudgingSummary, summarise_judging
-from moot.deploy.running.places import default_out
+from moot.deploy.reading.summaries.judging import JudgingSummary, summarise_judging
 from moot.deploy.running.run import Role, run
-from moot.deploy.running.single import engine_here
+from moot.deploy.running.run_folders import default_out
+from moot.deploy.running.single_debate import engine_here
 from moot.protocols.errors import ConfigError
 from moot.protocols.rubrics.rubric import Rubric, read_rubric, rubric_of_data, shipped_rubric
 from moot.protocols.tasks import Task

@@ -15,26 +15,26 @@ from typing import Literal
 
 import msgspec
 
-from moot.actors.arena import Runtime
-from moot.actors.limits.gate import EndpointDown, LimiterGone
-from moot.actors.reception import QueueDispatcher
+from moot.actors.dispatcher import Runtime
+from moot.actors.event_streams import EventStream
+from moot.actors.limits.limiter_client import EndpointDown, LimiterGone
+from moot.actors.queue_dispatcher import QueueDispatcher
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent, recorded_events
 from moot.actors.record.store.uri import is_uri
-from moot.actors.trails import EventStream
-from moot.deploy.running.affordable import affordable_debates
 from moot.deploy.running.bounds import spent_by_earlier_sessions
+from moot.deploy.running.budget_capacity import affordable_debates
+from moot.deploy.running.case_result import CaseResult, case_result
 from moot.deploy.running.caveats import log_caveats
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.documents import build_run_library
-from moot.deploy.running.held import CaseResult, case_result
 from moot.deploy.running.outcome import Status
 from moot.deploy.running.prepare import Bindings, Prepared, prepare
 from moot.deploy.running.resume import RunYaml, check_resumable
+from moot.deploy.running.run_library import build_run_library
 from moot.deploy.running.session import finish_session, is_empty_start, load_completed_cases, make_runtime
-from moot.deploy.running.stopped import describe_stop
+from moot.deploy.running.stop_reason import describe_stop
 from moot.deploy.running.task import check_case, content_case_id, task_from_cases
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, RunFolderBusy

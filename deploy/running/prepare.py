@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 from pydantic import BaseModel
 
-from moot.actors.classifiers.opened import ResolvedClassifier, find_classifier
+from moot.actors.classifiers.classifier import ResolvedClassifier, find_classifier
 from moot.actors.encoders.resolve import identity
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
@@ -30,9 +30,9 @@ from moot.deploy.documents.docs import DocumentSet
 from moot.deploy.running.bindings import bind_roles
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.documents import LibraryCache, run_documents
-from moot.deploy.running.places import default_out, run_folder, run_mirror, run_name
-from moot.deploy.running.recorded import chosen_encoder, is_simulated, placed, reused_folder
+from moot.deploy.running.prior_runs import chosen_encoder, is_simulated, placed, reused_folder
+from moot.deploy.running.run_folders import default_out, run_folder, run_mirror, run_name
+from moot.deploy.running.run_library import LibraryCache, run_documents
 from moot.deploy.running.task import Cases, check_first_case, open_task_for, task_from_cases
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError

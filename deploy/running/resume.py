@@ -20,8 +20,8 @@ from moot.actors.record.run_yaml import read_run_yaml, yaml_text
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.deploy.running.bounds import lost, spent_by_earlier_sessions, unsettled_usage
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.documents import recorded_library_path
 from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.run_library import recorded_library_path
 from moot.protocols.errors import RunMismatch
 
 _PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "anthropic", "aiohttp", "jinja2")

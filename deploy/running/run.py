@@ -12,7 +12,7 @@ from moot.actors.record.progress import StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.interrupt import run_in_thread
+from moot.deploy.running.interruption import run_in_thread
 from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared, prepare

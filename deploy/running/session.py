@@ -11,25 +11,25 @@ from typing import Any, Literal, TypeVar
 import msgspec
 import structlog
 
-from moot.actors.arena import CompletedCases, Dispatcher, Runtime, WriterPool
-from moot.actors.desk import Person
-from moot.actors.limits.gate import BudgetSpent
+from moot.actors.dispatcher import CompletedCases, Dispatcher, Runtime, WriterPool
+from moot.actors.limits.limiter_client import BudgetSpent
+from moot.actors.pending_decisions import Person
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import recover_signals
 from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
-from moot.deploy.running.affordable import affordable_debates
 from moot.deploy.running.bounds import spent_by_earlier_sessions
+from moot.deploy.running.budget_capacity import affordable_debates
 from moot.deploy.running.caveats import log_caveats
 from moot.deploy.running.checks import check_models
-from moot.deploy.running.documents import build_run_library
 from moot.deploy.running.listener import Listener
 from moot.deploy.running.outcome import Run, Status
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.resume import RunYaml, check_resumable
-from moot.deploy.running.stopped import describe_stop, remaining_work
+from moot.deploy.running.run_library import build_run_library
+from moot.deploy.running.stop_reason import describe_stop, remaining_work
 from moot.protocols.case import is_shared_id
 from moot.protocols.errors import RecordError
 

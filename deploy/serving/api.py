@@ -11,11 +11,11 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from moot.deploy.serving.answers import ErrorBody, Health, RequestState, ServerStats
-from moot.deploy.serving.bodies import ID, REQUESTS, describe, described, json_of
+from moot.deploy.serving.errors import RequestError, error_response, validation_error
 from moot.deploy.serving.guard import Guard
 from moot.deploy.serving.jobs import Job
-from moot.deploy.serving.refusals import RequestError, error_response, validation_error
+from moot.deploy.serving.request_models import ID, REQUESTS, describe, described, json_of
+from moot.deploy.serving.response_models import ErrorBody, Health, RequestState, ServerStats
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import KINDS, Kind
 from moot.deploy.serving.stream import event_stream

@@ -11,7 +11,7 @@ from ray import serve
 from starlette.types import ASGIApp
 
 from moot.actors.log import configure_json
-from moot.actors.remote.joining import ByValue
+from moot.actors.remote.ray_session import ByValue
 from moot.actors.remote.run_actor import tune_garbage_collection
 from moot.deploy.serving.api import make_api
 from moot.deploy.serving.services import MOST_HELD, Services

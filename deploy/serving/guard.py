@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from moot.deploy.serving.refusals import RequestError, error_response
+from moot.deploy.serving.errors import RequestError, error_response
 from moot.deploy.serving.settings import is_loopback
 
 _log = structlog.get_logger(__name__)

@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from moot.deploy.running.held import CaseResult
+from moot.deploy.running.case_result import CaseResult
 from moot.protocols.errors import RunMismatch
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from moot.actors.placement import cluster_address
 from moot.deploy.running.checks import TrialResults, check_models
-from moot.deploy.running.interrupt import run_in_thread
+from moot.deploy.running.interruption import run_in_thread
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK
 from moot.deploy.running.prepare import Bindings
@@ -125,7 +125,7 @@ class Server:
 
     async def _join(self, stack: AsyncExitStack) -> str | None:
         """Start or join Ray for engines that need it, until they have gone; gives the cluster that was joined."""
-        from moot.actors.remote.joining import RaySession
+        from moot.actors.remote.ray_session import RaySession
 
         if all(run.engine == "inline" for run in self._config.runs().values()):
             return None

@@ -9,16 +9,16 @@ from secrets import token_hex
 
 import structlog
 
-from moot.actors.seating import DebateCancelled
+from moot.actors.case_router import DebateCancelled
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.prepare import Bindings
-from moot.deploy.serving.answers import KindStats, Links, RequestState, Status, VerdictBody
-from moot.deploy.serving.bodies import REQUESTS, case_of
+from moot.deploy.serving.errors import RequestError
 from moot.deploy.serving.inbox import Inbox
 from moot.deploy.serving.jobs import CompletionRate, Job, Jobs
-from moot.deploy.serving.opening import RunLifecycle
-from moot.deploy.serving.refusals import RequestError
+from moot.deploy.serving.lifecycle import RunLifecycle
+from moot.deploy.serving.request_models import REQUESTS, case_of
+from moot.deploy.serving.response_models import KindStats, Links, RequestState, Status, VerdictBody
 from moot.deploy.serving.settings import Kind, ServeConfig
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError, RunMismatch

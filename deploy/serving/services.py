@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moot.deploy.running.prepare import Bindings
-from moot.deploy.serving.answers import ServerStats
+from moot.deploy.serving.errors import RequestError
 from moot.deploy.serving.inbox import Inbox
-from moot.deploy.serving.refusals import RequestError
+from moot.deploy.serving.response_models import ServerStats
 from moot.deploy.serving.service import Service
 from moot.deploy.serving.settings import Kind, ServeConfig
 from moot.protocols.errors import ActorGone

@@ -17,7 +17,7 @@ from moot.deploy.checking.check import PROTOCOL as CHECK
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.judge import PROTOCOL as JUDGE
 from moot.deploy.running.judge import rubric_of
-from moot.deploy.running.validated import validate_model
+from moot.deploy.running.validation import validate_model
 from moot.protocols.errors import ConfigError, MissingKey
 from moot.protocols.yaml_file import read_keys_and_values
 

@@ -11,8 +11,8 @@ import msgspec
 import structlog
 
 from moot.actors.record.progress import StreamedEvent
+from moot.deploy.serving.errors import body
 from moot.deploy.serving.jobs import Job
-from moot.deploy.serving.refusals import body
 from moot.deploy.serving.service import Service
 
 _log = structlog.get_logger(__name__)

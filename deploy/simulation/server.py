@@ -23,13 +23,13 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
-from moot.actors.limits.window import TokenBucket
+from moot.actors.limits.rates import TokenBucket
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
-from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.model import SimulatedModel
 from moot.actors.models.simulated.prompt import count_reasks
+from moot.actors.models.simulated.stable_random import stable_uniform
 from moot.deploy.simulation.openai_wire import (
     ChatRequest,
     WireError,

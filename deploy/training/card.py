@@ -23,13 +23,13 @@ from moot.actors.classifiers.card import (
     known,
     read_card,
 )
-from moot.actors.classifiers.opened import check_body
+from moot.actors.classifiers.classifier import check_body
 from moot.actors.record.folder import write_whole
 from moot.actors.record.store.mirror import display_name
 from moot.deploy.reading.detection.calibration import BINS
 from moot.deploy.reading.detection.estimates import RESAMPLES, estimate
 from moot.deploy.training.examples import TrainingExamples
-from moot.deploy.training.learn import FittedHead, Floats, TrainingData
+from moot.deploy.training.fit import FittedHead, Floats, TrainingData
 from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
 from moot.metrics.class_separation import within_groups_auroc
 from moot.metrics.cluster_bootstrap import cluster_weights, resampled_auroc

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from moot.actors.classifiers.card import BODY, Body, ClassifierCard, Recipe
-from moot.actors.classifiers.opened import body_name, check_body
+from moot.actors.classifiers.classifier import body_name, check_body
 from moot.actors.encoders.interface import Rows
 from moot.actors.encoders.resolve import EncoderSpec, identity, make_encoder
 from moot.actors.encoders.sentence_model import find_folder, folder_digest
@@ -20,11 +20,11 @@ from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.store.mirror import record_path
-from moot.deploy.running.validated import validate_model
+from moot.deploy.running.validation import validate_model
 from moot.deploy.training.card import find_classifier, make_card, write_classifier
 from moot.deploy.training.contrastive import FineTuningSettings, check_setfit, save
 from moot.deploy.training.examples import TrainingExamples, read_examples
-from moot.deploy.training.learn import TrainingData, train_logistic, train_setfit
+from moot.deploy.training.fit import TrainingData, train_logistic, train_setfit
 from moot.metrics.logistic_regression import grouped_folds
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError

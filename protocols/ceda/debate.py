@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from moot.protocols.ceda.dealing import DEBATERS
+from moot.protocols.ceda.evidence_split import DEBATERS
 from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.ceda.slots import debater_slots
 from moot.protocols.ceda.stance import ClaimMessage, about_what, is_consensus, relation_of, stance_of

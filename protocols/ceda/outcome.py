@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moot.protocols.ceda.dealing import DEBATERS
 from moot.protocols.ceda.debate import Ending
+from moot.protocols.ceda.evidence_split import DEBATERS
 from moot.protocols.ceda.judging import CedaRuling, classifier_record
 from moot.protocols.ceda.stance import ClaimMessage
 from moot.protocols.ceda.state import Output, StateContent

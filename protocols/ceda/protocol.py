@@ -13,8 +13,8 @@ import msgspec
 from moot.protocols.case import Case
 from moot.protocols.ceda.conflicts import Conflict, conflicts_of, pairs_of
 from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
-from moot.protocols.ceda.dealing import Shown, split_evidence
 from moot.protocols.ceda.debate import StateHistory, debate
+from moot.protocols.ceda.evidence_split import Shown, split_evidence
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.judging import collect_ruling, ruling_record
 from moot.protocols.ceda.outcome import output_of, verdict_of

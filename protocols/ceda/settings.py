@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from moot.protocols.ceda.dealing import Shown
+from moot.protocols.ceda.evidence_split import Shown
 from moot.protocols.settings import Settings
 
 

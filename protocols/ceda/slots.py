@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from moot.protocols.ceda.dealing import DEBATERS
+from moot.protocols.ceda.evidence_split import DEBATERS
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.stance import ClaimMessage, about_what
 from moot.protocols.ceda.state import StateContent

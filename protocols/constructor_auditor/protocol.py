@@ -15,7 +15,7 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn, Verdict
 from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import FreeText, Reply
-from moot.protocols.rubrics.assessed import AssessmentData
+from moot.protocols.rubrics.assessment import AssessmentData
 from moot.protocols.rubrics.panel import AssessedReply, RubricPanel, note_assessments
 from moot.protocols.rubrics.rubric import shipped_rubric
 from moot.protocols.rubrics.sheet import score_sheet_type

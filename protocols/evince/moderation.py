@@ -15,8 +15,8 @@ from moot.protocols.agreement_language import agreement_share
 from moot.protocols.convergence import DistributionShift, convergence_status, distribution_shift, printed_convergence
 from moot.protocols.evince.round_numbers import RoundNumbers, measure
 from moot.protocols.evince.schedule import NextLevel, RoundSignals, first_level, next_level
-from moot.protocols.evince.standing import SideState
-from moot.protocols.evince.talk import TurnLoop
+from moot.protocols.evince.side_state import SideState
+from moot.protocols.evince.turn_loop import TurnLoop
 from moot.protocols.messages import Event
 from moot.protocols.seeds import seeded
 

@@ -21,8 +21,8 @@ from moot.protocols.distribution import OTHER, CleanedDistribution
 from moot.protocols.errors import CaseUnfit
 from moot.protocols.evince.moderation import EvinceRounds, Reason, RoundResult
 from moot.protocols.evince.settings import EvinceSettings
-from moot.protocols.evince.standing import SideState, in_words, reply_for
-from moot.protocols.evince.talk import TurnLoop
+from moot.protocols.evince.side_state import SideState, in_words, reply_for
+from moot.protocols.evince.turn_loop import TurnLoop
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
 from moot.protocols.messages import Event, Failure, Verdict

@@ -12,7 +12,7 @@ from moot.protocols.errors import CaseUnfit, QuorumFailed
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Message, Verdict
 from moot.protocols.replies import Reply
-from moot.protocols.rubrics.assessed import AssessmentData
+from moot.protocols.rubrics.assessment import AssessmentData
 from moot.protocols.rubrics.panel import AssessedReply, assess
 from moot.protocols.rubrics.rubric import Rubric, shipped_rubric
 from moot.protocols.rubrics.sheet import score_sheet_type

@@ -11,9 +11,9 @@ import msgspec
 
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Message, Turn
-from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData
-from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, ScoreSheet
+from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, MarkData
 from moot.protocols.rubrics.rubric import Rubric
+from moot.protocols.rubrics.score_sheet import FLAG, ISSUES, REASONING, ScoreSheet
 from moot.protocols.rubrics.sheet import score_sheet_type
 
 TEMPLATE = "rubric/judge"

@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from moot.protocols.errors import ConfigError, unknown_name
-from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, ScoreSheet
-from moot.protocols.wording import expected_value
+from moot.protocols.rubrics.score_sheet import FLAG, ISSUES, REASONING, ScoreSheet
+from moot.protocols.validation_messages import expected_value
 from moot.protocols.yaml_file import read_keys_and_values
 
 _WHOLE = re.compile(r"([-+]?\d{1,15})(?:\.0*)?(?:\s*/\s*(\d{1,15})(?:\.0*)?)?", re.ASCII)

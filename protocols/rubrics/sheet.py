@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field, create_model
 
 from moot.protocols.reply_ids import reply_factory
 from moot.protocols.reply_limits import longest
-from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, ScoreSheet
 from moot.protocols.rubrics.rubric import Rubric, whole_number
+from moot.protocols.rubrics.score_sheet import FLAG, ISSUES, REASONING, ScoreSheet
 
 _TRUTH = {"true": 1, "yes": 1, "false": 0, "no": 0}
 

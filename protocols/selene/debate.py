@@ -12,10 +12,10 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
 from moot.protocols.replies import Position, position_type
 from moot.protocols.seeds import seeded
+from moot.protocols.selene.agent_state import AgentState, agent_state_of, all_equal, with_shared_spelling
 from moot.protocols.selene.gate import embedding_text, known
 from moot.protocols.selene.opening import opening_slots
 from moot.protocols.selene.settings import DebateSettings, SeleneSettings
-from moot.protocols.selene.stand import AgentState, agent_state_of, all_equal, with_shared_spelling
 
 TEMPLATE = "selene/revision"
 JOINING = "selene/joining"

@@ -17,8 +17,8 @@ from moot.protocols.messages import Failure
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 from moot.protocols.seeds import seeded
+from moot.protocols.selene.agent_state import AgentState
 from moot.protocols.selene.sentences import split_sentences
-from moot.protocols.selene.stand import AgentState
 
 Piece = Annotated[str, Field(json_schema_extra=longest(600))]
 

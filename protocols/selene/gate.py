@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from moot.metrics.disagreement import confidence_misalignment, semantic_disagreement
 from moot.protocols.case import Case, label_in_words
+from moot.protocols.selene.agent_state import AgentState, all_equal, comparable, comparable_intrinsic, mean_known
 from moot.protocols.selene.settings import GateSettings
-from moot.protocols.selene.stand import AgentState, all_equal, comparable, comparable_intrinsic, mean_known
 
 
 def known(value: float) -> float | None:

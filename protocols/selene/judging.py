@@ -13,6 +13,7 @@ from moot.protocols.case import Case, label_in_words
 from moot.protocols.floor import Brief, Floor
 from moot.protocols.messages import Event, Missing
 from moot.protocols.seeds import seeded
+from moot.protocols.selene.agent_state import AgentState, comparable_intrinsic, mean_known
 from moot.protocols.selene.evidence import Evidence, Variants, evidence_of, perturb
 from moot.protocols.selene.scoring import (
     Candidate,
@@ -26,7 +27,6 @@ from moot.protocols.selene.scoring import (
     verdict_flip_rate,
 )
 from moot.protocols.selene.settings import JudgingSettings
-from moot.protocols.selene.stand import AgentState, comparable_intrinsic, mean_known
 
 TIED = "vote-tied"
 """The flag of a verdict that a tie-break chose."""

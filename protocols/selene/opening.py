@@ -11,8 +11,8 @@ from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure
 from moot.protocols.replies import Position, position_type
+from moot.protocols.selene.agent_state import AgentState, agent_state_of, with_shared_spelling
 from moot.protocols.selene.settings import SeleneSettings
-from moot.protocols.selene.stand import AgentState, agent_state_of, with_shared_spelling
 from moot.protocols.tasks.scoring import same_answer
 
 TEMPLATE = "selene/opening"

@@ -12,6 +12,7 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Event, Verdict
 from moot.protocols.replies import Reply, Score, position_type
 from moot.protocols.seeds import seeded
+from moot.protocols.selene.agent_state import AgentState, answer_shares, comparable_intrinsic, mean_known
 from moot.protocols.selene.debate import discuss
 from moot.protocols.selene.evidence import Paraphrase
 from moot.protocols.selene.gate import (
@@ -25,7 +26,6 @@ from moot.protocols.selene.gate import (
 from moot.protocols.selene.judging import SeleneRuling, audit_judging, rule_on_candidates, rule_on_consensus
 from moot.protocols.selene.opening import open_debate
 from moot.protocols.selene.settings import SeleneSettings
-from moot.protocols.selene.stand import AgentState, answer_shares, comparable_intrinsic, mean_known
 
 VOTING_TEMPERATURE = 1.0
 """At which answers are sampled that nobody debates or judges: a vote lives on their diversity (section 4.3)."""

@@ -13,7 +13,7 @@ from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
 from moot.protocols.socrasynth.debater_slots import Positions
-from moot.protocols.socrasynth.joint import JointProposal
+from moot.protocols.socrasynth.joint_proposal import JointProposal
 from moot.protocols.socrasynth.replies import Comparison, Draft, TopicMarks, WholeComparison
 from moot.protocols.socrasynth.scoring import JudgeMarks, Marks, PanelOutcome, Winner, outcome_of
 from moot.protocols.socrasynth.sides import FOR, SIDES, Side, Topic, subject_slots

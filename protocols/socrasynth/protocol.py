@@ -12,7 +12,7 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
-from moot.protocols.socrasynth.joint import JointProposal, Statements, close, confirm, propose_jointly
+from moot.protocols.socrasynth.joint_proposal import JointProposal, Statements, close, confirm, propose_jointly
 from moot.protocols.socrasynth.panel import PanelRuling, compare_with_answer, judge_closings
 from moot.protocols.socrasynth.replies import (
     Agenda,

@@ -13,8 +13,8 @@ from moot.protocols.tasks.asap import asap_task
 from moot.protocols.tasks.hallusionbench import hallusionbench_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
 from moot.protocols.tasks.own_cases.columns import FIELDS, SPLIT
-from moot.protocols.tasks.own_cases.fitting import detect_spec, path_exists
 from moot.protocols.tasks.own_cases.task import own_cases_task
+from moot.protocols.tasks.own_cases.task_detection import detect_spec, path_exists
 from moot.protocols.tasks.own_files import OWN_CLAIMS, SUBJECTS
 from moot.protocols.tasks.public_claims import FEVER, HALUEVAL, QAGS, TRUTHFULQA
 from moot.protocols.tasks.public_questions import BOOLQ, COSMOSQA, GSM8K, nq_task

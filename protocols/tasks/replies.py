@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from moot.protocols.case import Case, JudgedReply, Reference
 from moot.protocols.tasks.formats import csv_or_jsonl_rows
-from moot.protocols.tasks.memory import memory_rows
+from moot.protocols.tasks.in_memory import memory_rows
 from moot.protocols.tasks.row import ParsedCase, Row, shown
 from moot.protocols.tasks.task import FileLayout, Task
 

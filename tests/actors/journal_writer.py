@@ -24,10 +24,10 @@ import numpy as np
 from moot.actors import failpoints
 from moot.actors.meter import SILENT, Meter
 from moot.actors.record import journal
-from moot.actors.record.closing import VerdictRecord
 from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.debate_result import VerdictRecord
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.rows import RowBuffer
 from moot.actors.record.schema import KEYS, TABLES
 from moot.actors.record.signals import Signals
@@ -210,7 +210,7 @@ def assert_same_signals(one: Signals, other: Signals) -> None:
 
 _SERVER = multiprocessing.get_context("forkserver")
 # In Python 3.11 the server does not get the path of who starts it: it finds what is installed.
-_SERVER.set_forkserver_preload(["moot.actors.record.compaction", "moot.actors.record.recorder"])
+_SERVER.set_forkserver_preload(["moot.actors.record.compaction", "moot.actors.record.record_writer"])
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from houses import same_model_roles
 from msgspec import structs
+from small_runs import same_model_roles
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.roles import RoleBinding

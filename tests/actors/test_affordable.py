@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from test_arena import FakeModeratorHandle, FakeRuntime, _cases
-from test_reception import ManualRuntime as Places
-from test_reception import case, open_dispatcher, until, until_open
+from test_dispatcher import FakeModeratorHandle, FakeRuntime, _cases
+from test_queue_dispatcher import ManualRuntime as Places
+from test_queue_dispatcher import case, open_dispatcher, until, until_open
 
-from moot.actors.arena import CompletedCases, Dispatcher
-from moot.actors.limits.affordable import UNBOUNDED, BudgetForecast, DebateCostBound
-from moot.actors.limits.gate import ArrivalOrder
+from moot.actors.dispatcher import CompletedCases, Dispatcher
+from moot.actors.limits.budget_forecast import UNBOUNDED, BudgetForecast, DebateCostBound
+from moot.actors.limits.limiter_client import ArrivalOrder
 from moot.actors.models.prices import Price
 from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
-from moot.actors.record.closing import DebateResult, ModelUsage, VerdictRecord
+from moot.actors.record.debate_result import DebateResult, ModelUsage, VerdictRecord
 
 
 def use(tokens: int, unknown: int = 0) -> dict[str, ModelUsage]:

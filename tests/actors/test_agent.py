@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from houses import make_spec, same_model_roles
+from small_runs import make_spec, same_model_roles
 
 from moot.actors.agent import Agent
 from moot.actors.limits.envelopes import Grant, UsageReport
-from moot.actors.limits.gate import LimiterClient
 from moot.actors.limits.limiter import BudgetAccount, Limiter
+from moot.actors.limits.limiter_client import LimiterClient
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RetryPolicy

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from houses import run_debates, same_model_roles
 from openai_server import ScriptedServer
+from small_runs import run_debates, same_model_roles
 
 from moot.actors.intrinsic import intrinsic_of
 from moot.actors.models.interface import ModelReply, TokenLogprobs

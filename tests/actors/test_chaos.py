@@ -21,9 +21,9 @@ from typing import Any
 
 import psutil
 import pytest
-from houses import ENCODER
 from nodes import LiveActor, LocalCluster, nodes
 from simulate_process import SimulatedServerProcess, serving, undisturbed, verdicts, write_questions
+from small_runs import ENCODER
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import FLUSH_ROWS, FLUSH_S

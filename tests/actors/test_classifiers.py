@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from houses import run_debates
+from small_runs import run_debates
 from summary_debate import BAD, ENCODER, GOOD, SummaryDebate, card, write_classifier_folder
 
 from moot.actors.classifiers import card as card_module
 from moot.actors.classifiers.card import BODY, CARD, Body, read_card
-from moot.actors.classifiers.opened import check_body, find_classifier, load_classifier
+from moot.actors.classifiers.classifier import check_body, find_classifier, load_classifier
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.sentence_model import folder_digest
 from moot.actors.models.retry import RetryPolicy

@@ -15,10 +15,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from houses import sorted_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from journal_writer import new_run, session
+from small_runs import sorted_rows
 
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.files import encode_file

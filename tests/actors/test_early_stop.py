@@ -12,9 +12,9 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from houses import stable_rows
 from openai_server import simulated_server, stats_of
 from pydantic import ValidationError
+from small_runs import stable_rows
 
 import moot
 from moot.actors.agent import Agent
@@ -22,8 +22,8 @@ from moot.actors.early_stop import CUT, EarlyStop, stream_with_early_stop
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.trial import STEP_KEY
 from moot.actors.roles import RoleBinding, Roles
 from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing

@@ -25,9 +25,9 @@ from moot.metrics.detection import auroc
 from moot.metrics.disagreement import semantic_disagreement
 from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
+from moot.protocols.selene.agent_state import AgentState
 from moot.protocols.selene.gate import embedding_text
 from moot.protocols.selene.settings import TAU_D
-from moot.protocols.selene.stand import AgentState
 
 SAMPLE = Path(__file__).parents[1] / "support" / "rationales.jsonl"
 TEXTS = ["Do penguins fly?\nTheir wings are flippers.\nno", "", "word " * 600, "a lone \ud83d surrogate", "ﬀ Ünï 😀"]

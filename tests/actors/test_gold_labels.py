@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 import short_protocols
-from houses import FinishedRun, run_debates, same_model_roles, stable_rows
 from many_settings import SETTINGS, EveryProtocol, ManySettings, key_of, made_cases, other_cases, roles_of_all
 from openai_server import ScriptedServer
+from small_runs import FinishedRun, run_debates, same_model_roles, stable_rows
 
 from moot.actors.moderator import Assignment
 from moot.actors.record.recovery import History

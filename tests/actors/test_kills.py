@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from houses import ENCODER, stable_rows
 from simulate_process import serving, undisturbed, verdicts, write_questions
+from small_runs import ENCODER, stable_rows
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import FLUSH_ROWS
 from moot.actors.record.tables import read_table
-from moot.actors.remote.scribe import ROWS_PER_BATCH
+from moot.actors.remote.record_client import ROWS_PER_BATCH
 from moot.deploy.running.run import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]

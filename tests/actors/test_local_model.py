@@ -21,9 +21,9 @@ from moot.actors.models.local import engine as local_engine
 from moot.actors.models.local import generation as local_generation
 from moot.actors.models.local.generation import Generation
 from moot.actors.models.local.model import LocalModel
-from moot.actors.models.local.pieces import TokenDecoder
 from moot.actors.models.local.prompt import PromptEncoder
-from moot.actors.models.local.row import GenerationRequest
+from moot.actors.models.local.sequence import GenerationRequest
+from moot.actors.models.local.token_decoder import TokenDecoder
 from moot.actors.models.local.weights import Weights, load_weights
 from moot.protocols.messages import Decoding, Message
 

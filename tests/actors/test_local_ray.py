@@ -15,7 +15,7 @@ import moot
 
 LISTENS = """
 import json, os, psutil
-from moot.actors.remote.joining import Membership
+from moot.actors.remote.ray_session import Membership
 joined = Membership(None)
 joined.join()
 try:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from houses import FinishedRun, run_debates, same_model_roles
 from short_protocols import TEMPLATES
+from small_runs import FinishedRun, run_debates, same_model_roles
 from tiny_model import tiny_folder
 
 from moot.actors.models.local.model import LocalModel

@@ -19,9 +19,9 @@ from moot.actors.models.interface import ModelError
 from moot.actors.models.local import engine as local_engine
 from moot.actors.models.local.batch import Batch
 from moot.actors.models.local.model import LocalModel
-from moot.actors.models.local.pieces import TokenDecoder
 from moot.actors.models.local.prompt import PromptEncoder
 from moot.actors.models.local.sampling import _nucleus_floor, next_tokens, uniforms
+from moot.actors.models.local.token_decoder import TokenDecoder
 from moot.actors.models.local.weights import load_weights
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError

@@ -15,7 +15,7 @@ from moot.actors.record.signal_group import JudgedReplySignals
 from moot.deploy.analysis.tokens import Tokens
 from moot.metrics.ragged import RaggedArray
 from moot.protocols.messages import Ask, LogprobStage, Usage
-from moot.protocols.rubrics.assessed import AssessmentData
+from moot.protocols.rubrics.assessment import AssessmentData
 
 ASK = Ask(case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="r:R", labels=("Yes", "No"))
 

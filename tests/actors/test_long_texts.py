@@ -20,8 +20,8 @@ PIECES = ". " * (LONG // 16)
 """Short, but with so many sentences that a prompt which lists half of them is long."""
 
 WORK = (
-    "moot.actors.sent_request.first_messages",
-    "moot.actors.house.fingerprint",
+    "moot.actors.request_fingerprint.first_messages",
+    "moot.actors.debate_context.fingerprint",
     "moot.protocols.selene.evidence.subset_variants",
 )
 

@@ -8,7 +8,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leaping import run_in_virtual_time, virtual_time
+from virtual_time import run_in_virtual_time, virtual_time
 
 from moot.actors.remote.mailbox import Mailbox, MailboxClosed
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_wire import FaultyRuntime, FaultyTransport
-from houses import assert_same_but_unpaid, completed_cases, make_spec, run_debates, same_model_roles
+from faulty_transport import FaultyRuntime, FaultyTransport
 from many_settings import ManySettings, key_of, made_cases
+from small_runs import assert_same_but_unpaid, completed_cases, make_spec, run_debates, same_model_roles
 
-from moot.actors.arena import Dispatcher
+from moot.actors.dispatcher import Dispatcher
 from moot.actors.limits.settings import Budget
 from moot.actors.models.simulated.model import SimulatedModel
-from moot.actors.reception import QueueDispatcher
+from moot.actors.queue_dispatcher import QueueDispatcher
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
 from moot.actors.remote import peers

@@ -26,18 +26,18 @@ from journal_writer import (
     reply,
 )
 
-from moot.actors.record import arrivals, compaction, journal, memory, recorder, recovery, tables
-from moot.actors.record.closing import DebateResult, ModelUsage
+from moot.actors.record import compaction, deduplicator, journal, record_writer, recovery, tables, writer_cache
+from moot.actors.record.debate_result import DebateResult, ModelUsage
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.memory import WriterCache
 from moot.actors.record.parts import read_groups
-from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.recovery import recorded_results, recover_signals
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.tables import read_table
-from moot.actors.remote.archive import RayWriterPool
+from moot.actors.record.writer_cache import WriterCache
 from moot.actors.remote.peers import Peer
 from moot.actors.remote.runtime import RayModeratorHandle
+from moot.actors.remote.writer_pool import RayWriterPool
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
@@ -49,7 +49,7 @@ KEPT, CASES = 3, 6
 def _quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal, "_COMMIT_S", 0.01)
-        patch.setattr(arrivals, "_ASIDE", KEPT)
+        patch.setattr(deduplicator, "_ASIDE", KEPT)
         yield
 
 
@@ -123,7 +123,7 @@ async def test_a_case_that_was_registered_since_is_not_forgotten(folder: RunFold
 
 
 async def test_the_engine_tells_each_writer_which_cases_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.remote.archive._FORGET_EACH_S", 0.0)
+    monkeypatch.setattr("moot.actors.remote.writer_pool._FORGET_EACH_S", 0.0)
     told = asyncio.Queue[tuple[str, Any]]()
 
     class Writer(Peer):
@@ -213,14 +213,14 @@ async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monk
 
     async with open_writer(folder) as made:
         await debated(made, [0])
-        monkeypatch.setattr(recorder, "recorded_results", refuse)
+        monkeypatch.setattr(record_writer, "recorded_results", refuse)
         assert (await made.results(["c000"]))["c000"].closing.answer == "Yes"
         with pytest.raises(AssertionError, match="is read for"):
             await made.results(["c009"])
 
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_MOST_BYTES", 500)
+    monkeypatch.setattr(writer_cache, "_MOST_BYTES", 500)
     known = WriterCache(most_endings=2)
     for number in (0, 1, 2, 1, 3):
         known.put_result(DebateResult(closing(f"c{number}", {}), {}))

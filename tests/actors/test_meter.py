@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from journal_writer import batch, closing, labelled, new_run, open_writer, reply
 
-from moot.actors.limits.admitted import CallTelemetry
+from moot.actors.limits.rate_limited_model import CallTelemetry
 from moot.actors.meter import (
     CALL_SECONDS,
     CALLS,
@@ -26,10 +26,10 @@ from moot.actors.meter import (
 )
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.prices import FREE, Price
+from moot.actors.record.counters import FAILURES, judge_disagreements
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recorder import RecordWriter
-from moot.actors.record.tally import FAILURES, judge_disagreements
-from moot.actors.tracing import NO_SPAN
+from moot.actors.record.record_writer import RecordWriter
+from moot.actors.telemetry import NO_SPAN
 from moot.protocols.errors import MootError, UserError
 from moot.protocols.messages import Event, Usage
 

@@ -36,11 +36,11 @@ from openai_server import (
 from structlog.testing import capture_logs
 from test_models_fuzz import check_error
 
-from moot.actors.models import lean_http
+from moot.actors.models import http_client
 from moot.actors.models.interface import ModelError, RateHeaders
 from moot.actors.models.probe import probe
+from moot.actors.models.probe_calls import ProbeRequest
 from moot.actors.models.retry import RetryPolicy, call_with_retries
-from moot.actors.models.trial import ProbeRequest
 from moot.protocols.errors import MissingKey, ModelUnavailable
 from moot.protocols.messages import Message
 
@@ -210,7 +210,7 @@ LARGE = 8 * 2**20
 
 @pytest.fixture
 def low_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean_http, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(http_client, "MOST_BYTES", 2**20)
 
 
 BODIES = {

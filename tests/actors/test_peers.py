@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from leaping import virtual_time
+from virtual_time import virtual_time
 
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.remote import peers
-from moot.actors.remote.archive import RayWriterPool
 from moot.actors.remote.peers import Incarnation, Peer, PeerLost, loss_reason
+from moot.actors.remote.writer_pool import RayWriterPool
 from moot.protocols.errors import ActorGone
 
 

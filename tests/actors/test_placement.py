@@ -15,10 +15,10 @@ import moot
 from moot.actors.folder_lock import LOCK, FolderLock
 from moot.actors.models.api_key import ApiKey
 from moot.actors.placement import JOINED_CPUS, ClusterInfo, ClusterSettings, cluster_address, merge_cluster_settings
-from moot.actors.remote import joining
-from moot.actors.remote import placing as placing_module
-from moot.actors.remote.joining import RaySession
-from moot.actors.remote.placing import ActorScheduler, ResourceRequest, unplaced_reason
+from moot.actors.remote import ray_session
+from moot.actors.remote import scheduling as placing_module
+from moot.actors.remote.ray_session import RaySession
+from moot.actors.remote.scheduling import ActorScheduler, ResourceRequest, unplaced_reason
 from moot.deploy.cli.options import fields_of
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import flag_of
@@ -99,7 +99,7 @@ def test_the_session_folders_of_killed_processes_go_when_the_next_ray_starts(tmp
     (killed / LOCK).touch()  # what is left of a lock when its process has ended
     (tmp_path / "session_latest").symlink_to(ours.name)
     living = FolderLock(other)
-    made = joining._LocalSession(ours)
+    made = ray_session._LocalSession(ours)
     assert sorted(tmp_path.glob("session_*")) == sorted([ours, other, not_ours, tmp_path / "session_latest"])
     made.remove()
     assert sorted(tmp_path.iterdir()) == sorted([other, not_ours])
@@ -113,7 +113,7 @@ def test_a_ray_that_wants_a_token_is_told_so(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     monkeypatch.setattr("ray.init", refuse)
-    monkeypatch.setattr(joining, "_answers", lambda address: True)
+    monkeypatch.setattr(ray_session, "_answers", lambda address: True)
     with pytest.raises(ConfigError, match="RAY_AUTH_MODE"):
         RaySession("127.0.0.1:6379").connect()
 
@@ -132,7 +132,7 @@ def test_a_program_that_has_joined_another_cluster_is_told_so(
         RaySession("127.0.0.1:1").connect()
     with pytest.raises(ConfigError, match="expected HOST:PORT"):
         RaySession("somehost").connect()
-    monkeypatch.setattr(joining, "_started_here", lambda: False)
+    monkeypatch.setattr(ray_session, "_started_here", lambda: False)
     RaySession(None).connect()
     with pytest.raises(ConfigError, match=own):
         RaySession("local").connect()

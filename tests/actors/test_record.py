@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from houses import sorted_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from journal_writer import (
@@ -31,12 +30,13 @@ from journal_writer import (
     submit_case,
     write_journal,
 )
+from small_runs import sorted_rows
 
 from moot.actors.record import compaction, tables
-from moot.actors.record.closing import writer_of
 from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.debate_result import writer_of
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.schema import JOURNAL, TABLES
 from moot.actors.record.segments import SegmentWriter, read_segment
 from moot.actors.record.tables import read_table
@@ -297,7 +297,7 @@ async def test_a_verdict_waits_for_its_replies(folder: RunFolder) -> None:
 async def test_a_verdict_is_refused_without_its_replies_and_taken_with_them(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.actors.record.arrivals._PATIENCE_S", 0.1)
+    monkeypatch.setattr("moot.actors.record.deduplicator._PATIENCE_S", 0.1)
     async with open_writer(folder) as recorder:
         await recorder.register([labelled(0), labelled(1)])
         recorder.add_replies(batch([reply("c000", "a", "another life")]))

@@ -7,9 +7,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from houses import RUNTIMES, FinishedRun, assert_equal_records, run_debates
 from many_settings import OTHERS, SETTINGS, EveryProtocol, key_of, made_cases, other_cases, roles_of_all
 from openai_server import simulated_server
+from small_runs import RUNTIMES, FinishedRun, assert_equal_records, run_debates
 
 from moot.protocols.case import LabelledCase
 

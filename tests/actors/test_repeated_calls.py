@@ -14,9 +14,9 @@ from journal_writer import batch, closing, debate_rows, labelled, new_run, open_
 from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, Grant, UsageReport
 from moot.actors.limits.ledger import DurableLimiter, Ledger, ReportDeduplicator
 from moot.actors.limits.limiter import BudgetAccount
-from moot.actors.record.claims import ReplyLeases
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
+from moot.actors.record.reply_leases import ReplyLeases
 from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_raw_rows, read_table
 from moot.protocols.errors import RecordError

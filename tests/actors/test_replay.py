@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from houses import QUICK, FinishedRun, assert_equal_records, assert_same_but_unpaid, run_debates, same_model_roles
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
 from openai_server import ScriptedServer, simulated_server, stats_of
 from short_protocols import PICTURE, SCRIPTS, TEMPLATES
+from small_runs import QUICK, FinishedRun, assert_equal_records, assert_same_but_unpaid, run_debates, same_model_roles
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelError

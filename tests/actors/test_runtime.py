@@ -11,23 +11,23 @@ from typing import Any
 import msgspec
 import pytest
 import structlog
-from houses import make_spec, same_model_roles
-from leaping import virtual_time
 from many_settings import ManySettings
+from small_runs import make_spec, same_model_roles
+from virtual_time import virtual_time
 
 from moot.actors.meter import SILENT
-from moot.actors.remote import run_actor, runtime, silence
-from moot.actors.remote.archive import RayWriterPool
+from moot.actors.remote import run_actor, runtime, watchdog
 from moot.actors.remote.peers import Incarnation, Peer
 from moot.actors.remote.run_actor import ActorDirectory, ModeratorActor
 from moot.actors.remote.runtime import RayModeratorHandle, RayRuntime
-from moot.actors.remote.silence import run_watchdog
+from moot.actors.remote.watchdog import run_watchdog
+from moot.actors.remote.writer_pool import RayWriterPool
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "_ASK_EACH_S", 0.01)
-    monkeypatch.setattr(silence, "SILENT_S", 0.05)
+    monkeypatch.setattr(watchdog, "_ASK_EACH_S", 0.01)
+    monkeypatch.setattr(watchdog, "SILENT_S", 0.05)
 
 
 class Hung(Peer):
@@ -120,7 +120,7 @@ async def test_who_does_not_answer_is_told_of_once() -> None:
 
 @virtual_time
 async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "HUNG_S", 0.1)
+    monkeypatch.setattr(watchdog, "HUNG_S", 0.1)
     hung = Hung()
     with structlog.testing.capture_logs() as logs:
         ending = asyncio.create_task(run_watchdog([hung]))
@@ -137,9 +137,9 @@ async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.M
 
 async def test_while_this_process_stands_still_nobody_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a shell does at Ctrl-Z and `fg`: the clock has gone on for everybody, and nobody could answer."""
-    monkeypatch.setattr(silence, "_TICK_S", 0.01)
-    monkeypatch.setattr(silence, "SILENT_S", 0.1)
-    monkeypatch.setattr(silence, "HUNG_S", 0.2)
+    monkeypatch.setattr(watchdog, "_TICK_S", 0.01)
+    monkeypatch.setattr(watchdog, "SILENT_S", 0.1)
+    monkeypatch.setattr(watchdog, "HUNG_S", 0.2)
     hung = Hung()
     with structlog.testing.capture_logs() as logs:
         ending = asyncio.create_task(run_watchdog([hung]))

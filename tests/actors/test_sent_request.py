@@ -12,8 +12,7 @@ from moot.actors.early_stop import EarlyStop
 from moot.actors.models.anthropic_wire import encode_request as encode_for_anthropic
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import encode_request
-from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import (
+from moot.actors.request_fingerprint import (
     constrained_schema,
     earlier_fingerprints,
     fingerprint,
@@ -22,6 +21,7 @@ from moot.actors.sent_request import (
     max_reply_tokens,
     sent_decoding,
 )
+from moot.actors.roles import RoleBinding
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding, Message

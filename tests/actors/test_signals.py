@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from assessed_debate import AssessedDebate, roles
-from houses import run_debates
 from journal_writer import assert_same_signals
 from many_settings import key_of, made_cases
+from small_runs import run_debates
 
-from moot.actors.arena import Dispatcher
+from moot.actors.dispatcher import Dispatcher
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
 from moot.actors.record.recovery import recover_signals

@@ -16,7 +16,7 @@ from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.contentiousness import contentiousness_level
 from moot.protocols.distribution import clean
-from moot.protocols.evince.standing import Prediction, SideState
+from moot.protocols.evince.side_state import Prediction, SideState
 from moot.protocols.messages import Message
 
 LABELS = ("Flu", "Common cold", "Dengue", "Zika", "Measles", "Mumps", "Malaria")

@@ -17,7 +17,7 @@ from moot.actors.models.simulated.form import read_form
 from moot.protocols.ceda.context_reply import ContextReply
 from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.crit.replies import Reading
-from moot.protocols.evince.standing import Prediction
+from moot.protocols.evince.side_state import Prediction
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import Position, Reply, Score, parse_reply
 from moot.protocols.socrasynth.replies import Agenda, Amendment, LabelledOpening, LastWord, Speech, WholeComparison

@@ -18,9 +18,9 @@ from moot.protocols.case import Case, LabelledCase
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import Position, Score
-from moot.protocols.rubrics.mark_sheet import ScoreSheet
 from moot.protocols.rubrics.panel import AssessedReply, rubric_slots, shown_slots
 from moot.protocols.rubrics.rubric import shipped_rubric
+from moot.protocols.rubrics.score_sheet import ScoreSheet
 from moot.protocols.rubrics.sheet import score_sheet_type
 
 EVIDENCE = ("Emperor penguins dive to 500 metres.", "Many colonies begin on sea ice.")

@@ -22,15 +22,15 @@ from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_wire import encode_request
 from moot.actors.models.prices import FREE, price_table
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded, make_model
-from moot.actors.models.small import sharing
+from moot.actors.models.small import shared_server
 from moot.actors.models.small import weights as small_weights
 from moot.actors.models.small.model import SmallModel
-from moot.actors.models.small.name import SmallModelSpec
 from moot.actors.models.small.server import ADDRESS, LINGER_S, SERVER_LOCK
+from moot.actors.models.small.spec import SmallModelSpec
 from moot.deploy.running.bindings import SMALL_TIMEOUT_S, bind_roles
 from moot.deploy.running.bounds import endpoint_limits
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.recorded import is_simulated
+from moot.deploy.running.prior_runs import is_simulated
 from moot.protocols.errors import ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol
@@ -52,7 +52,7 @@ def folder_of(model: SmallModel) -> Path:
 
 def until_ended(folder: Path) -> None:
     """Wait until no server holds its lock: its process may stay for a while as a zombie of whoever adopted it."""
-    os.close(sharing._locked(folder / SERVER_LOCK, fcntl.LOCK_EX, time.monotonic() + 30.0))
+    os.close(shared_server._locked(folder / SERVER_LOCK, fcntl.LOCK_EX, time.monotonic() + 30.0))
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ async def test_a_server_that_died_is_started_again(model: SmallModel) -> None:
 async def test_one_that_always_dies_is_not_started_for_ever(model: SmallModel) -> None:
     folder = folder_of(model)
     (folder / ADDRESS).write_text("{}")
-    (folder / "deaths.json").write_text(json.dumps([time.monotonic()] * sharing.MOST_DEATHS))
+    (folder / "deaths.json").write_text(json.dumps([time.monotonic()] * shared_server.MOST_DEATHS))
     with pytest.raises(ModelError, match="has died 5 times"):
         await ask(model)
     with pytest.raises(ModelUnavailable, match="has died 5 times"):

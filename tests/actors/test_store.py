@@ -20,7 +20,7 @@ from moot.actors.folder_lock import LOCK
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.schema import TABLES
 from moot.actors.record.store import uri as uris
 from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal

@@ -14,9 +14,9 @@ from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.model_profile import ModelProfile, ReplyOverride
 from moot.actors.models.openai_wire import encode_request
 from moot.actors.models.probe import probe
-from moot.actors.models.trial import ExpectedReply, ProbeRequest
+from moot.actors.models.probe_calls import ExpectedReply, ProbeRequest
+from moot.actors.request_fingerprint import constrained_schema, sent_decoding
 from moot.actors.roles import RoleBinding
-from moot.actors.sent_request import constrained_schema, sent_decoding
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position, Score

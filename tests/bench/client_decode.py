@@ -21,10 +21,10 @@ from typing import Any
 
 import httpx2
 import uvloop
+from bench_runs import MockServer
 from debate7 import TEMPLATES
 from harness import ReportRows, finish, median, options, parsed
 from openai import AsyncOpenAI, DefaultAioHttpClient
-from rig import MockServer
 
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model

@@ -19,9 +19,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from bench_runs import ray_session
 from harness import ReportRows, finish, options, parsed
 from PIL import Image as Pillow
-from rig import ray_session
 
 import moot
 from moot.actors.record.tables import read_table

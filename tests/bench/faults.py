@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.request import urlopen
 
+from bench_runs import bench_spec, ray_session
 from debate7 import task
 from harness import ReportRows, finish, options, parsed
-from rig import bench_spec, ray_session
 
-from moot.actors.arena import CompletedCases, Dispatcher
+from moot.actors.dispatcher import CompletedCases, Dispatcher
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.remote.runtime import RayRuntime
 from moot.actors.roles import RoleBinding

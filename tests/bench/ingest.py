@@ -23,17 +23,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import ray
+from bench_runs import bench_spec, ray_session
 from harness import ReportRows, finish, options, parsed
-from rig import bench_spec, ray_session
 
-from moot.actors.record.closing import VerdictRecord
+from moot.actors.record.debate_result import VerdictRecord
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.rows import batch_of
 from moot.actors.record.signals import Signals, decode_signals
 from moot.actors.record.tables import read_table
+from moot.actors.remote.metrics_actor import MetricsActor
+from moot.actors.remote.record_client import pack
 from moot.actors.remote.run_actor import ActorDirectory
-from moot.actors.remote.scribe import pack
-from moot.actors.remote.writer_actor import MetricsActor
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.protocols.case import Case, LabelledCase

@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 import ray
+from bench_runs import ray_session
 from harness import ReportRows, finish, options, parsed
-from rig import ray_session
 
-from moot.actors.limits.admission import CallDemand
+from moot.actors.limits.call_queue import CallDemand
 from moot.actors.limits.envelopes import Grant, UsageReport
-from moot.actors.limits.gate import LimiterClient
 from moot.actors.limits.limiter import Limiter
+from moot.actors.limits.limiter_client import LimiterClient
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
 
 CALLERS = 8

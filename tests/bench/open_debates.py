@@ -20,9 +20,9 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, cast
 
+from bench_runs import MockServer, MootRun, ProcessTree, ray_session
 from debate7 import CALLS, task
 from harness import ReportRows, finish, options, parsed
-from rig import MockServer, MootRun, ProcessTree, ray_session
 
 from moot.actors.spec import Placement
 

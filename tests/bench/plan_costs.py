@@ -14,10 +14,10 @@ import sys
 from collections import Counter, defaultdict
 from typing import Any, get_args
 
+from bench_runs import MockServer, MootRun, ProcessTree, ray_session, spent
 from debate7 import CALLS
 from harness import ReportRows, finish, options, parsed
 from open_debates import least, waiting_debates
-from rig import MockServer, MootRun, ProcessTree, ray_session, spent
 
 from moot.actors.spec import Placement
 

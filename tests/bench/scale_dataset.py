@@ -18,7 +18,7 @@ from typing import Any
 
 import ray
 import ray.data
-from rig import lamp, ray_session
+from bench_runs import lamp, ray_session
 
 import moot
 from moot.actors.record.tables import read_table

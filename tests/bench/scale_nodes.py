@@ -18,8 +18,8 @@ from typing import Any
 
 import psutil
 import ray
+from bench_runs import ProcessTree, lamp, spent
 from ray.cluster_utils import Cluster
-from rig import ProcessTree, lamp, spent
 
 import moot
 from moot.actors.record.tables import read_table

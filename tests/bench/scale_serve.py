@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from rig import lamp
+from bench_runs import lamp
 
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun

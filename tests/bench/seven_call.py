@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
+from bench_runs import Child, MockServer, MootRun, ProcessTree, mean_batch, ray_session, spent
 from debate7 import CALLS
 from harness import bar, finish, median, options, parsed
 from naive_ray import NaiveRay
-from rig import Child, MockServer, MootRun, ProcessTree, mean_batch, ray_session, spent
 
 DESIGNS = ("plain", "naive-ray", "actors", "packed")
 BATCHES = ("asks", "replies", "rows")

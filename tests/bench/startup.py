@@ -10,7 +10,7 @@ import json
 import sys
 import time
 
-from rig import MootRun, ray_session
+from bench_runs import MootRun, ray_session
 
 
 async def run_one(model: str, placement: str) -> dict[str, float]:

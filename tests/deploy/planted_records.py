@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from moot.actors.record.closing import VerdictRecord
+from moot.actors.record.debate_result import VerdictRecord
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.recorder import RecordWriter
+from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.rows import RowBuffer
 from moot.deploy.ablation.effects import Ablation, measure_grid
 from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import GridOf, PlantedGrid, Printed
 
 from moot.deploy.ablation.report import next_cells, show_ablation

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 import yaml
-from houses import stable_rows
 from openai_server import simulated_server
 from planted_records import Command
+from small_runs import stable_rows
 
 from moot.actors.record.tables import read_table
 from moot.deploy.ablation.grid import parse_axes
-from moot.deploy.ablation.hold import CellRun, run_grid
 from moot.deploy.ablation.prepare import prepare_grid
+from moot.deploy.ablation.run_grid import CellRun, run_grid
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.dry_run import plan
-from moot.deploy.running.interrupt import run_in_thread
+from moot.deploy.running.interruption import run_in_thread
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.run import run

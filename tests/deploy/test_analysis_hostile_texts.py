@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import CONTROL
 from planted_replies import QUICK, changed, planted, shown
 

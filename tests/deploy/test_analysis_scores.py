@@ -14,12 +14,12 @@ import pytest
 from planted_replies import QUICK
 
 import moot
-from moot.deploy.analysis.brought import replies_of_table
+from moot.deploy.analysis.imported import replies_of_table
 from moot.deploy.analysis.judges import score_distributions_table
 from moot.deploy.analysis.replies import strata
 from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.significance import wilson_interval
-from moot.protocols.rubrics.assessed import AssessmentData
+from moot.protocols.rubrics.assessment import AssessmentData
 
 SCALES = (("depth", 1, 3), ("care", 1, 3), ("critical_flag", 0, 1))
 

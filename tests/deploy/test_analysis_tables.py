@@ -15,7 +15,7 @@ import pytest
 from planted_replies import QUICK, analysed, changed, planted, row_of, rows_of
 
 from moot.deploy.analysis.analysis import analyze
-from moot.deploy.analysis.brought import replies_of_table
+from moot.deploy.analysis.imported import replies_of_table
 from moot.protocols.errors import ConfigError
 
 N = 60

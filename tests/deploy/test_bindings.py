@@ -9,7 +9,7 @@ import pytest
 import yaml
 from structlog.testing import capture_logs
 
-from moot.deploy.cli.several import configs_by_protocol, unused_roles
+from moot.deploy.cli.multi_protocol import configs_by_protocol, unused_roles
 from moot.deploy.running.bindings import bind_roles
 from moot.deploy.running.caveats import log_caveats
 from moot.deploy.running.config import RunConfig, nested

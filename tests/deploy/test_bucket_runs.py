@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from houses import ENCODER, assert_equal_records, assert_same_but_unpaid
 from object_store import ObjectStore, object_store
 from openai_server import simulated_server, stats_of
+from small_runs import ENCODER, assert_equal_records, assert_same_but_unpaid
 from stored_record import read_remotely
 
 from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.trial import STEP_KEY
+from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record import journal
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store import lease
@@ -38,7 +38,7 @@ from moot.deploy.running.decide import record_decision
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run
-from moot.deploy.running.single import debate
+from moot.deploy.running.single_debate import debate
 from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.tasks import open_task
 

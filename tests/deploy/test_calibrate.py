@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import InlineRun, PlantedSession, Printed
 
 from moot.actors.record.tables import read_table

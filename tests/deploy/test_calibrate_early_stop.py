@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 import yaml
-from known import not_none
+from not_none import not_none
 from planted_records import PlantedSession, Printed
 
 from moot.actors.early_stop import EarlyStop

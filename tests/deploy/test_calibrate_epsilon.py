@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import InlineRun, PlantedSession, Printed
 from test_calibrate import gate
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from ceda_material import make_classifier, write_claims, write_documents
-from houses import assert_equal_records, assert_same_but_unpaid, stable_rows
-from known import not_none
+from not_none import not_none
 from openai_server import simulated_server, stats_of
 from planted_records import Printed
+from small_runs import assert_equal_records, assert_same_but_unpaid, stable_rows
 
-from moot.actors.models.trial import STEP_KEY as PROBE
+from moot.actors.models.probe_calls import STEP_KEY as PROBE
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.show import show
 from moot.deploy.running.outcome import Run

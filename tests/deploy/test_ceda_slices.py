@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known import not_none
+from not_none import not_none
 from openai_server import simulated_server, stats_of
 from vendor_roles import KEY_ENV, Vendor, ceda_roles
 
 from moot.actors.models.pictures import load_image
-from moot.actors.models.trial import STEP_KEY as PROBE
+from moot.actors.models.probe_calls import STEP_KEY as PROBE
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run
 from moot.protocols.claims import answered_claim

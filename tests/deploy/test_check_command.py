@@ -15,7 +15,7 @@ from made_pdfs import made_pdf
 from PIL import Image as Pillow
 from planted_records import Command, Printed
 
-from moot.deploy.checking.checked import Checked, read_checked
+from moot.deploy.checking.check_result import Checked, read_checked
 from moot.deploy.checking.show import show_checked
 from moot.deploy.cli import main as cli
 from moot.deploy.reading.record import read_run_info

@@ -14,8 +14,8 @@ from PIL import Image as Pillow
 import moot
 from moot.actors.models.interface import Capabilities, Model
 from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.probe_calls import STEP_KEY, ProbeRequest, declared_profile
 from moot.actors.models.simulated.model import SimulatedModel
-from moot.actors.models.trial import STEP_KEY, ProbeRequest, declared_profile
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare

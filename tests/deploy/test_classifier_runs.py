@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from known import not_none
+from not_none import not_none
 from planted_records import PlantedSession, Printed
-from rulings import FACTS, HASHED, add_claims
+from planted_rulings import FACTS, HASHED, add_claims
 from summary_debate import BAD, GOOD, SummaryDebate, card, write_classifier_folder
 from typer.testing import CliRunner
 

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import PlantedSession, Printed
 
 from moot.deploy.reading.show import show

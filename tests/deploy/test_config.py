@@ -11,9 +11,9 @@ import yaml
 
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_roles, parse_settings
-from moot.deploy.running.places import default_out, run_folder
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.resume import describe, differences
+from moot.deploy.running.run_folders import default_out, run_folder
 from moot.protocols.errors import ConfigError
 
 

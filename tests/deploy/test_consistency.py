@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known import not_none
+from not_none import not_none
 
 from moot.deploy.reading.summaries.consistency import Agreement, judge_consistency
 from moot.metrics.agreement import gwet_ac2, krippendorff_alpha, raw_agreement
-from moot.protocols.rubrics.assessed import AssessmentData, read_assessment
+from moot.protocols.rubrics.assessment import AssessmentData, read_assessment
 
 Sheet = tuple[int, int] | None
 """A score and a flag; None for a missing mark."""

@@ -16,9 +16,9 @@ from typing import Any
 import moderated_debate
 import pytest
 import ray
+from inprocess_terminal import run_conversation
 from openai_server import ScriptedServer
 from planted_records import Command
-from terminal_here import run_conversation
 from terminals import PseudoTerminal
 from waiting import wait_until
 

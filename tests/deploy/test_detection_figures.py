@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from known import not_none
+from not_none import not_none
 from sklearn.metrics import brier_score_loss, f1_score, precision_score, recall_score
 
 from moot.deploy.reading.detection.calibration import BINS

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from known import not_none
+from not_none import not_none
 
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.figures import VERDICT

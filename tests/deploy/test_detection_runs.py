@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import GridOf, PlantedSession, Printed
 
 from moot.deploy.ablation.report import show_ablation

@@ -20,9 +20,9 @@ import moot
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.retrieval import build
 from moot.actors.retrieval.library import StoredLibrary
+from moot.deploy.cli.multi_protocol import configs_by_protocol
 from moot.deploy.cli.run import execute
-from moot.deploy.cli.several import configs_by_protocol
-from moot.deploy.running import documents
+from moot.deploy.running import run_library
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.dry_run import plan
 from moot.deploy.running.prepare import prepare
@@ -101,7 +101,7 @@ def test_a_run_goes_on_from_its_library_when_its_documents_are_gone(
     first = run(**options(tmp_path / "run", docs=both, limit=1))
     kept = fish.rename(tmp_path / "fish.txt")
     with monkeypatch.context() as patched:
-        patched.setattr(documents, "open_documents", lambda named, encoder: pytest.fail("documents were read"))
+        patched.setattr(run_library, "open_documents", lambda named, encoder: pytest.fail("documents were read"))
         done = run(**wanted)
     assert (done.done, done.failed) == (2, 0)
     assert {each[0] for case in found(done).values() for each in case} == {"facts.txt", "fish.txt"}

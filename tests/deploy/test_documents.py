@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_pdfs import made_pdf
 
-from moot.deploy.documents import docs, pdf, reader, reading
+from moot.deploy.documents import docs, parser_client, parser_process, pdf
 from moot.deploy.documents.docs import (
     SourceDocument,
     chunk_documents,
@@ -23,8 +23,8 @@ from moot.deploy.documents.docs import (
     open_documents,
     read_documents,
 )
+from moot.deploy.documents.parser_client import DocumentParser, read_plain_text
 from moot.deploy.documents.pdf import read_pdf
-from moot.deploy.documents.reading import DocumentParser, read_plain_text
 from moot.deploy.documents.web_page import html_to_text, read_markdown, read_web_page
 from moot.protocols.errors import ConfigError
 
@@ -221,7 +221,7 @@ def test_a_small_file_that_would_take_minutes_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
 ) -> None:
     # On top of what the start took, which is rounded up.
-    monkeypatch.setattr(reading, "parse_timeout_s", lambda size_bytes: 0)
+    monkeypatch.setattr(parser_client, "parse_timeout_s", lambda size_bytes: 0)
     (tmp_path / name).write_bytes(content)
     said = refused(tmp_path / name)
     assert said.startswith(f"document {name!r}: ")
@@ -229,7 +229,7 @@ def test_a_small_file_that_would_take_minutes_is_given_up(
 
 
 def test_a_file_that_would_fill_the_memory_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_MEMORY_BYTES", 2**27)
+    monkeypatch.setattr(parser_client, "MOST_MEMORY_BYTES", 2**27)
     (tmp_path / "wide.html").write_bytes(b"<a" + b" x=y" * 300_000 + b">Eels.")
     assert refused(tmp_path / "wide.html").startswith("document 'wide.html': it needs more memory")
     (tmp_path / "wide.html").write_bytes(b"<a x=y>Eels.")
@@ -239,17 +239,17 @@ def test_a_file_that_would_fill_the_memory_is_given_up(tmp_path: Path, monkeypat
 def test_a_pdf_may_have_so_many_pages_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = ["Cats sleep.", "Dogs bark.", "Eels swim."]
     monkeypatch.setattr(pdf, "MOST_PAGES", 2)
-    assert reader.parse_document(".pdf", made_pdf(pages[:2])).pages == tuple(pages[:2])
-    assert "2 pages" in reader.parse_document(".pdf", made_pdf(pages)).refused
+    assert parser_process.parse_document(".pdf", made_pdf(pages[:2])).pages == tuple(pages[:2])
+    assert "2 pages" in parser_process.parse_document(".pdf", made_pdf(pages)).refused
     monkeypatch.setattr(pdf, "MOST_PAGES", 3)
     monkeypatch.setattr(pdf, "MOST_CHARACTERS", 30)
-    assert "30 characters" in reader.parse_document(".pdf", made_pdf(pages)).refused
+    assert "30 characters" in parser_process.parse_document(".pdf", made_pdf(pages)).refused
 
 
 def test_a_text_may_be_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "MOST_CHARACTERS", 10)
-    assert reader.parse_document(".html", b"<p>Eels swim.").pages == ("Eels swim.",)
-    assert "10 characters" in reader.parse_document(".html", b"<p>Cats sleep.").refused
+    monkeypatch.setattr(parser_process, "MOST_CHARACTERS", 10)
+    assert parser_process.parse_document(".html", b"<p>Eels swim.").pages == ("Eels swim.",)
+    assert "10 characters" in parser_process.parse_document(".html", b"<p>Cats sleep.").refused
 
 
 @pytest.mark.parametrize(
@@ -264,21 +264,21 @@ def test_whatever_a_parser_raises_is_one_line(monkeypatch: pytest.MonkeyPatch, r
     def failing(kind: str, raw: bytes) -> tuple[str, ...]:
         raise raised
 
-    monkeypatch.setattr(reader, "_pages", failing)
-    said = reader.parse_document(".pdf", b"x").refused
+    monkeypatch.setattr(parser_process, "_pages", failing)
+    said = parser_process.parse_document(".pdf", b"x").refused
     assert told in said
     assert "\n" not in said
 
 
 def test_one_process_reads_all_documents_and_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
-    start = reading._started
+    start = parser_client._started
 
     def counted() -> subprocess.Popen[bytes]:
         started.append(start())
         return started[-1]
 
-    monkeypatch.setattr(reading, "_started", counted)
+    monkeypatch.setattr(parser_client, "_started", counted)
     with DocumentParser() as read:
         assert read.pages(".html", b"<p>Cats sleep.") == ("Cats sleep.",)
         assert read.pages(".md", b"*Eels* and fish") == ("Eels and fish",)
@@ -304,7 +304,7 @@ def test_a_reader_that_breaks_is_one_line(monkeypatch: pytest.MonkeyPatch, scrip
     def broken() -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 
-    monkeypatch.setattr(reading, "_started", broken)
+    monkeypatch.setattr(parser_client, "_started", broken)
     with DocumentParser() as read, pytest.raises(ConfigError, match=said):
         read.pages(".pdf", b"x" * 2**20)
 

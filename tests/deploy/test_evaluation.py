@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import Command, PlantedSession, Printed
 
 import moot
-from moot.deploy.reading.rounds.over_cases import LEAST_CASES
+from moot.deploy.reading.rounds.case_means import LEAST_CASES
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate_distributions
-from moot.deploy.reading.summaries.questioned import audit_labels
+from moot.deploy.reading.summaries.label_audit import audit_labels
 from moot.deploy.reading.summaries.summary import Summary, summarise
 
 LABELS = ("a", "b", "c", "d")

@@ -13,7 +13,7 @@ from moot.actors.record.verify import verify
 from moot.deploy.reading.record import read_run_info
 from moot.deploy.running.config import read_yaml
 from moot.deploy.running.flags import read_value
-from moot.deploy.running.recorded import recorded_members
+from moot.deploy.running.prior_runs import recorded_members
 from moot.protocols.errors import ConfigError, RecordError
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(

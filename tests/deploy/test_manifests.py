@@ -18,8 +18,8 @@ import pytest
 import ray
 import typer
 import yaml
+from doc_pages import page_named
 from jsonschema import Draft202012Validator
-from pages import page_named
 from typer.testing import CliRunner
 
 from moot.actors.placement import ClusterInfo

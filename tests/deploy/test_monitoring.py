@@ -172,7 +172,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitoredRuns]
                 ("evince", "packed", [*_cases(8), {"question": "Why?"}], _panel(unpriced)),
             )
         ]
-        script = Path(__file__).with_name("watched_runs.py")
+        script = Path(__file__).with_name("monitored_runs.py")
         ray_log = tmp / "ray.log"
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": os.environ | {"RAY_DEDUP_LOGS": "0"}}
         with _process([sys.executable, str(script)], ray_log, **pipes) as debates:

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import yaml
 from openai_server import simulated_server
-from served import until
+from server_client import until
 
 import moot
+from moot.actors.case_router import DebateCancelled
 from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.record.tables import read_table
-from moot.actors.seating import DebateCancelled
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.documents import default_library_folder
 from moot.deploy.running.open_run import OpenRun
+from moot.deploy.running.run_library import default_library_folder
 from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy, RunMismatch, TaskFileError
 from moot.protocols.tasks import open_task
 

@@ -8,8 +8,8 @@ import pytest
 
 from moot.deploy.ablation.grid import parse_axes
 from moot.deploy.ablation.prepare import prepare_grid
+from moot.deploy.cli.multi_protocol import configs_by_protocol, unused_roles
 from moot.deploy.cli.protocols import describe_protocol
-from moot.deploy.cli.several import configs_by_protocol, unused_roles
 from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.summaries.summary_rows import summary_rows
 from moot.deploy.running.config import RunConfig

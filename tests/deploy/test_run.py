@@ -15,7 +15,7 @@ from openai_server import completion, serving, simulated_server
 import moot
 from moot.actors.inline import InlineWriterPool
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
-from moot.actors.models.trial import STEP_KEY
+from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.tables import read_table
@@ -27,7 +27,7 @@ from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import arun, run, stream
 from moot.deploy.running.session import Session
-from moot.deploy.running.single import debate
+from moot.deploy.running.single_debate import debate
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import ConfigError, ModelUnavailable, RunFolderBusy, RunMismatch
 from moot.protocols.floor import Floor

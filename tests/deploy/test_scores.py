@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import PlantedSession, Printed
 from sklearn.metrics import cohen_kappa_score
 

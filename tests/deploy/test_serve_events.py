@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import CASE, INLINE, SLOW, parsed, served
+from server_client import CASE, INLINE, SLOW, parsed, served
 
 from moot.actors.record.tables import read_table
 from moot.deploy.running.open_run import OpenRun

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from openai_server import simulated_server
-from served import CASE, SLOW, ServerClient, served
+from server_client import CASE, SLOW, ServerClient, served
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.deploy.running.open_run import OpenRun
@@ -22,10 +22,10 @@ IDS = [f"q{number}" for number in range(14)]
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.limits.gate.GIVE_UP_S", 0.3)
+    monkeypatch.setattr("moot.actors.limits.limiter_client.GIVE_UP_S", 0.3)
     monkeypatch.setattr("moot.actors.limits.concurrency.FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 0.1)
-    monkeypatch.setattr("moot.deploy.serving.opening.LONGEST_S", 0.2)
+    monkeypatch.setattr("moot.deploy.serving.lifecycle.FIRST_S", 0.1)
+    monkeypatch.setattr("moot.deploy.serving.lifecycle.LONGEST_S", 0.2)
 
 
 async def counts(client: ServerClient) -> dict[str, int]:
@@ -117,7 +117,7 @@ async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
 async def test_a_server_that_is_closed_while_it_waits_tries_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 60.0)
+    monkeypatch.setattr("moot.deploy.serving.lifecycle.FIRST_S", 60.0)
     async with served(tmp_path, debates=SLOW) as client:
         await client.post("/v1/debates", {**CASE, "id": "one"})
         await client.until("/v1/debates/one", "open")

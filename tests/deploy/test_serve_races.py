@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from served import CASE, INLINE, SLOW, parsed, pending, served, until
+from server_client import CASE, INLINE, SLOW, parsed, pending, served, until
 
 from moot.deploy.serving.inbox import Inbox
 from moot.protocols.errors import ActorGone

@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 import yaml
-from served import CASE, ServerClient, until
+from server_client import CASE, ServerClient, until
 from waiting import processes_titled
 
 from moot.actors.record.tables import read_table

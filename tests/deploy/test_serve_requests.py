@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from served import CASE, INLINE, SLOW, served
+from server_client import CASE, INLINE, SLOW, served
 
 from moot.actors.models.simulated.model import SimulatedModel
 from moot.deploy.running.config import RunConfig

@@ -12,12 +12,12 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from served import CASE, INLINE, served
+from server_client import CASE, INLINE, served
 
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.task import task_from_cases
-from moot.deploy.serving.bodies import CaseRequest, CheckRequest, DebateRequest, JudgmentRequest, case_of
-from moot.deploy.serving.refusals import RequestError
+from moot.deploy.serving.errors import RequestError
+from moot.deploy.serving.request_models import CaseRequest, CheckRequest, DebateRequest, JudgmentRequest, case_of
 from moot.deploy.serving.settings import KINDS, ServeConfig
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import CASE, ServerClient, served
+from server_client import CASE, ServerClient, served
 
+from moot.deploy.serving.errors import RequestError
 from moot.deploy.serving.guard import Guard
 from moot.deploy.serving.process import run_server
-from moot.deploy.serving.refusals import RequestError
 from moot.deploy.serving.settings import ServeConfig
 from moot.protocols.errors import MissingKey
 from moot.protocols.long_texts import MOST_CHARACTERS

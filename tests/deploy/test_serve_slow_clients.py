@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import CASE, SLOW, ServerClient, listening, parsed, served, until
+from server_client import CASE, SLOW, ServerClient, listening, parsed, served, until
 
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving import listener as listening_at

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import PlantedSession
-from rulings import FACTS, add_claims
+from planted_rulings import FACTS, add_claims
 
 from moot.actors.classifiers.card import BODY, CARD, Body
-from moot.actors.classifiers.opened import find_classifier, load_classifier
+from moot.actors.classifiers.classifier import find_classifier, load_classifier
 from moot.actors.encoders.interface import Encoder, Rows
 from moot.actors.encoders.sentence_model import find_folder, folder_digest
 from moot.actors.models.retry import RetryPolicy

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from known import not_none
+from not_none import not_none
 from openai_server import simulated_server, stats_of
 from planted_records import Command
 from summary_debate import card, write_classifier_folder
@@ -18,7 +18,7 @@ from moot.actors.record.tables import read_table
 from moot.actors.retrieval.library import StoredLibrary
 from moot.deploy.documents.docs import DocumentSet, open_documents
 from moot.deploy.reading.record import read_events
-from moot.deploy.running import documents
+from moot.deploy.running import run_library
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
 
@@ -45,7 +45,7 @@ def times_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         times.append(named)
         return open_documents(*named)
 
-    monkeypatch.setattr(documents, "open_documents", read)
+    monkeypatch.setattr(run_library, "open_documents", read)
     return times
 
 

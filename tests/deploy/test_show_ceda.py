@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow.dataset as dataset
 import pytest
-from known import not_none
+from not_none import not_none
 from PIL import Image as Pillow
 from planted_records import CONTROL, EVIL, PlantedSession, Printed
 from pydantic import BaseModel
 
 import moot
-from moot.deploy.checking.checked import read_checked
+from moot.deploy.checking.check_result import read_checked
 from moot.deploy.reading.report.blocks import Block, Items
 from moot.deploy.reading.show import show
 from moot.deploy.reading.transcripts.blocks import known_event

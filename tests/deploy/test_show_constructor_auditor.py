@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import CONTROL, EVIL, InlineRun, PlantedSession, Printed
 
 from moot.deploy.reading.show import show

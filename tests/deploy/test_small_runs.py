@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from houses import FinishedRun, assert_equal_records, run_debates, same_model_roles
-from known import not_none
+from not_none import not_none
 from short_protocols import TEMPLATES
+from small_runs import FinishedRun, assert_equal_records, run_debates, same_model_roles
 from small_server import use_server_folder
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.resolve import ModelBinding, canonical_model
-from moot.actors.models.small import sharing
+from moot.actors.models.small import shared_server
 from moot.actors.models.small.model import SmallModel
 from moot.actors.models.small.server import ADDRESS, SERVER_LOCK
 from moot.deploy.running.config import RunConfig
@@ -64,7 +64,7 @@ def _servers_of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 def until_free(lock: Path) -> None:
     """Wait until no server holds it."""
-    os.close(sharing._locked(lock, fcntl.LOCK_EX, time.monotonic() + 60.0))
+    os.close(shared_server._locked(lock, fcntl.LOCK_EX, time.monotonic() + 60.0))
 
 
 def run_small(out: Path, model: str) -> FinishedRun:

@@ -13,13 +13,13 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from known import not_none
+from not_none import not_none
 from planted_records import PlantedSession, Printed
 from rich.console import Console
 
 from moot.deploy.cli.main import main
 from moot.deploy.reading.report.render import report_text
-from moot.deploy.reading.rounds.trace import BLOCKS, PLAIN, RoundTrace, build_round_trace, sparkline, trace_blocks
+from moot.deploy.reading.rounds.round_trace import BLOCKS, PLAIN, RoundTrace, build_round_trace, sparkline, trace_blocks
 from moot.deploy.reading.show import show
 from moot.deploy.reading.transcripts.transcript import build_transcript
 from moot.deploy.running.run import run

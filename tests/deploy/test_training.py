@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known import not_none
+from not_none import not_none
 from planted_records import PlantedSession
-from rulings import FACTS, HASHED, Tells, add_claim, add_claims
+from planted_rulings import FACTS, HASHED, Tells, add_claim, add_claims
 from sklearn.metrics import brier_score_loss, f1_score
 
 from moot.actors.classifiers.card import CARD, ClassifierCard, HeldOutMetrics, read_card

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.metrics.openings import content_start, shared_prefixes
+from moot.metrics.content_start import content_start, shared_prefixes
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "truthfulqa_gpt3_logprobs"
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.protocols.ceda.conflicts import Conflict, Why, conflicts_of
-from moot.protocols.ceda.dealing import DEBATERS, Shown, split_evidence
+from moot.protocols.ceda.evidence_split import DEBATERS, Shown, split_evidence
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.protocol import context_of
 from moot.protocols.ceda.settings import CedaSettings

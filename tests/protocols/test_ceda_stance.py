@@ -7,8 +7,8 @@ from ceda_script import ruling, run_check
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.ceda.dealing import DEBATERS
 from moot.protocols.ceda.debate import claim_message_of
+from moot.protocols.ceda.evidence_split import DEBATERS
 from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.ceda.stance import (
     About,

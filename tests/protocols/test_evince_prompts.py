@@ -6,7 +6,7 @@ import pytest
 from scripted_evince import FIRST_A, FIRST_B, JUDGED, PRINTED, debate, reads, says
 from scripted_floor import Script
 
-from moot.protocols.evince.standing import Estimate, Prediction
+from moot.protocols.evince.side_state import Estimate, Prediction
 
 WITHHELD = "(arguments withheld)"
 WEAK: Script = {"crit/*/agent/0/*": reads(2), "crit/*/agent/1/*": reads(8)}

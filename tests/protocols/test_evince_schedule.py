@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from moot.protocols.evince.schedule import RoundSignals, first_level, next_level
 from moot.protocols.evince.settings import EvinceContentiousnessSettings, EvinceSettings, QualityGateSettings, Schedule
-from moot.protocols.evince.talk import quality_gate
+from moot.protocols.evince.turn_loop import quality_gate
 
 KAPPA = EvinceContentiousnessSettings()
 NEAR = RoundSignals(0.05, 0.01, 0.1, 0.9, 0.3)

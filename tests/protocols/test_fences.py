@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moot.protocols.errors import TaskFileError
-from moot.protocols.tasks.memory import memory_rows, parse_memory
+from moot.protocols.tasks.in_memory import memory_rows, parse_memory
 from moot.protocols.templates import fenced
 
 

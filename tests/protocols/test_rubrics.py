@@ -10,7 +10,7 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Message
 from moot.protocols.replies import InvalidReply, parse_reply
 from moot.protocols.reply_ids import load_reply
-from moot.protocols.rubrics.assessed import MarkData
+from moot.protocols.rubrics.assessment import MarkData
 from moot.protocols.rubrics.panel import AssessedReply, assessment_of, rubric_slots
 from moot.protocols.rubrics.rubric import Rubric, read_rubric, shipped_rubric
 from moot.protocols.rubrics.sheet import score_sheet_type

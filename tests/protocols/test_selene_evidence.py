@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scripted_floor import ScriptedFloor
 
 from moot.protocols.case import Case
+from moot.protocols.selene.agent_state import AgentState
 from moot.protocols.selene.evidence import evidence_of, perturb, subset_variants
 from moot.protocols.selene.sentences import split_sentences
-from moot.protocols.selene.stand import AgentState
 
 
 @pytest.mark.parametrize(

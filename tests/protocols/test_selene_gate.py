@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from moot.protocols.selene.agent_state import AgentState
 from moot.protocols.selene.gate import GateSignals, decide, gate_record, signals_of
 from moot.protocols.selene.settings import GateSettings
-from moot.protocols.selene.stand import AgentState
 
 
 def signals(

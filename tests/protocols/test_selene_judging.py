@@ -14,6 +14,7 @@ from scripted_floor import ScriptedFloor
 
 from moot.protocols.case import Case
 from moot.protocols.messages import Judgment, Missing
+from moot.protocols.selene.agent_state import AgentState
 from moot.protocols.selene.judging import candidates_of, rule_on_candidates, rule_on_consensus
 from moot.protocols.selene.scoring import (
     Candidate,
@@ -25,7 +26,6 @@ from moot.protocols.selene.scoring import (
     winners_by_variant,
 )
 from moot.protocols.selene.settings import JudgingSettings
-from moot.protocols.selene.stand import AgentState
 
 CASE = Case(
     id="c", question="Did Galileo invent the telescope?", labels=("Yes", "No"), passage="One. Two. Three. Four."

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from moot.protocols.replies import InvalidReply
-from moot.protocols.wording import explain_error
+from moot.protocols.validation_messages import explain_error
 
 
 class Inner(BaseModel):

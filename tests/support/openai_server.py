@@ -26,9 +26,9 @@ from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model, StreamingModel
 from moot.actors.models.openai_sdk import OpenAIModel, ResponsesModel
-from moot.actors.models.simulated.draws import stable_uniform
+from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
-from moot.actors.models.trial import STEP_KEY
+from moot.actors.models.simulated.stable_random import stable_uniform
 from moot.deploy.simulation.openai_wire import completion as simulated_completion
 from moot.deploy.simulation.openai_wire import read_request
 from moot.deploy.simulation.options import SimulateOptions

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe import probe
-from moot.actors.models.trial import ExpectedReply, ProbeRequest
+from moot.actors.models.probe_calls import ExpectedReply, ProbeRequest
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position, Score
 

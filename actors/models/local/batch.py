@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import pad
 from transformers import DynamicCache
 
-from moot.actors.models.local.row import SequenceState
+from moot.actors.models.local.sequence import SequenceState
 from moot.actors.models.local.weights import Weights
 
 Tensor = Any

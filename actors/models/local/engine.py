@@ -11,7 +11,7 @@ import torch
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.local.generation import Generation
-from moot.actors.models.local.row import GenerationRequest
+from moot.actors.models.local.sequence import GenerationRequest
 from moot.actors.models.local.token_mask import TokenMasks
 from moot.actors.models.local.weights import load_weights
 from moot.actors.models.openai_errors import plain

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.local.batch import Batch
-from moot.actors.models.local.pieces import TokenDecoder
 from moot.actors.models.local.prompt import PromptEncoder
-from moot.actors.models.local.row import FloatTable, GenerationRequest, IntTable, SequenceState
 from moot.actors.models.local.sampling import log_probabilities, next_tokens, uniforms
+from moot.actors.models.local.sequence import FloatTable, GenerationRequest, IntTable, SequenceState
+from moot.actors.models.local.token_decoder import TokenDecoder
 from moot.actors.models.local.token_mask import permitted_only
 from moot.actors.models.local.weights import Weights
 from moot.actors.models.openai_errors import plain

@@ -15,7 +15,7 @@ from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.local.folder import model_folder, require_extra
 from moot.actors.models.openai_errors import plain
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.simulated.draws import call_digest
+from moot.actors.models.simulated.stable_random import call_digest
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message
 
@@ -95,7 +95,7 @@ class LocalModel:
         asked = decoding.top_logprobs
         if asked is not None and not 0 <= asked <= MAX_ALTERNATIVES:
             raise ModelError("request", f"top_logprobs is {asked}, expected 0 to {MAX_ALTERNATIVES}")
-        from moot.actors.models.local.row import GenerationRequest
+        from moot.actors.models.local.sequence import GenerationRequest
 
         digest = call_digest(self._seed, messages, step_key, decoding.temperature == 0)
         reply: Future[ModelReply] = Future()

@@ -10,7 +10,7 @@ from jinja2 import TemplateError
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import plain
-from moot.actors.sent_request import fold_system_messages
+from moot.actors.request_fingerprint import fold_system_messages
 from moot.protocols.messages import Message
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from random import Random
 
 from moot.actors.models.simulated.belief import independent
-from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.prompt import ParsedPrompt
+from moot.actors.models.simulated.stable_random import stable_uniform
 from moot.actors.models.simulated.tokens import split_text
 from moot.actors.models.simulated.turn import ReplyDraft, SimulatedTurn
 from moot.protocols.tasks.numbers import stated_number

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from moot.actors.models.simulated.draws import stable_digest, stable_uniform
 from moot.actors.models.simulated.prompt import ParsedReply
+from moot.actors.models.simulated.stable_random import stable_digest, stable_uniform
 from moot.actors.models.simulated.turn import SimulatedTurn
 from moot.protocols.labels import canonical_label, fold
 

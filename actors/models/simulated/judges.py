@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from moot.actors.models.simulated.argument import LEFT_UNDONE
 from moot.actors.models.simulated.prompt import UNLABELLED, ParsedFence
 from moot.actors.models.simulated.turn import DraftSignals, SimulatedTurn
-from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING
+from moot.protocols.rubrics.score_sheet import FLAG, ISSUES, REASONING
 from moot.protocols.selene.sentences import split_sentences
 
 _WORD = re.compile(r"\w{3,}")

@@ -23,11 +23,11 @@ from moot.actors.models.openai_wire import request_id
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.simulated import answers, claims, judges, subject
 from moot.actors.models.simulated.argument import write_argument
-from moot.actors.models.simulated.draws import call_digest
-from moot.actors.models.simulated.filler import fill
+from moot.actors.models.simulated.form_filler import fill
 from moot.actors.models.simulated.judges import JUDGED
 from moot.actors.models.simulated.prompt import ParsedPrompt, parse_prompt
 from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.stable_random import call_digest
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
 from moot.actors.models.simulated.turn import DraftSignals, ReplyDraft, SimulatedTurn
 from moot.actors.models.simulated.vision import (

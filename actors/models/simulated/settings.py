@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from moot.protocols.errors import ConfigError, unknown_name
-from moot.protocols.wording import explain_error
+from moot.protocols.validation_messages import explain_error
 
 
 class SimulatedSettings(BaseModel):

@@ -14,9 +14,9 @@ from hashlib import sha256
 from PIL import Image as Pillow
 
 from moot.actors.models.simulated.claims import claim_of, telling_words
-from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.judges import content_words
 from moot.actors.models.simulated.prompt import ParsedPrompt
+from moot.actors.models.simulated.stable_random import stable_uniform
 from moot.actors.models.simulated.turn import ReplyDraft, SimulatedTurn
 from moot.protocols.case import Image
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from itertools import chain, cycle, islice
 
-from moot.actors.models.simulated.draws import stable_uniform
+from moot.actors.models.simulated.stable_random import stable_uniform
 from moot.actors.models.simulated.turn import DraftSignals, SimulatedTurn
 
 _MATERIAL_CHARACTERS = 20_000

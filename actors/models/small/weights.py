@@ -9,7 +9,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from moot.actors.models.small.name import SmallModelSpec
+from moot.actors.models.small.spec import SmallModelSpec
 from moot.protocols.errors import ConfigError
 
 ENGINE = "xllamacpp"

@@ -7,6 +7,7 @@ from math import isnan
 
 import numpy as np
 
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.estimates import (
     RESAMPLES,
@@ -15,7 +16,6 @@ from moot.deploy.reading.detection.estimates import (
     estimate,
     mean_estimate,
 )
-from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.text import Interval
 from moot.metrics.calibration_error import expected_calibration_error, reliability_bins
 from moot.metrics.cluster_bootstrap import resampled_sums

@@ -12,7 +12,7 @@ from pydantic import Field
 from moot.actors.classifiers.card import CARD, read_card
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.frozen import FrozenModel, parse_event
+from moot.deploy.reading.base_models import FrozenModel, parse_event
 from moot.deploy.reading.record import References, VerdictRow, decode_json
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
 

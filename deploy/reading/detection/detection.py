@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.detection.calibration import DebaterErrors, SourceCalibration, calibrations, debater_errors
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.figures import ClaimSet, claim_set
 from moot.deploy.reading.detection.hallusionbench import HallusionAccuracies, hallusion_accuracies
-from moot.deploy.reading.frozen import FrozenModel
 
 CATEGORY = "category"
 """The tag by which a benchmark's claims are told apart."""

@@ -8,8 +8,8 @@ from math import isnan
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.reading.frozen import FrozenModel
-from moot.deploy.reading.rounds.over_cases import LEAST_CASES
+from moot.deploy.reading.base_models import FrozenModel
+from moot.deploy.reading.rounds.case_means import LEAST_CASES
 from moot.deploy.reading.text import Interval, number
 from moot.metrics.calibration_error import calibration_null_band
 from moot.metrics.cluster_bootstrap import interval_from, resampled_sums

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.detection.claims import Claim, class_of
 from moot.deploy.reading.detection.estimates import RESAMPLES, IntervalEstimate, estimate
-from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.text import mean_of
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.detection import OUTCOMES, DetectionFigures, detection_figures, detection_outcomes, resampled_figures

@@ -19,10 +19,10 @@ from typing import Literal
 
 import numpy as np
 
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.estimates import IntervalEstimate, mean_estimate
 from moot.deploy.reading.detection.figures import BARE, VERDICT
-from moot.deploy.reading.frozen import FrozenModel
 from moot.protocols.claims import HALLUCINATED
 from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
 

@@ -21,7 +21,7 @@ from moot.deploy.reading.document.words import (
     versus_words,
 )
 from moot.deploy.reading.report.blocks import Block, Heading, Items, Note, Quote, Table
-from moot.deploy.reading.rounds.trace import trace_blocks
+from moot.deploy.reading.rounds.round_trace import trace_blocks
 from moot.deploy.reading.text import number, signed
 from moot.deploy.reading.transcripts.blocks import cost_words
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from moot.deploy.reading.base_models import FrozenModel, parse_event
 from moot.deploy.reading.document.views import (
     AgendaView,
     ArgumentView,
@@ -25,7 +26,6 @@ from moot.deploy.reading.document.views import (
     VersusView,
 )
 from moot.deploy.reading.document.words import SIDE
-from moot.deploy.reading.frozen import FrozenModel, parse_event
 from moot.deploy.reading.text import natural_sort_key
 from moot.deploy.reading.transcripts.views import EventView, Transcript, TurnView
 from moot.protocols.case import Case

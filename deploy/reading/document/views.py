@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import AliasChoices, Field
 
-from moot.deploy.reading.frozen import FrozenModel
-from moot.deploy.reading.rounds.trace import RoundTrace
+from moot.deploy.reading.base_models import FrozenModel
+from moot.deploy.reading.rounds.round_trace import RoundTrace
 from moot.deploy.reading.transcripts.views import AttemptCost, State, VerdictView
 
 Letter = Literal["A", "B"]

@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.record import read_events, read_run_info
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import banner
-from moot.deploy.reading.rounds.over_cases import (
+from moot.deploy.reading.rounds.case_means import (
     LEAST_CASES,
     MeanOverCases,
     interval_words,
     latest_attempts,
     mean_over_cases,
 )
-from moot.deploy.reading.rounds.trace import BY_KEY, MEASURES, Measure, RoundTrace, build_round_trace
-from moot.deploy.reading.rounds.truth import CONSENSUS, MIXTURE, RoundEvaluation, evaluate_rounds
+from moot.deploy.reading.rounds.round_evaluation import CONSENSUS, MIXTURE, RoundEvaluation, evaluate_rounds
+from moot.deploy.reading.rounds.round_trace import BY_KEY, MEASURES, Measure, RoundTrace, build_round_trace
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.text import natural_sort_key, number, signed
 from moot.protocols.errors import ConfigError

@@ -18,7 +18,7 @@ from moot.deploy.reading.plotting import (
     render_figure,
     require_matplotlib,
 )
-from moot.deploy.reading.rounds.trace import PlotPanel, RoundTrace, Series
+from moot.deploy.reading.rounds.round_trace import PlotPanel, RoundTrace, Series
 from moot.deploy.reading.text import natural_sort_key, visible_line
 from moot.deploy.reading.transcripts.views import Transcript
 from moot.protocols.errors import ConfigError

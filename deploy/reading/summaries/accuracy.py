@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from moot.actors.record.schema import CaseKey
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.record import EventRow, References, VerdictRow
 from moot.deploy.reading.text import Interval, number, percent
 from moot.metrics.bootstrap import bca_interval

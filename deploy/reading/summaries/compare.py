@@ -8,12 +8,12 @@ from pathlib import Path
 
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.detection.claims import Claim, ids_trained_on, read_claims
 from moot.deploy.reading.detection.detection import DurationSummary, claims_of, counted_claims
 from moot.deploy.reading.detection.estimates import IntervalEstimate, in_percent, signed_points, without_interval
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet, macro_f1_difference
 from moot.deploy.reading.detection.show import claims_notes, mean_seconds
-from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.record import References, latest_verdicts
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Table
 from moot.deploy.reading.report.render import SIMULATED

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.detection.estimates import IntervalEstimate
-from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.text import natural_sort_key
 from moot.metrics.agreement import (
     Level,
@@ -30,8 +30,8 @@ from moot.metrics.agreement import (
 )
 from moot.metrics.bootstrap import BootstrapInterval
 from moot.metrics.distribution import Floats
-from moot.protocols.rubrics.assessed import AssessmentData, MarkData
-from moot.protocols.rubrics.mark_sheet import FLAG
+from moot.protocols.rubrics.assessment import AssessmentData, MarkData
+from moot.protocols.rubrics.score_sheet import FLAG
 
 FEWEST_UNITS = 2
 """Replies that two ratings are needed of, for any figure of agreement."""

@@ -12,7 +12,7 @@ from moot.actors.early_stop import CUT
 from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.rows import INVALID_SUFFIX, call_of, step_of
 from moot.actors.record.schema import ABANDONED, ASKED, DUPLICATE, CaseKey
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.record import EventRow, ReplyRow
 from moot.protocols.messages import Usage
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.detection.estimates import calibration_null, calibration_null_words
-from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.record import VerdictRow, decode_json
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.deploy.reading.text import Interval, number, percent

@@ -15,7 +15,7 @@ from moot.actors.models.token_logprobs import UNALIGNED
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.report.blocks import Block, Table
 from moot.deploy.reading.text import count
 from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED

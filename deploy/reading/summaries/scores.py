@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.detection.estimates import IntervalEstimate, in_units
-from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.record import References, VerdictRow
 from moot.deploy.reading.report.blocks import Block, Note, Table
 from moot.deploy.reading.text import Interval, count, finite_or_none

@@ -10,9 +10,9 @@ from typing import Any
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
 from moot.deploy.reading.detection.detection import Detection, measure_detection
-from moot.deploy.reading.frozen import FrozenModel
 from moot.deploy.reading.record import (
     References,
     RunInfo,
@@ -44,11 +44,11 @@ from moot.deploy.reading.summaries.evaluation import (
     confidence_figures,
     evaluate_distributions,
 )
-from moot.deploy.reading.summaries.judged import JudgingSummary, summarise_judging
 from moot.deploy.reading.summaries.judges import judge_figures, verdict_sources
+from moot.deploy.reading.summaries.judging import JudgingSummary, summarise_judging
+from moot.deploy.reading.summaries.label_audit import contradicted, converged
 from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies, warnings_of
-from moot.deploy.reading.summaries.questioned import contradicted, converged
-from moot.deploy.reading.summaries.rulings import (
+from moot.deploy.reading.summaries.panel_verdicts import (
     PanelVerdictCounts,
     RoleReasoning,
     count_panel_verdicts,
@@ -99,7 +99,7 @@ class Summary(FrozenModel):
         judging: of a run that only judges replies: scores by judge and pass, and how far the judges agree; None for any
             other.
         labels_questioned: cases whose label a converged, confident consensus contradicts, see
-            `moot.deploy.reading.summaries.questioned`; None when no verdict can be compared like that.
+            `moot.deploy.reading.summaries.label_audit`; None when no verdict can be compared like that.
         evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
         scores: how scores of texts agree with the human raters, by trait; None for a run that scores no texts.
         detection: how well claims are told apart; None for a run over anything else. A claim left open is wrong there,

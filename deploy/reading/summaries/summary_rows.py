@@ -8,7 +8,7 @@ from moot.deploy.reading.detection.show import detection_rows
 from moot.deploy.reading.summaries.accuracy import PairedComparison, short_answer_rows, vote_rows
 from moot.deploy.reading.summaries.evaluation import confidence_rows, evaluation_rows
 from moot.deploy.reading.summaries.model_replies import replies_words
-from moot.deploy.reading.summaries.rulings import panel_verdict_rows, reasoning_rows
+from moot.deploy.reading.summaries.panel_verdicts import panel_verdict_rows, reasoning_rows
 from moot.deploy.reading.summaries.summary import Summary
 from moot.deploy.reading.text import count, counts_in_words, number, p_value, percent, times
 

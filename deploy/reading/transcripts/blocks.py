@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark, step_of
+from moot.deploy.reading.base_models import parse_event
 from moot.deploy.reading.distributions import distribution_line
-from moot.deploy.reading.frozen import parse_event
 from moot.deploy.reading.report.blocks import Block, Heading, Note, Pairs, Quote
-from moot.deploy.reading.rounds.trace import trace_blocks
+from moot.deploy.reading.rounds.round_trace import trace_blocks
 from moot.deploy.reading.text import count, number, percent
 from moot.deploy.reading.transcripts import ceda, evince, selene
 from moot.deploy.reading.transcripts.ceda import check_pairs
 from moot.deploy.reading.transcripts.evince import consensus_pairs
-from moot.deploy.reading.transcripts.shown import Kinds, plain_pairs, reply_lines, titled_blocks
+from moot.deploy.reading.transcripts.generic_blocks import Kinds, plain_pairs, reply_lines, titled_blocks
 from moot.deploy.reading.transcripts.views import (
     AttemptCost,
     EventView,
@@ -23,8 +23,8 @@ from moot.deploy.reading.transcripts.views import (
     VerdictView,
 )
 from moot.protocols.errors import TRUNCATED
-from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData, read_assessment
-from moot.protocols.rubrics.mark_sheet import FLAG
+from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, MarkData, read_assessment
+from moot.protocols.rubrics.score_sheet import FLAG
 
 
 def event_blocks(event: EventView) -> list[Block]:

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field, computed_field
 
-from moot.deploy.reading.frozen import EventShape, parse_event
+from moot.deploy.reading.base_models import EventShape, parse_event
 from moot.deploy.reading.report.blocks import Block
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.shown import Kinds, titled_blocks
+from moot.deploy.reading.transcripts.generic_blocks import Kinds, titled_blocks
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.ceda.items import place_in_words
 from moot.protocols.ceda.stance import About, Relation

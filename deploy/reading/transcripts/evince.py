@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import Field
 
+from moot.deploy.reading.base_models import EventShape, parse_event
 from moot.deploy.reading.distributions import distribution_line, distribution_rows
-from moot.deploy.reading.frozen import EventShape, parse_event
 from moot.deploy.reading.report.blocks import Block
-from moot.deploy.reading.rounds.trace import format_aligned
+from moot.deploy.reading.rounds.round_trace import format_aligned
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.shown import Kinds, plain_pairs, titled_blocks
+from moot.deploy.reading.transcripts.generic_blocks import Kinds, plain_pairs, titled_blocks
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.crit.scoring import out_of_ten
 from moot.protocols.evince.moderation import AGAIN

@@ -6,10 +6,10 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from moot.deploy.reading.frozen import FrozenModel
+from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.report.blocks import Block
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.shown import Kinds, titled_blocks
+from moot.deploy.reading.transcripts.generic_blocks import Kinds, titled_blocks
 from moot.deploy.reading.transcripts.views import EventView
 
 Outcome = Literal["pass", "fail", "not tested", "off"]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from moot.actors.attempt import LENGTH
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import decode_json, read_run_info, rescore_verdicts
-from moot.deploy.reading.rounds.trace import build_round_trace
+from moot.deploy.reading.rounds.round_trace import build_round_trace
 from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import finite_or_none, visible_line
 from moot.deploy.reading.transcripts.stages import group_by_stage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from moot.deploy.reading.frozen import FrozenModel
-from moot.deploy.reading.rounds.trace import RoundTrace
+from moot.deploy.reading.base_models import FrozenModel
+from moot.deploy.reading.rounds.round_trace import RoundTrace
 
 State = Literal["finished", "failed", "parked", "open"]
 """How far a debate is: `parked` waits for a person, `open` has no verdict yet."""

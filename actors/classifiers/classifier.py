@@ -1,0 +1,168 @@
+"""A classifier opened for a run: a logistic head over vectors of the run's encoder, or of a body of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from moot.actors.classifiers.card import BODY, CARD, ClassifierCard, Head, read_card
+from moot.actors.encoders.batching import BatchedEncoder
+from moot.actors.encoders.interface import Encoder
+from moot.actors.encoders.sentence_model import SentenceModel, check_modules, folder_digest, is_hidden
+from moot.actors.models.retry import RetryPolicy
+from moot.metrics.logistic_regression import bounded
+from moot.protocols.claims import text_hash
+from moot.protocols.errors import ConfigError, EncoderFailed
+
+_DATA = frozenset({".json", ".safetensors", ".txt"})
+_MOST_FILES, _MOST_BYTES = 64, 2**33
+
+
+class LoadedClassifier:
+    """See `moot.actors.debate_context.Classifier`.
+
+    Args:
+        card: what the folder says.
+        encoder: of the kind `setfit`; None for `logistic`.
+    """
+
+    def __init__(self, card: ClassifierCard, encoder: Encoder | None) -> None:
+        self.card = card
+        self._encoder = encoder
+        self._weights = np.array(card.head.coefficients)
+        self._claims = frozenset(card.trained_on)
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """See `house.Classifier.encoder`."""
+        return self._encoder
+
+    def p_hallucinated(self, vector: npt.NDArray[np.float32]) -> float:
+        """See `house.Classifier.p_hallucinated`.
+
+        Raises:
+            EncoderFailed: the vector is not of the size that it was trained on.
+        """
+        if vector.shape != self._weights.shape:
+            said = f"vectors of {len(self._weights)} numbers are what the classifier reads, not {vector.shape}"
+            raise EncoderFailed(self.card.encoder, "unparsable", said)
+        return float(probabilities(self.card.head, vector[np.newaxis])[0])
+
+    def trained_on(self, claim: str) -> bool:
+        """See `house.Classifier.trained_on`."""
+        return text_hash(claim) in self._claims
+
+
+def probabilities(head: Head, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """The probability of "hallucinated" for unit vectors `(n, d)`, within the head's bounds.
+
+    >>> head = Head(intercept=0.0, coefficients=(9.0, 0.0), least_probability=0.1)
+    >>> probabilities(head, np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
+    [0.9, 0.5]
+    """
+    odds = head.intercept + vectors.astype(np.float64) @ np.array(head.coefficients)
+    return bounded(scipy.special.expit(odds), head.least_probability)
+
+
+class ResolvedClassifier(NamedTuple):
+    """A classifier that a run can use: its folder, absolute, and its card."""
+
+    folder: Path
+    card: ClassifierCard
+
+
+def find_classifier(name: str | Path, encoder: str) -> ResolvedClassifier:
+    """The classifier in a folder, if a run can use it.
+
+    Args:
+        name: the folder, as it was given.
+        encoder: identity of the run's encoder.
+
+    Raises:
+        ConfigError: one line: no classifier is there, it or its body was changed, or it reads vectors of another
+            encoder than the run's.
+    """
+    folder = Path(name).expanduser().absolute()
+    card = read_card(folder)
+    foreign = {path.name for path in folder.iterdir()} - {CARD, *((BODY,) if card.body is not None else ())}
+    if foreign:
+        raise ConfigError(f"{folder / min(foreign)}: a classifier's folder holds nothing else; take it out")
+    if card.body is not None:
+        check_body(folder / BODY, card.body.digest)
+    elif card.encoder != encoder:
+        raise ConfigError(
+            f"--classifier {name}: it reads vectors of the encoder {card.encoder}, and the run has {encoder}: "
+            "give that one with --encoder, or train a classifier on this one"
+        )
+    return ResolvedClassifier(folder, card)
+
+
+def load_classifier(folder: Path, digest: str, encoder: str, retry: RetryPolicy) -> LoadedClassifier:
+    """The classifier of a run.
+
+    Args:
+        folder: of the classifier.
+        digest: of the card that the run began with.
+        encoder: identity of the run's encoder.
+        retry: how failed batches of texts are repeated.
+
+    Raises:
+        ConfigError: see `find_classifier`; or another classifier lies there now.
+    """
+    card = find_classifier(folder, encoder).card
+    if card.digest != digest:
+        raise ConfigError(f"{folder}: holds another classifier ({card.digest}) than the run began with ({digest})")
+    own = None if card.body is None else body_encoder(folder / BODY, card.body.digest, retry)
+    return LoadedClassifier(card, own)
+
+
+def check_body(folder: Path, digest: str) -> None:
+    """Refuse a body that is not the one that was trained, or that holds anything but weights and settings.
+
+    A sentence-transformers folder may name Python of its own, which is run when it is loaded, and weights may be a
+    pickle, which can hold any code: neither is let through. Nor is a file that the digest does not cover, or a module
+    that lies elsewhere.
+
+    Raises:
+        ConfigError: one line that names what is wrong.
+    """
+    try:
+        files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+        strange = sorted(path for path in files if path.is_symlink() or path.suffix not in _DATA)
+        if strange:
+            raise ConfigError(f"{strange[0]}: a classifier's body holds safetensors and JSON only; train it again")
+        hidden = sorted(path for path in folder.rglob("*") if is_hidden(path.relative_to(folder)))
+        if hidden:
+            raise ConfigError(f"{hidden[0]}: a classifier's body has no hidden files or folders; train it again")
+        if len(files) > _MOST_FILES or sum(path.stat().st_size for path in files) > _MOST_BYTES:
+            raise ConfigError(f"{folder}: more or larger files than a classifier's body may have")
+        check_modules(folder)
+    except OSError as error:
+        raise ConfigError(f"{folder}: {(error.strerror or 'cannot be read').lower()}") from None
+    found = folder_digest(folder)
+    if found != digest:
+        raise ConfigError(f"{folder}: holds another model ({found}) than was trained ({digest}); train it again")
+
+
+def body_name(digest: str) -> str:
+    """What the vectors of a body are recorded under; it does not hang on where the folder lies.
+
+    >>> body_name("0123456789ab")
+    'setfit@0123456789ab'
+    """
+    return f"setfit@{digest}"
+
+
+def body_encoder(folder: Path, digest: str, retry: RetryPolicy) -> Encoder:
+    """The encoder, ready to be called; its weights are read when it first is.
+
+    Args:
+        folder: of the body.
+        digest: of its files.
+        retry: how failed batches are repeated.
+    """
+    return BatchedEncoder(SentenceModel(body_name(digest), str(folder.absolute()), digest), retry)

@@ -1,0 +1,320 @@
+"""The arena: hands cases to moderators with a bound on how many are open, and sees every one of them through."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from moot.actors.failpoints import failpoint
+from moot.actors.limits.budget_forecast import BudgetForecast
+from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.pending_decisions import PendingDecisions, Person
+from moot.actors.record.debate_result import DebateResult
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.signals import Signals
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import RunMismatch
+
+_log = structlog.get_logger(__name__)
+HANDFUL = 128
+"""Cases that are handed over in one call, at most."""
+
+_AHEAD = 3
+"""Cases at hand per place: one that is debated, one whose verdict is about to be durable, and one that waits at the
+moderator, so that a place that falls free is taken at once. What a slow record has not taken yet stays bounded."""
+
+DRAIN_S = 6.0
+"""Seconds that asks under way have to finish when a run is stopped."""
+
+_GLANCE_S = 0.2
+"""While a person is asked, seats are asked for news so often, so that a decision does not wait for another debate."""
+
+
+class ModeratorLost(Exception):
+    """A moderator died with its open debates; it is back, and knows nothing of them."""
+
+
+class ModeratorHandle(Protocol):
+    """A moderator as the arena sees it."""
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
+        """Hand over assignments and learn what is new; see `Moderator.exchange`. Raises `ModeratorLost`."""
+        ...
+
+    async def cancel(self, keys: Sequence[CaseKey]) -> None:
+        """Put these debates aside; see `Moderator.withdraw`."""
+        ...
+
+    async def drain(self, seconds: float) -> None:
+        """Let asks under way finish, then put every debate aside."""
+        ...
+
+
+class WriterPool(Protocol):
+    """The record's writers as the arena sees them."""
+
+    async def register(self, cases: Sequence[LabelledCase]) -> None:
+        """Make cases known, gold labels included, before they are debated."""
+        ...
+
+    def forget(self, case_ids: Sequence[str]) -> None:
+        """These cases are debated no more: they need not be registered again if a writer is lost, and without a
+        verdict they need not be kept in mind."""
+        ...
+
+    async def counts(self) -> Counts:
+        """Running totals over all writers."""
+        ...
+
+    async def events(self) -> list[StreamedEvent]:
+        """Events since the last call; an empty list says that all have come."""
+        ...
+
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+        """How these cases ended, as far as they have."""
+        ...
+
+    async def signals(self) -> Signals:
+        """Signals of all judged replies so far, over all writers."""
+        ...
+
+    async def close(self, *, compact: bool) -> None:
+        """Flush, and turn the journal into Parquet if asked to."""
+        ...
+
+
+class Runtime(Protocol):
+    """An engine with its actors: where moderators and writers live."""
+
+    moderators: Sequence[ModeratorHandle]
+    writers: WriterPool
+    max_open: int
+
+    async def start(self) -> None:
+        """Bring everything up; raises a `UserError` when that cannot be."""
+        ...
+
+    async def stop(self, *, compact: bool = True) -> None:
+        """Flush the record, turn it into Parquet if asked to, and take everything down."""
+        ...
+
+
+class CompletedCases:
+    """What the record already holds when a run starts.
+
+    Args:
+        finished: debates with a verdict: (case id, attempt) to whether it failed.
+        content: content hash by case id.
+        retry_failed: whether failed cases get a new attempt.
+    """
+
+    def __init__(
+        self, finished: Mapping[CaseKey, bool], content: Mapping[str, str], *, retry_failed: bool = False
+    ) -> None:
+        self._content = dict(content)
+        self._verdicts = len(finished)
+        self._latest: dict[str, tuple[int, bool]] = {}
+        for (case_id, attempt), failed in finished.items():
+            if attempt >= self._latest.get(case_id, (-1, False))[0]:
+                self._latest[case_id] = (attempt, failed)
+        self._retry_failed = retry_failed
+
+    def mark_started(self, case_id: str, content: str) -> None:
+        """A debate has been opened since: the record may hold a part of it."""
+        self._content[case_id] = content
+
+    def mark_completed(self, case_id: str, attempt: int, *, failed: bool) -> None:
+        """A debate that was held since has its verdict on record."""
+        self._latest[case_id] = (attempt, failed)
+
+    @property
+    def known(self) -> int:
+        """How many cases the record knows."""
+        return len(self._content)
+
+    @property
+    def superseded(self) -> int:
+        """How many verdicts on record count no more: of attempts that another one has followed, or is to follow."""
+        return self._verdicts - sum(not (failed and self._retry_failed) for _, failed in self._latest.values())
+
+    def is_completed(self, case_id: str) -> bool:
+        """Whether a debate of this case has a verdict on record."""
+        return case_id in self._latest
+
+    def assignment(self, labelled: LabelledCase) -> Assignment | None:
+        """The debate to hold for a case; None when it is done.
+
+        Raises:
+            RunMismatch: when the case's content is not what the record was made with.
+        """
+        case = labelled.case
+        known = self._content.get(case.id)
+        if known is not None and known != case.content_hash():
+            raise RunMismatch(
+                f"case {case.id!r} is not what it was when this run began: its content has changed, or two cases have "
+                "that id; take another --out (in a pipeline `out`), or another id"
+            )
+        attempt, failed = self._latest.get(case.id, (-1, False))
+        if attempt >= 0 and not (failed and self._retry_failed):
+            return None
+        return Assignment(case, max(attempt + 1, 0), replay=known is not None, invalid=labelled.invalid)
+
+
+class Dispatcher:
+    """Holds one run.
+
+    Args:
+        runtime: started by `run`.
+        cases: the task's cases, read lazily.
+        past: what the record already holds.
+        person: answers forms while the run lives; None leaves the debates that ask waiting.
+        affordable: how many debates the run's budgets let be open; None for a run without.
+
+    Attributes:
+        stopped_by: what put debates aside that nobody asked to stop: a budget, an endpoint; empty otherwise.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        cases: Iterator[LabelledCase],
+        past: CompletedCases,
+        person: Person | None = None,
+        affordable: BudgetForecast | None = None,
+    ) -> None:
+        self._runtime, self._cases, self._past = runtime, cases, past
+        self._held = [0] * len(runtime.moderators)
+        self._person, self._affordable = person, affordable
+        self._exhausted = False
+        self._change = asyncio.Event()
+        self._reading = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self._desks: list[PendingDecisions] = []
+        self.stopped_by = ""
+
+    def stop(self) -> None:
+        """Ask for a drain: nothing new starts, asks under way finish, open debates are put aside."""
+        self._stopping.set()
+
+    @property
+    def parked(self) -> list[str]:
+        """Ids of the cases that wait for a person whom this run does not wait for."""
+        return [case_id for desk in self._desks for case_id in desk.undecided]
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether a drain was asked for."""
+        return self._stopping.is_set()
+
+    async def run(self) -> None:
+        """Hold every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
+        seats = self._runtime.moderators
+        self._held = [0] * len(seats)
+        self._desks = [PendingDecisions(self._person) for _ in seats]
+        serving = asyncio.gather(*(self._serve(number, seat) for number, seat in enumerate(seats)))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        both: list[asyncio.Future[Any]] = [serving, stopping]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+            if self.is_draining:
+                await asyncio.gather(*(seat.drain(DRAIN_S) for seat in seats), return_exceptions=True)
+        finally:
+            stopping.cancel()
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+            await asyncio.gather(*(desk.close() for desk in self._desks))
+
+    async def _serve(self, number: int, seat: ModeratorHandle) -> None:
+        waiting: dict[CaseKey, Assignment] = {}
+        again: list[Assignment] = []
+        desk = self._desks[number]
+        while True:
+            again += desk.pop_decided()
+            change = self._change
+            batch = again or await self._next(number)
+            if batch and self.is_draining:
+                return
+            again = []
+            waiting |= {(a.case.id, a.attempt): a for a in batch}
+            self._held[number] = len(waiting)
+            if not waiting:
+                if desk.busy:
+                    await desk.wait()
+                elif self._exhausted:
+                    return
+                else:  # until a debate elsewhere has ended, the budget covers no other one
+                    await change.wait()
+                continue
+            wait = not batch or not self._room(number)
+            try:
+                report = await seat.exchange(batch, wait=wait and not desk.busy)
+            except ModeratorLost:
+                if self.is_draining:
+                    return
+                again = [Assignment(a.case, a.attempt, True, a.invalid, a.decided) for a in waiting.values()]
+                _log.warning("a moderator was lost; its debates go on from the journal", debates=len(again))
+                continue
+            failpoint("driver.fed")
+            self._settle(report.done, waiting, desk)
+            self._held[number] = len(waiting)
+            if report.done:
+                self._change.set()
+                self._change = asyncio.Event()
+            if wait and desk.busy and not report.done:
+                await desk.wait(_GLANCE_S)
+
+    def _room(self, number: int) -> int:
+        """How many more cases a seat may have: beyond its places only when no other seat's place is left empty, and
+        over all seats no more than the budgets cover."""
+        places = max(1, self._runtime.max_open // len(self._held))
+        others = self._held[:number] + self._held[number + 1 :]
+        most = places * _AHEAD if all(held >= places for held in others) else places
+        room = most - self._held[number]
+        if self._affordable is not None:
+            room = min(room, self._affordable.most_open - sum(self._held))
+        return max(0, room)
+
+    def _settle(
+        self, done: Sequence[DebateOutcome], waiting: dict[CaseKey, Assignment], desk: PendingDecisions
+    ) -> None:
+        for outcome in done:
+            assignment = waiting.pop((outcome.case_id, outcome.attempt), None)
+            if self._affordable is not None:
+                self._affordable.settle(outcome.paid, whole=outcome.is_whole)
+            if outcome.status == "parked" and assignment is not None:
+                desk.add(assignment, outcome)
+            if outcome.status == "stopped":
+                self.stopped_by, self._exhausted = outcome.why, True
+                for each in self._desks:  # no decision could be acted upon: nobody is to be waited for
+                    each.cancel()
+        asked = desk.case_ids
+        self._runtime.writers.forget([outcome.case_id for outcome in done if outcome.case_id not in asked])
+
+    async def _next(self, number: int) -> list[Assignment]:
+        """Debates that are not done yet, as many as a seat has room for, registered with the record."""
+        async with self._reading:
+            count = 0 if self._exhausted else min(self._room(number), HANDFUL)
+            taken = await asyncio.to_thread(self._take, count) if count else []
+            self._held[number] += len(taken)
+        if taken:
+            await self._runtime.writers.register([labelled for labelled, _ in taken])
+        return [assignment for _, assignment in taken]
+
+    def _take(self, count: int) -> list[tuple[LabelledCase, Assignment]]:
+        """The next `count` cases that are not done; reading a pipe may block, so this runs in a thread."""
+        taken: list[tuple[LabelledCase, Assignment]] = []
+        while len(taken) < count:
+            labelled = next(self._cases, None)
+            if labelled is None:
+                self._exhausted = True
+                break
+            assignment = self._past.assignment(labelled)
+            if assignment is not None:
+                taken.append((labelled, assignment))
+        return taken

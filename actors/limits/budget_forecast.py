@@ -1,0 +1,111 @@
+"""How many debates may be open at once so that what is left of a run's budgets finishes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from moot.actors.models.prices import Price
+from moot.actors.record.debate_result import ModelUsage
+from moot.protocols.messages import Usage
+
+UNBOUNDED = 2**31
+"""Debates that may be open where no budget bounds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DebateCostBound:
+    """What a debate may use of one budget, known before anything is asked.
+
+    Attributes:
+        debate: most that a whole debate uses, by its protocol's plan of calls.
+        call: most that is reserved for one of its calls.
+    """
+
+    debate: float
+    call: float
+
+
+class BudgetForecast:
+    """Counts what ended debates have used, and says how many may be open.
+
+    A debate that is open is taken to use as much as those that have ended did in the mean, with its bound as one
+    more of them: the first to end are the short ones, and a mean of few says little. Without a bound the largest use
+    so far stands in for it, and until one has ended a single debate is open. Room for one call's reservation stays
+    free, for a call starts only when its upper bound fits. One debate may always be open: whether its next call fits
+    is the limiter's to say, which ends the run.
+
+    Args:
+        left: by budget, `usd` or `tokens`, what earlier sessions have left.
+        bounds: by budget; a budget without one is of a protocol that does not say what it asks.
+        prices: by model name.
+    """
+
+    def __init__(
+        self, left: Mapping[str, float], bounds: Mapping[str, DebateCostBound], prices: Mapping[str, Price]
+    ) -> None:
+        self._prices = dict(prices)
+        self._accounts = {name: _Account(amount, bounds.get(name)) for name, amount in left.items()}
+
+    @property
+    def most_open(self) -> int:
+        """How many debates may be open now, at least one."""
+        return max(1, min((account.covers for account in self._accounts.values()), default=UNBOUNDED))
+
+    def settle(self, paid: Mapping[str, ModelUsage], *, whole: bool) -> None:
+        """A debate has ended, or was put aside.
+
+        Args:
+            paid: what its calls have used, by model; one without any says nothing of what others use.
+            whole: whether that is all that the debate uses: it has ended, and no reply of it was on record before.
+        """
+        if not paid:
+            return
+        unknown = any(usage.unknown for usage in paid.values())
+        for name, account in self._accounts.items():
+            account.take(self._amount(name, paid), whole=whole, unknown=unknown)
+
+    def _amount(self, budget: str, paid: Mapping[str, ModelUsage]) -> float:
+        if budget == "tokens":
+            return float(sum(usage.tokens for usage in paid.values()))
+        costs = (
+            price.cost_usd(Usage(usage.prompt_tokens, usage.completion_tokens))
+            for model, usage in paid.items()
+            if (price := self._prices.get(model)) is not None
+        )
+        return math.fsum(cost or 0.0 for cost in costs)
+
+
+class _Account:
+    """One budget."""
+
+    def __init__(self, left: float, bound: DebateCostBound | None) -> None:
+        self._left, self._bound = left, bound
+        self._ended, self._sum, self._largest = 0, 0.0, 0.0
+
+    @property
+    def _expected(self) -> float:
+        """What a debate is taken to use; infinite while nothing is known."""
+        if self._bound is None and not self._ended:
+            return math.inf
+        first = self._largest if self._bound is None else self._bound.debate
+        return (first + self._sum) / (self._ended + 1)
+
+    @property
+    def covers(self) -> int:
+        """How many whole debates what is left is enough for."""
+        expected, call = self._expected, 0.0 if self._bound is None else self._bound.call
+        if not expected:
+            return UNBOUNDED
+        return max(0, min(UNBOUNDED, int((self._left - call) / expected)))
+
+    def take(self, amount: float, *, whole: bool, unknown: bool) -> None:
+        """Settle a debate; of one whose use is not wholly known the limiter keeps what was reserved."""
+        if unknown:
+            expected = self._expected
+            self._left -= max(amount, expected if math.isfinite(expected) else 0.0)
+            return
+        self._left -= amount
+        if whole:
+            self._ended, self._sum, self._largest = self._ended + 1, self._sum + amount, max(self._largest, amount)

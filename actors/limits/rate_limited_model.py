@@ -1,0 +1,302 @@
+"""A model behind the gate: each attempt waits for leave, and what it used is settled and counted when it has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast, get_args
+
+from moot.actors.deadline import Deadline
+from moot.actors.early_stop import EarlyStop, stream_with_early_stop
+from moot.actors.limits.call_queue import Admission, CallDemand, How
+from moot.actors.limits.limiter_client import LimiterClient, debate_of
+from moot.actors.meter import CALL_SECONDS, CALLS, COST, LIMITER_WAIT, RETRIES, SILENT, TOKENS, UNKNOWN_COST, Meter
+from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, StreamingModel
+from moot.actors.models.prices import Price
+from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.retry import RETRIED_KINDS
+from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound, with_plausible_usage
+from moot.actors.telemetry import NO_SPAN, Span
+from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
+
+
+class UnconfirmedUsage:
+    """Attempts of one ask that a server may have billed without saying what they used.
+
+    Attributes:
+        attempts: how many.
+        tokens_at_most: upper bound of their tokens together; the lower one is 0.
+    """
+
+    __slots__ = ("attempts", "tokens_at_most")
+
+    def __init__(self) -> None:
+        self.attempts = self.tokens_at_most = 0
+
+    def add(self, tokens_at_most: int) -> None:
+        """One more."""
+        self.attempts += 1
+        self.tokens_at_most += tokens_at_most
+
+
+class RateLimitedModel:
+    """Calls a model, each attempt with leave of the gate.
+
+    Args:
+        model: the backend.
+        gate: the process's gate; None admits everything, for a model that runs in this process.
+        endpoint: the model's name at the limiter.
+        price: the model's price; None when it is not known.
+        meter: is told of every attempt.
+
+    Attributes:
+        calls: follows the attempts.
+    """
+
+    def __init__(
+        self, model: Model, gate: LimiterClient | None, endpoint: str, price: Price | None, meter: Meter = SILENT
+    ) -> None:
+        self._model, self._gate, self._endpoint, self._price = model, gate, endpoint, price
+        self._budgets = gate.budgets if gate is not None else frozenset()
+        self._bills = not model.capabilities.in_process
+        self.calls = CallTelemetry(meter, model.name, price, bills=self._bills)
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: ReplySchema | None,
+        deadline: Deadline,
+        unconfirmed: UnconfirmedUsage,
+        stop: EarlyStop | None = None,
+        stage: LogprobStage = "unknown",
+        span: Span = NO_SPAN,
+    ) -> ModelReply:
+        """One attempt. Waiting for leave does not count against the deadline.
+
+        Args:
+            messages, decoding, step_key, schema: see `Model.complete`.
+            deadline: of the ask.
+            unconfirmed: counts the attempt if it may be billed and nobody says what it used.
+            stop: stops the reply early; its model streams.
+            stage: where the reply's log-probabilities are taken, which `stop` looks at.
+            span: of the ask.
+
+        Raises:
+            ModelError: as the model.
+            BudgetSpent, EndpointDown, LimiterGone, Draining: the attempt may not start.
+        """
+        with self.calls.attempt(span) as call:
+            need = self._need(messages, decoding, schema, debate_of(step_key))
+            admission = await self._admitted(need, deadline, call)
+            try:
+                if stop is None:
+                    reply = await self._model.complete(messages, decoding, step_key=step_key, schema=schema)
+                else:
+                    streaming = cast(StreamingModel, self._model)
+                    reply = await stream_with_early_stop(
+                        streaming, messages, decoding, stop, step_key=step_key, schema=schema, stage=stage
+                    )
+            except ModelError as error:
+                billed = self._bills and error.may_be_billed
+                if billed:
+                    unconfirmed.add(_at_most(messages, decoding, schema))
+                if not error.replayed:
+                    call.failed(_how(error), error.kind, billed=billed)
+                _end(admission, _how(error), billed=billed, error=error)
+                raise
+            except BaseException:
+                if self._bills:
+                    unconfirmed.add(_at_most(messages, decoding, schema))
+                how: How = "broken" if deadline.passed else "cancelled"
+                call.failed(how, "timeout" if deadline.passed else "", billed=self._bills)
+                _end(admission, how, billed=self._bills)
+                raise
+            if self._bills and not reply.replayed:
+                reply = with_plausible_usage(reply, messages)
+            if self._bills and _tokens(reply.usage) is None and not reply.replayed:
+                unconfirmed.add(_at_most(messages, decoding, schema))
+            call.answered(reply)
+            if admission is not None:
+                self._settle(admission, reply)
+            return reply
+
+    async def _admitted(self, need: CallDemand, deadline: Deadline, call: CallAttempt) -> Admission | None:
+        """Leave for one attempt; None where none is needed."""
+        if self._gate is None:
+            return None
+        with deadline.paused():
+            admission = await self._gate.admit(self._endpoint, need)
+        call.admitted()
+        return admission
+
+    def _need(
+        self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None, debate: str
+    ) -> CallDemand:
+        tokens = prompt_estimate(messages) + schema_bound(schema) // 4 + decoding.max_tokens
+        if not self._budgets:
+            return CallDemand(tokens, debate=debate)
+        bound, budgets = prompt_bound(messages) + schema_bound(schema), {}
+        if "tokens" in self._budgets:
+            budgets["tokens"] = float(bound + decoding.max_tokens)
+        if "usd" in self._budgets and self._price is not None:
+            budgets["usd"] = self._price.bound_usd(bound, decoding.max_tokens)
+        return CallDemand(tokens, budgets, debate)
+
+    def _settle(self, admission: Admission, reply: ModelReply) -> None:
+        tokens = _tokens(reply.usage)
+        spent: dict[str, float] | None = None
+        if reply.replayed:
+            spent = {}
+        elif tokens is not None:
+            cost = self._price.cost_usd(reply.usage) if self._price is not None else None
+            spent = {"tokens": float(tokens), "usd": cost or 0.0}
+        admission.end("answered", tokens=tokens, spent=spent, drained=_drained(reply.limits))
+
+
+def _end(admission: Admission | None, how: How, *, billed: bool, error: ModelError | None = None) -> None:
+    if admission is not None:
+        admission.end(
+            how,
+            spent=None if billed else {},
+            drained=error is not None and _drained(error.limits),
+            error="no reply in time" if error is None else str(error),
+            retry_after_s=None if error is None else error.retry_after_s,
+        )
+
+
+def _how(error: ModelError) -> How:
+    if error.kind == "rate_limited":
+        return "limited"
+    return "broken" if error.kind in ("server", "connection", "timeout") else "refused"
+
+
+def _tokens(usage: Usage) -> int | None:
+    if usage.prompt_tokens is None or usage.completion_tokens is None:
+        return None
+    return usage.prompt_tokens + usage.completion_tokens
+
+
+def _at_most(messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None) -> int:
+    return prompt_bound(messages) + schema_bound(schema) + decoding.max_tokens
+
+
+def _drained(limits: RateHeaders | None) -> bool:
+    return limits is not None and (limits.requests_left == 0 or limits.tokens_left == 0)
+
+
+_NO_PRICE, _NO_USAGE = "price", "usage"
+"""Why a cost is unknown: nobody knows the model's price; the server did not say what it used."""
+
+
+class CallTelemetry:
+    """Follows the attempts to call one model.
+
+    Args:
+        meter: takes the numbers.
+        model: its name as configured.
+        price: None when it is not known.
+        bills: whether somebody bills its calls.
+    """
+
+    def __init__(self, meter: Meter, model: str, price: Price | None, *, bills: bool) -> None:
+        self.meter, self.model, self.price, self.bills = meter, model, price, bills
+        for how in get_args(How):
+            if how != "unused":
+                meter.add(CALLS, 0.0, model, how)
+        for kind in sorted(RETRIED_KINDS):
+            meter.add(RETRIES, 0.0, model, kind)
+        for part in ("prompt", "completion"):
+            meter.add(TOKENS, 0.0, model, part)
+        for why in (_NO_PRICE, _NO_USAGE):
+            meter.add(UNKNOWN_COST, 0.0, model, why)
+        if price is not None:
+            meter.add(COST, 0.0, model)
+
+    def retried(self, kind: str) -> None:
+        """Another attempt follows one that failed in that way."""
+        self.meter.add(RETRIES, 1.0, self.model, kind)
+
+    @contextmanager
+    def attempt(self, parent: Span) -> Iterator[CallAttempt]:
+        """One attempt, from before it waits for leave; what it is told inside is what counts."""
+        call = CallAttempt(self, parent.child("call"))
+        try:
+            yield call
+        finally:
+            call.close()
+
+
+class CallAttempt:
+    """One attempt.
+
+    Args:
+        watch: of its model.
+        span: of the attempt.
+    """
+
+    __slots__ = ("_began", "_failed", "_outcome", "_span", "_tokens", "_wait_s", "_watch")
+
+    def __init__(self, watch: CallTelemetry, span: Span) -> None:
+        self._watch, self._span = watch, span
+        self._outcome, self._failed = "unused", ""
+        self._tokens: tuple[int | None, int | None] = (None, None)
+        self._began = time.perf_counter()
+        self._wait_s: float | None = None
+
+    def admitted(self) -> None:
+        """It may start: the gate has given leave."""
+        now = time.perf_counter()
+        self._wait_s, self._began = now - self._began, now
+        self._watch.meter.observe(LIMITER_WAIT, self._wait_s, self._watch.model)
+
+    def answered(self, reply: ModelReply) -> None:
+        """There is a reply; one that was taken from a record is no call."""
+        if reply.replayed:
+            return
+        watch, usage = self._watch, reply.usage
+        watch.meter.observe(CALL_SECONDS, time.perf_counter() - self._began, watch.model)
+        self._tokens = (usage.prompt_tokens, usage.completion_tokens)
+        for part, tokens in zip(("prompt", "completion"), self._tokens, strict=True):
+            if tokens:
+                watch.meter.add(TOKENS, tokens, watch.model, part)
+        self._charge(None if watch.price is None else watch.price.cost_usd(usage), billed=watch.bills)
+        self._ended("answered")
+
+    def _charge(self, cost_usd: float | None, *, billed: bool) -> None:
+        watch = self._watch
+        if cost_usd:
+            watch.meter.add(COST, cost_usd, watch.model)
+        elif cost_usd is None and billed:
+            watch.meter.add(UNKNOWN_COST, 1.0, watch.model, _NO_PRICE if watch.price is None else _NO_USAGE)
+
+    def failed(self, how: How, kind: str, *, billed: bool) -> None:
+        """It gave no reply.
+
+        Args:
+            how: see `How`.
+            kind: of the failure; empty when nobody waited for the reply.
+            billed: whether it may cost something all the same.
+        """
+        self._failed = kind
+        self._charge(None, billed=billed)
+        self._ended(how)
+
+    def _ended(self, how: How) -> None:
+        self._outcome = how
+        self._watch.meter.add(CALLS, 1.0, self._watch.model, how)
+
+    def close(self) -> None:
+        """End its span."""
+        prompt, completion = self._tokens
+        self._span.end(
+            self._failed,
+            gen_ai__request__model=self._watch.model,
+            gen_ai__usage__input_tokens=prompt,
+            gen_ai__usage__output_tokens=completion,
+            moot__outcome=self._outcome,
+            moot__limiter_wait_s=self._wait_s,
+        )

@@ -1,0 +1,160 @@
+"""What a record's writer counts: each reply, round and verdict once, whatever is replayed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from statistics import fmean
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from moot.actors.meter import (
+    DEBATE_SECONDS,
+    DEBATES_DONE,
+    DEBATES_FAILED,
+    JUDGE_DISAGREEMENT,
+    ROUND_JSD,
+    TURNS,
+    Meter,
+)
+from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.roles import family_of
+from moot.protocols.messages import Event
+from moot.protocols.rubrics.assessment import ASSESSMENT, read_assessment
+
+FAILURES = frozenset(
+    {
+        "ask_failed",
+        "bug",
+        "case_unfit",
+        "deadline",
+        "encoder_failed",
+        "invalid_case",
+        "path_reused",
+        "quorum_failed",
+        "replay_diverged",
+    }
+)
+"""Kinds of failure that have a name of their own; the rest, errors of one's own protocols, count as `OTHER`."""
+
+OTHER = "other"
+
+_INSIDE = frozenset({"invalid", "cut"})
+"""Outcomes of replies that do not end their ask."""
+
+
+class RecordCounters:
+    """Tells a meter what has come into the record.
+
+    Args:
+        meter: takes the numbers.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._ended: deque[VerdictRecord] = deque()
+        self._counted = 0
+        self._families: set[str] = set()
+        meter.add(DEBATES_DONE, 0.0)
+        for failure in (*sorted(FAILURES), OTHER):
+            meter.add(DEBATES_FAILED, 0.0, failure)
+
+    def add_replies(self, batch: pa.RecordBatch) -> None:
+        """Rows of the stream `replies` that were taken into the journal."""
+        rows = zip(batch["role"].to_pylist(), batch["outcome"].to_pylist(), strict=True)
+        for (role, outcome), turns in Counter(rows).items():
+            family = family_of(role or "")
+            if family not in self._families:
+                self._families.add(family)
+                self._meter.add(TURNS, 0.0, family, "failed")
+            if outcome not in _INSIDE:
+                self._meter.add(TURNS, turns, family, outcome or "")
+
+    def add_event(self, event: Event) -> None:
+        """An event that was taken into the journal."""
+        jsd = event.data.get("jsd") if event.kind == "round" else None
+        if isinstance(jsd, float) and math.isfinite(jsd):
+            self._meter.observe(ROUND_JSD, jsd)
+        for disagreement in judge_disagreements(event):
+            self._meter.observe(JUDGE_DISAGREEMENT, disagreement)
+
+    def end(self, closing: VerdictRecord) -> None:
+        """A verdict was taken into the journal; it counts once it is durable."""
+        self._ended.append(closing)
+
+    @property
+    def ended(self) -> int:
+        """Verdicts taken so far."""
+        return self._counted + len(self._ended)
+
+    def settle(self, ended: int) -> None:
+        """Count the first `ended` verdicts, which are durable now; each counts once."""
+        while self._counted < ended:
+            closing = self._ended.popleft()
+            self._counted += 1
+            if closing.failure:
+                self._meter.add(DEBATES_FAILED, 1.0, closing.failure if closing.failure in FAILURES else OTHER)
+            else:
+                self._meter.add(DEBATES_DONE, 1.0)
+            self._meter.observe(DEBATE_SECONDS, closing.wall_s)
+
+
+class _Judged(msgspec.Struct):
+    judge: str
+    score: float | None = None
+
+
+class _Candidate(msgspec.Struct):
+    judgments: list[_Judged] = []
+
+
+class _Judging(msgspec.Struct):
+    candidates: list[_Candidate] = []
+
+
+class _Crit(msgspec.Struct):
+    by_judge: dict[str, float | None] = {}
+
+
+def judge_disagreements(event: Event) -> list[float]:
+    """How far judges are apart on each reply that an event tells of, in [0, 1]: highest less lowest judge's mean score.
+
+    A reply that fewer than two judges have scored has none. Read are the events `judging`, `crit` and `assessment`;
+    what a protocol of one's own notes under these names and in another form is left out.
+    """
+    try:
+        if event.kind == "judging":
+            candidates = msgspec.convert(event.data, _Judging).candidates
+            return _spreads(_by_judge((said.judge, said.score) for said in one.judgments) for one in candidates)
+        if event.kind == "crit":
+            return _spreads([_by_judge(msgspec.convert(event.data, _Crit).by_judge.items())])
+    except msgspec.ValidationError:
+        return []
+    return _spreads([_marks(event.data)]) if event.kind == ASSESSMENT else []
+
+
+def _marks(data: dict[str, Any]) -> dict[str, float]:
+    """Each judge's mean score by the rubric's scales, from 0 for the lowest to 1 for the highest."""
+    assessment = read_assessment(data)
+    if assessment is None:
+        return {}
+    scales = [(name, low, high) for name, (low, high) in assessment.ends.items() if low < high]
+    found = []
+    for mark in assessment.judges:
+        said = mark.scores or {}
+        shares = [(said[name] - low) / (high - low) for name, low, high in scales if name in said]
+        found.append((mark.judge, fmean(shares) if shares else None))
+    return _by_judge(found)
+
+
+def _by_judge(scores: Iterable[tuple[str, float | None]]) -> dict[str, float]:
+    present = sorted((judge, score) for judge, score in scores if score is not None)
+    return {judge: fmean(score for _, score in own) for judge, own in groupby(present, lambda pair: pair[0])}
+
+
+def _spreads(replies: Iterable[Mapping[str, float]]) -> list[float]:
+    return [max(scores.values()) - min(scores.values()) for scores in replies if len(scores) > 1]

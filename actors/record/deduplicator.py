@@ -1,0 +1,230 @@
+"""What has come to a writer of the record: tells a row that is new from one that comes again, late, or for nobody.
+
+Rows are sent again when a call was lost on its way; a debate that is replayed notes the same again; and an ask that was
+paid for twice gives a second reply. The first reply of a path stands, unless a later one names it as superseded. A
+verdict is admitted when it rests on replies that stand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.open_debate import OpenDebate
+from moot.actors.record.rows import sorted_json
+from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, CaseKey
+from moot.actors.record.writer_cache import WriterCache
+from moot.protocols.case import LabelledCase, Reference, is_shared_id
+from moot.protocols.messages import Event
+
+_NOTED = 20_000
+"""Notes that are kept in mind to tell those that come twice; rows that are sent again come within seconds."""
+
+_ASIDE = 256
+"""Cases that nobody debates any more and that are in mind: rows of theirs may be on their way."""
+
+_MAX_ATTEMPTS = 16
+
+
+class GroundTruth(NamedTuple):
+    """What is right in a case that is being debated, and the number of its registering.
+
+    Attributes:
+        is_reply: whether the case is a reply to judge, to which no answer is a verdict without mistake.
+    """
+
+    gold: str | None
+    reference: Reference
+    is_reply: bool
+    number: int
+
+
+class RowDeduplicator:
+    """The cases and debates of one writer, as far as their rows have come.
+
+    A debate that was put aside without a verdict leaves the mind after a while; it is taken back when its next row, or
+    its case, comes.
+
+    Args:
+        memory: takes what leaves the mind.
+        finished: debates that have their verdict.
+    """
+
+    def __init__(self, memory: WriterCache, finished: set[CaseKey]) -> None:
+        self._memory, self._finished = memory, finished
+        self._open: dict[CaseKey, OpenDebate] = {}
+        self._ground_truth: dict[str, GroundTruth] = {}
+        self._eviction_queue: dict[str, None] = {}
+        self._waiting: dict[CaseKey, asyncio.Event] = {}
+        self._noted: dict[tuple[str, int, str, str, float], None] = {}
+
+    def register(self, cases: Sequence[LabelledCase], number: int) -> None:
+        """See `Recorder.register`."""
+        for labelled in cases:
+            case_id = labelled.case.id
+            self._eviction_queue.pop(case_id, None)
+            self._ground_truth[case_id] = GroundTruth(
+                labelled.gold, labelled.reference, labelled.case.judged is not None, number
+            )
+        known = {labelled.case.id for labelled in cases}
+        for key, waiting in self._waiting.items():
+            if key[0] in known:
+                waiting.set()
+
+    def is_registered(self, case_id: str) -> bool:
+        """Whether it is known what is right in a case."""
+        return case_id in self._ground_truth
+
+    def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
+        """See `Recorder.forget`."""
+        for number, case_id in numbered:
+            if (right := self._ground_truth.get(case_id)) is not None and right.number <= number:
+                self._queue_eviction(case_id)
+        self.evict()
+
+    def _queue_eviction(self, case_id: str) -> None:
+        self._eviction_queue.pop(case_id, None)
+        self._eviction_queue[case_id] = None
+
+    def evict(self) -> None:
+        """Let those that were put aside first leave the mind; after rows were taken."""
+        while len(self._eviction_queue) > _ASIDE:
+            case_id = next(iter(self._eviction_queue))
+            for key in ((case_id, attempt) for attempt in range(_MAX_ATTEMPTS)):
+                if (debate := self._open.get(key)) is not None:
+                    self._memory.put_debate(key, debate)
+                    del self._open[key]
+            del self._eviction_queue[case_id]
+            self._ground_truth.pop(case_id, None)
+
+    def debate(self, key: CaseKey) -> OpenDebate:
+        """What is known of a debate without verdict; a new one begins."""
+        debate = self._open.get(key)
+        if debate is None:
+            debate = self._open[key] = self._memory.pop_debate(key) or OpenDebate()
+            if key[0] not in self._ground_truth and not is_shared_id(key[0]):
+                self._queue_eviction(key[0])
+        return debate
+
+    def known(self, key: CaseKey) -> OpenDebate | None:
+        """The same of one in mind, without beginning one."""
+        return self._open.get(key)
+
+    def has_ended(self, key: CaseKey) -> bool:
+        """Whether a debate has its verdict."""
+        return key in self._finished
+
+    def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
+        """How many of these debates have their verdict, and how many replies of the others stand."""
+        others = [key for key in keys if key not in self._finished]
+        return len(keys) - len(others), sum(len(self.debate(key).reply_ids) for key in others)
+
+    async def changed(self, key: CaseKey) -> None:
+        """Wait until something that the debate's verdict may wait for has come."""
+        waiting = self._waiting[key] = self._waiting.get(key) or asyncio.Event()
+        try:
+            await waiting.wait()
+        finally:
+            if self._waiting.get(key) is waiting:
+                del self._waiting[key]
+
+    def _arrived(self, key: CaseKey) -> None:
+        if (waiting := self._waiting.get(key)) is not None:
+            waiting.set()
+
+    def end(self, key: CaseKey) -> GroundTruth:
+        """A debate has its verdict: whatever comes of it from now on is late. Gives what is right in its case, which is
+        debated no more."""
+        self._finished.add(key)
+        self._open.pop(key, None)
+        self._arrived(key)
+        return self._ground_truth.pop(key[0], GroundTruth(None, Reference(), False, 0))
+
+    def accept_reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> OpenDebate | None:
+        """The debate that a reply was taken into; None if it has come before, another one stands in its place, or its
+        debate has ended."""
+        if key in self._finished:
+            return None
+        debate = self.debate(key)
+        if not debate.accept(path, reply_id, supersedes):
+            return None
+        self._arrived(key)
+        return debate
+
+    def accept_event(self, key: CaseKey, event: Event, at: float) -> bool:
+        """Whether an event is to be written: it says something new of a debate without verdict. What an abandoned call
+        may have cost counts even after that."""
+        note = (*key, event.kind, event.path, at)
+        if key in self._finished:
+            return event.kind == ABANDONED and not self._came_before(note)
+        debate = self.debate(key)
+        if event.kind in BOOKKEEPING_EVENTS:
+            return not self._came_before(note)
+        # A replay notes the same again; one that had to pay anew may see other signals: the last ones count.
+        known = debate.events.get((event.kind, event.path))
+        debate.events[event.kind, event.path] = digest = crc32(sorted_json(event.data).encode())
+        return known != digest
+
+    def _came_before(self, note: tuple[str, int, str, str, float]) -> bool:
+        """Whether a note of an attempt to pay was delivered before: the same at the same time, as readers tell it."""
+        known = note in self._noted
+        self._noted[note] = None
+        if len(self._noted) > _NOTED:
+            del self._noted[next(iter(self._noted))]
+        return known
+
+
+_PATIENCE_S = 10.0
+
+
+class CommitCheck:
+    """Admits each debate's verdict once, when everything it rests on is here.
+
+    Args:
+        arrivals: what has come.
+        write: takes an admitted verdict into the journal, with its debate and what is right in its case.
+        life: the writer's. What an earlier one had taken and not yet written was lost with it: replies are missed by
+            their ids, notes by nothing, so that a debate with notes from then is replayed, which notes them again.
+    """
+
+    def __init__(
+        self, arrivals: RowDeduplicator, write: Callable[[VerdictRecord, OpenDebate, GroundTruth], None], life: str
+    ) -> None:
+        self._arrivals, self._write, self._life = arrivals, write, life
+
+    async def check(self, closings: Sequence[VerdictRecord]) -> list[bool]:
+        """Whether each is in the journal now, or was before; waits a little for replies that are on their way."""
+        admitted = [self._at_once(closing) for closing in closings]
+        late = [i for i, ok in enumerate(admitted) if ok is None]
+        for i, ok in zip(late, await asyncio.gather(*(self._in_time(closings[i]) for i in late)), strict=True):
+            admitted[i] = ok
+        return [bool(ok) for ok in admitted]
+
+    def _at_once(self, closing: VerdictRecord) -> bool | None:
+        """Admit a verdict whose replies are all here, or refuse one that rests on others; None to wait for what is
+        right in its case, or for some of its replies."""
+        key = (closing.case_id, closing.attempt)
+        if self._arrivals.has_ended(key):
+            return True
+        if closing.noted_in not in ("", self._life):
+            return False
+        debate = self._arrivals.debate(key)
+        if not self._arrivals.is_registered(closing.case_id) or not closing.replies.keys() <= debate.reply_ids.keys():
+            return None
+        if any(debate.reply_ids[path] != reply_id for path, reply_id in closing.replies.items()):
+            return False
+        self._write(closing, debate, self._arrivals.end(key))
+        return True
+
+    async def _in_time(self, closing: VerdictRecord) -> bool:
+        """The same, waiting for what is on its way."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while (admitted := self._at_once(closing)) is None:
+                    await self._arrivals.changed((closing.case_id, closing.attempt))
+        except TimeoutError:
+            return False
+        return admitted

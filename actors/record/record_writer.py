@@ -1,0 +1,313 @@
+"""The record's writer: buffers rows, flushes them in order, and commits a verdict only when all it rests on is durable.
+
+One recorder writes the cases that hash to it. It is a plain class: the inline engine calls it directly, a metrics actor
+hosts it on a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from moot.actors.failpoints import failpoint
+from moot.actors.meter import SILENT, Meter
+from moot.actors.record.counters import RecordCounters
+from moot.actors.record.debate_result import DebateResult, VerdictRecord, writer_of
+from moot.actors.record.deduplicator import CommitCheck, GroundTruth, RowDeduplicator
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.journal import Journal
+from moot.actors.record.open_debate import OpenDebate
+from moot.actors.record.progress import Progress, StreamedEvent, replies_as_events, verdict_event
+from moot.actors.record.recovery import History, histories, recorded_results, recover, recover_signals
+from moot.actors.record.reply_leases import ReplyLeases
+from moot.actors.record.rows import DECISION, SHARED, case_columns, sorted_json, verdict_columns
+from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
+from moot.actors.record.signal_aggregator import SignalAggregator, add_assessment
+from moot.actors.record.threads import to_thread_shielded
+from moot.actors.record.writer_cache import WriterCache
+from moot.protocols.case import LabelledCase, is_shared_id
+from moot.protocols.messages import Event
+from moot.protocols.rubrics.assessment import ASSESSMENT
+from moot.protocols.tasks.scoring import is_correct
+
+_REPLY_KEYS = [
+    "case_id",
+    "attempt",
+    "path",
+    "reply_id",
+    "supersedes",
+    "reused_from",
+    "prompt_tokens",
+    "completion_tokens",
+    "model",
+]
+
+_DROPPED_COLUMNS = [
+    "case_id",
+    "attempt",
+    "path",
+    "reply_id",
+    "model",
+    "at",
+    "unconfirmed_attempts",
+    "unconfirmed_tokens_max",
+]
+
+
+class RecordWriter:
+    """Writes the rows of the cases that hash to it.
+
+    Args:
+        folder: the run's folder; the process that made this owns it.
+        epoch: the owner's number.
+        writer: which of the `writers` recorders this is.
+        meter: is told what comes into the record.
+        tells_replies: whether replies are among the events that are told.
+
+    Attributes:
+        life: tells this writer from those that wrote the same record before it.
+    """
+
+    def __init__(
+        self,
+        folder: Path | RunFolder,
+        epoch: int,
+        writer: int = 0,
+        writers: int = 1,
+        meter: Meter = SILENT,
+        *,
+        tells_replies: bool = False,
+    ) -> None:
+        self._folder = folder if isinstance(folder, RunFolder) else RunFolder(folder)
+        self._writer, self._writers = writer, writers
+        self.incarnation = uuid4().hex
+        self._journal = Journal(self._folder, epoch, writer)
+        self._memory = WriterCache()
+        self._finished: set[CaseKey] = set()
+        self._arrivals = RowDeduplicator(self._memory, self._finished)
+        self._cases_written: set[str] = set()
+        self._reading = asyncio.Lock()
+        self._admission = CommitCheck(self._arrivals, self._write_verdict, self.incarnation)
+        self._not_durable: set[str] = set()
+        self.leases = ReplyLeases(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
+        self.progress = Progress()
+        self.signals = SignalAggregator()
+        self._tally = RecordCounters(meter)
+        self._tells_replies = tells_replies
+
+    async def load(self) -> None:
+        """Read what earlier owners and earlier lives of this writer recorded; before anything else."""
+        await self._journal.begin()
+        state = await asyncio.to_thread(recover, self._folder, self._mine, self._memory)
+        self._cases_written = state.cases
+        self._finished |= state.finished
+        self.progress = state.progress
+        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine, self._memory)
+
+    def _mine(self, case_id: str) -> bool:
+        return writer_of(case_id, self._writers) == self._writer
+
+    async def register(self, cases: Sequence[LabelledCase], number: int = 0) -> None:
+        """Make cases known with what is right in them, before their first row.
+
+        Args:
+            number: rises with each registering and each forgetting, so that one that comes late is told.
+
+        Raises:
+            RecordError: the record cannot be written.
+        """
+        self._arrivals.register(cases, number)
+        for labelled in cases:
+            if labelled.case.id not in self._cases_written:
+                self._cases_written.add(labelled.case.id)
+                self._journal.append("cases", **case_columns(labelled))
+
+    def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
+        """Cases that are not debated any more: those that have no verdict need not be kept in mind for ever.
+
+        Args:
+            numbered: each with a number as of `register`; one that was registered later stays.
+        """
+        self._arrivals.forget(numbered)
+
+    def add_replies(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of the stream `replies`; rows whose key is already there are dropped."""
+        keep = [self._accept(*row) for row in zip(*(batch[name].to_pylist() for name in _REPLY_KEYS), strict=True)]
+        if not all(keep):
+            self._note_unconfirmed(batch.filter(pa.array([not kept for kept in keep])))
+            batch = batch.filter(pa.array(keep))
+        if batch.num_rows:
+            self._journal.append_replies(batch)
+            self.signals.add_replies(batch, self._arrivals.debate)
+            self._tally.add_replies(batch)
+            if self._tells_replies:
+                self.progress.add_events(replies_as_events(batch))
+        self._arrivals.evict()
+        failpoint("writer.buffered")
+
+    def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
+        """What attempts behind dropped rows may have cost is kept; a row that only came twice has cost nothing more."""
+        for row in dropped.select(_DROPPED_COLUMNS).to_pylist():
+            key = (row["case_id"], row["attempt"])
+            debate = self._arrivals.known(key)
+            known = None if debate is None else debate.reply_ids.get(row["path"])
+            if row["unconfirmed_attempts"] and known != row["reply_id"]:
+                told = {
+                    "why": DUPLICATE,
+                    "model": row["model"],
+                    "attempts": row["unconfirmed_attempts"],
+                    "tokens_at_most": row["unconfirmed_tokens_max"],
+                }
+                event, at = Event(ABANDONED, row["path"], told), row["at"] or time.time()
+                if self._arrivals.accept_event(key, event, at):
+                    self._write_event(*key, event, at)
+
+    def _accept(
+        self,
+        case_id: str,
+        attempt: int,
+        path: str,
+        reply_id: str,
+        supersedes: str | None,
+        reused_from: str | None,
+        prompt_tokens: int | None,
+        completion_tokens: int | None,
+        model: str | None,
+    ) -> bool:
+        debate = self._arrivals.accept_reply((case_id, attempt), path, reply_id, supersedes)
+        if debate is None:
+            return False
+        debate.use(reply_id, supersedes, model, prompt_tokens, completion_tokens)
+        if not reply_id.startswith(DECISION):
+            self.progress.count_reply(prompt_tokens, completion_tokens, reused=reused_from is not None)
+        return True
+
+    def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:
+        """Take (case id, attempt, event, unix time); what was noted before in the same words is dropped."""
+        for case_id, attempt, event, at in events:
+            if not self._arrivals.accept_event((case_id, attempt), event, at):
+                continue
+            if event.kind == ASSESSMENT:
+                add_assessment(self._arrivals.debate((case_id, attempt)), event.data, case_id)
+            self._tally.add_event(event)
+            self._write_event(case_id, attempt, event, at)
+        self._arrivals.evict()
+
+    def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
+        self._journal.append(
+            "events",
+            case_id=case_id,
+            attempt=attempt,
+            kind=event.kind,
+            path=event.path,
+            data=sorted_json(event.data),
+            at=at,
+        )
+        self.progress.add_events([StreamedEvent(case_id, attempt, event.kind, event.path, event.data, at)])
+
+    async def history(self, keys: Sequence[CaseKey]) -> list[History]:
+        """What is recorded of each debate, up to what has been taken by now: replies (re-asked ones merged) and
+        embeddings. It is read beside what is written, one reading at a time.
+
+        Raises:
+            RecordError: what has been taken cannot be written, or the record cannot be read.
+        """
+        known = [key for key in keys if not self._is_shared_and_new(key)]
+        if not known:  # which spares every shared ask of a run a reading of the whole journal
+            return [History() for _ in keys]
+        await self._journal.readable()
+        async with self._reading:
+            read = await to_thread_shielded(lambda: histories(self._folder, known, self._memory))
+        found = dict(zip(known, read, strict=True))
+        return [found.get(key, History()) for key in keys]
+
+    def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
+        """See `RowDeduplicator.so_far`."""
+        return self._arrivals.so_far(keys)
+
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+        """See `recorded_results`; the last ones are known. What has to be read is read beside what is written."""
+        if not self._not_durable.isdisjoint(case_ids):
+            await self.flush()
+            self._not_durable.difference_update(case_ids)
+        found = self._memory.results(case_ids)
+        if missing := [case_id for case_id in case_ids if case_id not in found]:
+            async with self._reading:
+                found |= await to_thread_shielded(lambda: recorded_results(self._folder, missing, self._memory))
+        return found
+
+    def _is_shared_and_new(self, key: CaseKey) -> bool:
+        """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""
+        return is_shared_id(key[0]) and not self._arrivals.debate(key).reply_ids
+
+    async def acquire_lease(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
+        """See `ReplyLeases.claim`; and what is recorded of the shared reply."""
+        mine = await self.leases.acquire(key, lease_s, claimant)
+        try:
+            return mine, (await self.history([(key, 0)]))[0]
+        except BaseException:
+            if mine:
+                self.leases.release(key, claimant)
+            raise
+
+    async def has_shared(self, case_id: str) -> bool:
+        """Whether the shared reply of a pseudo case is durable; waits for the flush that is due, not for the reply."""
+        if SHARED not in self._arrivals.debate((case_id, 0)).reply_ids:
+            return False
+        await self._journal.durable()
+        return True
+
+    def add_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        """Store a debate's embeddings by text hash, as float32 bytes."""
+        for text_hash, raw in vectors:
+            self._journal.append(
+                "embeddings",
+                case_id=case_id,
+                attempt=attempt,
+                encoder=encoder,
+                text_hash=text_hash,
+                vector=np.frombuffer(raw, np.float32),
+            )
+
+    async def commit(self, closings: Sequence[VerdictRecord]) -> list[bool]:
+        """Record verdicts; returns when they are durable.
+
+        False for a debate whose replies are not (or not the same ones) in the journal, or whose notes an earlier life
+        of this writer may have lost: its moderator replays it.
+        """
+        admitted = await self._admission.check(closings)
+        if any(admitted):
+            ended = self._tally.ended
+            await self._journal.durable()
+            self._tally.settle(ended)
+            self._not_durable.difference_update(closing.case_id for closing in closings)
+        return admitted
+
+    def _write_verdict(self, closing: VerdictRecord, debate: OpenDebate, right: GroundTruth) -> None:
+        gold, reference, is_reply, _ = right
+        failed = bool(closing.failure)
+        unanswered = closing.answer is None and is_reply
+        correct = None if failed or unanswered else is_correct(closing.answer, gold, reference)
+        columns = verdict_columns(closing, gold, correct, time.time())
+        self._not_durable.add(closing.case_id)
+        self._journal.append("verdicts", **columns)
+        self._memory.put_result(DebateResult(msgspec.structs.replace(closing, replies={}, noted_in=""), debate.usage()))
+        self._tally.end(closing)
+        self.progress.count_verdict(closing.how, failed, correct, closing.rounds)
+        self.signals.end(debate, failed=failed, correct=correct)
+        self.progress.add_events([verdict_event(columns)])
+
+    async def flush(self) -> None:
+        """Make everything taken so far durable."""
+        await self._journal.flush()
+
+    async def close(self, *, compact: bool = True) -> None:
+        """Flush, and turn the journal of this writer into Parquet."""
+        await self._journal.close(compact=compact)

@@ -1,0 +1,124 @@
+"""What a record writer keeps of signals while it writes: tokens and assessments of open debates, then only their sums.
+
+A reply's log-probabilities (4 bytes a token) wait for its debate's verdict; the figures of what was judged are computed
+many replies at a time, off the event loop. Of a debate without an assessment nothing is left but the memory it gave
+back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import structlog
+
+from moot.actors.record.open_debate import SPEAKER_COLUMNS, UNRECORDED, OpenDebate, SampledLogprobs
+from moot.actors.record.rows import SHARED
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.signal_group import JudgedReplySignals
+from moot.actors.record.signals import Signals
+from moot.protocols.case import is_shared_id
+from moot.protocols.rubrics.assessment import read_assessment
+
+FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
+"""So many tokens of judged replies, or so many replies, are folded in together; whoever asks gets what is there."""
+
+_log = structlog.get_logger(__name__)
+
+
+def _spoken(batch: pa.RecordBatch) -> list[SampledLogprobs]:
+    """Of each row of a batch of the stream `replies`; the tokens are copied, so that nothing holds the batch."""
+    column = batch["logprob"]
+    offsets = column.offsets.to_numpy()
+    values = column.values.to_numpy(zero_copy_only=False)
+    known = column.is_valid().to_pylist()
+    asked = zip(*(batch[name].to_pylist() for name in SPEAKER_COLUMNS), strict=True)
+    return [
+        SampledLogprobs.of(values[offsets[row] : offsets[row + 1]].copy() if known[row] else None, *columns)
+        for row, columns in enumerate(asked)
+    ]
+
+
+def add_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") -> None:
+    """Keep the means of what an event of kind `assessment` tells: the judges' own texts are many times as long, and no
+    signal is made of them. What is no assessment is left out, with a warning that names the case."""
+    assessment = read_assessment(data)
+    if assessment is None:
+        _log.warning("an event of kind `assessment` is left out of the signals: it is none", case=case_id)
+        return
+    debate.assessments[assessment.reply] = msgspec.structs.replace(assessment, judges=(), scales=())
+
+
+def judged_replies(debate: OpenDebate, correct: bool | None) -> list[JudgedReplySignals]:
+    """The judged replies of a debate that has its verdict."""
+    found = debate.assessments.items()
+    return [
+        JudgedReplySignals(*debate.logprobs.get(path, UNRECORDED), assessment, correct) for path, assessment in found
+    ]
+
+
+def belongs_to_debate(case_id: str, path: str) -> bool:
+    """Whether a reply belongs to one debate; what is shared by all has no verdict that would end it."""
+    return path != SHARED or not is_shared_id(case_id)
+
+
+class SignalAggregator:
+    """The signals of one writer.
+
+    Args:
+        folded: of debates that have their verdict.
+    """
+
+    def __init__(self, folded: Signals | None = None) -> None:
+        self._folded = folded or Signals()
+        self._pending: list[JudgedReplySignals] = []
+        self._pending_tokens = 0
+        self._replies = self._folded.replies
+        self._folding: asyncio.Task[None] | None = None
+
+    @property
+    def replies(self) -> int:
+        """Judged replies so far: signals change only when this does."""
+        return self._replies
+
+    def add_replies(self, batch: pa.RecordBatch, debate: Callable[[CaseKey], OpenDebate]) -> None:
+        """Rows of the stream `replies` that were taken into the journal, of these debates."""
+        keys = zip(*(batch[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True)
+        for (case_id, attempt, path), said in zip(keys, _spoken(batch), strict=True):
+            if belongs_to_debate(case_id, path):
+                debate((case_id, attempt)).logprobs[path] = said
+
+    def end(self, debate: OpenDebate, *, failed: bool, correct: bool | None) -> None:
+        """A debate has its verdict; nothing of a failed one counts."""
+        if failed or not debate.assessments:
+            return
+        judged = judged_replies(debate, correct)
+        self._pending += judged
+        self._replies += len(judged)
+        self._pending_tokens += sum(len(one.logprobs) for one in judged if one.logprobs is not None)
+        if self._pending_tokens >= FOLD_TOKENS or len(self._pending) >= FOLD_REPLIES:
+            self._start_folding()
+
+    def _start_folding(self) -> asyncio.Task[None]:
+        if self._folding is None or self._folding.done():
+            self._folding = asyncio.create_task(self._fold())
+        return self._folding
+
+    async def _fold(self) -> None:
+        pending, self._pending, self._pending_tokens = self._pending, [], 0
+        if pending:
+            self._folded = await asyncio.to_thread(_with, self._folded, pending)
+
+    async def signals(self) -> Signals:
+        """Of every debate that has ended so far."""
+        if self._folding is not None:  # it may have begun before the last of them ended
+            await asyncio.shield(self._folding)
+        await asyncio.shield(self._start_folding())  # who stops asking must not take what is being folded in along
+        return self._folded
+
+
+def _with(folded: Signals, judged: list[JudgedReplySignals]) -> Signals:
+    return folded.merge(Signals.of(judged))

@@ -1,0 +1,250 @@
+"""The crew of a debate when agents and judges are other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import Counter
+from collections.abc import Sequence
+from uuid import uuid4
+
+from moot.actors.context_factory import Service, service_of, services
+from moot.actors.record.debate_result import writer_of
+from moot.actors.record.schema import ASKED
+from moot.actors.remote.agent_connection import AgentConnection
+from moot.actors.remote.envelopes import (
+    AskEnvelope,
+    CancelEnvelope,
+    MessageBatch,
+    ReplyEnvelope,
+    decode_replies,
+    encode,
+)
+from moot.actors.remote.peers import CrashLoopGuard, Peer, PeerLost
+from moot.actors.remote.record_client import RemoteRecordClient
+from moot.actors.roles import Roles
+from moot.protocols.errors import ActorGone, MootError
+from moot.protocols.messages import Ask, AskResult, Event
+
+_GRACE_S = 10.0
+_DOUBTS = 2
+_TOGETHER_S = 0.05
+"""Within it the calls that one death ends are all told of, so that one recovery serves them."""
+
+
+class RemoteAgentPool:
+    """Agents and judges in their own actors, each reached over a line of its own.
+
+    Args:
+        roles: the run's bindings.
+        agents: the actors of each service; a case always goes to the same one of them.
+        scribe: asked for what a lost agent had already recorded.
+        name: this process's name. Agents answer to it and to a life: a restarted moderator must not get what the one
+            before has asked.
+    """
+
+    def __init__(self, roles: Roles, agents: dict[Service, list[Peer]], scribe: RemoteRecordClient, name: str) -> None:
+        self._roles, self._scribe = roles, scribe
+        self._numbers = itertools.count()
+        self.sender = f"{name}:{uuid4().hex}"
+        self.draining = False
+        self._waiting: dict[int, asyncio.Future[AskResult]] = {}
+        self._lines = {service: [_AgentClient(peer, self) for peer in peers] for service, peers in agents.items()}
+        if set(self._lines) != set(services(roles)):
+            raise ValueError("every service of the run needs an agent")
+
+    async def answer(self, ask: Ask) -> AskResult:
+        """See `house.Crew.answer`."""
+        lines = self._lines[service_of(ask.role, self._roles.binding(ask.role))]
+        line = lines[writer_of(ask.case_id, len(lines))]
+        number = next(self._numbers)
+        reply: asyncio.Future[AskResult] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = reply
+        line.post(number, ask)
+        try:
+            await asyncio.wait([reply], timeout=ask.seconds_left + _GRACE_S)
+            # The agent's deadline stands still while the ask waits for leave to start. One that does not have it may
+            # just have been started again, so that the ask is on its way to it.
+            doubts = 0
+            while not reply.done() and doubts < _DOUBTS:
+                doubts = 0 if await line.has_ask(number) else doubts + 1
+                await asyncio.wait([reply], timeout=_GRACE_S)
+            if reply.done():
+                return reply.result()
+            line.cancel(number)
+            return self._unanswered(ask)
+        except asyncio.CancelledError:
+            line.cancel(number)
+            raise
+        finally:
+            line.done(number)
+            self._waiting.pop(number, None)
+
+    async def drain(self) -> None:
+        """See `house.Crew.drain`. An agent that is started again after this is sent nothing."""
+        self.draining = True
+        told = (extension.drain() for lines in self._lines.values() for extension in lines)
+        await asyncio.gather(*told, return_exceptions=True)  # who cannot be told is gone, or about to be
+
+    async def close(self) -> None:
+        """Watch the agents no longer: they are about to be taken down. No ask may follow."""
+        await asyncio.gather(*(extension.close() for lines in self._lines.values() for extension in lines))
+
+    def resolve(self, number: int, answered: AskResult) -> None:
+        """The reply to an ask is here."""
+        waiting = self._waiting.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answered)
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """No reply to that ask can come any more."""
+        waiting = self._waiting.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(error)
+
+    def batch_sizes(self) -> Counter[int]:
+        """How many asks left together: calls by batch size."""
+        return sum((extension.line.batch_sizes for lines in self._lines.values() for extension in lines), Counter())
+
+    def _unanswered(self, ask: Ask) -> AskResult:
+        """The agent itself did not answer in time: a failure like any other, written down here."""
+        message = f"the agent did not answer within {ask.seconds_left + _GRACE_S:g} s"
+        answered = AskResult(
+            path=ask.path,
+            reply_id=f"unanswered-{ask.step_key}",
+            model=self._roles.binding(ask.role).model,
+            outcome="failed",
+            failure="timeout",
+            error=message,
+        )
+        self._scribe.put_reply(
+            ask.case_id,
+            {
+                "case_id": ask.case_id,
+                "attempt": ask.attempt,
+                "path": ask.path,
+                "role": ask.role,
+                "model": answered.model,
+                "template": ask.template,
+                "fingerprint": ask.fingerprint,
+                "sample": ask.sample,
+                "outcome": "failed",
+                "failure": "timeout",
+                "error": message,
+                "reply_id": answered.reply_id,
+                "at": time.time(),
+            },
+        )
+        return answered
+
+    async def reconcile(self, open_asks: dict[int, Ask]) -> dict[int, Ask]:
+        """After an agent was lost: take what is recorded of its open asks; returns those to ask again, by number."""
+        keys = list({(ask.case_id, ask.attempt) for ask in open_asks.values()})
+        histories = await self._scribe.histories(keys)
+        again = {}
+        for number, ask in open_asks.items():
+            history = histories[ask.case_id, ask.attempt]
+            recorded = {reply.path: reply for reply in history.replies}.get(ask.path)
+            if recorded is not None and recorded.fingerprint in ask.fingerprints:
+                self.resolve(number, recorded.answered)
+            else:
+                again[number] = history.resume(ask)
+                self._scribe.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
+        return again
+
+
+class _AgentClient:
+    """The line to one agent actor, with the asks that it has not answered yet."""
+
+    def __init__(self, peer: Peer, crew: RemoteAgentPool) -> None:
+        self._peer, self._crew = peer, crew
+        self._open: dict[int, Ask] = {}
+        self.line = AgentConnection(crew.sender, self._exchange, self._arrived, self._open.keys(), self._broken)
+        self._watch: asyncio.Task[None] | None = None
+        self._losses = self._recovered = 0
+        self._recovering = asyncio.Lock()
+        self._deaths = CrashLoopGuard(peer.name)
+
+    def post(self, number: int, ask: Ask) -> None:
+        self._open[number] = ask
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._peer.watch(self._lost))
+            self._watch.add_done_callback(self._unwatched)
+        self.line.post(AskEnvelope(number, ask))
+
+    def cancel(self, number: int) -> None:
+        if number in self._open:
+            self.line.post(CancelEnvelope(number))
+
+    def done(self, number: int) -> None:
+        self._open.pop(number, None)
+
+    async def drain(self) -> None:
+        """Tell the agent that no further call may start."""
+        await self._peer.call("drain")
+
+    async def close(self) -> None:
+        """Watch the agent no longer."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+
+    async def has_ask(self, number: int) -> bool:
+        """Whether the agent still has an ask that is overdue, or is about to get it. One that does not say hangs: it is
+        ended (see `silence`), and asked again what it had."""
+        if self._recovering.locked() or number in self.line.queued():
+            return True
+        try:
+            async with asyncio.timeout(_GRACE_S):
+                return bool(await self._peer.call("has_ask", self._crew.sender, number))
+        except (PeerLost, TimeoutError):
+            return True  # it is asked again when the agent is back
+
+    async def _exchange(self, parcel: MessageBatch) -> Sequence[ReplyEnvelope] | None:
+        try:
+            return decode_replies(await self._peer.call("exchange", encode(parcel)))
+        except PeerLost:
+            await self._peer.wait_until_back()
+            self.line.call_lost()
+            await self._lost()
+            return None
+
+    def _arrived(self, reply: ReplyEnvelope) -> None:
+        self._deaths.progressed()
+        if reply.answered is None:
+            self._crew.fail(reply.number, RuntimeError(f"{self._peer.name} raised {reply.raised}"))
+        else:
+            self._crew.resolve(reply.number, reply.answered)
+
+    def _broken(self, error: Exception) -> None:
+        """The agent is gone for good: nobody may wait for it any longer, and that is no fault of a debate."""
+        gone = error if isinstance(error, MootError) else ActorGone(f"no line to {self._peer.name}: {error!r}")
+        for number in self._open:
+            self._crew.fail(number, gone)
+
+    def _unwatched(self, watch: asyncio.Task[None]) -> None:
+        if not watch.cancelled() and isinstance(error := watch.exception(), Exception):
+            self._watch = None
+            self._broken(error)
+
+    async def _lost(self) -> None:
+        """See to it that every open ask is with the agent; told of by the watch and by each call that was lost."""
+        self._losses += 1
+        mine = self._losses
+        async with self._recovering:
+            await asyncio.sleep(_TOGETHER_S)
+            if self._recovered < mine:
+                seen = self._losses
+                await self._recover()
+                self._recovered = seen
+
+    async def _recover(self) -> None:
+        asked = dict(self._open)
+        again = await self._crew.reconcile(asked)
+        if not asked or len(again) < len(asked):
+            self._deaths.progressed()
+        self._deaths.record_death(await self._peer.incarnation())
+        for number, ask in again.items():
+            if number in self._open and number not in self.line.queued() and not self._crew.draining:
+                self.line.post(AskEnvelope(number, ask))

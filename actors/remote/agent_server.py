@@ -1,0 +1,236 @@
+"""An agent's end of the lines that moderators hold to it: asks come in, replies wait for a call to go back with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import structlog
+
+from moot.actors.remote.agent_connection import MOST_PER_CALL, SPACING_S
+from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, MessageBatch, Outgoing, ReplyEnvelope
+from moot.protocols.errors import ActorGone, RecordError
+from moot.protocols.messages import Ask, AskResult
+
+_log = structlog.get_logger(__name__)
+
+MOST_KEPT = 2
+"""Calls that an agent keeps for one moderator: one to give replies to, and one for the next replies."""
+
+
+class AgentServer:
+    """Has asks answered and gives the replies to the calls of those who asked.
+
+    An ask that comes again, because a call was lost on its way there or back, is neither answered nor paid twice: it is
+    under way, or its reply is kept until the moderator has confirmed it.
+
+    Args:
+        answer: answers an ask; cancelling it ends the work.
+        spacing_s: least time between two batches of replies to one moderator; a full one leaves without waiting.
+    """
+
+    def __init__(self, answer: Callable[[Ask], Awaitable[AskResult]], *, spacing_s: float = SPACING_S) -> None:
+        self._answer, self._spacing_s = answer, spacing_s
+        self._outboxes: dict[str, _Outbox] = {}
+        self._retired: set[str] = set()
+        self._broken: ActorGone | RecordError | None = None
+        self.batch_sizes: Counter[int] = Counter()
+
+    async def exchange(self, parcel: MessageBatch) -> list[ReplyEnvelope]:
+        """Take a parcel; returns with replies to it or to earlier ones, or with none when more calls wait than needed.
+
+        A call of an older epoch or life is let go with none, as one that has come before: nobody waits for what it
+        brings back. What it asks for was asked again and may have been answered since, so it is not taken either.
+
+        Raises:
+            ActorGone, RecordError: the record takes no more rows, so that nothing more can be answered here.
+        """
+        if self._broken is not None:
+            raise _fresh_copy(self._broken)
+        if parcel.sender in self._retired:
+            return []
+        outbox = self._outbox(parcel.sender)
+        fresh = outbox.is_new(parcel)
+        for message in parcel.messages:
+            if fresh or isinstance(message, CancelEnvelope):
+                self._take(outbox, message)
+        if not fresh:
+            return []
+        outbox.confirm(parcel)
+        return await outbox.hold_call()
+
+    def has_ask(self, sender: str, number: int) -> bool:
+        """Whether an ask is under way here, or its reply not confirmed yet."""
+        outbox = self._outboxes.get(sender)
+        return outbox is not None and (number in outbox.under_way or number in outbox.unconfirmed)
+
+    async def close(self) -> None:
+        """End what is under way and let every call go; returns when all has ended."""
+        tasks = [task for outbox in self._outboxes.values() for task in outbox.close()]
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _outbox(self, sender: str) -> _Outbox:
+        known = self._outboxes.get(sender)
+        if known is None:
+            name = sender.partition(":")[0]
+            for older in [each for each in self._outboxes if each.partition(":")[0] == name]:
+                self._outboxes.pop(older).retire()
+                self._retired.add(older)
+            known = self._outboxes[sender] = _Outbox(self._spacing_s, self.batch_sizes)
+        return known
+
+    def _take(self, outbox: _Outbox, message: Outgoing) -> None:
+        under_way = outbox.under_way.get(message.number)
+        if not isinstance(message, AskEnvelope):
+            if under_way is not None:
+                under_way.cancel()
+            else:
+                outbox.withdrawn.add(message.number)
+        elif (reply := outbox.unconfirmed.get(message.number)) is not None:
+            outbox.post(reply)
+        elif under_way is None and message.number not in outbox.withdrawn:
+            task = asyncio.create_task(self._reply(outbox, message))
+            outbox.under_way[message.number] = task
+            task.add_done_callback(lambda _: outbox.under_way.pop(message.number, None))
+
+    async def _reply(self, outbox: _Outbox, message: AskEnvelope) -> None:
+        try:
+            reply = ReplyEnvelope(message.number, await self._answer(message.ask))
+        except (ActorGone, RecordError) as lost:
+            self._break(lost)
+            return
+        except Exception as bug:
+            _log.exception("an ask could not be answered")
+            reply = ReplyEnvelope(message.number, None, f"{type(bug).__name__}: {bug}")
+        outbox.unconfirmed[message.number] = reply
+        outbox.post(reply)
+
+    def _break(self, error: ActorGone | RecordError) -> None:
+        """Whoever asks is told, and what is under way ends: nothing more that is paid for would be kept."""
+        if self._broken is None:
+            self._broken = error
+            for outbox in self._outboxes.values():
+                outbox.fail(error)
+
+
+def _fresh_copy(error: ActorGone | RecordError) -> ActorGone | RecordError:
+    """The same error once more: each raise of one lengthens its traceback."""
+    return type(error)(str(error))
+
+
+class _Outbox:
+    """What one life of a moderator has asked for, and its calls that are kept.
+
+    Attributes:
+        under_way: asks that are being answered, by number.
+        unconfirmed: replies that may not have arrived, by number.
+        withdrawn: numbers that were cancelled in a parcel which may have overtaken the one with the ask.
+    """
+
+    def __init__(self, spacing_s: float, batch_sizes: Counter[int]) -> None:
+        self.under_way: dict[int, asyncio.Task[None]] = {}
+        self.unconfirmed: dict[int, ReplyEnvelope] = {}
+        self.withdrawn: set[int] = set()
+        self._spacing_s, self._batch_sizes = spacing_s, batch_sizes
+        self._replies: deque[ReplyEnvelope] = deque()
+        self._kept: deque[asyncio.Future[list[ReplyEnvelope]]] = deque()
+        self._epoch = self._before = 0  # every parcel of the epoch up to that number has come
+        self._overtook: dict[int, list[int]] = {}
+        self._retired = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._free_at = 0.0
+
+    def post(self, reply: ReplyEnvelope) -> None:
+        """Queue a reply; never waits."""
+        self._replies.append(reply)
+        if len(self._replies) >= MOST_PER_CALL and self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._free_at = None, 0.0
+        self._schedule()
+
+    def is_new(self, parcel: MessageBatch) -> bool:
+        """Whether a parcel is of this epoch, and comes for the first time; a younger epoch lets the calls of the one
+        before go."""
+        if parcel.epoch > self._epoch:
+            self._epoch, self._before = parcel.epoch, 0
+            for received in self._overtook.values():
+                self._forget(received)
+            self._overtook.clear()
+            self._release_calls()
+        if parcel.epoch < self._epoch:
+            self._forget(parcel.received)
+            return False
+        return parcel.number > self._before and parcel.number not in self._overtook
+
+    def confirm(self, parcel: MessageBatch) -> None:
+        """A new parcel says which replies have arrived. They are kept until every parcel before it has come: one may
+        hold the same asks once more."""
+        self._overtook[parcel.number] = parcel.received
+        while (received := self._overtook.pop(self._before + 1, None)) is not None:
+            self._before += 1
+            self._forget(received)
+        if not self._overtook:
+            self.withdrawn.clear()
+
+    def _forget(self, received: list[int]) -> None:
+        for number in received:
+            self.unconfirmed.pop(number, None)
+
+    async def hold_call(self) -> list[ReplyEnvelope]:
+        """Keep a call until there are replies for it."""
+        if self._retired:
+            return []
+        mine: asyncio.Future[list[ReplyEnvelope]] = asyncio.get_running_loop().create_future()
+        self._kept.append(mine)
+        if len(self._kept) > MOST_KEPT:
+            self._release()
+        else:
+            self._schedule()
+        try:
+            return await mine
+        finally:
+            with suppress(ValueError):
+                self._kept.remove(mine)  # it was cancelled
+
+    def retire(self) -> None:
+        """The moderator has died: what it asked for is asked again by its next life, and joined there."""
+        self._retired = True
+        self._release_calls()
+
+    def close(self) -> list[asyncio.Task[None]]:
+        """End everything; gives what is about to end."""
+        tasks = list(self.under_way.values())
+        for task in tasks:
+            task.cancel()
+        self.retire()
+        return tasks
+
+    def fail(self, error: ActorGone | RecordError) -> None:
+        """No reply can be given any more: every call that is kept gets the error, and every ask ends."""
+        while self._kept:
+            self._kept.popleft().set_exception(_fresh_copy(error))
+        for task in self.under_way.values():
+            if task is not asyncio.current_task():
+                task.cancel()
+
+    def _release_calls(self) -> None:
+        while self._kept:
+            self._kept.popleft().set_result([])
+
+    def _schedule(self) -> None:
+        if self._replies and self._kept and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_at(self._free_at, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        if self._replies and self._kept:
+            self._release()
+
+    def _release(self) -> None:
+        batch = [self._replies.popleft() for _ in range(min(len(self._replies), MOST_PER_CALL))]
+        self._kept.popleft().set_result(batch)
+        self._free_at = asyncio.get_running_loop().time() + self._spacing_s
+        self._batch_sizes[len(batch)] += 1
+        self._schedule()

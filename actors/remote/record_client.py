@@ -1,0 +1,232 @@
+"""The record's port when its writers are other processes: rows travel in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+import structlog
+
+from moot.actors.failpoints import failpoint
+from moot.actors.record.debate_result import VerdictRecord, writer_of
+from moot.actors.record.recovery import History
+from moot.actors.record.rows import batch_of
+from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
+from moot.actors.remote.mailbox import Mailbox
+from moot.actors.remote.peers import Peer
+from moot.protocols.errors import MootError, RecordError
+from moot.protocols.messages import Event
+
+_log = structlog.get_logger(__name__)
+ROW_SPACING_S = 0.1
+ROWS_PER_BATCH = 128
+COMMIT_SPACING_S = 0.1
+HISTORY_SPACING_S = 0.2
+_CLAIM_LEASE_S = 180.0
+
+EventRow = tuple[str, int, Event, float]
+VectorRow = tuple[str, int, str, str, bytes]
+Row = dict[str, Any] | EventRow | VectorRow
+_EVENT_FIELDS = 4
+
+
+def pack(batch: pa.RecordBatch) -> tuple[bytes, int]:
+    """A batch as compressed bytes with their length before; prompts repeat, and small arguments cross cheaply."""
+    raw = batch.serialize()
+    return pa.compress(raw, "lz4_raw", asbytes=True), raw.size
+
+
+def unpack(packed: bytes, size: int, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch that `pack` was given."""
+    return pa.ipc.read_record_batch(pa.decompress(packed, size, "lz4_raw"), schema)
+
+
+class RemoteRecordClient:
+    """Sends rows to the record's writers in batches.
+
+    Args:
+        writers: the writer actors, in order.
+        sender: `agent`, `judge` or `moderator`: names the failpoint that follows a sent batch.
+    """
+
+    def __init__(self, writers: Sequence[Peer], sender: str) -> None:
+        self._sender = sender
+        self._desks = [_WriterConnection(writer, sender) for writer in writers]
+        self._claimants: dict[str, str] = {}
+        self._unclaiming: set[asyncio.Task[None]] = set()
+
+    def _desk(self, case_id: str) -> _WriterConnection:
+        return self._desks[writer_of(case_id, len(self._desks))]
+
+    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
+        """See `house.Scribe.put_reply`."""
+        self._desk(case_id).rows.post(columns)
+
+    def put_event(self, case_id: str, attempt: int, event: Event) -> None:
+        """See `house.Scribe.put_event`."""
+        self._desk(case_id).rows.post((case_id, attempt, event, time.time()))
+
+    def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        """See `house.Scribe.put_vectors`."""
+        post = self._desk(case_id).rows.post
+        for text_hash, raw in vectors:
+            post((case_id, attempt, encoder, text_hash, raw))
+
+    async def commit(self, closing: VerdictRecord) -> bool:
+        """See `house.Scribe.commit`."""
+        desk = self._desk(closing.case_id)
+        durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        desk.closings.post((closing, durable))
+        return await durable
+
+    async def history(self, case_id: str, attempt: int) -> History:
+        """See `house.Scribe.history`."""
+        return await self._desk(case_id).history((case_id, attempt))
+
+    async def histories(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], History]:
+        """What is recorded of several debates."""
+        found = await asyncio.gather(*(self._desk(key[0]).history(key) for key in keys))
+        return dict(zip(keys, found, strict=True))
+
+    async def acquire_lease(self, key: str) -> tuple[bool, History]:
+        """See `house.Scribe.claim`. A question that is cancelled may be granted nevertheless; it is given back then."""
+        claimant = uuid4().hex
+        question = self._desk(key).writer.call_until_done("acquire_lease", key, _CLAIM_LEASE_S, claimant)
+        granted: asyncio.Task[tuple[bool, bytes]] = asyncio.ensure_future(question)
+        try:
+            mine, raw = await asyncio.shield(granted)
+        except asyncio.CancelledError:
+            unclaiming = asyncio.create_task(self._unclaim(key, claimant, granted))
+            self._unclaiming.add(unclaiming)
+            unclaiming.add_done_callback(self._unclaiming.discard)
+            raise
+        if mine:
+            self._claimants[key] = claimant
+        return mine, msgspec.msgpack.decode(raw, type=History)
+
+    async def _unclaim(self, key: str, claimant: str, granted: asyncio.Task[tuple[bool, bytes]]) -> None:
+        try:
+            mine, _ = await granted
+            if mine:
+                await self._desk(key).writer.call_until_done("release_lease", key, claimant)
+        except Exception as error:  # nobody waits for it, and a lost writer has forgotten who holds what
+            _log.warning("a claim could not be given back", error=repr(error))
+
+    async def has_shared(self, key: str) -> bool:
+        """See `house.Scribe.has_shared`."""
+        desk = self._desk(key)
+        await desk.rows.drained()
+        durable: bool = await desk.writer.call_until_done("has_shared", key)
+        return durable
+
+    async def release_lease(self, key: str) -> None:
+        """See `house.Scribe.settle`."""
+        desk = self._desk(key)
+        await desk.rows.drained()
+        await desk.writer.call_until_done("release_lease", key, self._claimants.pop(key, ""))
+
+    def batch_sizes(self) -> Counter[int]:
+        """How many rows left together: calls by batch size."""
+        return sum((desk.rows.batch_sizes for desk in self._desks), Counter())
+
+    async def drained(self) -> None:
+        """Wait until every row has reached its writer."""
+        for desk in self._desks:
+            await desk.rows.drained()
+
+
+class _WriterConnection:
+    """The mailboxes of one process to one writer."""
+
+    def __init__(self, writer: Peer, sender: str) -> None:
+        self.writer, self._sender = writer, sender
+        self._noted_in: dict[CaseKey, str] = {}
+        self.rows: Mailbox[Row] = Mailbox(self._send_rows, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH)
+        self.closings: Mailbox[tuple[VerdictRecord, asyncio.Future[bool]]] = Mailbox(
+            self._send_closings, spacing_s=COMMIT_SPACING_S
+        )
+        self._questions: Mailbox[tuple[CaseKey, asyncio.Future[History]]] = Mailbox(
+            self._ask_history, spacing_s=HISTORY_SPACING_S
+        )
+        self._commits: set[asyncio.Task[None]] = set()
+
+    async def history(self, key: CaseKey) -> History:
+        """What is recorded of a debate; questions that come close together share one reading of the journal."""
+        answer: asyncio.Future[History] = asyncio.get_running_loop().create_future()
+        self._questions.post((key, answer))
+        return await answer
+
+    async def _ask_history(self, batch: list[tuple[CaseKey, asyncio.Future[History]]]) -> None:
+        try:
+            await self.rows.drained()
+            life, raw = await self.writer.call_until_done("history", [key for key, _ in batch])
+            found = msgspec.msgpack.decode(raw, type=list[History])
+        except Exception as error:  # of those who asked; the next ones are asked for by themselves
+            _refuse(batch, error)
+            return
+        for (key, answer), history in zip(batch, found, strict=True):
+            if history.vectors:  # they may only be buffered there, and are noted by nobody again
+                self._noted_in.setdefault(key, life)
+            if not answer.done():
+                answer.set_result(history)
+
+    async def _send_rows(self, batch: list[Row]) -> None:
+        try:
+            await self._send_together(batch)
+        except MootError:
+            raise
+        except Exception as error:  # a row that nothing can hold: what is paid for after it would not be kept either
+            raise RecordError(f"rows cannot be recorded: {type(error).__name__}: {error}") from error
+
+    async def _send_together(self, batch: list[Row]) -> None:
+        """Replies, events and embeddings share a call: what a call costs hardly depends on what it carries."""
+        replies = [row for row in batch if isinstance(row, dict)]
+        events = [row for row in batch if isinstance(row, tuple) and len(row) == _EVENT_FIELDS]
+        vectors = [row for row in batch if isinstance(row, tuple) and len(row) != _EVENT_FIELDS]
+        packed = pack(batch_of("replies", replies)) if replies else None
+        life = await self.writer.call_until_done("take_rows", packed, msgspec.msgpack.encode((events, vectors)))
+        for row in (*events, *vectors):
+            if not (isinstance(row[2], Event) and row[2].kind in BOOKKEEPING_EVENTS):
+                self._noted_in.setdefault(row[:2], life)
+        if replies:
+            failpoint(f"{self._sender}.sent_to_writer")
+
+    async def _send_closings(self, batch: list[tuple[VerdictRecord, asyncio.Future[bool]]]) -> None:
+        """A verdict leaves after everything that its debate has noted; waiting for it holds up no other batch."""
+        try:
+            await self.rows.drained()
+        except Exception as error:
+            _refuse(batch, error)
+            return
+        task = asyncio.create_task(self._commit(batch))
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+
+    async def _commit(self, batch: list[tuple[VerdictRecord, asyncio.Future[bool]]]) -> None:
+        try:
+            raw = msgspec.msgpack.encode([self._with_life(closing) for closing, _ in batch])
+            accepted = await self.writer.call_until_done("commit", raw)
+        except Exception as error:
+            _refuse(batch, error)
+            return
+        for (_, durable), ok in zip(batch, accepted, strict=True):
+            if not durable.done():
+                durable.set_result(ok)
+
+    def _with_life(self, closing: VerdictRecord) -> VerdictRecord:
+        """The closing with the writer's life that took its first notes; what is noted after it counts anew."""
+        life = self._noted_in.pop((closing.case_id, closing.attempt), "")
+        return msgspec.structs.replace(closing, noted_in=life)
+
+
+def _refuse(batch: Sequence[tuple[Any, asyncio.Future[Any]]], error: Exception) -> None:
+    """The writer cannot serve a batch: whoever waits for it gets the error."""
+    for _, waiting in batch:
+        if not waiting.done():
+            waiting.set_exception(error)

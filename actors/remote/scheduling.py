@@ -1,0 +1,185 @@
+"""Placing the actors of a run on the nodes of a cluster, and saying what they wait for while they have no place."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+import structlog
+
+from moot.actors.placement import ClusterInfo, ClusterSettings, Kind
+from moot.actors.remote.peers import Peer
+from moot.actors.remote.ray_session import ByValue
+from moot.protocols.errors import ActorGone, ConfigError
+
+FOREVER = -1
+"""As Ray writes "without end", of restarts: who calls an actor ends the run when it dies in vain again and again, see
+`peers.Deaths`.
+
+Ray makes no lost call again, for it knows no journal. A moderator's cases are handed over again and replayed; an
+agent's calls may be paid, and moderators ask again only what the journal lacks; a writer's rows are sent again by who
+sent them, and the first row of each step wins; what was spent is in the limiter's ledger.
+"""
+
+
+_log = structlog.get_logger(__name__)
+_LOOK_S = 2.0
+_BUSY_S = 10.0
+"""Starting processes takes a while: before it is over, nobody waits for CPUs."""
+
+_AGAIN_S = 60.0
+_LACKING, _IN_USE, _STARTING = "no node has it yet", "no node has it free", "it is being started"
+_NO_PACKAGE = "No module named 'moot"
+
+
+@dataclass(frozen=True)
+class ResourceRequest:
+    """What an actor asks for to be placed.
+
+    Attributes:
+        amounts: by resource, as Ray names them; none that is 0.
+    """
+
+    kind: Kind
+    amounts: Mapping[str, float] = field(default_factory=dict)
+
+
+class ActorScheduler:
+    """Places actors as a run is told to.
+
+    Args:
+        placing: what the user wants.
+        site: what the cluster is.
+        namespace: of the run.
+        can_grow: whether nodes may come that are not there yet.
+    """
+
+    def __init__(self, placing: ClusterSettings, site: ClusterInfo, namespace: str, *, can_grow: bool) -> None:
+        self._placing, self._site, self._namespace = placing, site, namespace
+        self._can_grow = can_grow
+        self._placed: list[tuple[str, Any, ResourceRequest]] = []
+
+    def place(self, actor: type, kind: Kind, name: str, *args: Any, gpus: float = 0.0) -> None:
+        """Create an actor under a name; returns before it has a place.
+
+        Args:
+            args: for its constructor.
+        """
+        cpus = self._placing.cpus(kind, self._site)
+        amounts = {"CPU": cpus, "GPU": gpus, **self._placing.resources}
+        want = ResourceRequest(kind, {what: amount for what, amount in amounts.items() if amount})
+        remote = ray.remote(actor).options(
+            name=name,
+            namespace=self._namespace,
+            num_cpus=cpus,
+            num_gpus=gpus,
+            resources=dict(self._placing.resources) or None,
+            scheduling_strategy="SPREAD" if self._placing.spreads(self._site) else "DEFAULT",
+            max_restarts=FOREVER,
+            max_task_retries=0,
+            max_concurrency=1000,
+            enable_task_events=False,
+        )
+        self._placed.append((name, remote.remote(*map(ByValue, args)), want))
+
+    async def placed(self) -> None:
+        """Wait until every actor has a place; what they wait for is said in a line.
+
+        Raises:
+            ConfigError: no node can take one of them, and none has come in time; or the workers lack this package.
+            ActorGone: one died at its start.
+        """
+        waiting = {
+            asyncio.create_task(Peer(name, self._namespace, handle).first_call("where")): want
+            for name, handle, want in self._placed
+        }
+        try:
+            await self._all_placed(waiting)
+        except ActorGone as gone:
+            if _NO_PACKAGE in str(gone):
+                raise ConfigError(
+                    "the cluster's workers do not find moot: install it on its nodes, or give them a wheel of it, "
+                    "runtime_env={'py_modules': ['moot-....whl']} (see cluster.md)"
+                ) from None
+            raise
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def _all_placed(self, waiting: Mapping[asyncio.Task[None], ResourceRequest]) -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        lacking_since, told, told_at = 0.0, "", 0.0
+        while pending := [task for task in waiting if not task.done()]:
+            await asyncio.wait(pending, timeout=_LOOK_S, return_when=asyncio.FIRST_EXCEPTION)
+            for task in waiting:
+                if task.done():
+                    task.result()
+            wants = [want for task, want in waiting.items() if not task.done()]
+            if not wants:
+                return
+            needs, why = await asyncio.to_thread(_wait, wants)
+            lacking_since = (lacking_since or clock()) if why == _LACKING else 0.0
+            if lacking_since and (not self._can_grow or clock() - lacking_since >= self._placing.wait_s):
+                raise ConfigError(
+                    f"no node of the cluster has {needs}: add such a node, or ask for less with --cluster (see "
+                    "cluster.md)"
+                )
+            due = why == _LACKING or clock() - began > _BUSY_S
+            if due and (needs + why != told or clock() - told_at > _AGAIN_S):
+                told, told_at = needs + why, clock()
+                _log.warning("waiting for a place on the cluster", needs=needs, why=why, waiting=len(wants))
+
+    def take_down(self) -> None:
+        """End every actor."""
+        for name, handle, _ in self._placed:
+            try:
+                ray.kill(handle)
+            except Exception as error:  # Ray was shut down, or cannot be reached: then the actors end with it
+                _log.warning("an actor could not be ended", actor=name, error=str(error))
+        self._placed.clear()
+
+
+def _wait(wants: Sequence[ResourceRequest]) -> tuple[str, str]:
+    """See `unplaced_reason`; of this cluster, now."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    free = importlib.import_module("ray._private.state").available_resources_per_node()
+    return unplaced_reason(wants, nodes, list(free.values()))
+
+
+def unplaced_reason(
+    wants: Sequence[ResourceRequest], nodes: Sequence[Mapping[str, float]], free: Sequence[Mapping[str, float]]
+) -> tuple[str, str]:
+    """What actors without a place need, as "what for whom", and why they do not have it.
+
+    Args:
+        wants: at least one.
+        nodes: resources of each node.
+        free: what of them is not in use.
+    """
+    for given, why in ((nodes, _LACKING), (free, _IN_USE)):
+        for want in wants:
+            if not any(_fits(want, node) for node in given):
+                return f"{_short(want, given)} for {_an(want)}", why
+    return f"a process for {_an(wants[0])}", _STARTING
+
+
+def _fits(want: ResourceRequest, node: Mapping[str, float]) -> bool:
+    return all(node.get(what, 0.0) >= amount for what, amount in want.amounts.items())
+
+
+def _short(want: ResourceRequest, nodes: Sequence[Mapping[str, float]]) -> str:
+    """The resource that no node has enough of; all of them, when it is only their combination."""
+    for what, amount in want.amounts.items():
+        if not any(node.get(what, 0.0) >= amount for node in nodes):
+            return f"{what} {amount:g}"
+    return " with ".join(f"{what} {amount:g}" for what, amount in want.amounts.items())
+
+
+def _an(want: ResourceRequest) -> str:
+    return f"an {want.kind}" if want.kind == "agent" else f"a {want.kind}"

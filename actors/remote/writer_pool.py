@@ -1,0 +1,160 @@
+"""The record's writers when they are Ray actors, as the driver sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from functools import partial, reduce
+
+import msgspec
+
+from moot.actors.record.debate_result import DebateResult, writer_of
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.signals import Signals, decode_signals
+from moot.actors.remote.mailbox import Mailbox
+from moot.actors.remote.peers import Peer, PeerLost
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import ActorGone, RecordError
+
+_FORGET_EACH_S = 1.0
+
+
+class RayWriterPool:
+    """The writer actors as the arena sees them; a writer that was lost is told again which cases are open."""
+
+    def __init__(self, writers: Sequence[Peer]) -> None:
+        self._writers = list(writers)
+        self._open: dict[str, LabelledCase] = {}
+        self._cursors = [("", 0)] * len(self._writers)
+        self._last = [Counts() for _ in self._writers]
+        self._signals = [Signals() for _ in self._writers]
+        self._told = 0
+        self._forgotten = [
+            Mailbox[tuple[int, str]](partial(self._forget, number), spacing_s=_FORGET_EACH_S)
+            for number in range(len(self._writers))
+        ]
+        self._watches = [
+            asyncio.create_task(writer.watch(partial(self._lost, number)))
+            for number, writer in enumerate(self._writers)
+        ]
+        self._broken: BaseException | None = None
+        for watch in self._watches:
+            watch.add_done_callback(self._unwatched)
+
+    def _unwatched(self, watch: asyncio.Task[None]) -> None:
+        """A writer that is watched no longer would not be told, when it is lost, which cases are open."""
+        if not watch.cancelled() and watch.exception() is not None:
+            self._broken = watch.exception()
+
+    def raise_if_broken(self) -> None:
+        """Raise `ActorGone` or `RecordError` when something has ended the watch of a writer."""
+        if self._broken is not None:
+            kind = ActorGone if isinstance(self._broken, ActorGone) else RecordError
+            raise kind(str(self._broken)) from self._broken
+
+    async def register(self, cases: Sequence[LabelledCase]) -> None:
+        """See `arena.Archive.register`."""
+        self._open |= {labelled.case.id: labelled for labelled in cases}
+        for number in range(len(self._writers)):
+            if mine := self._of(number, cases):
+                await self._tell(number, mine)
+
+    def _of(self, number: int, cases: Sequence[LabelledCase]) -> list[LabelledCase]:
+        return [labelled for labelled in cases if writer_of(labelled.case.id, len(self._writers)) == number]
+
+    async def _tell(self, number: int, cases: Sequence[LabelledCase]) -> None:
+        self._told += 1
+        await self._writers[number].call_until_done("register", msgspec.msgpack.encode(cases), self._told)
+
+    async def _lost(self, number: int) -> None:
+        await self._tell(number, self._of(number, list(self._open.values())))
+
+    def forget(self, case_ids: Sequence[str]) -> None:
+        """See `arena.Archive.forget`."""
+        for case_id in case_ids:
+            self._open.pop(case_id, None)
+            self._forgotten[writer_of(case_id, len(self._writers))].post((self._told, case_id))
+
+    async def _forget(self, number: int, batch: list[tuple[int, str]]) -> None:
+        with suppress(PeerLost):  # its next life is told of the open ones alone
+            await self._writers[number].call("forget", batch)
+
+    async def counts(self) -> Counts:
+        """See `arena.Archive.counts`; while a writer restarts, its last totals."""
+        for i, writer in enumerate(self._writers):
+            try:
+                self._last[i] = msgspec.msgpack.decode(await writer.call("counts"), type=Counts)
+            except PeerLost:
+                continue
+        total = Counts()
+        for counts in self._last:
+            total = total.merge(counts)
+        return total
+
+    async def events(self) -> list[StreamedEvent]:
+        """See `arena.Archive.events`. A lost writer is waited for when the others have none. What a writer had noted
+        and nobody had asked for when it died is not told."""
+        found: list[StreamedEvent] = []
+        while True:
+            lost = [writer for i, writer in enumerate(self._writers) if not await self._read_events(i, found)]
+            if found or not lost:
+                return found
+            await asyncio.gather(*(writer.wait_until_back() for writer in lost))
+
+    async def _read_events(self, number: int, found: list[StreamedEvent]) -> bool:
+        try:
+            raw = await self._writers[number].call("events_since", *self._cursors[number])
+        except PeerLost:
+            return False
+        life, cursor, events = msgspec.msgpack.decode(raw, type=tuple[str, int, list[StreamedEvent]])
+        self._cursors[number] = (life, cursor)
+        found += events
+        return True
+
+    async def so_far(self, keys: Collection[CaseKey]) -> tuple[int, int]:
+        """See `Arrivals.so_far`; over all writers."""
+        ended = replies = 0
+        for number, writer in enumerate(self._writers):
+            mine = [key for key in keys if writer_of(key[0], len(self._writers)) == number]
+            if mine:
+                told = await writer.call_until_done("so_far", mine)
+                ended, replies = ended + told[0], replies + told[1]
+        return ended, replies
+
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+        """See `arena.Archive.endings`."""
+        found: dict[str, DebateResult] = {}
+        for number, writer in enumerate(self._writers):
+            mine = [case_id for case_id in case_ids if writer_of(case_id, len(self._writers)) == number]
+            if mine:
+                raw = await writer.call_until_done("results", mine)
+                found |= msgspec.msgpack.decode(raw, type=dict[str, DebateResult])
+        return found
+
+    async def signals(self) -> Signals:
+        """See `arena.Archive.signals`; while a writer restarts, its last ones."""
+        for i, writer in enumerate(self._writers):
+            try:
+                raw = await writer.call("signals", self._signals[i].replies)
+            except PeerLost:
+                continue
+            if raw:
+                self._signals[i] = await asyncio.to_thread(decode_signals, raw)
+        return await asyncio.to_thread(_merged, self._signals)
+
+    async def close(self, *, compact: bool) -> None:
+        """See `arena.Archive.close`."""
+        await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
+
+    async def stop_watching(self) -> None:
+        """Watch the writers no longer: before they are taken down, for a call to Ray afterwards would start it anew."""
+        for watch in self._watches:
+            watch.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
+        await asyncio.gather(*(box.close() for box in self._forgotten))
+
+
+def _merged(parts: Sequence[Signals]) -> Signals:
+    return reduce(Signals.merge, parts, Signals())

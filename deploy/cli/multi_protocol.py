@@ -1,0 +1,123 @@
+"""`--protocol A,B`: one configuration per protocol, and what of the common one does not reach each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from moot.actors.record.store.uri import below
+from moot.deploy.running.config import RunConfig, nested
+from moot.deploy.running.run_folders import default_out, run_name
+from moot.protocols.errors import ConfigError
+from moot.protocols.floor import DebateProtocol
+from moot.protocols.registry import PROTOCOLS, make_protocol
+from moot.protocols.tasks import open_task
+
+
+def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
+    """One configuration per protocol, each with the folder OUT/PROTOCOL.
+
+    `agents`, `roles`, `docs` and `classifier` reach only the protocols that have a use for them, and of a role only as
+    many members as they ask, so that one command can compare a debate with a single agent; `unused_roles` says what
+    that was. A setting `PROTOCOL.KEY` reaches that protocol only, and counts more than `KEY`.
+
+    Raises:
+        ConfigError: a protocol is unknown, named twice, or does not take a setting; or nobody has a use for a role, one
+            of its members, documents or a classifier.
+    """
+    if not all(names) or len(set(names)) < len(names):
+        raise ConfigError(f"protocol {config.protocol!r}: expected different names between the commas")
+    out = config.out or default_out(run_name("", config.preset), open_task(config.task).name, config.seed, config.model)
+    made = []
+    asked: dict[str, int] = {}
+    searched, classified = False, False
+    for name in names:
+        fixed = name in PROTOCOLS and "agents" in PROTOCOLS[name].fixed
+        alone = config.model_copy(
+            update={
+                "protocol": name,
+                "out": below(out, name.replace(":", "-")),
+                "agents": None if fixed else config.agents,
+                "preset": config.preset_for(name),
+                "set": settings_for(name, names, config.set),
+            }
+        )
+        protocol = _protocol(name, alone)
+        reads, classifies = (bool(getattr(protocol, each, False)) for each in ("reads_documents", "classifies"))
+        searched, classified = searched or reads, classified or classifies
+        roles = _roles_for(protocol, config)
+        asked |= {family: max(asked.get(family, 0), len(members)) for family, members in roles.items()}
+        changes = {
+            "roles": roles,
+            "docs": config.docs if reads else (),
+            "classifier": config.classifier if classifies else None,
+        }
+        made.append(alone.model_copy(update=changes))
+    _check_all_are_asked(config, asked)
+    if config.docs and not searched:
+        raise ConfigError("--docs: none of these protocols searches documents")
+    if config.classifier and not classified:
+        raise ConfigError("--classifier: none of these protocols asks one")
+    return made
+
+
+def unused_roles(config: RunConfig, alone: RunConfig) -> list[str]:
+    """What of the roles of a common configuration one of its protocols does not ask, in lines for its user."""
+    told = []
+    if config.preset is not None and alone.preset is None:
+        told.append(f"{alone.protocol} runs without preset {config.preset!r}, which is another protocol's")
+    for family, members in config.roles.items():
+        asked = len(alone.roles.get(family, ()))
+        if not asked:
+            told.append(f"{alone.protocol} has no role {family!r}: it runs without")
+        elif asked < len(members):
+            told.append(f"{alone.protocol} asks {asked} of {len(members)} members of {family!r}: the first")
+    return told
+
+
+def settings_for(name: str, names: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings that reach one of the protocols; as they were given where none is of one protocol alone."""
+    common: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    for key, value in _dotted(nested(given)):
+        owner = next((each for each in names if key.startswith(f"{each}.")), None)
+        if owner is None and (other := key.partition(".")[0]) in PROTOCOLS:
+            raise ConfigError(f"setting {key!r}: protocol {other!r} is not one of those that run: {', '.join(names)}")
+        if owner is None:
+            common[key] = value
+        elif owner == name:
+            own[key.removeprefix(f"{name}.")] = value
+    alike = len(common) == sum(1 for _ in _dotted(nested(given)))
+    return given if alike else {**common, **own}
+
+
+def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _protocol(name: str, alone: RunConfig) -> DebateProtocol:
+    make_protocol(name)  # an unknown name is not the fault of a setting
+    try:
+        return make_protocol(name, alone.settings())
+    except ConfigError as error:
+        hint = "`--set PROTOCOL.KEY=VALUE` reaches one protocol alone"
+        raise ConfigError(f"protocol {name!r}: {error}; {hint}") from error
+
+
+def _roles_for(protocol: DebateProtocol, config: RunConfig) -> dict[str, list[dict[str, Any]]]:
+    most: Mapping[str, int] = getattr(protocol, "most_members", {})
+    return {family: config.roles[family][: most.get(family)] for family in protocol.roles if family in config.roles}
+
+
+def _check_all_are_asked(config: RunConfig, asked: Mapping[str, int]) -> None:
+    for family, members in config.roles.items():
+        if family not in asked:
+            raise ConfigError(f"none of these protocols asks the role {family!r}")
+        if asked[family] < len(members):
+            raise ConfigError(
+                f"role {family!r} has {len(members)} members: none of these protocols asks more than {asked[family]}"
+            )

@@ -1,0 +1,45 @@
+"""What a user wrote as a model of pydantic, or one line that says what is wrong in the words they wrote it in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from moot.actors.models.api_key import redact
+from moot.protocols.errors import ConfigError
+from moot.protocols.validation_messages import expected_value, explain_error
+
+M = TypeVar("M", bound=BaseModel)
+
+_SECRET_KEYS = frozenset({"api_key_env", "api_key", "base_url", "encoder_key_env"})
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def validate_model(
+    model: type[M], values: Mapping[str, Any], where: str = "", *, typed: Mapping[str, str] = _NONE
+) -> M:
+    """`values` as a `model`.
+
+    Args:
+        where: what an error begins with: the file that the values are from.
+        typed: by field, the flag that the user typed, or the empty string; such a field is not from `where`.
+
+    Raises:
+        ConfigError: one line that names the key or the flag and what was expected; it never shows a key's value.
+    """
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = [str(part) for part in first["loc"]]
+        message = expected_value(first) if _SECRET_KEYS & {*path} else explain_error(first, redact)
+        flag = typed.get(path[0]) if path else None
+        key = ".".join(path)
+        inner = key.partition(".")[2]
+        typed_as = f"{flag} {inner}" if flag and inner else flag
+        # What is wrong with several keys together names them itself.
+        named = f"{typed_as or f'`{key}`'}: " if path else ""
+        raise ConfigError(f"{where if flag is None else ''}{named}{message}") from None

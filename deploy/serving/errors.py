@@ -1,0 +1,109 @@
+"""Why a request is refused, in the one shape that every error has: `{"error": {"code", "message"}}`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from moot.protocols.validation_messages import expected_value
+
+LONGEST = 300
+"""Characters of a message at most: what a client has sent is never echoed at length."""
+
+_MOST_NAMED = 3
+_CODES = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "too_slow",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported_media_type",
+    422: "invalid",
+    429: "too_many",
+    500: "internal",
+    503: "unavailable",
+}
+
+
+class RequestError(HTTPException):
+    """A request that is not answered as it was meant.
+
+    Args:
+        status: of HTTP.
+        message: one line for whoever asked.
+        code: one word for their program; by default that of the status.
+        retry_after_s: when it may be asked again; None where that is not known.
+        headers: more of them.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        code: str = "",
+        *,
+        retry_after_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        told = dict(headers or {})
+        if retry_after_s is not None:
+            told["Retry-After"] = str(max(1, math.ceil(retry_after_s)))
+        super().__init__(status, message, told or None)
+        self.code = code or _CODES.get(status, "error")
+
+
+def validation_error(errors: Sequence[Mapping[str, Any]]) -> RequestError:
+    """The refusal of a request by what pydantic says of it: 400 when it is no JSON, else 422."""
+    no_json = bool(errors) and errors[0].get("type") == "json_invalid"
+    return RequestError(400 if no_json else 422, first_of(errors))
+
+
+def error_response(error: Exception) -> Response:
+    """An error as a response, in the one shape; of what was not foreseen nothing is told."""
+    if not isinstance(error, HTTPException):
+        error = RequestError(500, "the server could not answer: its log says why")
+    code = error.code if isinstance(error, RequestError) else _CODES.get(error.status_code, "error")
+    return Response(body(code, str(error.detail)), error.status_code, error.headers, "application/json")
+
+
+def body(code: str, message: str) -> bytes:
+    """An error as JSON, its message one line of bounded length.
+
+    >>> body("invalid", "`question`:\\nexpected text")
+    b'{"error":{"code":"invalid","message":"`question`: expected text"}}'
+    """
+    line = " ".join(message.encode("utf-8", "replace").decode().split())
+    shown = line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
+    return msgspec.json.encode({"error": {"code": code, "message": shown}})
+
+
+def first_of(errors: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with a body, without what was sent: the place and what was expected there.
+
+    >>> first_of([{"type": "string_type", "loc": ("body", "labels", 0), "msg": "Input should be a valid string"}])
+    'labels.0: expected text'
+    >>> unknown = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}
+    >>> first_of([unknown | {"loc": ("labls",)}, unknown | {"loc": ("seed",)}])
+    'labls, seed: is not known here'
+    """
+    if not errors:
+        return "the request cannot be read"
+    first = errors[0]
+    kind, message = first.get("type"), expected_value(first)
+    if kind == "json_invalid":
+        return f"the body is no JSON: {message.removeprefix('Invalid JSON: ')}"
+    alike = [error for error in errors if error.get("type") == kind == "extra_forbidden"] or [first]
+    places = ", ".join(filter(None, map(_place, alike[:_MOST_NAMED])))
+    return f"{places}: {message}" if places else message
+
+
+def _place(error: Mapping[str, Any]) -> str:
+    return ".".join(str(part)[:60] for part in error["loc"] if part not in ("body", "query", "path"))

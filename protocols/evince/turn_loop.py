@@ -1,0 +1,235 @@
+"""The turns of a debate: who is asked what, what is read by the judges, and what the gate withholds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean
+from typing import Any
+
+from moot.protocols.case import Case, case_slots
+from moot.protocols.contentiousness import contentiousness_level
+from moot.protocols.crit.evaluate import crit_all
+from moot.protocols.errors import QuorumFailed
+from moot.protocols.evince.settings import EvinceSettings, QualityGateSettings
+from moot.protocols.evince.side_state import SideState, Stated, reply_for, side_state_of
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Event, Failure
+from moot.protocols.seeds import seeded
+
+
+@dataclass(frozen=True, slots=True)
+class QualityGateDecision:
+    """What the gate said of a turn.
+
+    Attributes:
+        on: whether there is a gate at all.
+        threshold: the bar for this turn, in [0, 1]; None without a gate.
+        crit: the turn's score; None when unknown.
+        passed: whether the others see the arguments.
+        why: in words.
+    """
+
+    on: bool
+    threshold: float | None
+    crit: float | None
+    passed: bool
+    why: str
+
+
+NO_GATE = "the gate is off"
+
+
+def quality_gate(
+    crit: float | None, earlier: Sequence[float], quality: QualityGateSettings, *, on: bool
+) -> QualityGateDecision:
+    """Let an argument through, or withhold it; see `QualityGateSettings` for the bar.
+
+    An argument whose score is unknown passes: that no judge could read it says nothing about it.
+
+    Args:
+        crit: the turn's score.
+        earlier: the known scores that it is compared with, of all sides.
+    """
+    if not on:
+        return QualityGateDecision(False, None, crit, True, NO_GATE)
+    bar = max(quality.threshold, fmean(earlier) - quality.margin) if earlier else quality.threshold
+    if crit is None:
+        return QualityGateDecision(True, bar, None, True, "no judge gave a score")
+    passed = crit >= bar
+    return QualityGateDecision(True, bar, crit, passed, "at or above the bar" if passed else "below the bar")
+
+
+OPENING = "evince/opening"
+RESPONSE = "evince/response"
+
+
+@dataclass(slots=True)
+class TurnLoop:
+    """One debate as it runs: what was said, and who could not speak.
+
+    Args:
+        case, floor, settings: of the debate.
+
+    Attributes:
+        said: every valid turn, in order.
+        failed: paths of turns that failed.
+        evidence: retrieved texts that every prompt shows.
+    """
+
+    case: Case
+    floor: Floor
+    settings: EvinceSettings
+    turns: list[SideState] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    evidence: tuple[str, ...] = ()
+    _read: set[str] = field(default_factory=set)
+
+    @property
+    def names(self) -> list[str]:
+        """The sides."""
+        return [f"agent/{i}" for i in range(self.settings.agents)]
+
+    @property
+    def order(self) -> list[str]:
+        """The sides as they speak."""
+        wanted = self.settings.order
+        if wanted == "seeded":
+            wanted = seeded(self.floor.seed, "order").choice(["given", "reversed"])
+        return self.names if wanted == "given" else self.names[::-1]
+
+    def last(self, name: str) -> SideState | None:
+        """A side's last valid turn."""
+        return next((one for one in reversed(self.turns) if one.name == name), None)
+
+    def states(self) -> list[SideState]:
+        """The last valid turn of every side that has one, in the sides' order."""
+        return [standing for name in self.names if (standing := self.last(name)) is not None]
+
+    async def open_independently(self) -> None:
+        """Every side answers on its own: the ensemble, or a single side.
+
+        Raises `QuorumFailed` with fewer than two valid answers, or without that of a single side.
+        """
+        turns = await self.floor.ask_all([self._opening(name) for name in self.names])
+        for turn in turns:
+            if isinstance(turn, Failure):
+                self.failed.append(turn.path)
+            else:
+                self._add(side_state_of(self.case, 0, turn))
+        self._check_quorum()
+        if self.settings.judged:
+            await self._have_read(self.states(), gated=False)
+
+    async def run_round(self, number: int, level: float | None) -> None:
+        """One round: the sides speak one after another, each having heard those before it.
+
+        A side that fails keeps its last turn. Raises `QuorumFailed` when fewer than two sides have ever spoken after
+        the opening exchange.
+
+        Args:
+            number: of the round; 0 is the opening exchange, in which the first side speaks without a level.
+            level: contentiousness; None states none.
+        """
+        spoken = []
+        for name in self.order:
+            request = self._response(name, number, level) if self.turns else self._opening(name)
+            heard = self._heard_by(name)
+            (turn,) = await self.floor.ask_all([request])
+            if isinstance(turn, Failure):
+                self.failed.append(turn.path)
+                continue
+            standing = self._add(side_state_of(self.case, number, turn, heard))
+            spoken.append(name)
+            if self.settings.gate:
+                await self._have_read([standing], gated=True)
+        if number == 0:
+            self._check_quorum()
+        if self.settings.crit_turns == "every" and not self.settings.gate:
+            await self._have_read([standing for standing in self.states() if standing.name in spoken], gated=True)
+
+    async def judge_last_turns(self) -> None:
+        """Have the judges read every side's last turn, if they have not yet."""
+        unread = [standing for standing in self.states() if _path(standing) not in self._read]
+        await self._have_read(unread, gated=False)
+
+    def _check_quorum(self) -> None:
+        if len(self.states()) < min(2, self.settings.agents):
+            failed = ", ".join(self.failed)
+            raise QuorumFailed(f"{len(self.states())} of {len(self.names)} sides gave a distribution ({failed})")
+
+    def _add(self, standing: SideState) -> SideState:
+        self.turns.append(standing)
+        cleaned = standing.cleaned
+        data: dict[str, Any] = {"cleaned": cleaned.named(), "changes": [dict(change) for change in cleaned.changes]}
+        self.floor.note(Event("distribution", _path(standing), data))
+        return standing
+
+    async def _have_read(self, standings: Sequence[SideState], *, gated: bool) -> None:
+        """Judges read the turns, all in flight together; what the gate says is noted and remembered."""
+        documents = [(f"crit/{_path(s)}", s.document(self.case, self.evidence)) for s in standings]
+        self._read.update(map(_path, standings))
+        results = await crit_all(self.floor, documents, self.settings.crit)
+        for standing, result in zip(standings, results, strict=True):
+            earlier = self._comparable_scores(standing)
+            decision = quality_gate(result.score, earlier, self.settings.quality, on=self.settings.gate and gated)
+            if gated:
+                data = asdict(decision) | {"opponents": list(standing.opponents)}
+                self.floor.note(Event("quality-gate", _path(standing), data))
+            read = replace(standing, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
+            self.turns[self.turns.index(standing)] = read
+
+    def _comparable_scores(self, standing: SideState) -> list[float]:
+        """Scores of earlier rounds of turns that were read as this one is: with rivals from opponents, or without.
+
+        Within a round nobody is measured by who spoke first, and rivals lower a score whatever the argument is worth.
+        """
+        opposed = bool(standing.opponents)
+        before = [one for one in self.turns if one.round < standing.round and bool(one.opponents) == opposed]
+        return [one.crit for one in before if one.crit is not None]
+
+    def shown_arguments(self) -> list[str]:
+        """The last arguments of every side that all may see; none where sides see distributions only."""
+        full = self.settings.history == "full"
+        return [standing.text for standing in self.states() if standing.passed and full]
+
+    def _heard_by(self, name: str) -> list[SideState]:
+        """The others' last turns whose arguments a side is shown."""
+        full = self.settings.history == "full"
+        return [other for other in self.states() if other.name != name and other.passed and full]
+
+    def _slots(self) -> dict[str, Any]:
+        more = {"top_k": self._top_k, "answer_first": self.settings.answer_first, "evidence": list(self.evidence)}
+        return case_slots(self.case) | more
+
+    @property
+    def _top_k(self) -> int:
+        return min(self.settings.top_k, len(self.case.labels or ()))
+
+    def _opening(self, name: str) -> Request[Stated]:
+        wanted = reply_for(answer_first=self.settings.answer_first, rebut=False)
+        return Request(name, OPENING, self._slots(), wanted, f"round/0/{name}", images=self.case.images)
+
+    def _response(self, name: str, number: int, level: float | None) -> Request[Stated]:
+        own = self.last(name)
+        full = self.settings.history == "full"
+        latest = [self.last(other) for other in self.names if other != name]
+        others = [other for other in latest if other is not None]
+        current = {id(standing) for standing in (own, *others)}
+        earlier = [standing for standing in self.turns if id(standing) not in current] if full else []
+        rebut = full and any(one.passed for one in (*others, *earlier) if one.name != name)
+        slots = self._slots() | {
+            "round": number,
+            "contentiousness": None if level is None else contentiousness_level(level).slots(),
+            "own": None if own is None else own.shown(to_others=False),
+            "others": [other.shown(with_text=full) for other in others],
+            "earlier": [standing.shown(to_others=standing.name != name) for standing in earlier],
+            "weak": [] if own is None else list(own.weak),
+            "rebut": rebut,
+        }
+        wanted = reply_for(answer_first=self.settings.answer_first, rebut=rebut)
+        return Request(name, RESPONSE, slots, wanted, f"round/{number}/{name}", images=self.case.images)
+
+
+def _path(standing: SideState) -> str:
+    return f"round/{standing.round}/{standing.name}"

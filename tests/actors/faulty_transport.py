@@ -1,0 +1,145 @@
+"""A run's real actor classes in one process and without Ray, behind a wire that loses, repeats, delays and reorders."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from moot.actors.context_factory import needs_limiter, services
+from moot.actors.dispatcher import ModeratorHandle, WriterPool
+from moot.actors.meter import SILENT
+from moot.actors.remote import peers
+from moot.actors.remote.metrics_actor import MetricsActor
+from moot.actors.remote.peers import PeerLost
+from moot.actors.remote.run_actor import ActorDirectory, AgentActor, LimiterActor, ModeratorActor
+from moot.actors.remote.runtime import RayModeratorHandle
+from moot.actors.remote.writer_pool import RayWriterPool
+from moot.actors.roles import Roles
+from moot.actors.spec import RunSpec
+from moot.protocols.floor import DebateProtocol
+
+LOST_THERE, LOST_BACK, TWICE, LATE_AGAIN = 0.06, 0.06, 0.06, 0.06
+LONGEST_DELAY_S = 0.03
+WATCH_BREAKS_WITHIN_S = 0.6
+
+
+class FaultyTransport:
+    """Delivers calls to actors of this process, some of them wrongly.
+
+    A call may be lost on its way there; be made, and its result lost; be delivered a second time at once, or again when
+    everything has gone on. Delays reorder what is under way together. A watch breaks now and then although nobody died.
+
+    Args:
+        seed: of the faults.
+        faulty: whether there are any.
+    """
+
+    def __init__(self, seed: int, faulty: bool = True) -> None:
+        self._random = random.Random(seed)
+        self.faulty = faulty
+        self.actors: dict[str, Any] = {}
+        self.faults: Counter[str] = Counter()
+        self.ghosts: set[asyncio.Task[Any]] = set()
+
+    async def call(self, peer: peers.Peer, method: str, *args: Any) -> Any:
+        """In place of `Peer.call`."""
+        work = getattr(self.actors[peer.name], method)
+        if method == "where":
+            return None
+        if not self.faulty or method == "ping":
+            return await work(*args)
+        if method == "watch":
+            await asyncio.sleep(self._random.uniform(0.0, WATCH_BREAKS_WITHIN_S))
+            self.faults["watch broken"] += 1
+            raise PeerLost("the connection of a watch broke", dead=False)
+        fate = self._random.random()
+        await self._delay()
+        if fate < LOST_THERE:
+            self.faults["lost there"] += 1
+            raise PeerLost("lost on its way there", dead=False)
+        if (fate := fate - LOST_THERE) < LOST_BACK:
+            self.faults["lost back"] += 1
+            self._haunt(work(*args))
+            await self._delay()
+            raise PeerLost("lost on its way back", dead=False)
+        if (fate := fate - LOST_BACK) < TWICE:
+            self.faults["twice"] += 1
+            self._haunt(work(*args))
+        elif fate - TWICE < LATE_AGAIN:
+            self.faults["late again"] += 1
+            self._haunt(self._later(work, args))
+        result = await work(*args)
+        await self._delay()
+        return result
+
+    async def _delay(self) -> None:
+        await asyncio.sleep(self._random.choice((0.0, 0.0, self._random.uniform(0.0, LONGEST_DELAY_S))))
+
+    async def _later(self, work: Any, args: Sequence[Any]) -> None:
+        await asyncio.sleep(self._random.uniform(0.05, 0.5))
+        await work(*args)
+
+    def _haunt(self, call: Any) -> None:
+        """A call whose result nobody gets."""
+        ghost = asyncio.ensure_future(call)
+        self.ghosts.add(ghost)
+        ghost.add_done_callback(self.ghosts.discard)
+
+
+class FaultyRuntime:
+    """A run in the placement `actors` over such a wire.
+
+    Args:
+        spec: the run.
+        protocol: the protocol, already made.
+        wire: carries every call.
+        moderators: how many.
+    """
+
+    def __init__(self, spec: RunSpec, protocol: DebateProtocol, wire: FaultyTransport, moderators: int = 2) -> None:
+        self._spec, self._protocol, self._wire = spec, protocol, wire
+        agents = [(service, [f"role-{number}"]) for number, service in enumerate(services(Roles(spec.roles)))]
+        self.roster = ActorDirectory(
+            namespace="",
+            writers=[f"writer-{i}" for i in range(spec.writers)],
+            moderators=[f"moderator-{i}" for i in range(moderators)],
+            agents=agents,
+            limiter="limiter" if needs_limiter(spec) else "",
+        )
+        self.max_open = spec.max_open
+        self.moderators: Sequence[ModeratorHandle] = ()
+        self.writers: WriterPool
+
+    async def start(self) -> None:
+        """See `arena.Runtime.start`."""
+        spec, actors = self._spec.model_dump_json(), self._wire.actors
+        if self.roster.limiter:
+            actors[self.roster.limiter] = LimiterActor(spec, self.roster)
+        for number, name in enumerate(self.roster.writers):
+            actors[name] = MetricsActor(spec, self.roster, number)
+        for service, (name,) in self.roster.agents:
+            actors[name] = AgentActor(spec, self.roster, service)
+        for name in self.roster.moderators:
+            actors[name] = ModeratorActor(spec, self.roster, name, "actors", self._protocol)
+        for actor in actors.values():
+            actor._new_meter = lambda: SILENT
+        await asyncio.gather(*(actor._up() for actor in actors.values()))
+        self.writers = self._archive = RayWriterPool(self.roster.peers(self.roster.writers))
+        self.moderators = [
+            RayModeratorHandle(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)
+        ]
+
+    async def stop(self, *, compact: bool = True) -> None:
+        """See `arena.Runtime.stop`; what closes the run is delivered, and ghosts end before the record."""
+        self._wire.faulty = False
+        for name in self.roster.moderators:
+            await self._wire.actors[name].close()
+        for _, (name,) in self.roster.agents:
+            await self._wire.actors[name].close()
+        while self._wire.ghosts:
+            await asyncio.wait(set(self._wire.ghosts))
+        await self.writers.close(compact=compact)
+        await self._archive.stop_watching()

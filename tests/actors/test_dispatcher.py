@@ -1,0 +1,208 @@
+"""The arena's feeding of a moderator, with a seat that only keeps count."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from moderated_debate import SlowPerson
+
+from moot.actors import dispatcher
+from moot.actors.dispatcher import CompletedCases, Dispatcher, ModeratorLost
+from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.record.debate_result import DebateResult
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.signals import Signals
+from moot.protocols.case import Case, LabelledCase
+from moot.protocols.messages import Form
+
+
+class FakeModeratorHandle:
+    """Ends every debate that it has when it is told to wait; is lost at the exchange number `lost_at`."""
+
+    def __init__(self, lost_at: int = -1) -> None:
+        self.open: list[Assignment] = []
+        self.most_open = 0
+        self.waits: list[bool] = []
+        self.held: list[str] = []
+        self._lost_at = lost_at
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
+        self.waits.append(wait)
+        if len(self.waits) - 1 == self._lost_at:
+            self.open.clear()
+            raise ModeratorLost("seat")
+        self.open += assignments
+        self.most_open = max(self.most_open, len(self.open))
+        if not wait:
+            return ModeratorReport()
+        done = [DebateOutcome(each.case.id, each.attempt, "finished") for each in self.open]
+        self.held += [outcome.case_id for outcome in done]
+        self.open.clear()
+        return ModeratorReport(done)
+
+    async def cancel(self, keys: Sequence[tuple[str, int]]) -> None:
+        raise AssertionError("nobody asked for it")
+
+    async def drain(self, seconds: float) -> None:
+        raise AssertionError("nobody asked for it")
+
+
+class FakeRecordClient:
+    """Knows which cases are registered."""
+
+    def __init__(self) -> None:
+        self.registered: set[str] = set()
+
+    async def register(self, cases: Sequence[LabelledCase]) -> None:
+        self.registered |= {labelled.case.id for labelled in cases}
+
+    def forget(self, case_ids: Sequence[str]) -> None:
+        self.registered -= set(case_ids)
+
+    async def counts(self) -> Counts:
+        return Counts()
+
+    async def events(self) -> list[StreamedEvent]:
+        return []
+
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+        return {}
+
+    async def signals(self) -> Signals:
+        return Signals()
+
+    async def close(self, *, compact: bool) -> None: ...
+
+
+class FakeRuntime:
+    """Seats without an engine."""
+
+    def __init__(self, seats: Sequence[dispatcher.ModeratorHandle], max_open: int) -> None:
+        self.moderators = seats
+        self.kept = FakeRecordClient()
+        self.writers: dispatcher.WriterPool = self.kept
+        self.max_open = max_open
+
+    async def start(self) -> None: ...
+
+    async def stop(self, *, compact: bool = True) -> None: ...
+
+
+def _cases(count: int) -> list[LabelledCase]:
+    return [LabelledCase(Case(id=f"c{i}", question="?"), i, None) for i in range(count)]
+
+
+async def _run(seat: FakeModeratorHandle, cases: int, max_open: int) -> None:
+    runtime = FakeRuntime([seat], max_open)
+    await Dispatcher(runtime, iter(_cases(cases)), CompletedCases({}, {})).run()
+    assert sorted(seat.held) == sorted(f"c{i}" for i in range(cases))
+    assert runtime.kept.registered == set()
+
+
+async def test_every_place_is_filled_before_the_arena_waits() -> None:
+    """Else a thousand places would fill as slowly as debates end."""
+    seat = FakeModeratorHandle()
+    await _run(seat, cases=5000, max_open=1000)
+    first_wait = seat.waits.index(True)
+    assert seat.most_open >= 1000
+    assert first_wait <= 3000 // 128 + 1
+
+
+async def test_no_seat_has_more_than_its_places_while_another_has_one_free() -> None:
+    """Else a run of hardly more debates than places leaves some of them waiting beside an idle moderator."""
+    seats = [FakeModeratorHandle(), FakeModeratorHandle()]
+    await Dispatcher(FakeRuntime(seats, max_open=1000), iter(_cases(1000)), CompletedCases({}, {})).run()
+    assert [seat.most_open for seat in seats] == [500, 500]
+
+
+async def test_what_a_lost_seat_held_is_handed_over_again() -> None:
+    seat = FakeModeratorHandle(lost_at=3)
+    await _run(seat, cases=600, max_open=300)
+    assert len(seat.waits) > 3, "it went on after the loss"
+
+
+class DrainingHandle(FakeModeratorHandle):
+    """Is lost while it drains."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handed_over, self.lost = asyncio.Event(), asyncio.Event()
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
+        self.waits.append(wait)
+        self.open += assignments
+        if wait:
+            self.handed_over.set()
+            await self.lost.wait()
+            raise ModeratorLost("seat")
+        return ModeratorReport()
+
+    async def drain(self, seconds: float) -> None:
+        self.open.clear()
+        self.lost.set()
+        await asyncio.sleep(0.05)
+
+
+async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -> None:
+    seat = DrainingHandle()
+    held = Dispatcher(FakeRuntime([seat], max_open=4), iter(_cases(4)), CompletedCases({}, {}))
+    running = asyncio.create_task(held.run())
+    await seat.handed_over.wait()
+    held.stop()
+    await running
+    assert seat.open == []
+
+
+async def test_cases_that_the_record_learns_of_when_a_drain_begins_are_not_handed_over() -> None:
+    seat = DrainingHandle()
+    runtime = FakeRuntime([seat], max_open=4)
+    learning = asyncio.Event()
+
+    class Slow(FakeRecordClient):
+        async def register(self, cases: Sequence[LabelledCase]) -> None:
+            learning.set()
+            await seat.lost.wait()
+
+    runtime.writers = Slow()
+    held = Dispatcher(runtime, iter(_cases(4)), CompletedCases({}, {}))
+    running = asyncio.create_task(held.run())
+    await learning.wait()
+    held.stop()
+    await running
+    assert (seat.open, seat.waits) == ([], [])
+
+
+class AskingHandle(FakeModeratorHandle):
+    """Every debate of it asks a person."""
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
+        form = Form("Topics", "", ("go on",))
+        return ModeratorReport(
+            [DebateOutcome(each.case.id, each.attempt, "parked", path="p", form=form) for each in assignments]
+        )
+
+
+class BudgetSpentHandle(FakeModeratorHandle):
+    """Out of budget once the person has been asked."""
+
+    def __init__(self, person: SlowPerson) -> None:
+        super().__init__()
+        self._person = person
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
+        self.open += assignments
+        await self._person.asked.wait()
+        done = [DebateOutcome(each.case.id, each.attempt, "stopped", "max_tokens") for each in self.open]
+        self.open.clear()
+        return ModeratorReport(done)
+
+
+async def test_a_run_out_of_budget_waits_for_no_person() -> None:
+    person = SlowPerson()
+    held = Dispatcher(
+        FakeRuntime([AskingHandle(), BudgetSpentHandle(person)], 2), iter(_cases(5)), CompletedCases({}, {}), person
+    )
+    async with asyncio.timeout(20):
+        await held.run()
+    assert (held.stopped_by, held.parked, person.dismissed) == ("max_tokens", ["c0"], 1)

@@ -1,0 +1,146 @@
+"""What a process asks of the record's writers: one failed reading is the error of those who asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from virtual_time import virtual_time
+
+from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.recovery import History
+from moot.actors.record.reply_leases import ReplyLeases
+from moot.actors.record.schema import ASKED
+from moot.actors.remote.peers import Peer
+from moot.actors.remote.record_client import RemoteRecordClient
+from moot.protocols.errors import RecordError
+from moot.protocols.messages import Event
+
+
+class _Writer(Peer):
+    """Its disk fails once, when the first questions are there."""
+
+    def __init__(self) -> None:
+        super().__init__("writer", "here")
+        self.asked: list[list[Any]] = []
+        self.reading, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def call(self, method: str, *args: Any) -> Any:
+        assert method == "history"
+        self.asked.append(args[0])
+        if len(self.asked) == 1:
+            self.reading.set()
+            await self.goes_on.wait()
+            raise RecordError("the disk hiccups")
+        return "life", msgspec.msgpack.encode([History() for _ in args[0]])
+
+
+@virtual_time
+async def test_a_history_that_cannot_be_read_leaves_nobody_else_waiting() -> None:
+    writer = _Writer()
+    scribe = RemoteRecordClient([writer], "agent")
+    first = asyncio.create_task(scribe.history("c000", 0))
+    await writer.reading.wait()
+    behind = asyncio.create_task(scribe.history("c001", 0))
+    await asyncio.sleep(0)
+    writer.goes_on.set()
+    with pytest.raises(RecordError, match="hiccups"):
+        await asyncio.wait_for(first, 5)
+    assert await asyncio.wait_for(behind, 5) == History()
+    assert await asyncio.wait_for(scribe.history("c002", 0), 5) == History()
+    assert writer.asked == [[("c000", 0)], [("c001", 0)], [("c002", 0)]]
+
+
+@virtual_time
+async def test_a_row_that_cannot_be_recorded_is_the_records_trouble() -> None:
+    """Else its debate alone would fail, and whatever is paid for after it would be lost."""
+    scribe = RemoteRecordClient([_Writer()], "agent")
+    scribe.put_reply("c000", {"case_id": "c000", "attempt": 0, "path": "a", "sample": 2**31})
+    with pytest.raises(RecordError, match="ArrowInvalid"):
+        await asyncio.wait_for(scribe.drained(), 5)
+    with pytest.raises(RecordError, match="rows cannot be recorded"):
+        scribe.put_reply("c001", {"case_id": "c001", "attempt": 0, "path": "a"})
+
+
+class _RestartedPeer(Peer):
+    """Dies after the first rows; refuses a verdict with notes of an earlier life."""
+
+    def __init__(self) -> None:
+        super().__init__("writer", "here")
+        self.lived, self.ended_in = "first", list[str]()
+
+    async def call(self, method: str, *args: Any) -> Any:
+        if method == "history":
+            return self.lived, msgspec.msgpack.encode([History(vectors={"e/t": b""}) for _ in args[0]])
+        if method == "take_rows":
+            life, self.lived = self.lived, "second"
+            return life
+        assert method == "commit"
+        closings = msgspec.msgpack.decode(args[0], type=list[VerdictRecord])
+        self.ended_in += [closing.noted_in for closing in closings]
+        return [closing.noted_in in ("", self.lived) for closing in closings]
+
+
+@virtual_time
+async def test_a_verdict_says_which_life_of_the_writer_took_its_first_note() -> None:
+    writer = _RestartedPeer()
+    scribe = RemoteRecordClient([writer], "moderator")
+    ends = [
+        VerdictRecord(case_id=case_id, attempt=0, replies={}, answer="Yes", how="told") for case_id in ("c000", "c001")
+    ]
+    scribe.put_event("c000", 0, Event("round", "round/1"))
+    await scribe.drained()
+    scribe.put_event("c000", 0, Event("round", "round/2"))
+    scribe.put_event("c001", 0, Event(ASKED, "say"))
+    assert await asyncio.gather(*map(scribe.commit, ends)) == [False, True]
+    scribe.put_event("c000", 0, Event("round", "round/1"))
+    assert await scribe.commit(ends[0])
+    assert writer.ended_in == ["first", "", "second"]
+
+
+@virtual_time
+async def test_embeddings_that_were_read_from_an_earlier_life_may_be_lost_with_it() -> None:
+    """They were told by it, perhaps not yet written, and a debate that has them does not note them again."""
+    writer = _RestartedPeer()
+    scribe = RemoteRecordClient([writer], "moderator")
+    await scribe.history("c000", 0)
+    writer.lived = "second"
+    assert not await scribe.commit(VerdictRecord(case_id="c000", attempt=0, replies={}, answer="Yes", how="told"))
+    assert writer.ended_in == ["first"]
+
+
+class _PersistentPeer(Peer):
+    """Goes on with a call also when nobody waits for it any more, as Ray does."""
+
+    def __init__(self) -> None:
+        super().__init__("writer", "here")
+        self.claims = ReplyLeases(lambda key: False)
+        self.calls: list[asyncio.Task[Any]] = []
+
+    async def call(self, method: str, *args: Any) -> Any:
+        self.calls.append(asyncio.create_task(self._serve(method, *args)))
+        return await asyncio.shield(self.calls[-1])
+
+    async def _serve(self, method: str, *args: Any) -> Any:
+        if method == "release_lease":
+            return self.claims.release(*args)
+        mine = await self.claims.acquire(*args)
+        await asyncio.sleep(0.05)
+        return mine, msgspec.msgpack.encode(History())
+
+
+@virtual_time
+async def test_a_claim_that_is_granted_to_nobody_is_given_back() -> None:
+    writer = _PersistentPeer()
+    scribe = RemoteRecordClient([writer], "agent")
+    cancelled = asyncio.create_task(scribe.acquire_lease("shared-x"))
+    await asyncio.sleep(0.01)
+    cancelled.cancel()
+    await asyncio.gather(cancelled, return_exceptions=True)
+    assert cancelled.cancelled()
+    mine, _ = await asyncio.wait_for(scribe.acquire_lease("shared-x"), 5)
+    assert mine
+    await scribe.release_lease("shared-x")
+    assert len(writer.calls) == 4
