@@ -37,7 +37,7 @@ from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_
 from moot.actors.record.schema import ABANDONED
 from moot.actors.request_fingerprint import constrained_schema, max_reply_tokens, reask_messages, render_messages
 from moot.actors.roles import Roles, family_of
-from moot.actors.telemetry import UNWATCHED, Span, Telemetry
+from moot.actors.telemetry import NO_TELEMETRY, Span, Telemetry
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, AskResult, Event, LogprobStage, Unreadable, Usage
 from moot.protocols.replies import InvalidReply, Parsed, parse_reply
@@ -90,7 +90,7 @@ class Agent:
         endpoint: str = "",
         price: Price | None = None,
         save_reasoning: bool = False,
-        watch: Telemetry = UNWATCHED,
+        watch: Telemetry = NO_TELEMETRY,
     ) -> None:
         self._admitted = RateLimitedModel(model, gate, endpoint or model.name, price, watch.meter)
         self._watch = watch

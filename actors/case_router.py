@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from moot.actors.dispatcher import DRAIN_S, HANDFUL, ModeratorLost, Runtime
+from moot.actors.dispatcher import BATCH_SIZE, DRAIN_S, ModeratorLost, Runtime
 from moot.actors.limits.budget_forecast import BudgetForecast
 from moot.actors.moderator import Assignment, DebateOutcome
 from moot.actors.record.debate_result import DebateResult
@@ -50,8 +50,8 @@ class PendingCase:
         told: how it ended; `DebateCancelled` when it was put aside.
     """
 
-    def __init__(self, labelled: LabelledCase, assignment: Assignment, seat: int) -> None:
-        self.labelled, self.assignment, self.moderator = labelled, assignment, seat
+    def __init__(self, labelled: LabelledCase, assignment: Assignment, moderator: int) -> None:
+        self.labelled, self.assignment, self.moderator = labelled, assignment, moderator
         self.content = labelled.case.content_hash()
         self.result: asyncio.Future[SubmissionResult] = asyncio.get_running_loop().create_future()
         self.result.add_done_callback(_mark_retrieved)
@@ -115,27 +115,29 @@ class CaseRouter:
         """The seat that has the fewest debates."""
         return min(range(len(self._held)), key=lambda number: len(self._held[number]) + len(self._queues[number]))
 
-    def submit(self, visit: PendingCase) -> None:
+    def submit(self, pending: PendingCase) -> None:
         """Hand a visit over to its seat as soon as that can be."""
         if self._draining:
             return
-        self._queues[visit.moderator].append(visit)
-        self._wake[visit.moderator].set()
+        self._queues[pending.moderator].append(pending)
+        self._wake[pending.moderator].set()
 
-    async def cancel(self, visit: PendingCase) -> None:
+    async def cancel(self, pending: PendingCase) -> None:
         """Put the debate of a visit aside that is waited for no more."""
         with suppress(ValueError):
-            self._queues[visit.moderator].remove(visit)
-        self._held[visit.moderator].pop(visit.key, None)
+            self._queues[pending.moderator].remove(pending)
+        self._held[pending.moderator].pop(pending.key, None)
         self._feed_again()
-        await self._runtime.moderators[visit.moderator].cancel([visit.key])
+        await self._runtime.moderators[pending.moderator].cancel([pending.key])
 
     async def drain(self) -> None:
         """Let asks under way finish, then have every debate put aside; a moderator that is lost gets none again."""
         self._draining = True
         for queue in self._queues:
             queue.clear()
-        await asyncio.gather(*(seat.drain(DRAIN_S) for seat in self._runtime.moderators), return_exceptions=True)
+        await asyncio.gather(
+            *(moderator.drain(DRAIN_S) for moderator in self._runtime.moderators), return_exceptions=True
+        )
 
     def clear(self) -> None:
         """Hand over nothing more of what is here: none of it is waited for."""
@@ -145,35 +147,35 @@ class CaseRouter:
 
     async def _feed(self, number: int) -> None:
         """Hand over what comes to one seat."""
-        seat, queue = self._runtime.moderators[number], self._queues[number]
+        moderator, queue = self._runtime.moderators[number], self._queues[number]
         while True:
             await self._wake[number].wait()
             self._wake[number].clear()
-            while count := min(len(queue), HANDFUL, self._room()):
-                visits = [queue.popleft() for _ in range(count)]
+            while count := min(len(queue), BATCH_SIZE, self._room()):
+                pending_cases = [queue.popleft() for _ in range(count)]
                 self._coming += count
                 try:
-                    visits = await self._registered(visits)
+                    pending_cases = await self._registered(pending_cases)
                 finally:
                     self._coming -= count
                 if self._draining:
                     break
-                self._held[number] |= {visit.key: visit for visit in visits}
+                self._held[number] |= {pending.key: pending for pending in pending_cases}
                 self._busy[number].set()
                 try:
-                    report = await seat.exchange([visit.assignment for visit in visits], wait=False)
+                    report = await moderator.exchange([pending.assignment for pending in pending_cases], wait=False)
                 except ModeratorLost:
                     self._lost(number)
                 else:
                     self._ended(number, report.done)
-                    left = [visit.key for visit in visits if not self._is_waited_for(visit)]
+                    left = [pending.key for pending in pending_cases if not self._is_waited_for(pending)]
                     if left:  # withdrawn while they were on their way
-                        await seat.cancel(left)
+                        await moderator.cancel(left)
 
     def _room(self) -> int:
         """How many more debates may be handed over."""
         if self._affordable is None:
-            return HANDFUL
+            return BATCH_SIZE
         return max(0, self._affordable.most_open - self._coming - sum(len(held) for held in self._held))
 
     def _feed_again(self) -> None:
@@ -183,25 +185,25 @@ class CaseRouter:
                 if queue:
                     wake.set()
 
-    async def _registered(self, visits: Sequence[PendingCase]) -> list[PendingCase]:
+    async def _registered(self, pending_cases: Sequence[PendingCase]) -> list[PendingCase]:
         """Make the record know the cases of visits; those that were not withdrawn meanwhile."""
-        archive = self._runtime.writers
-        await archive.register([visit.labelled for visit in visits])
-        archive.forget([visit.key[0] for visit in visits if self._visit_of(visit.key[0]) is None])
-        return [visit for visit in visits if self._is_waited_for(visit)]
+        writers = self._runtime.writers
+        await writers.register([pending.labelled for pending in pending_cases])
+        writers.forget([pending.key[0] for pending in pending_cases if self._visit_of(pending.key[0]) is None])
+        return [pending for pending in pending_cases if self._is_waited_for(pending)]
 
-    def _is_waited_for(self, visit: PendingCase) -> bool:
-        return self._visit_of(visit.key[0]) is visit
+    def _is_waited_for(self, pending: PendingCase) -> bool:
+        return self._visit_of(pending.key[0]) is pending
 
     async def _listen(self, number: int) -> None:
         """Learn what has ended at one seat."""
-        seat = self._runtime.moderators[number]
+        moderator = self._runtime.moderators[number]
         while True:
             if not self._held[number]:
                 self._busy[number].clear()
                 await self._busy[number].wait()
             try:
-                report = await seat.exchange([], wait=True)
+                report = await moderator.exchange([], wait=True)
             except ModeratorLost:
                 self._lost(number)
             else:
@@ -216,9 +218,9 @@ class CaseRouter:
         lost, self._held[number] = self._held[number], {}
         if lost:
             _log.warning("a moderator was lost; its debates go on from the journal", debates=len(lost))
-        for visit in lost.values():
-            visit.assignment = msgspec.structs.replace(visit.assignment, replay=True)
-            self.submit(visit)
+        for pending in lost.values():
+            pending.assignment = msgspec.structs.replace(pending.assignment, replay=True)
+            self.submit(pending)
 
     def _ended(self, number: int, done: Sequence[DebateOutcome]) -> None:
         for outcome in done:

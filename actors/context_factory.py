@@ -21,7 +21,7 @@ from moot.actors.retrieval.library import StoredLibrary
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import RoleBinding, Roles, family_of
 from moot.actors.spec import RunSpec
-from moot.actors.telemetry import UNWATCHED, Telemetry
+from moot.actors.telemetry import NO_TELEMETRY, Telemetry
 from moot.protocols.messages import Ask, AskResult
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
@@ -67,7 +67,11 @@ def _answer_key(spec: RunSpec) -> AnswerKey:
 
 
 def build_agent(
-    spec: RunSpec, binding: RoleBinding, scribe: RecordClient, gate: LimiterClient | None, watch: Telemetry = UNWATCHED
+    spec: RunSpec,
+    binding: RoleBinding,
+    record_client: RecordClient,
+    gate: LimiterClient | None,
+    watch: Telemetry = NO_TELEMETRY,
 ) -> Agent:
     """An agent or judge of this process."""
     roles, templates = Roles(spec.roles), Templates.from_sources(spec.templates)
@@ -75,7 +79,7 @@ def build_agent(
         build_model(spec, binding),
         roles,
         templates,
-        scribe,
+        record_client,
         spec.save_tokens,
         spec.retry,
         gate=gate,
@@ -99,9 +103,9 @@ def _caps(spec: RunSpec) -> dict[str, float]:
 
 def build_limiter(spec: RunSpec) -> DurableLimiter:
     """The limiter of a run, with what an earlier life of it wrote down."""
-    purses = {name: BudgetAccount(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
+    accounts = {name: BudgetAccount(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
     ledger = Ledger(RunFolder(spec.folder) if spec.store is None else Store.of(spec.store), spec.epoch)
-    return DurableLimiter(spec.limits, purses, ledger, resumed=spec.resumed)
+    return DurableLimiter(spec.limits, accounts, ledger, resumed=spec.resumed)
 
 
 def build_gate(spec: RunSpec, exchange: Exchange) -> LimiterClient:
@@ -110,12 +114,12 @@ def build_gate(spec: RunSpec, exchange: Exchange) -> LimiterClient:
 
 
 def build_debate_context(
-    spec: RunSpec, crew: AgentPool, scribe: RecordClient, watch: Telemetry = UNWATCHED
+    spec: RunSpec, agent_pool: AgentPool, record_client: RecordClient, watch: Telemetry = NO_TELEMETRY
 ) -> DebateContext:
     """What the debates of this process share."""
     return DebateContext(
-        agents=crew,
-        record=scribe,
+        agents=agent_pool,
+        record=record_client,
         roles=Roles(spec.roles),
         templates=Templates.from_sources(spec.templates),
         encoder=make_encoder(spec.encoder, spec.retry, api_key_env=spec.encoder_key_env),
@@ -146,17 +150,17 @@ class LocalAgentPool:
     """
 
     def __init__(
-        self, spec: RunSpec, scribe: RecordClient, gate: LimiterClient | None, watch: Telemetry = UNWATCHED
+        self, spec: RunSpec, record_client: RecordClient, gate: LimiterClient | None, watch: Telemetry = NO_TELEMETRY
     ) -> None:
         self._roles, self._gate = Roles(spec.roles), gate
         self._agents = {
-            service: build_agent(spec, binding, scribe, gate, watch)
+            service: build_agent(spec, binding, record_client, gate, watch)
             for service, binding in services(self._roles).items()
         }
         self._by_role: dict[str, Agent] = {}
 
     async def answer(self, ask: Ask) -> AskResult:
-        """See `house.Crew.answer`."""
+        """See `context.Crew.answer`."""
         agent = self._by_role.get(ask.role)
         if agent is None:
             agent = self._agents[service_of(ask.role, self._roles.binding(ask.role))]
@@ -164,7 +168,7 @@ class LocalAgentPool:
         return await agent.answer(ask)
 
     async def drain(self) -> None:
-        """See `house.Crew.drain`."""
+        """See `context.Crew.drain`."""
         if self._gate is not None:
             self._gate.drain()
 

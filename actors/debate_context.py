@@ -23,7 +23,7 @@ from moot.actors.record.recovery import History, vector_key
 from moot.actors.request_fingerprint import earlier_fingerprints, fingerprint, fingerprint_of_role
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import Roles
-from moot.actors.telemetry import UNWATCHED, Telemetry
+from moot.actors.telemetry import NO_TELEMETRY, Telemetry
 from moot.protocols.case import Case
 from moot.protocols.errors import EncoderFailed
 from moot.protocols.lookups import Classified, Passage
@@ -46,7 +46,7 @@ class AgentPool(Protocol):
 class RecordClient(Sink, Protocol):
     """The record, as moderators see it."""
 
-    async def commit(self, closing: VerdictRecord) -> bool:
+    async def commit(self, verdict_record: VerdictRecord) -> bool:
         """Record a verdict; True once durable, False when the journal lacks a reply or may lack a note of it."""
         ...
 
@@ -141,7 +141,7 @@ class DebateContext:
     reuse: ReplyCache | None = None
     retriever: Retriever | None = None
     classifier: Classifier | None = None
-    telemetry: Telemetry = UNWATCHED
+    telemetry: Telemetry = NO_TELEMETRY
 
     async def fingerprinted(self, ask: Ask) -> Ask:
         """The ask with its fingerprint, as its role is bound and its template written in this run.
@@ -179,13 +179,13 @@ class Lookups:
         vectors: what the journal holds, as float32 bytes by `vector_key`.
     """
 
-    def __init__(self, case: Case, attempt: int, house: DebateContext, vectors: Mapping[str, bytes]) -> None:
-        self.case, self.attempt, self._house = case, attempt, house
+    def __init__(self, case: Case, attempt: int, context: DebateContext, vectors: Mapping[str, bytes]) -> None:
+        self.case, self.attempt, self._context = case, attempt, context
         self._vectors = dict(vectors)
 
     async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """See `Floor.embed`."""
-        return await self._embed(self._house.encoder, texts)
+        return await self._embed(self._context.encoder, texts)
 
     async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
         """See `Floor.retrieve`."""
@@ -195,15 +195,15 @@ class Lookups:
 
     async def search(self, query: str, *, n: int = 5) -> list[Passage]:
         """See `Floor.search`."""
-        library = self._house.retriever
+        library = self._context.retriever
         return [] if library is None else await library.search((await self.embed([query]))[0], n)
 
     async def classify(self, text: str) -> Classified | None:
         """See `Floor.classify`."""
-        classifier = self._house.classifier
+        classifier = self._context.classifier
         if classifier is None:
             return None
-        (vector,) = await self._embed(classifier.encoder or self._house.encoder, [text])
+        (vector,) = await self._embed(classifier.encoder or self._context.encoder, [text])
         return Classified(
             p_hallucinated=classifier.p_hallucinated(vector),
             trained_on=classifier.trained_on(self.case.question),
@@ -217,7 +217,7 @@ class Lookups:
             rows = await encoder.encode([texts[i] for i in missing])
             new = [(hashes[i], row.tobytes()) for i, row in zip(missing, rows, strict=True)]
             self._vectors |= {keys[i]: raw for i, (_, raw) in zip(missing, new, strict=True)}
-            self._house.record.put_vectors(self.case.id, self.attempt, encoder.name, new)
+            self._context.record.put_vectors(self.case.id, self.attempt, encoder.name, new)
         vectors = [np.frombuffer(self._vectors[key], np.float32) for key in keys]
         if len({len(vector) for vector in vectors}) > 1:
             raise EncoderFailed(encoder.name, "unparsable", "its vectors are not of the size of those in the record")

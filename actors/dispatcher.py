@@ -20,7 +20,7 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RunMismatch
 
 _log = structlog.get_logger(__name__)
-HANDFUL = 128
+BATCH_SIZE = 128
 """Cases that are handed over in one call, at most."""
 
 _AHEAD = 3
@@ -182,18 +182,18 @@ class Dispatcher:
         self,
         runtime: Runtime,
         cases: Iterator[LabelledCase],
-        past: CompletedCases,
+        completed: CompletedCases,
         person: Person | None = None,
         affordable: BudgetForecast | None = None,
     ) -> None:
-        self._runtime, self._cases, self._past = runtime, cases, past
+        self._runtime, self._cases, self._completed = runtime, cases, completed
         self._held = [0] * len(runtime.moderators)
         self._person, self._affordable = person, affordable
         self._exhausted = False
         self._change = asyncio.Event()
         self._reading = asyncio.Lock()
         self._stopping = asyncio.Event()
-        self._desks: list[PendingDecisions] = []
+        self._decisions: list[PendingDecisions] = []
         self.stopped_by = ""
 
     def stop(self) -> None:
@@ -203,7 +203,7 @@ class Dispatcher:
     @property
     def parked(self) -> list[str]:
         """Ids of the cases that wait for a person whom this run does not wait for."""
-        return [case_id for desk in self._desks for case_id in desk.undecided]
+        return [case_id for decisions in self._decisions for case_id in decisions.undecided]
 
     @property
     def is_draining(self) -> bool:
@@ -212,10 +212,10 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Hold every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
-        seats = self._runtime.moderators
-        self._held = [0] * len(seats)
-        self._desks = [PendingDecisions(self._person) for _ in seats]
-        serving = asyncio.gather(*(self._serve(number, seat) for number, seat in enumerate(seats)))
+        moderators = self._runtime.moderators
+        self._held = [0] * len(moderators)
+        self._decisions = [PendingDecisions(self._person) for _ in moderators]
+        serving = asyncio.gather(*(self._serve(number, moderator) for number, moderator in enumerate(moderators)))
         stopping = asyncio.ensure_future(self._stopping.wait())
         both: list[asyncio.Future[Any]] = [serving, stopping]
         try:
@@ -223,19 +223,19 @@ class Dispatcher:
             if serving.done():
                 serving.result()
             if self.is_draining:
-                await asyncio.gather(*(seat.drain(DRAIN_S) for seat in seats), return_exceptions=True)
+                await asyncio.gather(*(moderator.drain(DRAIN_S) for moderator in moderators), return_exceptions=True)
         finally:
             stopping.cancel()
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
-            await asyncio.gather(*(desk.close() for desk in self._desks))
+            await asyncio.gather(*(decisions.close() for decisions in self._decisions))
 
-    async def _serve(self, number: int, seat: ModeratorHandle) -> None:
+    async def _serve(self, number: int, moderator: ModeratorHandle) -> None:
         waiting: dict[CaseKey, Assignment] = {}
         again: list[Assignment] = []
-        desk = self._desks[number]
+        decisions = self._decisions[number]
         while True:
-            again += desk.pop_decided()
+            again += decisions.pop_decided()
             change = self._change
             batch = again or await self._next(number)
             if batch and self.is_draining:
@@ -244,8 +244,8 @@ class Dispatcher:
             waiting |= {(a.case.id, a.attempt): a for a in batch}
             self._held[number] = len(waiting)
             if not waiting:
-                if desk.busy:
-                    await desk.wait()
+                if decisions.busy:
+                    await decisions.wait()
                 elif self._exhausted:
                     return
                 else:  # until a debate elsewhere has ended, the budget covers no other one
@@ -253,7 +253,7 @@ class Dispatcher:
                 continue
             wait = not batch or not self._room(number)
             try:
-                report = await seat.exchange(batch, wait=wait and not desk.busy)
+                report = await moderator.exchange(batch, wait=wait and not decisions.busy)
             except ModeratorLost:
                 if self.is_draining:
                     return
@@ -261,13 +261,13 @@ class Dispatcher:
                 _log.warning("a moderator was lost; its debates go on from the journal", debates=len(again))
                 continue
             failpoint("driver.fed")
-            self._settle(report.done, waiting, desk)
+            self._settle(report.done, waiting, decisions)
             self._held[number] = len(waiting)
             if report.done:
                 self._change.set()
                 self._change = asyncio.Event()
-            if wait and desk.busy and not report.done:
-                await desk.wait(_GLANCE_S)
+            if wait and decisions.busy and not report.done:
+                await decisions.wait(_GLANCE_S)
 
     def _room(self, number: int) -> int:
         """How many more cases a seat may have: beyond its places only when no other seat's place is left empty, and
@@ -281,25 +281,25 @@ class Dispatcher:
         return max(0, room)
 
     def _settle(
-        self, done: Sequence[DebateOutcome], waiting: dict[CaseKey, Assignment], desk: PendingDecisions
+        self, done: Sequence[DebateOutcome], waiting: dict[CaseKey, Assignment], decisions: PendingDecisions
     ) -> None:
         for outcome in done:
             assignment = waiting.pop((outcome.case_id, outcome.attempt), None)
             if self._affordable is not None:
                 self._affordable.settle(outcome.paid, whole=outcome.is_whole)
             if outcome.status == "parked" and assignment is not None:
-                desk.add(assignment, outcome)
+                decisions.add(assignment, outcome)
             if outcome.status == "stopped":
                 self.stopped_by, self._exhausted = outcome.why, True
-                for each in self._desks:  # no decision could be acted upon: nobody is to be waited for
+                for each in self._decisions:  # no decision could be acted upon: nobody is to be waited for
                     each.cancel()
-        asked = desk.case_ids
+        asked = decisions.case_ids
         self._runtime.writers.forget([outcome.case_id for outcome in done if outcome.case_id not in asked])
 
     async def _next(self, number: int) -> list[Assignment]:
         """Debates that are not done yet, as many as a seat has room for, registered with the record."""
         async with self._reading:
-            count = 0 if self._exhausted else min(self._room(number), HANDFUL)
+            count = 0 if self._exhausted else min(self._room(number), BATCH_SIZE)
             taken = await asyncio.to_thread(self._take, count) if count else []
             self._held[number] += len(taken)
         if taken:
@@ -314,7 +314,7 @@ class Dispatcher:
             if labelled is None:
                 self._exhausted = True
                 break
-            assignment = self._past.assignment(labelled)
+            assignment = self._completed.assignment(labelled)
             if assignment is not None:
                 taken.append((labelled, assignment))
         return taken

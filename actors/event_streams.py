@@ -96,26 +96,26 @@ class EventStreams:
         if (kept := self._ended.pop(case_id, None)) is not None:
             self._size -= kept.size
         earlier = self._open.get(case_id) or kept
-        self._open[case_id] = trail = EventStream(earlier_than if earlier is None else earlier.earlier_than)
+        self._open[case_id] = event_stream = EventStream(earlier_than if earlier is None else earlier.earlier_than)
         if earlier is not None:
             earlier.end()
-            trail.resume_from(earlier)
+            event_stream.resume_from(earlier)
 
     def add(self, events: Iterable[StreamedEvent]) -> None:
         """Put events on the trails of their debates, in the order of time; those of nobody's are dropped. Each comes
         once; some may be lacking, see `EventStream.follow`."""
         for event in sorted(events, key=lambda each: each.at):
-            if (trail := self._open.get(event.case_id)) is not None:
-                trail.add(event)
+            if (event_stream := self._open.get(event.case_id)) is not None:
+                event_stream.add(event)
 
     def close(self, case_id: str) -> None:
         """A debate has ended, and `take` has had all its events."""
-        trail = self._open.pop(case_id, None)
-        if trail is None:
+        event_stream = self._open.pop(case_id, None)
+        if event_stream is None:
             return
-        trail.end()
-        self._ended[case_id] = trail
-        self._size += trail.size
+        event_stream.end()
+        self._ended[case_id] = event_stream
+        self._size += event_stream.size
         while len(self._ended) > KEPT_ENDED or (self._size > KEPT_CHARACTERS and self._ended):
             self._size -= self._ended.popitem(last=False)[1].size
 

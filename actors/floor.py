@@ -83,19 +83,21 @@ class CaseFloor(Lookups):
         self,
         case: Case,
         attempt: int,
-        house: DebateContext,
+        context: DebateContext,
         history: History | None = None,
         decided: Mapping[str, Decision] | None = None,
         paid: dict[str, ModelUsage] | None = None,
     ) -> None:
         history = history or History()
-        super().__init__(case, attempt, house, history.vectors)
-        self.seed = int.from_bytes(blake2b(f"{house.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big")
-        self._traceparent = house.telemetry.tracer.traceparent(case.id, attempt)
+        super().__init__(case, attempt, context, history.vectors)
+        self.seed = int.from_bytes(
+            blake2b(f"{context.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big"
+        )
+        self._traceparent = context.telemetry.tracer.traceparent(case.id, attempt)
         self._history = history
         self._decided = decided or {}
         self._recorded = {reply.path: reply for reply in history.replies}
-        self._reuse = house.reuse.for_debate(house.record, history) if house.reuse else None
+        self._reuse = context.reuse.for_debate(context.record, history) if context.reuse else None
         self._asks: dict[str, Ask] = {}
         self._reasked: dict[str, tuple[str, str]] = {}
         self.replies: dict[str, str] = {}
@@ -154,7 +156,7 @@ class CaseFloor(Lookups):
 
     def panel(self, role: str = "judge") -> list[str]:
         """See `Floor.panel`."""
-        return self._house.roles.panel(role)
+        return self._context.roles.panel(role)
 
     async def consult(self, form: Form, *, path: str) -> Decision:
         """See `Floor.consult`."""
@@ -163,14 +165,14 @@ class CaseFloor(Lookups):
         if known is not None and known.data is not None:
             return Decision(known.data["action"], known.data.get("text", ""), known.data.get("by", "person"))
         decided = self._decided.get(path)
-        if decided is None and self._house.attended:
+        if decided is None and self._context.attended:
             self.note(Event("parked", path, msgspec.to_builtins(form)))
             raise Parked(path, form)
         decision = decided or Decision("go on", by="unattended")
-        self._house.record.put_reply(self.case.id, decision_columns(ask, decision))
+        self._context.record.put_reply(self.case.id, decision_columns(ask, decision))
         self.replies[path] = decision_id(ask)
         if decided is not None:  # durable before anything is paid for that rests on it
-            await self._house.record.history(self.case.id, self.attempt)
+            await self._context.record.history(self.case.id, self.attempt)
         return decision
 
     async def compute(self, function: Callable[..., T], *args: Any) -> T:
@@ -189,15 +191,15 @@ class CaseFloor(Lookups):
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         """See `Floor.sent`."""
-        ask, templates = self._asks[turn.path], self._house.templates
-        messages = await render_messages(ask, templates, self._house.roles.binding(ask.role))
+        ask, templates = self._asks[turn.path], self._context.templates
+        messages = await render_messages(ask, templates, self._context.roles.binding(ask.role))
         reasked = self._reasked.get(turn.path)
         return reask_messages(messages, *reasked, templates) if reasked else messages
 
     def note(self, event: Event) -> None:
         """See `Floor.note`. Raises TypeError when the event's data is not JSON-like: numpy values, for one."""
         msgspec.to_builtins(event.data)
-        self._house.record.put_event(self.case.id, self.attempt, event)
+        self._context.record.put_event(self.case.id, self.attempt, event)
 
     def _ask(self, request: Request[Any]) -> Ask:
         if request.path in self._asks:
@@ -228,8 +230,8 @@ class CaseFloor(Lookups):
         return recorded.answered if recorded else None
 
     async def _request(self, ask: Ask, reply: type[R]) -> Turn[R] | Failure:
-        binding = self._house.roles.binding(ask.role)
-        ask = msgspec.structs.replace(await self._house.fingerprinted(ask), seconds_left=binding.timeout_s)
+        binding = self._context.roles.binding(ask.role)
+        ask = msgspec.structs.replace(await self._context.fingerprinted(ask), seconds_left=binding.timeout_s)
         recorded = self._recorded.get(ask.path)
         if recorded is not None and recorded.fingerprint in ask.fingerprints:
             answered = recorded.answered
@@ -242,7 +244,7 @@ class CaseFloor(Lookups):
         return turn_of(answered, ask.role, reply, ask.path)
 
     async def _shared(self, key: str, ask: Ask, reply: type[R]) -> Turn[R] | Failure:
-        answered = await SharedReplies(self._house, self._pay).reply(key, ask)
+        answered = await SharedReplies(self._context, self._pay).reply(key, ask)
         if answered.reasked:
             self._reasked[ask.path] = answered.reasked
         return turn_of(answered, ask.role, reply, ask.path)
@@ -250,17 +252,17 @@ class CaseFloor(Lookups):
     async def _pay(self, ask: Ask) -> AskResult:
         if self._reuse is not None and (reused := await self._reuse.answer(ask)) is not None:
             return reused
-        if self._house.drain.is_set():
+        if self._context.drain.is_set():
             await _wait_for_cancellation()
-        self._house.record.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
-        asking = self._house.in_flight
+        self._context.record.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
+        asking = self._context.in_flight
         asking.count += 1
         try:
-            answered = await self._house.agents.answer(ask)
+            answered = await self._context.agents.answer(ask)
         finally:
             asking.count -= 1
         if answered.outcome == "unpaid":
-            if answered.failure == Draining.kind or self._house.drain.is_set():
+            if answered.failure == Draining.kind or self._context.drain.is_set():
                 await _wait_for_cancellation()
             raise RunStopping(f"{answered.failure}: {answered.error}")
         if not answered.free:

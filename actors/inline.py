@@ -36,13 +36,13 @@ class LocalRecordClient:
         recorder: the one writer.
     """
 
-    def __init__(self, recorder: RecordWriter) -> None:
-        self._recorder = recorder
+    def __init__(self, writer: RecordWriter) -> None:
+        self._writer = writer
         self._replies = RowBuffer("replies")
         self._scheduled = False
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
-        """See `house.Scribe.put_reply`."""
+        """See `context.Scribe.put_reply`."""
         self._replies.append(**columns)
         if not self._scheduled:
             self._scheduled = True
@@ -56,76 +56,76 @@ class LocalRecordClient:
         """Give the recorder what has been gathered."""
         self._scheduled = False
         if len(self._replies):
-            self._recorder.add_replies(self._replies.flush())
+            self._writer.add_replies(self._replies.flush())
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
-        """See `house.Scribe.put_event`."""
-        self._recorder.add_events([(case_id, attempt, event, time.time())])
+        """See `context.Scribe.put_event`."""
+        self._writer.add_events([(case_id, attempt, event, time.time())])
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """See `house.Scribe.put_vectors`."""
-        self._recorder.add_vectors(case_id, attempt, encoder, vectors)
+        """See `context.Scribe.put_vectors`."""
+        self._writer.add_vectors(case_id, attempt, encoder, vectors)
 
-    async def commit(self, closing: VerdictRecord) -> bool:
-        """See `house.Scribe.commit`."""
+    async def commit(self, verdict_record: VerdictRecord) -> bool:
+        """See `context.Scribe.commit`."""
         self.flush()
-        return (await self._recorder.commit([closing]))[0]
+        return (await self._writer.commit([verdict_record]))[0]
 
     async def history(self, case_id: str, attempt: int) -> History:
-        """See `house.Scribe.history`."""
+        """See `context.Scribe.history`."""
         self.flush()
-        return (await self._recorder.history([(case_id, attempt)]))[0]
+        return (await self._writer.history([(case_id, attempt)]))[0]
 
     async def has_shared(self, key: str) -> bool:
-        """See `house.Scribe.has_shared`."""
+        """See `context.Scribe.has_shared`."""
         self.flush()
-        return await self._recorder.has_shared(key)
+        return await self._writer.has_shared(key)
 
     async def acquire_lease(self, key: str) -> tuple[bool, History]:
-        """See `house.Scribe.claim`."""
-        return await self._recorder.acquire_lease(key, _CLAIM_LEASE_S)
+        """See `context.Scribe.claim`."""
+        return await self._writer.acquire_lease(key, _CLAIM_LEASE_S)
 
     async def release_lease(self, key: str) -> None:
-        """See `house.Scribe.settle`."""
+        """See `context.Scribe.settle`."""
         self.flush()
-        self._recorder.leases.release(key)
+        self._writer.leases.release(key)
 
 
 class InlineWriterPool:
     """The process's own record writer."""
 
-    def __init__(self, recorder: RecordWriter) -> None:
-        self._recorder = recorder
+    def __init__(self, writer: RecordWriter) -> None:
+        self._writer = writer
         self._cursor = 0
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
-        """See `arena.Archive.register`."""
-        await self._recorder.register(cases)
+        """See `dispatcher.Archive.register`."""
+        await self._writer.register(cases)
 
     def forget(self, case_ids: Sequence[str]) -> None:
-        """See `arena.Archive.forget`."""
-        self._recorder.forget((0, case_id) for case_id in case_ids)
+        """See `dispatcher.Archive.forget`."""
+        self._writer.forget((0, case_id) for case_id in case_ids)
 
     async def counts(self) -> Counts:
-        """See `arena.Archive.counts`."""
-        return self._recorder.progress.counts
+        """See `dispatcher.Archive.counts`."""
+        return self._writer.progress.counts
 
     async def events(self) -> list[StreamedEvent]:
-        """See `arena.Archive.events`."""
-        self._cursor, found = self._recorder.progress.events_since(self._cursor)
+        """See `dispatcher.Archive.events`."""
+        self._cursor, found = self._writer.progress.events_since(self._cursor)
         return found
 
     async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
-        """See `arena.Archive.endings`."""
-        return await self._recorder.results(case_ids)
+        """See `dispatcher.Archive.endings`."""
+        return await self._writer.results(case_ids)
 
     async def signals(self) -> Signals:
-        """See `arena.Archive.signals`."""
-        return await self._recorder.signals.signals()
+        """See `dispatcher.Archive.signals`."""
+        return await self._writer.signals.signals()
 
     async def close(self, *, compact: bool) -> None:
-        """See `arena.Archive.close`."""
-        await self._recorder.close(compact=compact)
+        """See `dispatcher.Archive.close`."""
+        await self._writer.close(compact=compact)
 
 
 class InlineRuntime:
@@ -141,31 +141,31 @@ class InlineRuntime:
         self.moderators: Sequence[ModeratorHandle] = ()
         self.max_open = spec.max_open
         store = None if spec.store is None else Store.of(spec.store)
-        self._recorder = RecordWriter(RunFolder(spec.folder, store), spec.epoch, tells_replies=spec.followed)
-        self.writers: WriterPool = InlineWriterPool(self._recorder)
+        self._writer = RecordWriter(RunFolder(spec.folder, store), spec.epoch, streams_replies=spec.followed)
+        self.writers: WriterPool = InlineWriterPool(self._writer)
 
     async def start(self) -> None:
-        """See `arena.Runtime.start`."""
-        await self._recorder.load()
-        self._scribe = LocalRecordClient(self._recorder)
+        """See `dispatcher.Runtime.start`."""
+        await self._writer.load()
+        self._record_client = LocalRecordClient(self._writer)
         watch = Telemetry(tracer=Tracing(self._spec.store or self._spec.folder))
         self._tracer = watch.tracer
         limited = needs_limiter(self._spec)
         self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None
-        self._crew = await asyncio.to_thread(LocalAgentPool, self._spec, self._scribe, self._gate, watch)
-        self._house = build_debate_context(self._spec, self._crew, self._scribe, watch)
-        self.moderators = [Moderator(self._protocol, self._house, self.max_open, self._spec.debate_timeout_s)]
+        self._agent_pool = await asyncio.to_thread(LocalAgentPool, self._spec, self._record_client, self._gate, watch)
+        self._context = build_debate_context(self._spec, self._agent_pool, self._record_client, watch)
+        self.moderators = [Moderator(self._protocol, self._context, self.max_open, self._spec.debate_timeout_s)]
 
     async def stop(self, *, compact: bool = True) -> None:
-        """See `arena.Runtime.stop`."""
+        """See `dispatcher.Runtime.stop`."""
         try:
-            for seat in self.moderators:
-                await seat.drain(0.0)
-            await self._crew.close()
+            for moderator in self.moderators:
+                await moderator.drain(0.0)
+            await self._agent_pool.close()
             if self._gate is not None:
                 await self._gate.close()
-            await self._house.close()
-            self._scribe.flush()
+            await self._context.close()
+            self._record_client.flush()
         finally:  # on a full disk draining may fail, too
-            await self._recorder.close(compact=compact)
+            await self._writer.close(compact=compact)
             await self._tracer.close()

@@ -100,10 +100,10 @@ class Moderator:
     """
 
     def __init__(
-        self, protocol: DebateProtocol, house: DebateContext, places: int, debate_timeout_s: float | None = None
+        self, protocol: DebateProtocol, context: DebateContext, places: int, debate_timeout_s: float | None = None
     ) -> None:
         self._protocol = protocol
-        self._house = house
+        self._context = context
         self._places = asyncio.Semaphore(places)
         self._debate_timeout_s = debate_timeout_s
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
@@ -111,7 +111,7 @@ class Moderator:
         self._news = asyncio.Event()
         self._broken: BaseException | None = None
         self._open = 0
-        house.telemetry.meter.set(DEBATES_OPEN, 0.0)
+        context.telemetry.meter.set(DEBATES_OPEN, 0.0)
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         """Take assignments and return what is new.
@@ -123,7 +123,7 @@ class Moderator:
         Raises:
             RecordError: when the record can no longer be written.
         """
-        for assignment in () if self._house.drain.is_set() else assignments:
+        for assignment in () if self._context.drain.is_set() else assignments:
             key = (assignment.case.id, assignment.attempt)
             if key not in self._tasks:
                 task = self._tasks[key] = asyncio.create_task(self._run(assignment), name=f"debate {key[0]}")
@@ -147,11 +147,11 @@ class Moderator:
 
     async def drain(self, seconds: float) -> None:
         """Start no new ask, let those under way finish for at most `seconds`, then put every debate aside."""
-        self._house.drain.set()
+        self._context.drain.set()
         try:
             async with asyncio.timeout(seconds):
-                await self._house.agents.drain()
-                while self._house.in_flight.count:  # noqa: ASYNC110 - a counter, at most once per run
+                await self._context.agents.drain()
+                while self._context.in_flight.count:  # noqa: ASYNC110 - a counter, at most once per run
                     await asyncio.sleep(0.02)
                 await asyncio.sleep(0.05)
         except TimeoutError:
@@ -167,7 +167,7 @@ class Moderator:
 
     async def close(self) -> None:
         """Put every debate aside at once; it goes on from the journal another time."""
-        self._house.drain.set()
+        self._context.drain.set()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -177,8 +177,8 @@ class Moderator:
         key = (assignment.case.id, assignment.attempt)
         with structlog.contextvars.bound_contextvars(debate=key[0]):
             async with self._places:
-                history = await self._house.record.history(*key) if assignment.replay else None
-            tracer, span = self._house.telemetry.tracer, None
+                history = await self._context.record.history(*key) if assignment.replay else None
+            tracer, span = self._context.telemetry.tracer, None
             paid: dict[str, ModelUsage] = {}
             for _ in range(_MAX_REPLAYS):
                 try:
@@ -194,22 +194,22 @@ class Moderator:
                     await self._kept(assignment, ended.replies)
                     self._done(DebateOutcome(*key, "parked", path=ended.path, form=ended.form, paid=paid))
                     return
-                if await self._house.record.commit(ended.closing):
+                if await self._context.record.commit(ended.verdict_record):
                     failpoint("moderator.committed")
-                    _end(span, ended.closing, self._protocol)
-                    status: Literal["finished", "failed"] = "failed" if ended.closing.failure else "finished"
+                    _end(span, ended.verdict_record, self._protocol)
+                    status: Literal["finished", "failed"] = "failed" if ended.verdict_record.failure else "finished"
                     told = ended if assignment.return_result else None
                     self._done(
                         DebateOutcome(*key, status, result=told, paid=paid, used_recorded=ended.used_more_than(paid))
                     )
                     return
                 _log.warning("the journal may lack something of this debate; replaying it")
-                history = await self._house.record.history(*key)
+                history = await self._context.record.history(*key)
             raise RecordError(f"{key[0]}: the record refused its verdict {_MAX_REPLAYS} times")
 
     @contextmanager
     def _counted_as_open(self) -> Iterator[None]:
-        meter = self._house.telemetry.meter
+        meter = self._context.telemetry.meter
         self._open += 1
         meter.set(DEBATES_OPEN, self._open)
         try:
@@ -222,7 +222,7 @@ class Moderator:
         """Wait until the journal holds what a debate rests on: a person reads it there, and the debate may be opened
         again at once. What does not come in time was lost on its way, and is paid for again."""
         for _ in range(_KEPT_TRIES):
-            history = await self._house.record.history(assignment.case.id, assignment.attempt)
+            history = await self._context.record.history(assignment.case.id, assignment.attempt)
             if replies.keys() <= {reply.path for reply in history.replies}:
                 return
             await asyncio.sleep(_KEPT_EACH_S)
@@ -244,7 +244,7 @@ class Moderator:
         """Run the protocol once."""
         started = time.perf_counter()
         deadline = asyncio.timeout(self._debate_timeout_s)
-        floor = CaseFloor(assignment.case, assignment.attempt, self._house, history, assignment.decided, paid)
+        floor = CaseFloor(assignment.case, assignment.attempt, self._context, history, assignment.decided, paid)
         try:
             if assignment.invalid:
                 return _ended(floor, None, "invalid_case", assignment.invalid, 0.0)
@@ -316,22 +316,22 @@ def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, 
         "calls_without_usage": floor.calls_without_usage,
         "wall_s": wall_s,
     }
-    closing = msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, VerdictRecord)
-    return DebateResult(closing, floor.usage)
+    verdict_record = msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, VerdictRecord)
+    return DebateResult(verdict_record, floor.usage)
 
 
-def _end(span: Span, closing: VerdictRecord, protocol: DebateProtocol) -> None:
+def _end(span: Span, verdict_record: VerdictRecord, protocol: DebateProtocol) -> None:
     """A debate's span ends with its verdict; one that is put aside has none until it has gone on."""
     span.end(
-        closing.failure,
+        verdict_record.failure,
         moot__protocol=getattr(protocol, "name", type(protocol).__name__),
-        moot__case_id=closing.case_id,
-        moot__attempt=closing.attempt,
-        moot__outcome="failed" if closing.failure else "done",
-        moot__how=closing.how,
-        moot__rounds=closing.rounds,
-        gen_ai__usage__input_tokens=closing.prompt_tokens,
-        gen_ai__usage__output_tokens=closing.completion_tokens,
+        moot__case_id=verdict_record.case_id,
+        moot__attempt=verdict_record.attempt,
+        moot__outcome="failed" if verdict_record.failure else "done",
+        moot__how=verdict_record.how,
+        moot__rounds=verdict_record.rounds,
+        gen_ai__usage__input_tokens=verdict_record.prompt_tokens,
+        gen_ai__usage__output_tokens=verdict_record.completion_tokens,
     )
 
 

@@ -124,7 +124,7 @@ class ClusterSettings(BaseModel):
         return site.nodes > 1 if self.strategy is None else self.strategy == "spread"
 
 
-GivenPlacing = Annotated[ClusterSettings, BeforeValidator(_as_placing)]
+GivenClusterSettings = Annotated[ClusterSettings, BeforeValidator(_as_placing)]
 """As a user writes it: nested, or with dotted keys such as `num_cpus.agent`."""
 
 

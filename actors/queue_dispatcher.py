@@ -33,8 +33,8 @@ class ResultLookup:
         archive: the record's writers.
     """
 
-    def __init__(self, archive: WriterPool) -> None:
-        self._archive = archive
+    def __init__(self, writers: WriterPool) -> None:
+        self._writers = writers
         self._unanswered: set[_Question] = set()
         self._questions: Mailbox[_Question] = Mailbox(self._ask, spacing_s=_ASK_EACH_S)
         self._closed = False
@@ -65,7 +65,7 @@ class ResultLookup:
 
     async def _ask(self, batch: list[_Question]) -> None:
         try:
-            found = await self._archive.results([case_id for case_id, _ in batch])
+            found = await self._writers.results([case_id for case_id, _ in batch])
         except Exception as error:
             for _, answer in batch:
                 if not answer.done():
@@ -91,7 +91,7 @@ class QueueDispatcher:
     Args:
         runtime: the engine.
         past: what the record already holds.
-        followed: whether anybody may want a debate's events; without them `trail` knows of none.
+        followed: whether anybody may want a debate's events; without them `event_stream` knows of none.
         in_words: says for people what has stopped the run.
         affordable: how many debates the run's budgets let be open; None for a run without.
 
@@ -102,17 +102,17 @@ class QueueDispatcher:
     def __init__(
         self,
         runtime: Runtime,
-        past: CompletedCases,
+        completed: CompletedCases,
         *,
         followed: bool = True,
         in_words: Callable[[str], str] = str,
         affordable: BudgetForecast | None = None,
     ) -> None:
         self._in_words = in_words
-        self._runtime, self._past, self._followed = runtime, past, followed
-        self._visits: dict[str, PendingCase] = {}
-        self._seating = CaseRouter(runtime, self._visits.get, self._settle, affordable)
-        self._trails = EventStreams()
+        self._runtime, self._completed, self._followed = runtime, completed, followed
+        self._pending_cases: dict[str, PendingCase] = {}
+        self._router = CaseRouter(runtime, self._pending_cases.get, self._settle, affordable)
+        self._event_streams = EventStreams()
         self._ending: list[str] = []
         self._recall = ResultLookup(runtime.writers)
         self._refusal: DebateCancelled | None = None
@@ -122,7 +122,7 @@ class QueueDispatcher:
 
     def start(self) -> None:
         """Begin to take cases."""
-        for each in [*self._seating.loops(), *([self._follow()] if self._followed else [])]:
+        for each in [*self._router.loops(), *([self._follow()] if self._followed else [])]:
             task = asyncio.create_task(each)
             task.add_done_callback(self._served)
             self._tasks.append(task)
@@ -130,7 +130,7 @@ class QueueDispatcher:
     @property
     def waiting(self) -> int:
         """How many cases have come and have not ended."""
-        return len(self._visits)
+        return len(self._pending_cases)
 
     async def run_case(self, labelled: LabelledCase) -> SubmissionResult:
         """Debate a case and wait for its end, which is durable then; one that is on record is told from there.
@@ -142,35 +142,35 @@ class QueueDispatcher:
             NotHeld: it was put aside.
         """
         case = labelled.case
-        visit = self._visits.get(case.id)
-        if visit is not None and visit.content != case.content_hash():
+        pending = self._pending_cases.get(case.id)
+        if pending is not None and pending.content != case.content_hash():
             raise RunMismatch(f"case {case.id!r} is being debated with other content: give it another id")
-        if visit is None:
+        if pending is None:
             if self._refusal is not None:
                 kind = RunFailed if isinstance(self._refusal, RunFailed) else DebateCancelled
                 raise kind(str(self._refusal)) from self._refusal
-            assignment = self._past.assignment(labelled)
+            assignment = self._completed.assignment(labelled)
             if assignment is None:
                 return await self._from_record(case.id)
-            visit = self._receive(labelled, assignment)
-        return await asyncio.shield(visit.result)
+            pending = self._receive(labelled, assignment)
+        return await asyncio.shield(pending.result)
 
     def _receive(self, labelled: LabelledCase, assignment: Assignment) -> PendingCase:
         told = msgspec.structs.replace(assignment, return_result=True)
-        visit = self._visits[labelled.case.id] = PendingCase(labelled, told, self._seating.least_loaded())
-        self._past.mark_started(labelled.case.id, visit.content)
+        pending = self._pending_cases[labelled.case.id] = PendingCase(labelled, told, self._router.least_loaded())
+        self._completed.mark_started(labelled.case.id, pending.content)
         if self._followed:
-            self._trails.open(labelled.case.id, time.time() if assignment.replay else None)
-        self._seating.submit(visit)
-        return visit
+            self._event_streams.open(labelled.case.id, time.time() if assignment.replay else None)
+        self._router.submit(pending)
+        return pending
 
     async def cancel(self, case_id: str) -> bool:
         """Put the debate of a case aside, for everybody who waits for it; False when it is not being debated."""
-        visit = self._visits.pop(case_id, None)
-        if visit is None:
+        pending = self._pending_cases.pop(case_id, None)
+        if pending is None:
             return False
-        self._end(visit, DebateCancelled(f"case {case_id!r} was withdrawn"))
-        await self._seating.cancel(visit)
+        self._end(pending, DebateCancelled(f"case {case_id!r} was withdrawn"))
+        await self._router.cancel(pending)
         return True
 
     async def recorded_result(self, case_id: str) -> SubmissionResult | None:
@@ -179,16 +179,16 @@ class QueueDispatcher:
         Raises:
             NotHeld: the record does not give it back, or was closed before it did.
         """
-        return await self._from_record(case_id) if self._past.is_completed(case_id) else None
+        return await self._from_record(case_id) if self._completed.is_completed(case_id) else None
 
     def event_stream(self, case_id: str) -> EventStream | None:
         """What happens in a debate; None when it is not open and did not end lately."""
-        return self._trails.of(case_id)
+        return self._event_streams.of(case_id)
 
     def has_started(self, case_id: str) -> bool:
         """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
-        trail = self._trails.of(case_id)
-        return trail is not None and trail.has_events
+        event_stream = self._event_streams.of(case_id)
+        return event_stream is not None and event_stream.has_events
 
     @property
     def error(self) -> BaseException | None:
@@ -204,12 +204,12 @@ class QueueDispatcher:
     async def close(self, drain_s: float) -> int:
         """Take nothing more; debates may end for so many seconds, then they are put aside. Gives how many were."""
         self._refuse(DebateCancelled("the run is being closed"))
-        open_ones = [visit.result for visit in self._visits.values()]
+        open_ones = [pending.result for pending in self._pending_cases.values()]
         if open_ones:
             await asyncio.wait(open_ones, timeout=drain_s)
-        left = len(self._visits)
+        left = len(self._pending_cases)
         if left:
-            await self._seating.drain()
+            await self._router.drain()
         self._cancel_all(DebateCancelled("the run was closed before it had a verdict"))
         for task in self._tasks:
             task.cancel()
@@ -226,18 +226,18 @@ class QueueDispatcher:
 
     def _settle(self, done: Sequence[DebateOutcome]) -> None:
         for outcome in sorted(done, key=lambda each: each.status == "stopped"):
-            visit = self._visits.get(outcome.case_id)
-            if visit is None or visit.key != (outcome.case_id, outcome.attempt):
+            pending = self._pending_cases.get(outcome.case_id)
+            if pending is None or pending.key != (outcome.case_id, outcome.attempt):
                 continue
             if outcome.status == "stopped":
                 self._stop(outcome.why)
                 return
-            del self._visits[outcome.case_id]
+            del self._pending_cases[outcome.case_id]
             if outcome.result is None:
-                self._end(visit, DebateCancelled(f"case {outcome.case_id!r} waits for a person"))
+                self._end(pending, DebateCancelled(f"case {outcome.case_id!r} waits for a person"))
                 continue
-            self._past.mark_completed(outcome.case_id, outcome.attempt, failed=outcome.status == "failed")
-            self._end(visit, SubmissionResult(outcome.result, reused=False))
+            self._completed.mark_completed(outcome.case_id, outcome.attempt, failed=outcome.status == "failed")
+            self._end(pending, SubmissionResult(outcome.result, reused=False))
 
     def _stop(self, why: str) -> None:
         """A budget or an endpoint ends the run: what the other debates ask for would be paid for nobody."""
@@ -246,40 +246,40 @@ class QueueDispatcher:
         self._refuse(stopped)
         self._cancel_all(stopped)
         if self._draining is None:
-            self._draining = asyncio.create_task(self._seating.drain())
+            self._draining = asyncio.create_task(self._router.drain())
 
-    def _end(self, visit: PendingCase, how: SubmissionResult | DebateCancelled) -> None:
-        visit.resolve(how)
+    def _end(self, pending: PendingCase, how: SubmissionResult | DebateCancelled) -> None:
+        pending.resolve(how)
         if self._followed:
-            self._ending.append(visit.labelled.case.id)
-        self._runtime.writers.forget([visit.labelled.case.id])
+            self._ending.append(pending.labelled.case.id)
+        self._runtime.writers.forget([pending.labelled.case.id])
 
     def _refuse(self, why: DebateCancelled) -> None:
         self._refusal = self._refusal or why
 
     def _cancel_all(self, why: DebateCancelled) -> None:
-        visits = list(self._visits.values())
-        self._visits.clear()
-        for visit in visits:
-            self._end(visit, why)
-            self._trails.close(visit.labelled.case.id)
-        self._seating.clear()
+        pending_cases = list(self._pending_cases.values())
+        self._pending_cases.clear()
+        for pending in pending_cases:
+            self._end(pending, why)
+            self._event_streams.close(pending.labelled.case.id)
+        self._router.clear()
 
     async def _follow(self) -> None:
         """Put events on their debates' trails; one that has ended is closed when all of its have come."""
         while True:
             await asyncio.sleep(_LOOK_EACH_S)
             ending, self._ending = self._ending, []
-            if not ending and not self._visits:
+            if not ending and not self._pending_cases:
                 continue
             await self._take_events()
             for case_id in ending:
-                if case_id not in self._visits:
-                    self._trails.close(case_id)
+                if case_id not in self._pending_cases:
+                    self._event_streams.close(case_id)
 
     async def _take_events(self) -> None:
         while found := await self._runtime.writers.events():
-            self._trails.add(found)
+            self._event_streams.add(found)
 
     async def _end_trails(self) -> None:
         """Nobody is to wait for more, also where the last events cannot be had."""
@@ -289,7 +289,7 @@ class QueueDispatcher:
                     await self._take_events()
             except Exception as error:
                 _log.warning("the last events of the run are not told", error=repr(error))
-            self._trails.close_all()
+            self._event_streams.close_all()
 
     def _served(self, task: asyncio.Task[None]) -> None:
         """A talk with the engine that ended with an error ends the run: nothing can be trusted to be kept any more."""

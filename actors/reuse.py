@@ -76,9 +76,9 @@ class ReplyCache:
         kept = {"none": frozenset[str](), "chosen": _CHOSEN_ONLY, "all": frozenset(TOKEN_COLUMNS)}[save_tokens]
         self._dropped = frozenset(TOKEN_COLUMNS) - kept
 
-    def for_debate(self, scribe: Sink, history: History) -> DebateCache:
+    def for_debate(self, record_client: Sink, history: History) -> DebateCache:
         """The cache as one debate uses it; `history` is what this run's own journal holds of the debate."""
-        return DebateCache(self, scribe, {reply.reused_from for reply in history.replies})
+        return DebateCache(self, record_client, {reply.reused_from for reply in history.replies})
 
     async def opened(self) -> tuple[RecordedRun, _Index]:
         """The run and its index. Raises RecordError."""
@@ -99,8 +99,8 @@ class DebateCache:
     case, attempt and path if there is one; else the first that is left, by case id, attempt and path.
     """
 
-    def __init__(self, cache: ReplyCache, scribe: Sink, taken: set[str]) -> None:
-        self._cache, self._scribe = cache, scribe
+    def __init__(self, cache: ReplyCache, record_client: Sink, taken: set[str]) -> None:
+        self._cache, self._record_client = cache, record_client
         self._taken = taken
 
     async def answer(self, ask: Ask) -> AskResult | None:
@@ -122,7 +122,7 @@ class DebateCache:
         merged = merge_reasks([recorded_reply(row) for row in rows])
         reply_id = f"reused-{_digest(f'{ask.step_key}/{ask.fingerprint}')}"
         for row in rows:
-            self._scribe.put_reply(ask.case_id, _columns(row, ask, reply_id, label))
+            self._record_client.put_reply(ask.case_id, _columns(row, ask, reply_id, label))
         return msgspec.structs.replace(merged[rows[-1]["path"]].answered, path=ask.path, reply_id=reply_id)
 
     def _claim(self, run: RecordedRun, candidates: Iterable[int]) -> int | None:

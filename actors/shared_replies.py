@@ -24,8 +24,8 @@ class SharedReplies:
         pay: asks, and so pays for, one reply.
     """
 
-    def __init__(self, house: DebateContext, pay: Callable[[Ask], Awaitable[AskResult]]) -> None:
-        self._house, self._pay = house, pay
+    def __init__(self, context: DebateContext, pay: Callable[[Ask], Awaitable[AskResult]]) -> None:
+        self._context, self._pay = context, pay
 
     async def reply(self, key: str, ask: Ask) -> AskResult:
         """The reply to a shared ask; the debates of this process wait for it together.
@@ -35,34 +35,34 @@ class SharedReplies:
             ask: as one case makes it; nothing of that case goes into the shared one.
         """
         body = msgspec.structs.replace(ask, labels=None, choices=(), aliases=())
-        content = await self._house.shared_fingerprint(body)
+        content = await self._context.shared_fingerprint(body)
         digest = blake2b(f"{key}/{content}".encode(), digest_size=16).hexdigest()
         case_id = f"{SHARED}-{digest}"
         ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=SHARED)
-        timeout_s = self._house.roles.binding(ask.role).timeout_s
-        ask = msgspec.structs.replace(await self._house.fingerprinted(ask), seconds_left=timeout_s)
+        timeout_s = self._context.roles.binding(ask.role).timeout_s
+        ask = msgspec.structs.replace(await self._context.fingerprinted(ask), seconds_left=timeout_s)
         return await self._awaited(case_id, ask)
 
     async def _awaited(self, case_id: str, ask: Ask) -> AskResult:
         """The reply recorded under a pseudo case, which whoever comes first asks for."""
-        while (waiting := self._house.shared.get(case_id)) is not None:
+        while (waiting := self._context.shared.get(case_id)) is not None:
             known = await asyncio.shield(waiting)
             if known is not None:
                 return known
         mine: asyncio.Future[AskResult | None] = asyncio.get_running_loop().create_future()
-        self._house.shared[case_id] = mine
+        self._context.shared[case_id] = mine
         answered = None
         try:
             answered = await self._claimed(case_id, ask)
             return answered
         finally:
             if answered is None:
-                del self._house.shared[case_id]
+                del self._context.shared[case_id]
             mine.set_result(answered)
 
     async def _claimed(self, case_id: str, ask: Ask) -> AskResult:
-        scribe = self._house.record
-        mine, history = await scribe.acquire_lease(case_id)
+        record_client = self._context.record
+        mine, history = await record_client.acquire_lease(case_id)
         try:
             recorded = _recorded(history)
             if recorded is not None:
@@ -72,12 +72,12 @@ class SharedReplies:
             return answered
         finally:
             if mine:
-                await scribe.release_lease(case_id)
+                await record_client.release_lease(case_id)
 
     async def _journalled(self, case_id: str) -> None:
         """Wait until the shared reply is in the journal: whoever gets the claim next must find it there."""
         for _ in range(_JOURNALLED_TRIES):
-            if await self._house.record.has_shared(case_id):
+            if await self._context.record.has_shared(case_id):
                 return
             await asyncio.sleep(_JOURNALLED_EACH_S)
 

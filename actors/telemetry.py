@@ -151,4 +151,4 @@ class Telemetry:
     tracer: Tracing = UNTRACED
 
 
-UNWATCHED = Telemetry()
+NO_TELEMETRY = Telemetry()

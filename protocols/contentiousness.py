@@ -33,7 +33,7 @@ class Style:
     language: str
 
 
-MANNERS: dict[float, Style] = {
+STYLES: dict[float, Style] = {
     0.0: Style(
         "fully agreeable; you meet the other side with warmth",
         "what the other side gets right, and what both of you can build on together",
@@ -100,13 +100,13 @@ def contentiousness_level(level: float) -> ContentiousnessLevel:
     """
     if not 0.0 <= level <= 1.0:
         raise ValueError(f"contentiousness lies between 0 and 1, not {level!r}")
-    levels = sorted(MANNERS)
+    levels = sorted(STYLES)
     above = bisect_left(levels, level)
     if above == len(levels) or levels[above] == level:
-        return ContentiousnessLevel(level, MANNERS[levels[min(above, len(levels) - 1)]])
+        return ContentiousnessLevel(level, STYLES[levels[min(above, len(levels) - 1)]])
     low, high = levels[above - 1], levels[above]
     share = (level - low) / (high - low)
-    nearer, further = (MANNERS[high], MANNERS[low]) if share >= 0.5 else (MANNERS[low], MANNERS[high])
+    nearer, further = (STYLES[high], STYLES[low]) if share >= 0.5 else (STYLES[low], STYLES[high])
     joined = "; just as much: " if 0.4 <= share <= 0.6 else "; and a little: "
     mixed = [
         f"{one}{joined}{other}"

@@ -38,11 +38,11 @@ class LoadedClassifier:
 
     @property
     def encoder(self) -> Encoder | None:
-        """See `house.Classifier.encoder`."""
+        """See `context.Classifier.encoder`."""
         return self._encoder
 
     def p_hallucinated(self, vector: npt.NDArray[np.float32]) -> float:
-        """See `house.Classifier.p_hallucinated`.
+        """See `context.Classifier.p_hallucinated`.
 
         Raises:
             EncoderFailed: the vector is not of the size that it was trained on.
@@ -53,7 +53,7 @@ class LoadedClassifier:
         return float(probabilities(self.card.head, vector[np.newaxis])[0])
 
     def trained_on(self, claim: str) -> bool:
-        """See `house.Classifier.trained_on`."""
+        """See `context.Classifier.trained_on`."""
         return text_hash(claim) in self._claims
 
 

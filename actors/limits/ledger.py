@@ -34,14 +34,14 @@ class DurableLimiter:
     def __init__(
         self,
         limits: Mapping[str, EndpointLimits],
-        purses: Mapping[str, BudgetAccount],
+        accounts: Mapping[str, BudgetAccount],
         ledger: Ledger,
         *,
         resumed: bool = False,
     ) -> None:
         self._ledger = ledger
-        restarted = ledger.open(purses)
-        self._limiter = Limiter(limits, purses, clock=time.monotonic, restarted=restarted, resumed=resumed)
+        restarted = ledger.open(accounts)
+        self._limiter = Limiter(limits, accounts, clock=time.monotonic, restarted=restarted, resumed=resumed)
         self._writing = asyncio.Lock()
         self._exchanges = self._written_exchange = 0
         self._written, self._written_at = ledger.bound(), time.monotonic()
@@ -66,13 +66,13 @@ class DurableLimiter:
 
     def used_ratios(self) -> dict[str, float]:
         """By budget, the share that is spent or set aside; without what has no cap."""
-        found = {name: purse.used_ratio for name, purse in self._limiter.accounts.items()}
+        found = {name: account.used_ratio for name, account in self._limiter.accounts.items()}
         return {name: ratio for name, ratio in found.items() if ratio is not None}
 
     def _has_fallen(self) -> bool:
         if time.monotonic() < self._written_at + _FALLEN_S:
             return False
-        return any(_bound(purse) < self._written[name] for name, purse in self._limiter.accounts.items())
+        return any(_bound(account) < self._written[name] for name, account in self._limiter.accounts.items())
 
 
 class LedgerEntry(msgspec.Struct):
@@ -111,7 +111,7 @@ class Ledger:
     def __init__(self, files: FileStore, epoch: int) -> None:
         self._files, self._epoch = files, epoch
 
-    def open(self, purses: Mapping[str, BudgetAccount]) -> bool:
+    def open(self, accounts: Mapping[str, BudgetAccount]) -> bool:
         """Fill the purses with what a limiter of the same owner wrote; False when there was none before.
 
         Raises:
@@ -119,18 +119,18 @@ class Ledger:
         """
         page = self._own()
         if page is None:
-            self.write(self.entry(purses))
+            self.write(self.entry(accounts))
             return False
         for name, totals in page.budgets.items():
             for holder, (reserved, spent) in totals.items():
-                if name in purses:
-                    purses[name].settle(holder, reserved=reserved, spent=spent)
+                if name in accounts:
+                    accounts[name].settle(holder, reserved=reserved, spent=spent)
         return True
 
-    def entry(self, purses: Mapping[str, BudgetAccount]) -> LedgerEntry:
+    def entry(self, accounts: Mapping[str, BudgetAccount]) -> LedgerEntry:
         """What the purses hold now."""
-        totals = {name: purse.totals() for name, purse in purses.items()}
-        return LedgerEntry(self._epoch, totals, {name: _bound(purse) for name, purse in purses.items()})
+        totals = {name: account.totals() for name, account in accounts.items()}
+        return LedgerEntry(self._epoch, totals, {name: _bound(account) for name, account in accounts.items()})
 
     def write(self, page: LedgerEntry) -> None:
         """Write a page down, in place of the one before.
@@ -179,8 +179,8 @@ class Ledger:
         return None if raw is None else decode_file(_FILE, raw, LedgerEntry)
 
 
-def _bound(purse: BudgetAccount) -> float:
-    return purse.spent + purse.reserved
+def _bound(account: BudgetAccount) -> float:
+    return account.spent + account.reserved
 
 
 class ReportDeduplicator:

@@ -65,19 +65,19 @@ class Limiter:
     def __init__(
         self,
         limits: Mapping[str, EndpointLimits],
-        purses: Mapping[str, BudgetAccount],
+        accounts: Mapping[str, BudgetAccount],
         *,
         clock: Callable[[], float],
         restarted: bool = False,
         resumed: bool = False,
     ) -> None:
-        self._limits, self.accounts = dict(limits), dict(purses)
+        self._limits, self.accounts = dict(limits), dict(accounts)
         self._clock, self._restarted, self._began = clock, restarted, clock()
         self._resumed = resumed
         self._endpoints: dict[str, _Endpoint] = {}
         self._leases = 0
         # Who holds money by the ledger and never reports again died with or before the limiter that wrote it.
-        self._heard = {holder: self._began for purse in purses.values() for holder in purse.totals()}
+        self._heard = {holder: self._began for account in accounts.values() for holder in account.totals()}
 
     def exchange(self, report: UsageReport) -> Grant:
         """Take a report and grant what can be granted."""
@@ -94,13 +94,13 @@ class Limiter:
         exhausted, left = "", 0.0
         dead = [holder for holder, heard_at in self._heard.items() if heard_at + DEAD_AFTER_S < now]
         for name, totals in report.budgets.items():
-            purse = self.accounts[name]
-            purse.settle(report.holder, reserved=totals.reserved, spent=totals.spent)
-            amount = _reserved(purse, report.holder, totals)
+            account = self.accounts[name]
+            account.settle(report.holder, reserved=totals.reserved, spent=totals.spent)
+            amount = _reserved(account, report.holder, totals)
             if amount:
                 granted[name] = amount
-            elif totals.least > purse.left(dead):
-                exhausted, left = name, purse.left(dead)
+            elif totals.least > account.left(dead):
+                exhausted, left = name, account.left(dead)
         return granted, exhausted, left
 
     def _grant(self, holder: str, report: EndpointReport, now: float) -> EndpointGrant:
@@ -207,10 +207,10 @@ class Limiter:
         return self._leases
 
 
-def _reserved(purse: BudgetAccount, holder: str, totals: BudgetTotals) -> float:
+def _reserved(account: BudgetAccount, holder: str, totals: BudgetTotals) -> float:
     """What could be set aside: for all calls that wait, or as much as there is, if that is enough for the first."""
-    amount = min(totals.wanted, purse.free)
-    if not totals.least or amount < totals.least or not purse.reserve(holder, amount):
+    amount = min(totals.wanted, account.free)
+    if not totals.least or amount < totals.least or not account.reserve(holder, amount):
         return 0.0
     return amount
 

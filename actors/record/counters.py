@@ -82,9 +82,9 @@ class RecordCounters:
         for disagreement in judge_disagreements(event):
             self._meter.observe(JUDGE_DISAGREEMENT, disagreement)
 
-    def end(self, closing: VerdictRecord) -> None:
+    def end(self, verdict_record: VerdictRecord) -> None:
         """A verdict was taken into the journal; it counts once it is durable."""
-        self._ended.append(closing)
+        self._ended.append(verdict_record)
 
     @property
     def ended(self) -> int:
@@ -94,13 +94,15 @@ class RecordCounters:
     def settle(self, ended: int) -> None:
         """Count the first `ended` verdicts, which are durable now; each counts once."""
         while self._counted < ended:
-            closing = self._ended.popleft()
+            verdict_record = self._ended.popleft()
             self._counted += 1
-            if closing.failure:
-                self._meter.add(DEBATES_FAILED, 1.0, closing.failure if closing.failure in FAILURES else OTHER)
+            if verdict_record.failure:
+                self._meter.add(
+                    DEBATES_FAILED, 1.0, verdict_record.failure if verdict_record.failure in FAILURES else OTHER
+                )
             else:
                 self._meter.add(DEBATES_DONE, 1.0)
-            self._meter.observe(DEBATE_SECONDS, closing.wall_s)
+            self._meter.observe(DEBATE_SECONDS, verdict_record.wall_s)
 
 
 class _Judged(msgspec.Struct):

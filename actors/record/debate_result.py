@@ -13,8 +13,8 @@ class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A debate's end, as its moderator reports it: the verdict and the replies that it rests on.
 
     Attributes:
-        noted_in: the life of the writer that took the debate's first notes (see `Recorder.life`); empty when there are
-            none, or when the writer lives in the same process.
+        noted_in: the life of the writer that took the debate's first notes (see `Recorder.incarnation`); empty when
+        there are none, or when the writer lives in the same process.
     """
 
     case_id: str
@@ -45,7 +45,7 @@ class DebateResult(msgspec.Struct, frozen=True):
         usage: what the replies that it rests on used, by model.
     """
 
-    closing: VerdictRecord
+    verdict_record: VerdictRecord
     usage: dict[str, ModelUsage]
 
     def used_more_than(self, paid: Mapping[str, ModelUsage]) -> bool:

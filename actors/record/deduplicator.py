@@ -191,40 +191,46 @@ class CommitCheck:
     """
 
     def __init__(
-        self, arrivals: RowDeduplicator, write: Callable[[VerdictRecord, OpenDebate, GroundTruth], None], life: str
+        self,
+        arrivals: RowDeduplicator,
+        write: Callable[[VerdictRecord, OpenDebate, GroundTruth], None],
+        incarnation: str,
     ) -> None:
-        self._arrivals, self._write, self._life = arrivals, write, life
+        self._arrivals, self._write, self._incarnation = arrivals, write, incarnation
 
-    async def check(self, closings: Sequence[VerdictRecord]) -> list[bool]:
+    async def check(self, verdict_records: Sequence[VerdictRecord]) -> list[bool]:
         """Whether each is in the journal now, or was before; waits a little for replies that are on their way."""
-        admitted = [self._at_once(closing) for closing in closings]
+        admitted = [self._at_once(verdict_record) for verdict_record in verdict_records]
         late = [i for i, ok in enumerate(admitted) if ok is None]
-        for i, ok in zip(late, await asyncio.gather(*(self._in_time(closings[i]) for i in late)), strict=True):
+        for i, ok in zip(late, await asyncio.gather(*(self._in_time(verdict_records[i]) for i in late)), strict=True):
             admitted[i] = ok
         return [bool(ok) for ok in admitted]
 
-    def _at_once(self, closing: VerdictRecord) -> bool | None:
+    def _at_once(self, verdict_record: VerdictRecord) -> bool | None:
         """Admit a verdict whose replies are all here, or refuse one that rests on others; None to wait for what is
         right in its case, or for some of its replies."""
-        key = (closing.case_id, closing.attempt)
+        key = (verdict_record.case_id, verdict_record.attempt)
         if self._arrivals.has_ended(key):
             return True
-        if closing.noted_in not in ("", self._life):
+        if verdict_record.noted_in not in ("", self._incarnation):
             return False
         debate = self._arrivals.debate(key)
-        if not self._arrivals.is_registered(closing.case_id) or not closing.replies.keys() <= debate.reply_ids.keys():
+        if (
+            not self._arrivals.is_registered(verdict_record.case_id)
+            or not verdict_record.replies.keys() <= debate.reply_ids.keys()
+        ):
             return None
-        if any(debate.reply_ids[path] != reply_id for path, reply_id in closing.replies.items()):
+        if any(debate.reply_ids[path] != reply_id for path, reply_id in verdict_record.replies.items()):
             return False
-        self._write(closing, debate, self._arrivals.end(key))
+        self._write(verdict_record, debate, self._arrivals.end(key))
         return True
 
-    async def _in_time(self, closing: VerdictRecord) -> bool:
+    async def _in_time(self, verdict_record: VerdictRecord) -> bool:
         """The same, waiting for what is on its way."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                while (admitted := self._at_once(closing)) is None:
-                    await self._arrivals.changed((closing.case_id, closing.attempt))
+                while (admitted := self._at_once(verdict_record)) is None:
+                    await self._arrivals.changed((verdict_record.case_id, verdict_record.attempt))
         except TimeoutError:
             return False
         return admitted

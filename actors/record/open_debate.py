@@ -13,7 +13,7 @@ from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.protocols.rubrics.assessment import AssessmentData
 
-SPEAKER_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
+SAMPLING_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
 """What `SampledLogprobs.of` is read from."""
 
 
@@ -26,7 +26,7 @@ class SampledLogprobs(NamedTuple):
 
     @classmethod
     def of(cls, logprobs: npt.NDArray[np.float32] | None, model: str | None, *sampling: Any) -> SampledLogprobs:
-        """Of a reply's log-probabilities and its `SPEAKER_COLUMNS`."""
+        """Of a reply's log-probabilities and its `SAMPLING_COLUMNS`."""
         return cls(logprobs, model or UNKNOWN, Sampling.recorded(*sampling))
 
 

@@ -83,7 +83,7 @@ class RecordWriter:
         writers: int = 1,
         meter: Meter = SILENT,
         *,
-        tells_replies: bool = False,
+        streams_replies: bool = False,
     ) -> None:
         self._folder = folder if isinstance(folder, RunFolder) else RunFolder(folder)
         self._writer, self._writers = writer, writers
@@ -100,7 +100,7 @@ class RecordWriter:
         self.progress = Progress()
         self.signals = SignalAggregator()
         self._tally = RecordCounters(meter)
-        self._tells_replies = tells_replies
+        self._tells_replies = streams_replies
 
     async def load(self) -> None:
         """Read what earlier owners and earlier lives of this writer recorded; before anything else."""
@@ -276,31 +276,33 @@ class RecordWriter:
                 vector=np.frombuffer(raw, np.float32),
             )
 
-    async def commit(self, closings: Sequence[VerdictRecord]) -> list[bool]:
+    async def commit(self, verdict_records: Sequence[VerdictRecord]) -> list[bool]:
         """Record verdicts; returns when they are durable.
 
         False for a debate whose replies are not (or not the same ones) in the journal, or whose notes an earlier life
         of this writer may have lost: its moderator replays it.
         """
-        admitted = await self._admission.check(closings)
+        admitted = await self._admission.check(verdict_records)
         if any(admitted):
             ended = self._tally.ended
             await self._journal.durable()
             self._tally.settle(ended)
-            self._not_durable.difference_update(closing.case_id for closing in closings)
+            self._not_durable.difference_update(verdict_record.case_id for verdict_record in verdict_records)
         return admitted
 
-    def _write_verdict(self, closing: VerdictRecord, debate: OpenDebate, right: GroundTruth) -> None:
+    def _write_verdict(self, verdict_record: VerdictRecord, debate: OpenDebate, right: GroundTruth) -> None:
         gold, reference, is_reply, _ = right
-        failed = bool(closing.failure)
-        unanswered = closing.answer is None and is_reply
-        correct = None if failed or unanswered else is_correct(closing.answer, gold, reference)
-        columns = verdict_columns(closing, gold, correct, time.time())
-        self._not_durable.add(closing.case_id)
+        failed = bool(verdict_record.failure)
+        unanswered = verdict_record.answer is None and is_reply
+        correct = None if failed or unanswered else is_correct(verdict_record.answer, gold, reference)
+        columns = verdict_columns(verdict_record, gold, correct, time.time())
+        self._not_durable.add(verdict_record.case_id)
         self._journal.append("verdicts", **columns)
-        self._memory.put_result(DebateResult(msgspec.structs.replace(closing, replies={}, noted_in=""), debate.usage()))
-        self._tally.end(closing)
-        self.progress.count_verdict(closing.how, failed, correct, closing.rounds)
+        self._memory.put_result(
+            DebateResult(msgspec.structs.replace(verdict_record, replies={}, noted_in=""), debate.usage())
+        )
+        self._tally.end(verdict_record)
+        self.progress.count_verdict(verdict_record.how, failed, correct, verdict_record.rounds)
         self.signals.end(debate, failed=failed, correct=correct)
         self.progress.add_events([verdict_event(columns)])
 

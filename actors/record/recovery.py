@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from moot.actors.record.debate_result import DebateResult, ModelUsage, VerdictRecord
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.open_debate import SPEAKER_COLUMNS, OpenDebate, SampledLogprobs
+from moot.actors.record.open_debate import SAMPLING_COLUMNS, OpenDebate, SampledLogprobs
 from moot.actors.record.progress import Progress
 from moot.actors.record.rows import (
     DECISION,
@@ -126,7 +126,7 @@ def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Write
                 if (debate := found.get((row["case_id"], row["attempt"]))) is not None:
                     yield debate, row
 
-    for debate, row in rows("turns", "path", "reply_id", "supersedes", *_TOKENS, *SPEAKER_COLUMNS):
+    for debate, row in rows("turns", "path", "reply_id", "supersedes", *_TOKENS, *SAMPLING_COLUMNS):
         _take_again(debate, row)
     for debate, row in rows("tokens", "path", "reply_id", "logprob"):
         said = debate.logprobs.get(row["path"])
@@ -141,7 +141,7 @@ def _take_again(debate: OpenDebate, row: dict[str, Any]) -> None:
     if debate.accept(row["path"], row["reply_id"], row["supersedes"]):
         debate.use(row["reply_id"], row["supersedes"], row["model"], *(row[name] for name in _TOKENS))
         if belongs_to_debate(row["case_id"], row["path"]):
-            debate.logprobs[row["path"]] = SampledLogprobs.of(None, *(row[name] for name in SPEAKER_COLUMNS))
+            debate.logprobs[row["path"]] = SampledLogprobs.of(None, *(row[name] for name in SAMPLING_COLUMNS))
 
 
 def _note_again(debate: OpenDebate, row: dict[str, Any]) -> None:
@@ -180,20 +180,22 @@ def recover_signals(
 def recorded_results(folder: RunFolder, case_ids: Sequence[str], memory: WriterCache) -> dict[str, DebateResult]:
     """By case, the latest attempt that has a verdict; a case without one is left out."""
     groups, only = memory.groups_of(case_ids), of_cases(case_ids)
-    closings: dict[str, VerdictRecord] = {}
+    verdict_records: dict[str, VerdictRecord] = {}
     for row in read_table(folder, "verdicts", only=only, groups=groups).to_pylist():
-        known = closings.get(row["case_id"])
+        known = verdict_records.get(row["case_id"])
         if known is None or row["attempt"] > known.attempt:
-            closings[row["case_id"]] = _closing(row)
-    usage: dict[str, dict[str, ModelUsage]] = {case_id: {} for case_id in closings}
+            verdict_records[row["case_id"]] = _closing(row)
+    usage: dict[str, dict[str, ModelUsage]] = {case_id: {} for case_id in verdict_records}
     columns = ["model", "prompt_tokens", "completion_tokens"]
-    for row in read_table(folder, "turns", columns, only=only, groups=groups).to_pylist() if closings else ():
-        closing = closings.get(row["case_id"])
-        if closing is None or row["attempt"] != closing.attempt or row["superseded"] or not row["model"]:
+    for row in read_table(folder, "turns", columns, only=only, groups=groups).to_pylist() if verdict_records else ():
+        verdict_record = verdict_records.get(row["case_id"])
+        if verdict_record is None or row["attempt"] != verdict_record.attempt or row["superseded"] or not row["model"]:
             continue
         of_model = usage[row["case_id"]].setdefault(row["model"], ModelUsage())
         of_model.add(row["prompt_tokens"], row["completion_tokens"])
-    return {case_id: DebateResult(closing, usage[case_id]) for case_id, closing in closings.items()}
+    return {
+        case_id: DebateResult(verdict_record, usage[case_id]) for case_id, verdict_record in verdict_records.items()
+    }
 
 
 def _closing(row: dict[str, object]) -> VerdictRecord:

@@ -253,7 +253,7 @@ def case_columns(labelled: LabelledCase) -> dict[str, Any]:
     }
 
 
-def verdict_columns(closing: VerdictRecord, gold: str | None, correct: bool | None, at: float) -> dict[str, Any]:
+def verdict_columns(verdict_record: VerdictRecord, gold: str | None, correct: bool | None, at: float) -> dict[str, Any]:
     """Of the table `verdicts`.
 
     Args:
@@ -262,13 +262,13 @@ def verdict_columns(closing: VerdictRecord, gold: str | None, correct: bool | No
         correct: how the answer was scored; None when it was not.
         at: Unix time.
     """
-    columns = msgspec.structs.asdict(closing)
+    columns = msgspec.structs.asdict(verdict_record)
     del columns["replies"], columns["noted_in"]
     return columns | {
-        "distribution": sorted_json(closing.distribution) if closing.distribution is not None else None,
-        "payload": sorted_json(closing.payload),
-        "flags": list(closing.flags),
-        "failed": bool(closing.failure),
+        "distribution": sorted_json(verdict_record.distribution) if verdict_record.distribution is not None else None,
+        "payload": sorted_json(verdict_record.payload),
+        "flags": list(verdict_record.flags),
+        "failed": bool(verdict_record.failure),
         "gold": gold,
         "correct": correct,
         "at": at,

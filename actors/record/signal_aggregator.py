@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import structlog
 
-from moot.actors.record.open_debate import SPEAKER_COLUMNS, UNRECORDED, OpenDebate, SampledLogprobs
+from moot.actors.record.open_debate import SAMPLING_COLUMNS, UNRECORDED, OpenDebate, SampledLogprobs
 from moot.actors.record.rows import SHARED
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_group import JudgedReplySignals
@@ -35,7 +35,7 @@ def _spoken(batch: pa.RecordBatch) -> list[SampledLogprobs]:
     offsets = column.offsets.to_numpy()
     values = column.values.to_numpy(zero_copy_only=False)
     known = column.is_valid().to_pylist()
-    asked = zip(*(batch[name].to_pylist() for name in SPEAKER_COLUMNS), strict=True)
+    asked = zip(*(batch[name].to_pylist() for name in SAMPLING_COLUMNS), strict=True)
     return [
         SampledLogprobs.of(values[offsets[row] : offsets[row + 1]].copy() if known[row] else None, *columns)
         for row, columns in enumerate(asked)

@@ -82,15 +82,15 @@ class AgentConnection:
 
     def _send(self) -> None:
         self._timer = None
-        batch = self._batch()
-        if not batch and not self._expected:
+        outgoing = self._batch()
+        if not outgoing and not self._expected:
             return
         self._free_at = asyncio.get_running_loop().time() + self._spacing_s
-        self.batch_sizes[len(batch)] += 1
+        self.batch_sizes[len(outgoing)] += 1
         self._sent += 1
-        parcel = MessageBatch(self._sender, self._epoch, self._sent, self._received, batch)
+        batch = MessageBatch(self._sender, self._epoch, self._sent, self._received, outgoing)
         self._received = []
-        call = asyncio.create_task(self._call(parcel))
+        call = asyncio.create_task(self._call(batch))
         self._calls.add(call)
         call.add_done_callback(self._returned)
         self._schedule()
@@ -103,10 +103,10 @@ class AgentConnection:
                 batch.append(message)
         return batch
 
-    async def _call(self, parcel: MessageBatch) -> None:
-        replies = await self._exchange(parcel)
+    async def _call(self, batch: MessageBatch) -> None:
+        replies = await self._exchange(batch)
         if replies is None:
-            self._received += parcel.received
+            self._received += batch.received
             return
         for reply in replies:
             self._received.append(reply.number)

@@ -44,52 +44,56 @@ class RemoteAgentPool:
             before has asked.
     """
 
-    def __init__(self, roles: Roles, agents: dict[Service, list[Peer]], scribe: RemoteRecordClient, name: str) -> None:
-        self._roles, self._scribe = roles, scribe
+    def __init__(
+        self, roles: Roles, agents: dict[Service, list[Peer]], record_client: RemoteRecordClient, name: str
+    ) -> None:
+        self._roles, self._record_client = roles, record_client
         self._numbers = itertools.count()
         self.sender = f"{name}:{uuid4().hex}"
         self.draining = False
         self._waiting: dict[int, asyncio.Future[AskResult]] = {}
-        self._lines = {service: [_AgentClient(peer, self) for peer in peers] for service, peers in agents.items()}
-        if set(self._lines) != set(services(roles)):
+        self._connections = {service: [_AgentClient(peer, self) for peer in peers] for service, peers in agents.items()}
+        if set(self._connections) != set(services(roles)):
             raise ValueError("every service of the run needs an agent")
 
     async def answer(self, ask: Ask) -> AskResult:
-        """See `house.Crew.answer`."""
-        lines = self._lines[service_of(ask.role, self._roles.binding(ask.role))]
-        line = lines[writer_of(ask.case_id, len(lines))]
+        """See `context.Crew.answer`."""
+        connections = self._connections[service_of(ask.role, self._roles.binding(ask.role))]
+        connection = connections[writer_of(ask.case_id, len(connections))]
         number = next(self._numbers)
         reply: asyncio.Future[AskResult] = asyncio.get_running_loop().create_future()
         self._waiting[number] = reply
-        line.post(number, ask)
+        connection.post(number, ask)
         try:
             await asyncio.wait([reply], timeout=ask.seconds_left + _GRACE_S)
             # The agent's deadline stands still while the ask waits for leave to start. One that does not have it may
             # just have been started again, so that the ask is on its way to it.
             doubts = 0
             while not reply.done() and doubts < _DOUBTS:
-                doubts = 0 if await line.has_ask(number) else doubts + 1
+                doubts = 0 if await connection.has_ask(number) else doubts + 1
                 await asyncio.wait([reply], timeout=_GRACE_S)
             if reply.done():
                 return reply.result()
-            line.cancel(number)
+            connection.cancel(number)
             return self._unanswered(ask)
         except asyncio.CancelledError:
-            line.cancel(number)
+            connection.cancel(number)
             raise
         finally:
-            line.done(number)
+            connection.done(number)
             self._waiting.pop(number, None)
 
     async def drain(self) -> None:
-        """See `house.Crew.drain`. An agent that is started again after this is sent nothing."""
+        """See `context.Crew.drain`. An agent that is started again after this is sent nothing."""
         self.draining = True
-        told = (extension.drain() for lines in self._lines.values() for extension in lines)
+        told = (extension.drain() for connections in self._connections.values() for extension in connections)
         await asyncio.gather(*told, return_exceptions=True)  # who cannot be told is gone, or about to be
 
     async def close(self) -> None:
         """Watch the agents no longer: they are about to be taken down. No ask may follow."""
-        await asyncio.gather(*(extension.close() for lines in self._lines.values() for extension in lines))
+        await asyncio.gather(
+            *(extension.close() for connections in self._connections.values() for extension in connections)
+        )
 
     def resolve(self, number: int, answered: AskResult) -> None:
         """The reply to an ask is here."""
@@ -105,7 +109,14 @@ class RemoteAgentPool:
 
     def batch_sizes(self) -> Counter[int]:
         """How many asks left together: calls by batch size."""
-        return sum((extension.line.batch_sizes for lines in self._lines.values() for extension in lines), Counter())
+        return sum(
+            (
+                extension.connection.batch_sizes
+                for connections in self._connections.values()
+                for extension in connections
+            ),
+            Counter(),
+        )
 
     def _unanswered(self, ask: Ask) -> AskResult:
         """The agent itself did not answer in time: a failure like any other, written down here."""
@@ -118,7 +129,7 @@ class RemoteAgentPool:
             failure="timeout",
             error=message,
         )
-        self._scribe.put_reply(
+        self._record_client.put_reply(
             ask.case_id,
             {
                 "case_id": ask.case_id,
@@ -141,7 +152,7 @@ class RemoteAgentPool:
     async def reconcile(self, open_asks: dict[int, Ask]) -> dict[int, Ask]:
         """After an agent was lost: take what is recorded of its open asks; returns those to ask again, by number."""
         keys = list({(ask.case_id, ask.attempt) for ask in open_asks.values()})
-        histories = await self._scribe.histories(keys)
+        histories = await self._record_client.histories(keys)
         again = {}
         for number, ask in open_asks.items():
             history = histories[ask.case_id, ask.attempt]
@@ -150,7 +161,7 @@ class RemoteAgentPool:
                 self.resolve(number, recorded.answered)
             else:
                 again[number] = history.resume(ask)
-                self._scribe.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
+                self._record_client.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
         return again
 
 
@@ -160,22 +171,22 @@ class _AgentClient:
     def __init__(self, peer: Peer, crew: RemoteAgentPool) -> None:
         self._peer, self._crew = peer, crew
         self._open: dict[int, Ask] = {}
-        self.line = AgentConnection(crew.sender, self._exchange, self._arrived, self._open.keys(), self._broken)
+        self.connection = AgentConnection(crew.sender, self._exchange, self._arrived, self._open.keys(), self._broken)
         self._watch: asyncio.Task[None] | None = None
         self._losses = self._recovered = 0
         self._recovering = asyncio.Lock()
-        self._deaths = CrashLoopGuard(peer.name)
+        self._crash_guard = CrashLoopGuard(peer.name)
 
     def post(self, number: int, ask: Ask) -> None:
         self._open[number] = ask
         if self._watch is None:
             self._watch = asyncio.create_task(self._peer.watch(self._lost))
             self._watch.add_done_callback(self._unwatched)
-        self.line.post(AskEnvelope(number, ask))
+        self.connection.post(AskEnvelope(number, ask))
 
     def cancel(self, number: int) -> None:
         if number in self._open:
-            self.line.post(CancelEnvelope(number))
+            self.connection.post(CancelEnvelope(number))
 
     def done(self, number: int) -> None:
         self._open.pop(number, None)
@@ -193,7 +204,7 @@ class _AgentClient:
     async def has_ask(self, number: int) -> bool:
         """Whether the agent still has an ask that is overdue, or is about to get it. One that does not say hangs: it is
         ended (see `silence`), and asked again what it had."""
-        if self._recovering.locked() or number in self.line.queued():
+        if self._recovering.locked() or number in self.connection.queued():
             return True
         try:
             async with asyncio.timeout(_GRACE_S):
@@ -201,17 +212,17 @@ class _AgentClient:
         except (PeerLost, TimeoutError):
             return True  # it is asked again when the agent is back
 
-    async def _exchange(self, parcel: MessageBatch) -> Sequence[ReplyEnvelope] | None:
+    async def _exchange(self, batch: MessageBatch) -> Sequence[ReplyEnvelope] | None:
         try:
-            return decode_replies(await self._peer.call("exchange", encode(parcel)))
+            return decode_replies(await self._peer.call("exchange", encode(batch)))
         except PeerLost:
             await self._peer.wait_until_back()
-            self.line.call_lost()
+            self.connection.call_lost()
             await self._lost()
             return None
 
     def _arrived(self, reply: ReplyEnvelope) -> None:
-        self._deaths.progressed()
+        self._crash_guard.progressed()
         if reply.answered is None:
             self._crew.fail(reply.number, RuntimeError(f"{self._peer.name} raised {reply.raised}"))
         else:
@@ -243,8 +254,8 @@ class _AgentClient:
         asked = dict(self._open)
         again = await self._crew.reconcile(asked)
         if not asked or len(again) < len(asked):
-            self._deaths.progressed()
-        self._deaths.record_death(await self._peer.incarnation())
+            self._crash_guard.progressed()
+        self._crash_guard.record_death(await self._peer.incarnation())
         for number, ask in again.items():
-            if number in self._open and number not in self.line.queued() and not self._crew.draining:
-                self.line.post(AskEnvelope(number, ask))
+            if number in self._open and number not in self.connection.queued() and not self._crew.draining:
+                self.connection.post(AskEnvelope(number, ask))

@@ -38,7 +38,7 @@ class AgentServer:
         self._broken: ActorGone | RecordError | None = None
         self.batch_sizes: Counter[int] = Counter()
 
-    async def exchange(self, parcel: MessageBatch) -> list[ReplyEnvelope]:
+    async def exchange(self, batch: MessageBatch) -> list[ReplyEnvelope]:
         """Take a parcel; returns with replies to it or to earlier ones, or with none when more calls wait than needed.
 
         A call of an older epoch or life is let go with none, as one that has come before: nobody waits for what it
@@ -49,16 +49,16 @@ class AgentServer:
         """
         if self._broken is not None:
             raise _fresh_copy(self._broken)
-        if parcel.sender in self._retired:
+        if batch.sender in self._retired:
             return []
-        outbox = self._outbox(parcel.sender)
-        fresh = outbox.is_new(parcel)
-        for message in parcel.messages:
+        outbox = self._outbox(batch.sender)
+        fresh = outbox.is_new(batch)
+        for message in batch.messages:
             if fresh or isinstance(message, CancelEnvelope):
                 self._take(outbox, message)
         if not fresh:
             return []
-        outbox.confirm(parcel)
+        outbox.confirm(batch)
         return await outbox.hold_call()
 
     def has_ask(self, sender: str, number: int) -> bool:
@@ -150,24 +150,24 @@ class _Outbox:
             self._timer, self._free_at = None, 0.0
         self._schedule()
 
-    def is_new(self, parcel: MessageBatch) -> bool:
+    def is_new(self, batch: MessageBatch) -> bool:
         """Whether a parcel is of this epoch, and comes for the first time; a younger epoch lets the calls of the one
         before go."""
-        if parcel.epoch > self._epoch:
-            self._epoch, self._before = parcel.epoch, 0
+        if batch.epoch > self._epoch:
+            self._epoch, self._before = batch.epoch, 0
             for received in self._overtook.values():
                 self._forget(received)
             self._overtook.clear()
             self._release_calls()
-        if parcel.epoch < self._epoch:
-            self._forget(parcel.received)
+        if batch.epoch < self._epoch:
+            self._forget(batch.received)
             return False
-        return parcel.number > self._before and parcel.number not in self._overtook
+        return batch.number > self._before and batch.number not in self._overtook
 
-    def confirm(self, parcel: MessageBatch) -> None:
+    def confirm(self, batch: MessageBatch) -> None:
         """A new parcel says which replies have arrived. They are kept until every parcel before it has come: one may
         hold the same asks once more."""
-        self._overtook[parcel.number] = parcel.received
+        self._overtook[batch.number] = batch.received
         while (received := self._overtook.pop(self._before + 1, None)) is not None:
             self._before += 1
             self._forget(received)

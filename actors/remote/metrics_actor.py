@@ -28,92 +28,92 @@ class MetricsActor(RunActor):
         number: int = self._args[0]
         self._copy, folder = await asyncio.to_thread(_writing_folder, self._spec)
         spec = self._spec
-        self._recorder = RecordWriter(
-            folder, spec.epoch, number, spec.writers, self._meter, tells_replies=spec.followed
+        self._writer = RecordWriter(
+            folder, spec.epoch, number, spec.writers, self._meter, streams_replies=spec.followed
         )
-        await self._recorder.load()
+        await self._writer.load()
 
     async def register(self, raw: bytes, number: int) -> None:
         """See `RecordWriter.register`."""
         await self._up()
-        await self._recorder.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]), number)
+        await self._writer.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]), number)
 
     async def forget(self, numbered: list[tuple[int, str]]) -> None:
         """See `RecordWriter.forget`."""
         await self._up()
-        self._recorder.forget(numbered)
+        self._writer.forget(numbered)
 
     async def take_rows(self, packed: tuple[bytes, int] | None, rest: bytes) -> str:
         """Take replies (as `scribe.pack` packs them), events and embeddings; gives the life of the writer."""
         await self._up()
         if packed is not None:
-            self._recorder.add_replies(unpack(*packed, JOURNAL["replies"]))
+            self._writer.add_replies(unpack(*packed, JOURNAL["replies"]))
         events, vectors = msgspec.msgpack.decode(rest, type=tuple[list[EventRow], list[VectorRow]])
-        self._recorder.add_events(events)
+        self._writer.add_events(events)
         for case_id, attempt, encoder, text_hash, vector in vectors:
-            self._recorder.add_vectors(case_id, attempt, encoder, [(text_hash, vector)])
-        return self._recorder.incarnation
+            self._writer.add_vectors(case_id, attempt, encoder, [(text_hash, vector)])
+        return self._writer.incarnation
 
     async def commit(self, raw: bytes) -> list[bool]:
         """See `RecordWriter.commit`."""
         await self._up()
-        return await self._recorder.commit(msgspec.msgpack.decode(raw, type=list[VerdictRecord]))
+        return await self._writer.commit(msgspec.msgpack.decode(raw, type=list[VerdictRecord]))
 
     async def history(self, keys: list[tuple[str, int]]) -> tuple[str, bytes]:
         """The life of the writer, and what `RecordWriter.history` gives, encoded."""
         await self._up()
-        return self._recorder.incarnation, msgspec.msgpack.encode(await self._recorder.history(keys))
+        return self._writer.incarnation, msgspec.msgpack.encode(await self._writer.history(keys))
 
     async def so_far(self, keys: list[tuple[str, int]]) -> tuple[int, int]:
         """See `Arrivals.so_far`."""
         await self._up()
-        return self._recorder.so_far(keys)
+        return self._writer.so_far(keys)
 
     async def results(self, case_ids: list[str]) -> bytes:
         """See `RecordWriter.endings`; encoded."""
         await self._up()
-        return msgspec.msgpack.encode(await self._recorder.results(case_ids))
+        return msgspec.msgpack.encode(await self._writer.results(case_ids))
 
     async def acquire_lease(self, key: str, lease_s: float, claimant: str) -> tuple[bool, bytes]:
         """See `RecordWriter.claim`."""
         await self._up()
-        mine, history = await self._recorder.acquire_lease(key, lease_s, claimant)
+        mine, history = await self._writer.acquire_lease(key, lease_s, claimant)
         return mine, msgspec.msgpack.encode(history)
 
     async def has_shared(self, key: str) -> bool:
         """See `RecordWriter.has_shared`."""
         await self._up()
-        return await self._recorder.has_shared(key)
+        return await self._writer.has_shared(key)
 
     async def release_lease(self, key: str, claimant: str) -> None:
         """See `Claims.settle`."""
         await self._up()
-        self._recorder.leases.release(key, claimant)
+        self._writer.leases.release(key, claimant)
 
     async def counts(self) -> bytes:
         """The writer's running totals, encoded."""
         await self._up()
-        return msgspec.msgpack.encode(self._recorder.progress.counts)
+        return msgspec.msgpack.encode(self._writer.progress.counts)
 
-    async def events_since(self, life: str, cursor: int) -> bytes:
+    async def events_since(self, incarnation: str, cursor: int) -> bytes:
         """This life of the writer, the next cursor in it, and the events after `cursor`, encoded; a cursor of another
         life is 0 here."""
         await self._up()
-        mine = self._recorder.incarnation
-        following, events = self._recorder.progress.events_since(cursor if life == mine else 0)
+        mine = self._writer.incarnation
+        following, events = self._writer.progress.events_since(cursor if incarnation == mine else 0)
         return msgspec.msgpack.encode((mine, following, events))
 
     async def signals(self, known: int) -> bytes:
         """The writer's signals, encoded; empty when they are still of `known` replies."""
         await self._up()
-        keeper = self._recorder.signals
+        keeper = self._writer.signals
         return encode_signals(await keeper.signals()) if keeper.replies != known else b""
 
     async def close(self, compact: bool) -> None:
         """See `RecordWriter.close`."""
         await self._up()
         try:
-            await self._recorder.close(compact=compact)
+            await self._writer.close(compact=compact)
         finally:
             if self._copy is not None:
                 self._copy.remove()

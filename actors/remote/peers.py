@@ -47,7 +47,7 @@ async def loss_reason(before: Incarnation, after: Incarnation) -> Loss:
     return "its process died" if before.node in alive else "its node died"
 
 
-MOST_DEATHS = 5
+MAX_DEATHS = 5
 """An actor that dies so often while it sets itself up, or while its work does not come on, is the cause of it: its
 weights or its debates do not fit into memory, for one."""
 
@@ -61,14 +61,14 @@ class CrashLoopGuard:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._life: Incarnation | None = None
+        self._incarnation: Incarnation | None = None
         self._in_vain = 0
 
     def progressed(self) -> None:
         """Its work has come on, or it had none."""
         self._in_vain = 0
 
-    def record_death(self, life: Incarnation | None, why: str = "") -> None:
+    def record_death(self, incarnation: Incarnation | None, why: str = "") -> None:
         """The actor was lost and is back: count it, unless it was only out of reach.
 
         Args:
@@ -78,13 +78,13 @@ class CrashLoopGuard:
         Raises:
             ActorGone: it has died too often in vain.
         """
-        if life is None:
+        if incarnation is None:
             return
-        self._in_vain += self._life is None or self._life.worker != life.worker
-        self._life = life
-        if self._in_vain >= MOST_DEATHS:
+        self._in_vain += self._incarnation is None or self._incarnation.worker != incarnation.worker
+        self._incarnation = incarnation
+        if self._in_vain >= MAX_DEATHS:
             raise ActorGone(
-                f"the actor {self._name} died {MOST_DEATHS} times and its work did not come on in between"
+                f"the actor {self._name} died {MAX_DEATHS} times and its work did not come on in between"
                 f"{f' ({why})' if why else ''}: let it hold less at once (--max-open) or give its node more memory; "
                 "the same command goes on from the record"
             )
@@ -96,7 +96,7 @@ _ERROR_LINE = re.compile(r"[\w.]*(Error|Exception): ")
 _DEAD_FOR_S = 15.0
 """Ray says of an actor that it restarts that it is not available; that it is dead only for a moment, or for ever."""
 
-BACK_WITHIN_S = 600.0
+RESTART_TIMEOUT_S = 600.0
 """Seconds that a lost actor may take to have a process again: by default Ray tells a node's death after 15 to 20 s, and
 an autoscaler needs minutes to bring another one."""
 
@@ -163,14 +163,14 @@ class Peer:
         Raises:
             ActorGone: when it cannot be started.
         """
-        deaths = 0
+        crash_guard = 0
         while True:
             try:
                 await self.call(method)
                 return
             except PeerLost as lost:
-                deaths += 1
-                if lost.unfit or deaths == MOST_DEATHS or not await self._has_a_process():
+                crash_guard += 1
+                if lost.unfit or crash_guard == MAX_DEATHS or not await self._has_a_process():
                     why = f"the actor {self.name} could not be started: {lost.why}"
                     raise ActorGone(why) from lost
 
@@ -180,13 +180,13 @@ class Peer:
         Raises:
             ActorGone: it is not back in time, or dies of the call.
         """
-        deaths = CrashLoopGuard(self.name)
+        crash_guard = CrashLoopGuard(self.name)
         while True:
             try:
                 return await self.call(method, *args)
             except PeerLost as lost:
                 await self.wait_until_back()
-                deaths.record_death(await self.incarnation(), lost.why)
+                crash_guard.record_death(await self.incarnation(), lost.why)
 
     async def wait_until_back(self) -> None:
         """Wait until the actor answers.
@@ -194,7 +194,7 @@ class Peer:
         Raises:
             ActorGone: when it is not back in time.
         """
-        for _ in range(MOST_DEATHS):
+        for _ in range(MAX_DEATHS):
             if not await self._has_a_process():
                 break
             with suppress(PeerLost, TimeoutError):
@@ -208,7 +208,7 @@ class Peer:
         clock = asyncio.get_running_loop().time
         called_dead = 0.0  # since when Ray says nothing but that
         with suppress(TimeoutError):
-            async with asyncio.timeout(BACK_WITHIN_S):
+            async with asyncio.timeout(RESTART_TIMEOUT_S):
                 while not called_dead or clock() - called_dead < _DEAD_FOR_S:
                     try:
                         await self.call("where")
@@ -225,7 +225,7 @@ class Peer:
         """
         watching = asyncio.ensure_future(self.call("watch"))
         try:
-            life = await self.incarnation()
+            incarnation = await self.incarnation()
             while True:
                 try:
                     await watching
@@ -234,12 +234,14 @@ class Peer:
                     _log.warning("an actor cannot be reached", actor=self.name, why=loss.why)
                 await self.wait_until_back()
                 watching = asyncio.ensure_future(self.call("watch"))  # first: it may die again while `lost` works
-                before, life = life, await self.incarnation()
+                before, incarnation = incarnation, await self.incarnation()
                 await lost()
-                if before is not None and life is not None:
+                if before is not None and incarnation is not None:
                     with suppress(RayError, RuntimeError):  # only a word in the log
-                        how = await loss_reason(before, life)
-                        _log.warning("an actor is back", actor=self.name, was=how, node=life.node, pid=life.pid)
+                        how = await loss_reason(before, incarnation)
+                        _log.warning(
+                            "an actor is back", actor=self.name, was=how, node=incarnation.node, pid=incarnation.pid
+                        )
         finally:
             watching.cancel()
 

@@ -57,47 +57,48 @@ class RemoteRecordClient:
 
     def __init__(self, writers: Sequence[Peer], sender: str) -> None:
         self._sender = sender
-        self._desks = [_WriterConnection(writer, sender) for writer in writers]
+        self._connections = [_WriterConnection(writer, sender) for writer in writers]
         self._claimants: dict[str, str] = {}
         self._unclaiming: set[asyncio.Task[None]] = set()
 
-    def _desk(self, case_id: str) -> _WriterConnection:
-        return self._desks[writer_of(case_id, len(self._desks))]
+    def _connection(self, case_id: str) -> _WriterConnection:
+        return self._connections[writer_of(case_id, len(self._connections))]
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
-        """See `house.Scribe.put_reply`."""
-        self._desk(case_id).rows.post(columns)
+        """See `context.Scribe.put_reply`."""
+        self._connection(case_id).rows.post(columns)
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
-        """See `house.Scribe.put_event`."""
-        self._desk(case_id).rows.post((case_id, attempt, event, time.time()))
+        """See `context.Scribe.put_event`."""
+        self._connection(case_id).rows.post((case_id, attempt, event, time.time()))
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """See `house.Scribe.put_vectors`."""
-        post = self._desk(case_id).rows.post
+        """See `context.Scribe.put_vectors`."""
+        post = self._connection(case_id).rows.post
         for text_hash, raw in vectors:
             post((case_id, attempt, encoder, text_hash, raw))
 
-    async def commit(self, closing: VerdictRecord) -> bool:
-        """See `house.Scribe.commit`."""
-        desk = self._desk(closing.case_id)
+    async def commit(self, verdict_record: VerdictRecord) -> bool:
+        """See `context.Scribe.commit`."""
+        connection = self._connection(verdict_record.case_id)
         durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        desk.closings.post((closing, durable))
+        connection.verdict_records.post((verdict_record, durable))
         return await durable
 
     async def history(self, case_id: str, attempt: int) -> History:
-        """See `house.Scribe.history`."""
-        return await self._desk(case_id).history((case_id, attempt))
+        """See `context.Scribe.history`."""
+        return await self._connection(case_id).history((case_id, attempt))
 
     async def histories(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], History]:
         """What is recorded of several debates."""
-        found = await asyncio.gather(*(self._desk(key[0]).history(key) for key in keys))
+        found = await asyncio.gather(*(self._connection(key[0]).history(key) for key in keys))
         return dict(zip(keys, found, strict=True))
 
     async def acquire_lease(self, key: str) -> tuple[bool, History]:
-        """See `house.Scribe.claim`. A question that is cancelled may be granted nevertheless; it is given back then."""
+        """See `context.Scribe.claim`. A question that is cancelled may be granted nevertheless; it is given back
+        then."""
         claimant = uuid4().hex
-        question = self._desk(key).writer.call_until_done("acquire_lease", key, _CLAIM_LEASE_S, claimant)
+        question = self._connection(key).writer.call_until_done("acquire_lease", key, _CLAIM_LEASE_S, claimant)
         granted: asyncio.Task[tuple[bool, bytes]] = asyncio.ensure_future(question)
         try:
             mine, raw = await asyncio.shield(granted)
@@ -114,31 +115,31 @@ class RemoteRecordClient:
         try:
             mine, _ = await granted
             if mine:
-                await self._desk(key).writer.call_until_done("release_lease", key, claimant)
+                await self._connection(key).writer.call_until_done("release_lease", key, claimant)
         except Exception as error:  # nobody waits for it, and a lost writer has forgotten who holds what
             _log.warning("a claim could not be given back", error=repr(error))
 
     async def has_shared(self, key: str) -> bool:
-        """See `house.Scribe.has_shared`."""
-        desk = self._desk(key)
-        await desk.rows.drained()
-        durable: bool = await desk.writer.call_until_done("has_shared", key)
+        """See `context.Scribe.has_shared`."""
+        connection = self._connection(key)
+        await connection.rows.drained()
+        durable: bool = await connection.writer.call_until_done("has_shared", key)
         return durable
 
     async def release_lease(self, key: str) -> None:
-        """See `house.Scribe.settle`."""
-        desk = self._desk(key)
-        await desk.rows.drained()
-        await desk.writer.call_until_done("release_lease", key, self._claimants.pop(key, ""))
+        """See `context.Scribe.settle`."""
+        connection = self._connection(key)
+        await connection.rows.drained()
+        await connection.writer.call_until_done("release_lease", key, self._claimants.pop(key, ""))
 
     def batch_sizes(self) -> Counter[int]:
         """How many rows left together: calls by batch size."""
-        return sum((desk.rows.batch_sizes for desk in self._desks), Counter())
+        return sum((connection.rows.batch_sizes for connection in self._connections), Counter())
 
     async def drained(self) -> None:
         """Wait until every row has reached its writer."""
-        for desk in self._desks:
-            await desk.rows.drained()
+        for connection in self._connections:
+            await connection.rows.drained()
 
 
 class _WriterConnection:
@@ -148,7 +149,7 @@ class _WriterConnection:
         self.writer, self._sender = writer, sender
         self._noted_in: dict[CaseKey, str] = {}
         self.rows: Mailbox[Row] = Mailbox(self._send_rows, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH)
-        self.closings: Mailbox[tuple[VerdictRecord, asyncio.Future[bool]]] = Mailbox(
+        self.verdict_records: Mailbox[tuple[VerdictRecord, asyncio.Future[bool]]] = Mailbox(
             self._send_closings, spacing_s=COMMIT_SPACING_S
         )
         self._questions: Mailbox[tuple[CaseKey, asyncio.Future[History]]] = Mailbox(
@@ -165,14 +166,14 @@ class _WriterConnection:
     async def _ask_history(self, batch: list[tuple[CaseKey, asyncio.Future[History]]]) -> None:
         try:
             await self.rows.drained()
-            life, raw = await self.writer.call_until_done("history", [key for key, _ in batch])
+            incarnation, raw = await self.writer.call_until_done("history", [key for key, _ in batch])
             found = msgspec.msgpack.decode(raw, type=list[History])
         except Exception as error:  # of those who asked; the next ones are asked for by themselves
             _refuse(batch, error)
             return
         for (key, answer), history in zip(batch, found, strict=True):
             if history.vectors:  # they may only be buffered there, and are noted by nobody again
-                self._noted_in.setdefault(key, life)
+                self._noted_in.setdefault(key, incarnation)
             if not answer.done():
                 answer.set_result(history)
 
@@ -190,10 +191,10 @@ class _WriterConnection:
         events = [row for row in batch if isinstance(row, tuple) and len(row) == _EVENT_FIELDS]
         vectors = [row for row in batch if isinstance(row, tuple) and len(row) != _EVENT_FIELDS]
         packed = pack(batch_of("replies", replies)) if replies else None
-        life = await self.writer.call_until_done("take_rows", packed, msgspec.msgpack.encode((events, vectors)))
+        incarnation = await self.writer.call_until_done("take_rows", packed, msgspec.msgpack.encode((events, vectors)))
         for row in (*events, *vectors):
             if not (isinstance(row[2], Event) and row[2].kind in BOOKKEEPING_EVENTS):
-                self._noted_in.setdefault(row[:2], life)
+                self._noted_in.setdefault(row[:2], incarnation)
         if replies:
             failpoint(f"{self._sender}.sent_to_writer")
 
@@ -210,7 +211,7 @@ class _WriterConnection:
 
     async def _commit(self, batch: list[tuple[VerdictRecord, asyncio.Future[bool]]]) -> None:
         try:
-            raw = msgspec.msgpack.encode([self._with_life(closing) for closing, _ in batch])
+            raw = msgspec.msgpack.encode([self._with_life(verdict_record) for verdict_record, _ in batch])
             accepted = await self.writer.call_until_done("commit", raw)
         except Exception as error:
             _refuse(batch, error)
@@ -219,10 +220,10 @@ class _WriterConnection:
             if not durable.done():
                 durable.set_result(ok)
 
-    def _with_life(self, closing: VerdictRecord) -> VerdictRecord:
+    def _with_life(self, verdict_record: VerdictRecord) -> VerdictRecord:
         """The closing with the writer's life that took its first notes; what is noted after it counts anew."""
-        life = self._noted_in.pop((closing.case_id, closing.attempt), "")
-        return msgspec.structs.replace(closing, noted_in=life)
+        incarnation = self._noted_in.pop((verdict_record.case_id, verdict_record.attempt), "")
+        return msgspec.structs.replace(verdict_record, noted_in=incarnation)
 
 
 def _refuse(batch: Sequence[tuple[Any, asyncio.Future[Any]]], error: Exception) -> None:

@@ -49,18 +49,18 @@ class ReliableChannelServer:
 
     def __init__(self, moderator: Moderator) -> None:
         self._moderator = moderator
-        self._life = uuid4().hex
+        self._incarnation = uuid4().hex
         self._latest = self._confirmed = 0
         self._kept: list[DebateOutcome] = []
 
     async def exchange(self, handover: AssignmentBatch, *, wait: bool) -> OutcomeBatch:
         """See `Moderator.exchange`."""
-        if handover.incarnation == self._life and handover.received > self._confirmed:
+        if handover.incarnation == self._incarnation and handover.received > self._confirmed:
             del self._kept[: handover.received - self._confirmed]
             self._confirmed = handover.received
         report = await self._moderator.exchange(self._new(handover), wait=wait and not self._kept)
         self._kept += report.done
-        return OutcomeBatch(self._life, self._confirmed, list(self._kept))
+        return OutcomeBatch(self._incarnation, self._confirmed, list(self._kept))
 
     def _new(self, handover: AssignmentBatch) -> Sequence[Assignment]:
         """The assignments, but for those of a late handover and of debates that have ended already."""
@@ -77,17 +77,17 @@ class ReliableChannelClient:
 
     def __init__(self) -> None:
         self._number = self._received = 0
-        self._life = ""
+        self._incarnation = ""
 
     def next_batch(self, assignments: Sequence[Assignment]) -> AssignmentBatch:
         """The next one."""
         self._number += bool(assignments)
-        return AssignmentBatch(self._number, self._life, self._received, list(assignments))
+        return AssignmentBatch(self._number, self._incarnation, self._received, list(assignments))
 
     def accept(self, returned: OutcomeBatch) -> ModeratorReport:
         """What of it is new."""
-        if returned.incarnation != self._life:
-            self._life, self._received = returned.incarnation, 0
+        if returned.incarnation != self._incarnation:
+            self._incarnation, self._received = returned.incarnation, 0
         known = max(0, self._received - returned.first)
         new = returned.outcomes[known:]
         self._received = returned.first + known + len(new)

@@ -125,9 +125,9 @@ class RunActor(ABC):
 
     kind: ClassVar[str]
 
-    def __init__(self, spec: str, roster: ActorDirectory, *args: Any) -> None:
+    def __init__(self, spec: str, directory: ActorDirectory, *args: Any) -> None:
         self._spec = RunSpec.model_validate_json(spec)
-        self._roster = roster
+        self._directory = directory
         self._args = args
         configure_json("info")
         self._setting_up: asyncio.Task[None] | None = None
@@ -172,9 +172,9 @@ class RunActor(ABC):
 
     def _new_gate(self) -> LimiterClient | None:
         """This process's gate; None when nothing is limited."""
-        if not self._roster.limiter:
+        if not self._directory.limiter:
             return None
-        (limiter,) = self._roster.peers([self._roster.limiter])
+        (limiter,) = self._directory.peers([self._directory.limiter])
 
         async def exchange(report: UsageReport) -> Grant:
             raw = await limiter.call_until_done("exchange", msgspec.msgpack.encode(report))
@@ -209,21 +209,23 @@ class AgentActor(RunActor):
     async def _set_up(self) -> None:
         service: Service = tuple(self._args[0])
         self._family = "judge" if service[0].startswith("judge") else "agent"
-        self._scribe = RemoteRecordClient(self._roster.peers(self._roster.writers), self._family)
+        self._record_client = RemoteRecordClient(self._directory.peers(self._directory.writers), self._family)
         binding = services(Roles(self._spec.roles))[service]
         self._gate = self._new_gate()
         watch = Telemetry(self._meter, Tracing(self._spec.store or self._spec.folder))
         self._tracer = watch.tracer
-        self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe, self._gate, watch)
-        self._station = AgentServer(self._agent.answer)
+        self._agent: Agent = await asyncio.to_thread(
+            build_agent, self._spec, binding, self._record_client, self._gate, watch
+        )
+        self._server = AgentServer(self._agent.answer)
 
     async def exchange(self, blob: bytes) -> bytes:
         """See `AgentServer.exchange`."""
         await self._up()
-        parcel = decode_batch(blob)
-        if parcel.received:
+        batch = decode_batch(blob)
+        if batch.received:
             failpoint(f"{self._family}.sent_to_moderator")
-        return encode(await self._station.exchange(parcel))
+        return encode(await self._server.exchange(batch))
 
     async def drain(self) -> None:
         """Let no further call that needs leave start."""
@@ -238,21 +240,21 @@ class AgentActor(RunActor):
         if not up and time.monotonic() < self._born + SET_UP_S:
             return True
         await self._up()
-        return self._station.has_ask(sender, number)
+        return self._server.has_ask(sender, number)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
         """How many messages left together: calls by batch size, for replies and for the record's rows."""
         await self._up()
-        return {"replies": dict(self._station.batch_sizes), "rows": dict(self._scribe.batch_sizes())}
+        return {"replies": dict(self._server.batch_sizes), "rows": dict(self._record_client.batch_sizes())}
 
     async def close(self) -> None:
         """Cancel what is under way; the rows of what was paid reach their writer first."""
         await self._up()
-        await self._station.close()
+        await self._server.close()
         await self._agent.close()
         if self._gate is not None:
             await self._gate.close()
-        await self._scribe.drained()
+        await self._record_client.drained()
         await self._tracer.close()
 
 
@@ -267,7 +269,7 @@ class ModeratorActor(RunActor):
 
     async def _set_up(self) -> None:
         name, placement, protocol = self._args
-        self._scribe = RemoteRecordClient(self._roster.peers(self._roster.writers), "agent")
+        self._record_client = RemoteRecordClient(self._directory.peers(self._directory.writers), "agent")
         roles = Roles(self._spec.roles)
         self._remote: RemoteAgentPool | None = None
         self._local: LocalAgentPool | None = None
@@ -275,22 +277,24 @@ class ModeratorActor(RunActor):
         watch = Telemetry(self._meter, Tracing(self._spec.store or self._spec.folder))
         self._tracer = watch.tracer
         if placement == "packed":
-            self._local = await asyncio.to_thread(LocalAgentPool, self._spec, self._scribe, self._gate, watch)
+            self._local = await asyncio.to_thread(LocalAgentPool, self._spec, self._record_client, self._gate, watch)
         else:
-            agents = {(service[0], service[1]): self._roster.peers(names) for service, names in self._roster.agents}
-            self._remote = RemoteAgentPool(roles, agents, self._scribe, name)
-        crew = self._remote or self._local
-        assert crew is not None
-        places = max(1, self._spec.max_open // len(self._roster.moderators))
-        self._house = build_debate_context(self._spec, crew, self._scribe, watch)
-        self._moderator = Moderator(protocol, self._house, places, self._spec.debate_timeout_s)
-        self._tray = ReliableChannelServer(self._moderator)
+            agents = {
+                (service[0], service[1]): self._directory.peers(names) for service, names in self._directory.agents
+            }
+            self._remote = RemoteAgentPool(roles, agents, self._record_client, name)
+        agent_pool = self._remote or self._local
+        assert agent_pool is not None
+        places = max(1, self._spec.max_open // len(self._directory.moderators))
+        self._context = build_debate_context(self._spec, agent_pool, self._record_client, watch)
+        self._moderator = Moderator(protocol, self._context, places, self._spec.debate_timeout_s)
+        self._channel = ReliableChannelServer(self._moderator)
 
     async def exchange(self, raw: bytes, wait: bool) -> bytes:
         """See `ReliableChannelServer.exchange`."""
         await self._up()
         handover = msgspec.msgpack.decode(raw, type=AssignmentBatch)
-        return msgspec.msgpack.encode(await self._tray.exchange(handover, wait=wait))
+        return msgspec.msgpack.encode(await self._channel.exchange(handover, wait=wait))
 
     async def cancel(self, keys: list[tuple[str, int]]) -> None:
         """See `Moderator.withdraw`."""
@@ -301,7 +305,7 @@ class ModeratorActor(RunActor):
         """How many messages left together: calls by batch size, for asks and for the record's rows."""
         await self._up()
         asks = self._remote.batch_sizes() if self._remote is not None else Counter[int]()
-        return {"asks": dict(asks), "rows": dict(self._scribe.batch_sizes())}
+        return {"asks": dict(asks), "rows": dict(self._record_client.batch_sizes())}
 
     async def drain(self, seconds: float) -> None:
         """See `Moderator.drain`; rows that a lost writer does not take in time are paid for again."""
@@ -309,7 +313,7 @@ class ModeratorActor(RunActor):
         await self._moderator.drain(seconds)
         with suppress(TimeoutError):
             async with asyncio.timeout(_ROWS_WITHIN_S):
-                await self._scribe.drained()
+                await self._record_client.drained()
 
     async def close(self) -> None:
         """Put every debate aside and release the models of the packed placement."""
@@ -321,6 +325,6 @@ class ModeratorActor(RunActor):
             await self._local.close()
         if self._gate is not None:
             await self._gate.close()
-        await self._house.close()
-        await self._scribe.drained()
+        await self._context.close()
+        await self._record_client.drained()
         await self._tracer.close()

@@ -69,48 +69,48 @@ class RayModeratorHandle:
         archive: says whether the debates of a moderator that was lost have come on.
     """
 
-    def __init__(self, peer: Peer, archive: RayWriterPool) -> None:
-        self._peer, self._archive, self._counter = peer, archive, ReliableChannelClient()
-        self._deaths = CrashLoopGuard(peer.name)
+    def __init__(self, peer: Peer, writers: RayWriterPool) -> None:
+        self._peer, self._writers, self._channel = peer, writers, ReliableChannelClient()
+        self._crash_guard = CrashLoopGuard(peer.name)
         self._open: set[CaseKey] = set()
         self._so_far = (0, 0)
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
-        """See `arena.Seat.exchange`.
+        """See `dispatcher.Seat.exchange`.
 
         Raises:
             ActorGone: the moderator did not come back, or dies of the debates that it is handed.
             RecordError: a writer is not told any more, when it was lost, which cases are open.
         """
-        self._archive.raise_if_broken()
+        self._writers.raise_if_broken()
         self._open |= {(each.case.id, each.attempt) for each in assignments}
         try:
-            handover = msgspec.msgpack.encode(self._counter.next_batch(assignments))
+            handover = msgspec.msgpack.encode(self._channel.next_batch(assignments))
             raw = await self._peer.call("exchange", handover, wait)
         except PeerLost as lost:
             await self._peer.wait_until_back()
             await self._count(lost)
             raise ModeratorLost(self._peer.name) from lost
-        report = self._counter.accept(msgspec.msgpack.decode(raw, type=OutcomeBatch))
+        report = self._channel.accept(msgspec.msgpack.decode(raw, type=OutcomeBatch))
         if report.done:
             self._open -= {(outcome.case_id, outcome.attempt) for outcome in report.done}
-            self._deaths.progressed()
+            self._crash_guard.progressed()
         return report
 
     async def _count(self, lost: PeerLost) -> None:
-        before, self._so_far = self._so_far, await self._archive.so_far(self._open)
+        before, self._so_far = self._so_far, await self._writers.so_far(self._open)
         if not self._open or any(now > then for now, then in zip(self._so_far, before, strict=True)):
-            self._deaths.progressed()
-        self._deaths.record_death(await self._peer.incarnation(), lost.why)
+            self._crash_guard.progressed()
+        self._crash_guard.record_death(await self._peer.incarnation(), lost.why)
 
     async def cancel(self, keys: Sequence[CaseKey]) -> None:
-        """See `arena.Seat.withdraw`; a moderator that is lost has none of them open any more."""
+        """See `dispatcher.Seat.withdraw`; a moderator that is lost has none of them open any more."""
         self._open -= set(keys)
         with suppress(PeerLost):
             await self._peer.call("cancel", list(keys))
 
     async def drain(self, seconds: float) -> None:
-        """See `arena.Seat.drain`. A moderator that hangs is not waited for: it dies with the run."""
+        """See `dispatcher.Seat.drain`. A moderator that hangs is not waited for: it dies with the run."""
         try:
             async with asyncio.timeout(seconds + _DRAINED_LATE_S):
                 await self._peer.call("drain", seconds)
@@ -140,21 +140,21 @@ class RayRuntime:
     ) -> None:
         self._spec, self._protocol = spec, protocol
         self._placement: Literal["actors", "packed"] = placement
-        self._membership = RaySession(address)
+        self._ray_session = RaySession(address)
         self._weight_owners = weight_owners(Roles(spec.roles))
         self._placer: ActorScheduler | None = None
         self.moderators: Sequence[ModeratorHandle] = ()
         self.max_open = spec.max_open
         self.writers: WriterPool
-        self._archive: RayWriterPool | None = None
+        self._writers: RayWriterPool | None = None
         self._listening: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """See `arena.Runtime.start`."""
-        await to_thread_shielded(self._membership.connect)
+        """See `dispatcher.Runtime.start`."""
+        await to_thread_shielded(self._ray_session.connect)
         self.directory = self._build_directory()
         placer = self._placer = ActorScheduler(
-            self._spec.cluster, self._membership.site, self.directory.namespace, can_grow=self._membership.can_grow
+            self._spec.cluster, self._ray_session.site, self.directory.namespace, can_grow=self._ray_session.can_grow
         )
         await to_thread_shielded(partial(self._create, placer.place))
         await placer.placed()
@@ -163,19 +163,21 @@ class RayRuntime:
         all_of_them = [*everybody, *filter(None, [self.directory.limiter])]
         self._listening = asyncio.create_task(run_watchdog(self.directory.peers(all_of_them)))
         await asyncio.gather(*(peer.first_call() for peer in self.directory.peers(everybody)))
-        self.writers = self._archive = RayWriterPool(self.directory.peers(self.directory.writers))
+        self.writers = self._writers = RayWriterPool(self.directory.peers(self.directory.writers))
         self.moderators = [
-            RayModeratorHandle(peer, self._archive) for peer in self.directory.peers(self.directory.moderators)
+            RayModeratorHandle(peer, self._writers) for peer in self.directory.peers(self.directory.moderators)
         ]
 
     def _build_directory(self) -> ActorDirectory:
         run = uuid4().hex[:8]
-        placing, packed = self._spec.cluster, self._placement == "packed"
-        moderators, processes = placing.counts(self._membership.site, packed=packed, max_open=self._spec.max_open)
+        cluster_settings, packed = self._spec.cluster, self._placement == "packed"
+        moderators, processes = cluster_settings.counts(
+            self._ray_session.site, packed=packed, max_open=self._spec.max_open
+        )
         agents: list[tuple[Service, list[str]]] = []
         for number, service in enumerate(() if packed else services(Roles(self._spec.roles))):
             # Weights are loaded once, unless somebody has counted the GPUs.
-            several = 1 if service in self._weight_owners and placing.agent_processes is None else processes
+            several = 1 if service in self._weight_owners and cluster_settings.agent_processes is None else processes
             # A role may be called like an actor of the runtime: `moderator`, for one.
             agents.append((service, [f"moot-{run}-role-{service[0]}-{number}-{i}" for i in range(several)]))
         return ActorDirectory(
@@ -187,21 +189,21 @@ class RayRuntime:
         )
 
     def _create(self, place: Callable[..., None]) -> None:
-        spec, roster = self._spec.model_dump_json(), self.directory
+        spec, directory = self._spec.model_dump_json(), self.directory
         # An answer key can be large, and Ray cannot restart an actor whose large arguments have been lost.
         keyless = self._spec.model_copy(update={"key": None}).model_dump_json()
-        if roster.limiter:
-            place(LimiterActor, "limiter", roster.limiter, keyless, roster)
+        if directory.limiter:
+            place(LimiterActor, "limiter", directory.limiter, keyless, directory)
         gpus = self._gpus_by_process()
-        for number, name in enumerate(roster.writers):
-            place(MetricsActor, "writer", name, keyless, roster, number)
-        for service, names in roster.agents:
+        for number, name in enumerate(directory.writers):
+            place(MetricsActor, "writer", name, keyless, directory, number)
+        for service, names in directory.agents:
             share = gpus if service in self._weight_owners else 0.0
             for name in names:
-                place(AgentActor, "agent", name, spec, roster, service, gpus=share)
-        for name in roster.moderators:
+                place(AgentActor, "agent", name, spec, directory, service, gpus=share)
+        for name in directory.moderators:
             share, its = (gpus, spec) if self._placement == "packed" else (0.0, keyless)
-            place(ModeratorActor, "moderator", name, its, roster, name, self._placement, self._protocol, gpus=share)
+            place(ModeratorActor, "moderator", name, its, directory, name, self._placement, self._protocol, gpus=share)
 
     def _gpus_by_process(self) -> float:
         """What each process with weights of its own asks for, of the GPUs that the cluster has."""
@@ -214,17 +216,17 @@ class RayRuntime:
         return gpu_share(ray.cluster_resources().get("GPU", 0.0), processes)
 
     async def stop(self, *, compact: bool = True) -> None:
-        """See `arena.Runtime.stop`."""
+        """See `dispatcher.Runtime.stop`."""
         try:
             async with asyncio.timeout(_CLOSE_WITHIN_S):
-                if self._archive is not None:
+                if self._writers is not None:
                     await self._close_all(compact)
         except (TimeoutError, PeerLost, MootError) as error:
             why = str(error) or f"not closed within {_CLOSE_WITHIN_S:g} s: a writer hangs"
             _log.error("the run could not be closed in order; what its journal holds counts", error=why)
         finally:
-            if self._archive is not None:
-                await self._archive.stop_watching()
+            if self._writers is not None:
+                await self._writers.stop_watching()
             if self._listening is not None:
                 self._listening.cancel()
                 await asyncio.gather(self._listening, return_exceptions=True)
@@ -244,4 +246,4 @@ class RayRuntime:
             if self._placer is not None:
                 self._placer.take_down()
         finally:
-            self._membership.disconnect()
+            self._ray_session.disconnect()

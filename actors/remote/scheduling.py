@@ -58,8 +58,8 @@ class ActorScheduler:
         can_grow: whether nodes may come that are not there yet.
     """
 
-    def __init__(self, placing: ClusterSettings, site: ClusterInfo, namespace: str, *, can_grow: bool) -> None:
-        self._placing, self._site, self._namespace = placing, site, namespace
+    def __init__(self, cluster_settings: ClusterSettings, site: ClusterInfo, namespace: str, *, can_grow: bool) -> None:
+        self._placing, self._site, self._namespace = cluster_settings, site, namespace
         self._can_grow = can_grow
         self._placed: list[tuple[str, Any, ResourceRequest]] = []
 

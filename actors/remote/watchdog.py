@@ -12,12 +12,12 @@ from moot.actors.remote.peers import Incarnation, Peer, PeerLost
 
 _log = structlog.get_logger(__name__)
 _ASK_EACH_S = 10.0
-SILENT_S = 60.0
+UNRESPONSIVE_S = 60.0
 """Seconds without an answer after which an actor is told of: whatever blocks its event loop so long is no pause."""
 
 HUNG_S = 300.0
 """Seconds without an answer after which its process is ended: by then it is no slowness, and nothing else would. Less
-than whoever waits for it to come back gives it (`peers.BACK_WITHIN_S`)."""
+than whoever waits for it to come back gives it (`peers.RESTART_TIMEOUT_S`)."""
 
 _TICK_S = 1.0
 
@@ -31,18 +31,18 @@ async def run_watchdog(peers: Iterable[Peer]) -> None:
 
 
 async def _listen(peer: Peer) -> None:
-    life: Incarnation | None = None
+    incarnation: Incarnation | None = None
     while True:
         asking = asyncio.ensure_future(peer.call("where"))
         try:
-            answered = await _within(asking, SILENT_S)
+            answered = await _within(asking, UNRESPONSIVE_S)
             if not answered:
-                _tell(peer, life)
-                while not await _within(asking, HUNG_S - SILENT_S):
+                _tell(peer, incarnation)
+                while not await _within(asking, HUNG_S - UNRESPONSIVE_S):
                     _log.error("the process of an actor is ended: it hangs", actor=peer.name, silent_s=HUNG_S)
                     await peer.kill()
             try:
-                life = msgspec.msgpack.decode(await asking, type=Incarnation)
+                incarnation = msgspec.msgpack.decode(await asking, type=Incarnation)
             except PeerLost:  # others see to that
                 pass
             except Exception as error:  # of Ray
@@ -64,13 +64,13 @@ async def _within(asking: asyncio.Future[bytes], seconds: float) -> bool:
     return asking.done()
 
 
-def _tell(peer: Peer, life: Incarnation | None) -> None:
+def _tell(peer: Peer, incarnation: Incarnation | None) -> None:
     _log.warning(
         "an actor does not answer and has not died: its process is stopped, or a protocol computes beside "
         "floor.compute; when it stays so, its process is ended, and its work goes on from the journal",
         actor=peer.name,
-        silent_s=SILENT_S,
+        silent_s=UNRESPONSIVE_S,
         ended_after_s=HUNG_S,
-        node=life.node if life is not None else None,
-        pid=life.pid if life is not None else None,
+        node=incarnation.node if incarnation is not None else None,
+        pid=incarnation.pid if incarnation is not None else None,
     )

@@ -55,7 +55,7 @@ class RayWriterPool:
             raise kind(str(self._broken)) from self._broken
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
-        """See `arena.Archive.register`."""
+        """See `dispatcher.Archive.register`."""
         self._open |= {labelled.case.id: labelled for labelled in cases}
         for number in range(len(self._writers)):
             if mine := self._of(number, cases):
@@ -72,7 +72,7 @@ class RayWriterPool:
         await self._tell(number, self._of(number, list(self._open.values())))
 
     def forget(self, case_ids: Sequence[str]) -> None:
-        """See `arena.Archive.forget`."""
+        """See `dispatcher.Archive.forget`."""
         for case_id in case_ids:
             self._open.pop(case_id, None)
             self._forgotten[writer_of(case_id, len(self._writers))].post((self._told, case_id))
@@ -82,7 +82,7 @@ class RayWriterPool:
             await self._writers[number].call("forget", batch)
 
     async def counts(self) -> Counts:
-        """See `arena.Archive.counts`; while a writer restarts, its last totals."""
+        """See `dispatcher.Archive.counts`; while a writer restarts, its last totals."""
         for i, writer in enumerate(self._writers):
             try:
                 self._last[i] = msgspec.msgpack.decode(await writer.call("counts"), type=Counts)
@@ -94,8 +94,8 @@ class RayWriterPool:
         return total
 
     async def events(self) -> list[StreamedEvent]:
-        """See `arena.Archive.events`. A lost writer is waited for when the others have none. What a writer had noted
-        and nobody had asked for when it died is not told."""
+        """See `dispatcher.Archive.events`. A lost writer is waited for when the others have none. What a writer had
+        noted and nobody had asked for when it died is not told."""
         found: list[StreamedEvent] = []
         while True:
             lost = [writer for i, writer in enumerate(self._writers) if not await self._read_events(i, found)]
@@ -108,8 +108,8 @@ class RayWriterPool:
             raw = await self._writers[number].call("events_since", *self._cursors[number])
         except PeerLost:
             return False
-        life, cursor, events = msgspec.msgpack.decode(raw, type=tuple[str, int, list[StreamedEvent]])
-        self._cursors[number] = (life, cursor)
+        incarnation, cursor, events = msgspec.msgpack.decode(raw, type=tuple[str, int, list[StreamedEvent]])
+        self._cursors[number] = (incarnation, cursor)
         found += events
         return True
 
@@ -124,7 +124,7 @@ class RayWriterPool:
         return ended, replies
 
     async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
-        """See `arena.Archive.endings`."""
+        """See `dispatcher.Archive.endings`."""
         found: dict[str, DebateResult] = {}
         for number, writer in enumerate(self._writers):
             mine = [case_id for case_id in case_ids if writer_of(case_id, len(self._writers)) == number]
@@ -134,7 +134,7 @@ class RayWriterPool:
         return found
 
     async def signals(self) -> Signals:
-        """See `arena.Archive.signals`; while a writer restarts, its last ones."""
+        """See `dispatcher.Archive.signals`; while a writer restarts, its last ones."""
         for i, writer in enumerate(self._writers):
             try:
                 raw = await writer.call("signals", self._signals[i].replies)
@@ -145,7 +145,7 @@ class RayWriterPool:
         return await asyncio.to_thread(_merged, self._signals)
 
     async def close(self, *, compact: bool) -> None:
-        """See `arena.Archive.close`."""
+        """See `dispatcher.Archive.close`."""
         await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
 
     async def stop_watching(self) -> None:

@@ -27,7 +27,7 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, RunFolderBusy, UserError
 
 _log = structlog.get_logger(__name__)
-PUT_ASIDE = "not_held"
+INTERRUPTED = "not_held"
 """The failure of a row whose debate was put aside: a budget is used up, or the stage was closed. The next run of the
 pipeline goes on with it."""
 
@@ -206,18 +206,18 @@ class StageActor:
             return rejected_row(case)
         case_id = case.case.id
         if run is None:
-            return {"case_id": case_id, "failure": PUT_ASIDE, "error": self._spent[1] if self._spent else ""}
+            return {"case_id": case_id, "failure": INTERRUPTED, "error": self._spent[1] if self._spent else ""}
         self._holders[case_id] += 1
         try:
             return self._kind.result_row(await run.run_case(case))
         except UserError as error:
             if self._closed:  # between its batch's coming and its own
-                return {"case_id": case_id, "failure": PUT_ASIDE, "error": CLOSED}
+                return {"case_id": case_id, "failure": INTERRUPTED, "error": CLOSED}
             return {"case_id": case_id, **rejected_row(error)}
         except RunFailed:
             raise
         except DebateCancelled as error:
-            return {"case_id": case_id, "failure": PUT_ASIDE, "error": str(error)}
+            return {"case_id": case_id, "failure": INTERRUPTED, "error": str(error)}
         except asyncio.CancelledError:
             if self._holders[case_id] == 1:
                 forsaken.append(case_id)

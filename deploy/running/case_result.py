@@ -55,28 +55,28 @@ class CaseResult:
 
 def case_result(told: SubmissionResult, prices: Mapping[str, Price]) -> CaseResult:
     """The end that the reception tells, with what it cost."""
-    closing = told.ended.closing
+    verdict_record = told.ended.verdict_record
     usage = {
         model: Usage() if used.unknown else Usage(used.prompt_tokens, used.completion_tokens)
         for model, used in told.ended.usage.items()
     }
     return CaseResult(
-        case_id=closing.case_id,
-        attempt=closing.attempt,
-        answer=closing.answer,
-        how=closing.how,
-        confidence=closing.confidence,
-        distribution=closing.distribution,
-        rounds=closing.rounds,
-        flags=closing.flags,
-        payload=closing.payload,
-        failure=closing.failure,
-        error=closing.error,
-        calls=closing.calls,
-        prompt_tokens=closing.prompt_tokens,
-        completion_tokens=closing.completion_tokens,
-        calls_without_usage=closing.calls_without_usage,
+        case_id=verdict_record.case_id,
+        attempt=verdict_record.attempt,
+        answer=verdict_record.answer,
+        how=verdict_record.how,
+        confidence=verdict_record.confidence,
+        distribution=verdict_record.distribution,
+        rounds=verdict_record.rounds,
+        flags=verdict_record.flags,
+        payload=verdict_record.payload,
+        failure=verdict_record.failure,
+        error=verdict_record.error,
+        calls=verdict_record.calls,
+        prompt_tokens=verdict_record.prompt_tokens,
+        completion_tokens=verdict_record.completion_tokens,
+        calls_without_usage=verdict_record.calls_without_usage,
         cost_usd=cost_usd(usage, prices),
-        wall_s=closing.wall_s,
+        wall_s=verdict_record.wall_s,
         reused=told.reused,
     )

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from moot.actors.encoders.resolve import AUTO
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.resolve import EnvName, ModelBinding
-from moot.actors.placement import ClusterSettings, GivenPlacing, merge_cluster_settings
+from moot.actors.placement import ClusterSettings, GivenClusterSettings, merge_cluster_settings
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
 from moot.deploy.running.validation import validate_model
@@ -134,7 +134,9 @@ class RunConfig(BaseModel):
     placement: Placement = _field("actors", "Under Ray: actors, or packed: each moderator runs its own agents.")
     engine: Engine = _field("ray", "ray, or inline for this process alone.")
     address: str | None = _field(None, "A Ray cluster, auto for the running one, local for a new one here.")
-    cluster: GivenPlacing = _field(ClusterSettings(), "Where actors live, KEY=VALUE, such as moderators=8; repeatable.")
+    cluster: GivenClusterSettings = _field(
+        ClusterSettings(), "Where actors live, KEY=VALUE, such as moderators=8; repeatable."
+    )
     set: dict[str, Any] = _field({}, "A setting of the protocol, KEY=VALUE; repeatable.")
     prompts: PathText | None = _field(None, "A folder of templates that replace ours.")
     save_tokens: Literal["none", "chosen", "all"] = _field("all", "Log-probabilities: none, chosen or all.")

@@ -113,10 +113,10 @@ async def _record(run: RunFolder, columns: dict[str, Any]) -> None:
 
 
 async def _write(run: RunFolder, epoch: int, columns: dict[str, Any]) -> None:
-    recorder = RecordWriter(run, epoch)
-    await recorder.load()
-    scribe = LocalRecordClient(recorder)
+    writer = RecordWriter(run, epoch)
+    await writer.load()
+    scribe = LocalRecordClient(writer)
     scribe.put_reply(columns["case_id"], columns)
     await scribe.history(columns["case_id"], columns["attempt"])
-    await recorder.close()
+    await writer.close()
     await asyncio.to_thread(compact_leftovers, run, epoch)

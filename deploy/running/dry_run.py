@@ -182,16 +182,16 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
     plain = {"encoder": DEFAULT_ENCODER, "library": None, "reuse": None, "attended": False}
     spec = prepared.spec(0, {}, False).model_copy(update=plain)
     agents = _StubAgentPool(Roles(spec.roles), prepared.templates, differ=differ)
-    house = build_debate_context(spec, agents, _NullRecordClient())
+    context = build_debate_context(spec, agents, _NullRecordClient())
     if prepared.docs is not None:
-        house = replace(house, retriever=_StubLibrary(prepared.docs.chunks))
+        context = replace(context, retriever=_StubLibrary(prepared.docs.chunks))
     found = []
     try:
         for case in cases:
             agents.calls = CallEstimate()
             try:
                 with suppress(MootError):  # a case that does not suit the protocol asks nothing, or little
-                    await prepared.protocol.run(case, CaseFloor(case, 0, house))
+                    await prepared.protocol.run(case, CaseFloor(case, 0, context))
             except Exception as error:  # anything, of a protocol of somebody's own
                 _log.debug("the protocol fails on stub replies", case=case.id, error=repr(error))
                 return None
@@ -199,7 +199,7 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
                 return None
             found.append(agents.calls)
     finally:
-        await house.close()
+        await context.close()
     return found
 
 

@@ -80,7 +80,7 @@ class OpenRun:
             raise ConfigError(f"--out {config.out}: cases that come one by one are recorded in a folder; give its path")
         prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
         self._prepared = prepared if tried is None else replace(prepared, bindings=tried, trials_done=True)
-        self._reception: QueueDispatcher | None = None
+        self._dispatcher: QueueDispatcher | None = None
         self._record: RunYaml | None = None
         self._indices = itertools.count()
         self._reading = asyncio.Semaphore(_READERS)
@@ -93,7 +93,7 @@ class OpenRun:
     @property
     def is_open(self) -> bool:
         """Whether cases can be brought and asked for: since it was opened, until it is closed."""
-        return self._reception is not None
+        return self._dispatcher is not None
 
     async def open(self) -> None:
         """Take the folder and start the engine. Once it is closed it may be opened again.
@@ -126,8 +126,8 @@ class OpenRun:
         prepared, epoch = self._prepared, self._ownership.epoch
         record = self._record = RunYaml(folder, prepared, epoch)
         await build_run_library(prepared, lambda done, total: None)
-        past = await asyncio.to_thread(load_completed_cases, prepared)
-        self._indices = itertools.count(past.known)
+        completed = await asyncio.to_thread(load_completed_cases, prepared)
+        self._indices = itertools.count(completed.known)
         spent = await asyncio.to_thread(spent_by_earlier_sessions, folder, prepared.prices, record.earlier)
         spec = prepared.spec(epoch, spent, bool(record.earlier), followed=self._followed)
         runtime: Runtime = make_runtime(prepared, spec)
@@ -140,8 +140,10 @@ class OpenRun:
         self._runtime = runtime
         words = partial(describe_stop, config=prepared.config)
         covered = await asyncio.to_thread(affordable_debates, prepared, spent)  # a dry run has an event loop of its own
-        self._reception = QueueDispatcher(runtime, past, followed=self._followed, in_words=words, affordable=covered)
-        self._reception.start()
+        self._dispatcher = QueueDispatcher(
+            runtime, completed, followed=self._followed, in_words=words, affordable=covered
+        )
+        self._dispatcher.start()
 
     async def run_case(self, case: Mapping[str, object] | LabelledCase) -> CaseResult:
         """Debate a case and wait for its end, which is durable then.
@@ -190,14 +192,14 @@ class OpenRun:
     def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
         """What happens in a debate, from its first event to its end, replies too; None when it is not open and did not
         end lately. What happened before it was put aside and taken up again comes from the record."""
-        trail = self._require_open().event_stream(case_id)
-        return None if trail is None else self._follow(case_id, trail)
+        event_stream = self._require_open().event_stream(case_id)
+        return None if event_stream is None else self._follow(case_id, event_stream)
 
-    async def _follow(self, case_id: str, trail: EventStream) -> AsyncIterator[StreamedEvent]:
-        if trail.earlier_than is not None:
-            for event in await self.recorded_events(case_id, trail.earlier_than):
+    async def _follow(self, case_id: str, event_stream: EventStream) -> AsyncIterator[StreamedEvent]:
+        if event_stream.earlier_than is not None:
+            for event in await self.recorded_events(case_id, event_stream.earlier_than):
                 yield event
-        async for event in trail.follow():
+        async for event in event_stream.follow():
             yield event
 
     async def recorded_events(self, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
@@ -216,25 +218,25 @@ class OpenRun:
     @property
     def broken(self) -> BaseException | None:
         """What ended the talk with the engine for good; None while all is well, and when a budget has stopped it."""
-        return None if self._reception is None else self._reception.error
+        return None if self._dispatcher is None else self._dispatcher.error
 
     @property
     def refusal(self) -> str:
         """Why no case is held any more; empty while they are."""
-        return "" if self._reception is None else self._reception.stop_reason
+        return "" if self._dispatcher is None else self._dispatcher.stop_reason
 
     @property
     def can_reopen(self) -> bool:
         """Whether it has stopped for something that may pass, an endpoint that was down or a limiter that was lost:
         closed and opened again it goes on then. A budget lasts."""
-        if self._reception is None or self._reception.error is not None:
+        if self._dispatcher is None or self._dispatcher.error is not None:
             return False
-        return self._reception.stopped_by.partition(":")[0] in (EndpointDown.kind, LimiterGone.kind)
+        return self._dispatcher.stopped_by.partition(":")[0] in (EndpointDown.kind, LimiterGone.kind)
 
     @property
     def pending(self) -> int:
         """How many cases have come and have not ended."""
-        return 0 if self._reception is None else self._reception.waiting
+        return 0 if self._dispatcher is None else self._dispatcher.waiting
 
     async def counts(self) -> Counts:
         """Running totals of the whole record."""
@@ -244,26 +246,26 @@ class OpenRun:
     async def close(self, *, drain_s: float = 0.0) -> None:
         """Take nothing more, let debates end for so many seconds, put the rest aside, and leave the record in order.
         Closing twice is harmless."""
-        reception, self._reception = self._reception, None
+        dispatcher, self._dispatcher = self._dispatcher, None
         record, self._record = self._record, None
-        if reception is None or record is None:
+        if dispatcher is None or record is None:
             return
         status: Status | Literal["failed"] = "failed"
         try:
-            left = await reception.close(drain_s)
-            whole = not left and reception.error is None
+            left = await dispatcher.close(drain_s)
+            whole = not left and dispatcher.error is None
             await self._runtime.stop(compact=whole)
             if whole:
                 await asyncio.to_thread(compact_leftovers, self._ownership.folder, self._ownership.epoch)
-            if reception.stopped_by:
-                record.stopped_by(describe_stop(reception.stopped_by, self._prepared.config))
-            if reception.error is None:
-                status = "interrupted" if left else "stopped" if reception.stopped_by else "finished"
+            if dispatcher.stopped_by:
+                record.stopped_by(describe_stop(dispatcher.stopped_by, self._prepared.config))
+            if dispatcher.error is None:
+                status = "interrupted" if left else "stopped" if dispatcher.stopped_by else "finished"
         finally:
             finish_session(record, status)
             self._ownership.release()
 
     def _require_open(self) -> QueueDispatcher:
-        if self._reception is None:
+        if self._dispatcher is None:
             raise ConfigError("the run is not open")
-        return self._reception
+        return self._dispatcher

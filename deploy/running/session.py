@@ -59,7 +59,7 @@ class Session:
         self._prepared, self._person = prepared, person
         self._listener: Listener = listener or Listener()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._arena: Dispatcher | None = None
+        self._dispatcher: Dispatcher | None = None
         self._stopping = asyncio.Event()
         self._stop_asked = False
         self._out_of_time = False
@@ -75,13 +75,13 @@ class Session:
 
     def _stop_on_loop(self) -> None:
         self._stopping.set()
-        if self._arena is not None:
-            self._arena.stop()
+        if self._dispatcher is not None:
+            self._dispatcher.stop()
 
     @property
     def is_running(self) -> bool:
         """Whether debates are being held, so that a stop has calls to wait for."""
-        return self._arena is not None
+        return self._dispatcher is not None
 
     async def _cancel_on_stop(self, work: Coroutine[Any, Any, T]) -> T:
         """Do a part of the start; a stop cancels it and raises `SessionCancelled`."""
@@ -126,26 +126,26 @@ class Session:
         status: Status | Literal["failed"] = "failed"
         try:
             await self._cancel_on_stop(build_run_library(prepared, self._listener.indexed))
-            past = await asyncio.to_thread(load_completed_cases, prepared)
-            left = await asyncio.to_thread(_remaining_cases, prepared, past)
-            self._outdated = past.superseded
+            completed = await asyncio.to_thread(load_completed_cases, prepared)
+            left = await asyncio.to_thread(_remaining_cases, prepared, completed)
+            self._outdated = completed.superseded
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             spent = await asyncio.to_thread(spent_by_earlier_sessions, folder, prepared.prices, record.earlier)
             covered = await asyncio.to_thread(affordable_debates, prepared, spent)
             runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
             await self._started(runtime, folder if in_vain else None)
-            arena = self._arena = Dispatcher(runtime, prepared.cases(), past, self._person, covered)
-            await self._run_debates(arena, runtime)
+            dispatcher = self._dispatcher = Dispatcher(runtime, prepared.cases(), completed, self._person, covered)
+            await self._run_debates(dispatcher, runtime)
             if prepared.mirror is not None:  # writers elsewhere have written the record
                 await asyncio.to_thread(prepared.mirror.pull)
-            if not arena.is_draining:
+            if not dispatcher.is_draining:
                 await asyncio.to_thread(compact_leftovers, folder, epoch)
             left = await asyncio.to_thread(_remaining_after_session, prepared)
-            status = _status(prepared, arena, left, self._out_of_time)
-            stopped_by = await asyncio.to_thread(self._stop_reason, arena, left) if status == "stopped" else ""
+            status = _status(prepared, dispatcher, left, self._out_of_time)
+            stopped_by = await asyncio.to_thread(self._stop_reason, dispatcher, left) if status == "stopped" else ""
             record.stopped_by(stopped_by)
             return await asyncio.to_thread(
-                _outcome, prepared, status, left=left, parked=arena.parked, stopped_by=stopped_by
+                _outcome, prepared, status, left=left, parked=dispatcher.parked, stopped_by=stopped_by
             )
         except (asyncio.CancelledError, SessionCancelled):
             status = "interrupted"
@@ -166,14 +166,14 @@ class Session:
                 await asyncio.to_thread(new_folder.remove)
             raise
 
-    async def _run_debates(self, arena: Dispatcher, runtime: Runtime) -> None:
+    async def _run_debates(self, dispatcher: Dispatcher, runtime: Runtime) -> None:
         if self._stop_asked:
-            arena.stop()
+            dispatcher.stop()
         following = asyncio.create_task(self._follow(runtime.writers))
         minutes = self._prepared.config.max_minutes
         clock = asyncio.get_running_loop().call_later(minutes * 60.0, self._stop_at_deadline) if minutes else None
         try:
-            await arena.run()
+            await dispatcher.run()
         finally:
             if clock is not None:
                 clock.cancel()
@@ -183,38 +183,38 @@ class Session:
                 async with asyncio.timeout(_LAST_LOOK_S):
                     await self._poll(runtime.writers)
                     await self._report_signals(runtime.writers, at_the_end=True)
-            await runtime.stop(compact=not arena.is_draining)  # a run that was stopped goes on from its journal
+            await runtime.stop(compact=not dispatcher.is_draining)  # a run that was stopped goes on from its journal
 
     def _stop_at_deadline(self) -> None:
         self._out_of_time = not self._stopping.is_set()
-        if self._arena is not None:
-            self._arena.stop()
+        if self._dispatcher is not None:
+            self._dispatcher.stop()
 
-    def _stop_reason(self, arena: Dispatcher, left: int | None) -> str:
+    def _stop_reason(self, dispatcher: Dispatcher, left: int | None) -> str:
         """What stopped the run, in words, with so many cases left."""
         config = self._prepared.config
         if self._out_of_time:
             return f"--max-minutes {config.max_minutes:g} is over"
         rest = None
-        if left is not None and arena.stopped_by.startswith(BudgetSpent.kind):
+        if left is not None and dispatcher.stopped_by.startswith(BudgetSpent.kind):
             rest = remaining_work(self._prepared.record, left, self._prepared.prices)
-        return describe_stop(arena.stopped_by, config, rest)
+        return describe_stop(dispatcher.stopped_by, config, rest)
 
-    async def _follow(self, archive: WriterPool) -> None:
+    async def _follow(self, writers: WriterPool) -> None:
         while True:
             await asyncio.sleep(_POLL_S)
             try:
-                await self._poll(archive)
+                await self._poll(writers)
             except Exception as error:
                 _log.debug("the record's writers cannot be asked just now", error=repr(error))
 
-    async def _poll(self, archive: WriterPool) -> None:
+    async def _poll(self, writers: WriterPool) -> None:
         if self._listener.wants_events:
-            while found := await archive.events():
+            while found := await writers.events():
                 self._listener.events(found)
             if time.monotonic() - self._told_at >= _SIGNALS_S:
-                await self._report_signals(archive)
-        counts = await archive.counts()
+                await self._report_signals(writers)
+        counts = await writers.counts()
         failed = max(0, counts.failed - self._outdated)  # only a case that failed gets another attempt
         self._listener.counts(msgspec.structs.replace(counts, failed=failed))
 
@@ -225,10 +225,10 @@ class Session:
             if keeper.replies:
                 self._listener.signals(await keeper.signals())
 
-    async def _report_signals(self, archive: WriterPool, *, at_the_end: bool = False) -> None:
+    async def _report_signals(self, writers: WriterPool, *, at_the_end: bool = False) -> None:
         if not self._listener.wants_events:
             return
-        signals = await archive.signals()
+        signals = await writers.signals()
         if signals.replies and (at_the_end or signals.replies != self._told_of):
             self._listener.signals(signals)
             self._told_of = signals.replies
@@ -286,11 +286,11 @@ def load_completed_cases(prepared: Prepared, *, retry_failed: bool | None = None
     return CompletedCases(finished, content, retry_failed=retry)
 
 
-def _remaining_cases(prepared: Prepared, past: CompletedCases) -> int | None:
+def _remaining_cases(prepared: Prepared, completed: CompletedCases) -> int | None:
     """How many cases have no verdict yet; None for a source that cannot be read twice."""
     if prepared.checked is None:
         return None
-    return sum(past.assignment(labelled) is not None for labelled in prepared.cases())
+    return sum(completed.assignment(labelled) is not None for labelled in prepared.cases())
 
 
 def _remaining_after_session(prepared: Prepared) -> int | None:
@@ -298,16 +298,16 @@ def _remaining_after_session(prepared: Prepared) -> int | None:
     return _remaining_cases(prepared, load_completed_cases(prepared, retry_failed=False))
 
 
-def _status(prepared: Prepared, arena: Dispatcher, left: int | None, out_of_time: bool) -> Status:
+def _status(prepared: Prepared, dispatcher: Dispatcher, left: int | None, out_of_time: bool) -> Status:
     """How the session ended.
 
     Raises:
         RecordError: nobody stopped the run, every debate was held, and yet the record lacks verdicts.
     """
-    waiting = len(set(arena.parked))
-    if arena.stopped_by or (out_of_time and (left is None or left > waiting)):
+    waiting = len(set(dispatcher.parked))
+    if dispatcher.stopped_by or (out_of_time and (left is None or left > waiting)):
         return "stopped"
-    if arena.is_draining and (left is None or left > waiting):
+    if dispatcher.is_draining and (left is None or left > waiting):
         return "interrupted"
     if left is not None and left > waiting:
         raise RecordError(

@@ -14,7 +14,7 @@ from moot.actors.log import configure_json
 from moot.actors.remote.ray_session import ByValue
 from moot.actors.remote.run_actor import tune_garbage_collection
 from moot.deploy.serving.api import make_api
-from moot.deploy.serving.services import MOST_HELD, Services
+from moot.deploy.serving.services import MAX_CONNECTION_SLOTS, Services
 from moot.deploy.serving.settings import ServeConfig
 
 _log = structlog.get_logger(__name__)
@@ -83,7 +83,7 @@ def application(config: ServeConfig) -> serve.Application:
         serve.ingress()(DebateServer),
         name=NAME,
         num_replicas=1,
-        max_ongoing_requests=4 * MOST_HELD,
+        max_ongoing_requests=4 * MAX_CONNECTION_SLOTS,
         max_queued_requests=-1,
         health_check_period_s=5.0,
         health_check_timeout_s=30.0,

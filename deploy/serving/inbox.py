@@ -40,7 +40,7 @@ DELETE FROM requests WHERE kind = ?1 AND cancelled = 1 AND number <= (
     SELECT number FROM requests WHERE kind = ?1 AND cancelled = 1 ORDER BY number DESC LIMIT 1 OFFSET ?2
 )
 """
-KEPT_CANCELLED = 10_000
+MAX_CANCELLED = 10_000
 """Cancelled requests that are remembered, of each kind: those that were accepted last."""
 
 
@@ -94,7 +94,7 @@ class Inbox:
         return self._change(_FORGET, kind, case_id)
 
     def cancel(self, kind: str, case_id: str) -> asyncio.Future[None]:
-        """It was cancelled: that is remembered, among the last `KEPT_CANCELLED`, and what was asked is not."""
+        """It was cancelled: that is remembered, among the last `MAX_CANCELLED`, and what was asked is not."""
         return self._change(_CANCEL, kind, case_id)
 
     def _change(self, statement: str, *values: str | bytes) -> asyncio.Future[None]:
@@ -144,7 +144,7 @@ class Inbox:
             for change in batch:
                 connection.execute(change.statement, change.values)
             for kind in {change.values[0] for change in batch if change.statement == _CANCEL}:
-                connection.execute(_TRIM, (kind, KEPT_CANCELLED))
+                connection.execute(_TRIM, (kind, MAX_CANCELLED))
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:

@@ -61,7 +61,7 @@ class Job:
         return not self.done.is_set() or (self.result is not None and not self.result.failure)
 
 
-KEPT_ENDED = 2000
+MAX_COMPLETED_JOBS = 2000
 """Requests that have ended and are answered from memory; older ones from the record."""
 
 
@@ -104,7 +104,7 @@ class Jobs:
             self.interrupted.add(job.id)
         else:
             self.interrupted.discard(job.id)
-        while len(self._ended) > KEPT_ENDED:
+        while len(self._ended) > MAX_COMPLETED_JOBS:
             self._ended.popitem(last=False)
 
     def undo(self, job: Job, before: Job | None) -> None:

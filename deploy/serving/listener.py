@@ -16,29 +16,31 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from moot.deploy.serving.services import MOST_HELD
+from moot.deploy.serving.services import MAX_CONNECTION_SLOTS
 from moot.protocols.errors import ConfigError
 
 _log = structlog.get_logger(__name__)
 
-LOOK_S = 20.0
+IDLE_CHECK_S = 20.0
 """Seconds that the headers of a request may take, or, once it is answered, the rest of its body. After it, the time in
-which a client must have read `LEAST_READ` bytes of an answer that it has not read yet, or all that is left of it."""
+which a client must have read `MIN_READ_BYTES` bytes of an answer that it has not read yet, or all that is left of
+it."""
 
-LEAST_READ = 64 * 2**10
+MIN_READ_BYTES = 64 * 2**10
 
-MOST_CONNECTIONS = MOST_HELD + 1000
+MAX_CONNECTIONS = MAX_CONNECTION_SLOTS + 1000
 """Connections at once; for one more, that one is ended which has gone longest without a request that is answered."""
 
 
 def max_connections() -> int:
     """The bound, lower where the process may not have as many files open: a quarter of these is for other things."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, soft * 3 // 4)
+    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft * 3 // 4)
 
 
 class Connection(H11Protocol):
-    """One connection, as uvicorn makes it, looked at every `LOOK_S` seconds for whether anything happens on it."""
+    """One connection, as uvicorn makes it, looked at every `IDLE_CHECK_S` seconds for whether anything happens on
+    it."""
 
     _looking: asyncio.TimerHandle | None = None
     _unsent: float = math.inf
@@ -79,12 +81,12 @@ class Connection(H11Protocol):
     def _schedule_check(self) -> None:
         if self._looking is not None:
             self._looking.cancel()
-        self._looking = self.loop.call_later(LOOK_S, self._check_idle)
+        self._looking = self.loop.call_later(IDLE_CHECK_S, self._check_idle)
 
     def _check_idle(self) -> None:
         self._looking = None
         before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
-        is_read = 0 < self._unsent <= before - LEAST_READ
+        is_read = 0 < self._unsent <= before - MIN_READ_BYTES
         if is_read or (self.is_responding and not self.transport.is_closing()):
             self._schedule_check()
         else:

@@ -129,10 +129,10 @@ class Server:
 
         if all(run.engine == "inline" for run in self._config.runs().values()):
             return None
-        membership = RaySession(self._address)
-        stack.push_async_callback(asyncio.to_thread, membership.disconnect)
-        await asyncio.to_thread(membership.connect)
-        return "auto" if membership.can_grow else None
+        ray_session = RaySession(self._address)
+        stack.push_async_callback(asyncio.to_thread, ray_session.disconnect)
+        await asyncio.to_thread(ray_session.connect)
+        return "auto" if ray_session.can_grow else None
 
     async def _report_availability(self, services: Services) -> None:
         """Say on the terminal what the server refuses and why, until it is to stop."""

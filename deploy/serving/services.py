@@ -15,7 +15,7 @@ from moot.deploy.serving.service import Service
 from moot.deploy.serving.settings import Kind, ServeConfig
 from moot.protocols.errors import ActorGone
 
-MOST_HELD = 4000
+MAX_CONNECTION_SLOTS = 4000
 """Requests that wait or stream at once; more are refused with 429. Ray Serve's own bound is above this and what is
 queued, so that its own refusals are never seen."""
 
@@ -90,7 +90,7 @@ class Services:
     @property
     def has_capacity(self) -> bool:
         """Whether one more request may wait or stream."""
-        return self._held < MOST_HELD
+        return self._held < MAX_CONNECTION_SLOTS
 
     def check(self) -> None:
         """Raise `ActorGone` when an engine is broken for good, so that the server should be started anew."""
@@ -106,7 +106,9 @@ class Services:
             Refused: there are too many of them.
         """
         if not self.has_capacity:
-            raise RequestError(429, f"{MOST_HELD:,} requests wait or stream: ask again later", retry_after_s=10)
+            raise RequestError(
+                429, f"{MAX_CONNECTION_SLOTS:,} requests wait or stream: ask again later", retry_after_s=10
+            )
         self._held += 1
         try:
             yield

@@ -65,14 +65,16 @@ class _EventBuffer:
         await asyncio.gather(self._pumping, return_exceptions=True)
 
 
-def resume_offset(trail: str, last_event_id: str) -> int:
+def resume_offset(event_stream: str, last_event_id: str) -> int:
     """How many events of a trail a reader has, by the id that it read last; 0 for one of another trail.
 
     >>> resume_offset("ab12", "ab12-7"), resume_offset("ab12", "cd34-7"), resume_offset("ab12", "nonsense")
     (8, 0, 0)
     """
     known, _, number = last_event_id.rpartition("-")
-    return int(number) + 1 if known == trail and number.isascii() and number.isdigit() and len(number) < 10 else 0
+    return (
+        int(number) + 1 if known == event_stream and number.isascii() and number.isdigit() and len(number) < 10 else 0
+    )
 
 
 async def event_stream(service: Service, job: Job, last_event_id: str, longest_s: float) -> AsyncGenerator[bytes, None]:
@@ -83,10 +85,10 @@ async def event_stream(service: Service, job: Job, last_event_id: str, longest_s
     yield f"retry: {_AGAIN_MS}\n\n".encode()
     live = None if service.closed else service.run.events(job.id) if job.stream_id != _RECORD else None
     if live is None:
-        trail, pump = _RECORD, _EventBuffer(_recorded(service, job.id))
+        event_stream, pump = _RECORD, _EventBuffer(_recorded(service, job.id))
     else:
-        trail, pump = job.stream_id, _EventBuffer(live)
-    skip, seen = resume_offset(trail, last_event_id), 0
+        event_stream, pump = job.stream_id, _EventBuffer(live)
+    skip, seen = resume_offset(event_stream, last_event_id), 0
     loop = asyncio.get_running_loop()
     deadline = loop.time() + longest_s
     try:
@@ -97,7 +99,7 @@ async def event_stream(service: Service, job: Job, last_event_id: str, longest_s
             seen += len(found)
             del found  # what is sent is let go, however slowly its reader reads
             while unsent:
-                for chunk in _pieces(_next_written(trail, unsent, skip)):
+                for chunk in _pieces(_next_written(event_stream, unsent, skip)):
                     yield chunk
                 if loop.time() >= deadline:
                     break
@@ -110,13 +112,13 @@ async def event_stream(service: Service, job: Job, last_event_id: str, longest_s
             yield b"event: error\ndata: %s\n\n" % body("broken_off", "not all events could be read: ask again")
             return
         await job.done.wait()
-        for chunk in _pieces(_message("end", service.state(job).model_dump_json().encode(), f"{trail}-{seen}")):
+        for chunk in _pieces(_message("end", service.state(job).model_dump_json().encode(), f"{event_stream}-{seen}")):
             yield chunk
     finally:
         await pump.close()
 
 
-def _next_written(trail: str, unsent: deque[tuple[int, StreamedEvent]], skip: int) -> bytes:
+def _next_written(event_stream: str, unsent: deque[tuple[int, StreamedEvent]], skip: int) -> bytes:
     """The next events, taken from those that are unsent: whole ones, up to the size of a chunk or a little over it;
     those before the number `skip` are dropped."""
     written = bytearray()
@@ -125,7 +127,7 @@ def _next_written(trail: str, unsent: deque[tuple[int, StreamedEvent]], skip: in
         if number < skip:
             continue
         told = {"kind": event.kind, "path": event.path, "attempt": event.attempt, "at": event.at, "data": event.data}
-        written += _message(_name(event.kind), msgspec.json.encode(told), f"{trail}-{number}")
+        written += _message(_name(event.kind), msgspec.json.encode(told), f"{event_stream}-{number}")
     return bytes(written)
 
 

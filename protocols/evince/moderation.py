@@ -159,18 +159,18 @@ class EvinceRounds:
     async def _take(self, number: int, level: float | None) -> RoundResult:
         """Measure the round that was just spoken, and note it."""
         settings = self.loop.settings
-        standings = self.loop.states()
-        names = [standing.name for standing in standings]
-        rows = np.stack([standing.cleaned.probabilities for standing in standings])
+        side_states = self.loop.states()
+        names = [side_state.name for side_state in side_states]
+        rows = np.stack([side_state.cleaned.probabilities for side_state in side_states])
         numbers = await self._measured(names, rows)
         before = self.completed[-1] if self.completed and self.completed[-1].numbers.names == numbers.names else None
         moved = None if before is None else distribution_shift(before.numbers.rows, rows, settings.epsilon)
-        scores = [standing.crit for standing in standings]
+        scores = [side_state.crit for side_state in side_states]
         known = [score for score in scores if score is not None]
-        silent = tuple(standing.name for standing in standings if standing.round != number)
+        silent = tuple(side_state.name for side_state in side_states if side_state.round != number)
         crit = fmean(known) if known and len(known) == len(scores) and not silent else None
         found = RoundResult(number, level, numbers, crit, moved, silent)
-        data = numbers.record() | self._about(found, standings)
+        data = numbers.record() | self._about(found, side_states)
         self.completed.append(found)
         data["round_score"] = self._signals().score
         self.loop.floor.note(Event("round", f"round/{number}", data))
@@ -183,7 +183,7 @@ class EvinceRounds:
             return measure(names, rows, None, epsilon)
         return await self.loop.floor.compute(measure, names, rows, self.ground, epsilon)
 
-    def _about(self, found: RoundResult, standings: Sequence[SideState]) -> dict[str, Any]:
+    def _about(self, found: RoundResult, side_states: Sequence[SideState]) -> dict[str, Any]:
         """What the event `round` holds beside the divergences, which are between where the sides stand.
 
         Of a side that did not speak in the round, nothing is known that is its own.
@@ -195,17 +195,17 @@ class EvinceRounds:
             "round": found.number,
             "order": self.loop.order,
             "kappa": found.level,
-            "distributions": {standing.name: standing.cleaned.named() for standing in standings},
+            "distributions": {side_state.name: side_state.cleaned.named() for side_state in side_states},
             "information_gain": gain,
             "entropy": {
                 name: None if name in found.silent else entropy
                 for name, entropy in zip(found.numbers.names, found.numbers.entropies, strict=True)
             },
-            "crit": {each.name: None if each.name in found.silent else each.crit for each in standings},
+            "crit": {each.name: None if each.name in found.silent else each.crit for each in side_states},
             "silent": list(found.silent),
             "moves": found.moves,
             "swapped": found.comparable and found.shift is not None and found.shift.swapped,
-            "agreement_words": agreement_share(s.text for s in standings if s.round == found.number),
+            "agreement_words": agreement_share(s.text for s in side_states if s.round == found.number),
             "failed": [path for path in self.loop.failed if path.startswith(f"round/{found.number}/")],
         }
 

@@ -74,22 +74,22 @@ class Consensus:
         }
 
 
-def consensus_of(standings: Sequence[SideState], *, top_k: int, seed: int) -> Consensus:
+def consensus_of(side_states: Sequence[SideState], *, top_k: int, seed: int) -> Consensus:
     """Weigh the sides' last distributions (EVINCE, figure 7.1, step 3); equal bests are drawn by the case's seed."""
-    scores = [standing.crit for standing in standings]
+    scores = [side_state.crit for side_state in side_states]
     known = [score for score in scores if score is not None]
     by_crit = len(known) == len(scores) and sum(known) > 0.0
     weights = np.array(known if by_crit else [1.0] * len(scores))
     weights = weights / weights.sum()
-    labels = standings[0].cleaned.labels
-    mixed = mixture(np.stack([standing.cleaned.probabilities for standing in standings]), weights)
+    labels = side_states[0].cleaned.labels
+    mixed = mixture(np.stack([side_state.cleaned.probabilities for side_state in side_states]), weights)
     spread = float(entropy(mixed))
     most = math.log(max(2, min(top_k, len(labels) - 1)))
     best = [label for label, p in zip(labels, mixed, strict=True) if mixed.max() - p <= _EQUAL]
     winner = best[0] if len(best) == 1 else seeded(seed, "tie/consensus").choice(best)
     return Consensus(
         cleaned=CleanedDistribution(labels, mixed),
-        weights={s.name: float(w) for s, w in zip(standings, weights, strict=True)},
+        weights={s.name: float(w) for s, w in zip(side_states, weights, strict=True)},
         weights_from="crit" if by_crit else "equal",
         entropy=spread,
         uncertainty=min(1.0, spread / most),
@@ -98,7 +98,7 @@ def consensus_of(standings: Sequence[SideState], *, top_k: int, seed: int) -> Co
     )
 
 
-async def answer_alone(talk: TurnLoop) -> Verdict:
+async def answer_alone(turn_loop: TurnLoop) -> Verdict:
     """The distribution of the only side as the verdict.
 
     Notes a `round` with what is known of one side: there is nothing to be apart from, and nobody judges.
@@ -106,24 +106,24 @@ async def answer_alone(talk: TurnLoop) -> Verdict:
     Raises:
         QuorumFailed: no distribution came.
     """
-    await talk.open_independently()
-    (standing,) = talk.states()
-    alone = consensus_of([standing], top_k=talk.settings.top_k, seed=talk.floor.seed)
+    await turn_loop.open_independently()
+    (side_state,) = turn_loop.states()
+    alone = consensus_of([side_state], top_k=turn_loop.settings.top_k, seed=turn_loop.floor.seed)
     data: dict[str, Any] = {
         "round": 0,
-        "order": talk.order,
-        "distributions": {standing.name: standing.cleaned.named()},
-        "entropy": {standing.name: float(entropy(standing.cleaned.probabilities))},
+        "order": turn_loop.order,
+        "distributions": {side_state.name: side_state.cleaned.named()},
+        "entropy": {side_state.name: float(entropy(side_state.cleaned.probabilities))},
     }
-    talk.floor.note(Event("round", "round/0", data))
+    turn_loop.floor.note(Event("round", "round/0", data))
     payload: dict[str, Any] = {
         "distribution_from": "consensus",
         "entropy": alone.entropy,
         "uncertainty": alone.uncertainty,
-        "distributions": {standing.name: standing.cleaned.named()},
-        "arguments": {standing.name: list(standing.arguments)},
+        "distributions": {side_state.name: side_state.cleaned.named()},
+        "arguments": {side_state.name: list(side_state.arguments)},
     }
-    found = {"distribution-mended": bool(standing.cleaned.changes), "other-leads": alone.answer is None}
+    found = {"distribution-mended": bool(side_state.cleaned.changes), "other-leads": alone.answer is None}
     return Verdict(
         answer=alone.answer,
         how="alone",
@@ -207,25 +207,25 @@ class Evince:
         if OTHER in case.labels:
             raise CaseUnfit(f"evince calls everything outside the list {OTHER!r}: rename the label of that name")
         settings = self.settings
-        talk = TurnLoop(case, floor, settings)
+        turn_loop = TurnLoop(case, floor, settings)
         if settings.agents == 1:
-            return await answer_alone(talk)
+            return await answer_alone(turn_loop)
         ground = await _ground(case, floor) if settings.ground == "embedding" else None
-        rounds = EvinceRounds(talk, ground)
+        rounds = EvinceRounds(turn_loop, ground)
         reason = await rounds.run()
-        consensus = consensus_of(talk.states(), top_k=settings.top_k, seed=floor.seed)
+        consensus = consensus_of(turn_loop.states(), top_k=settings.top_k, seed=floor.seed)
         uncertain = consensus.uncertainty >= settings.retrieve_from
         if settings.debates and settings.retrieve and uncertain:
-            talk.evidence = await _retrieve(case, floor, consensus, settings.retrieve)
-        if talk.evidence:
+            turn_loop.evidence = await _retrieve(case, floor, consensus, settings.retrieve)
+        if turn_loop.evidence:
             reason = await rounds.run()
-            consensus = consensus_of(talk.states(), top_k=settings.top_k, seed=floor.seed)
+            consensus = consensus_of(turn_loop.states(), top_k=settings.top_k, seed=floor.seed)
         floor.note(Event("consensus", "consensus", consensus.record()))
-        follow_ups = await self._follow_ups(case, floor, talk, consensus)
-        return _verdict(talk, rounds.completed, consensus, reason, follow_ups)
+        follow_ups = await self._follow_ups(case, floor, turn_loop, consensus)
+        return _verdict(turn_loop, rounds.completed, consensus, reason, follow_ups)
 
     async def _follow_ups(
-        self, case: Case, floor: Floor, talk: TurnLoop, consensus: Consensus
+        self, case: Case, floor: Floor, turn_loop: TurnLoop, consensus: Consensus
     ) -> dict[str, list[str]] | None:
         """Questions and tests of all sides, each once; None when nobody was asked, or nobody could answer."""
         wanted = self.settings.follow_ups
@@ -236,14 +236,14 @@ class Evince:
         slots = case_slots(case) | {
             "contentiousness": f"{_JOINT_LEVEL:.2f}" if dialled else "",
             "distribution": in_words(consensus.cleaned),
-            "arguments": talk.shown_arguments(),
+            "arguments": turn_loop.shown_arguments(),
         }
         turns = await floor.ask_all(
-            [Request(name, "evince/follow_ups", slots, FollowUps, f"follow-ups/{name}") for name in talk.names]
+            [Request(name, "evince/follow_ups", slots, FollowUps, f"follow-ups/{name}") for name in turn_loop.names]
         )
         replies = [turn.reply for turn in turns if not isinstance(turn, Failure)]
         if not replies:
-            talk.failed += [turn.path for turn in turns]
+            turn_loop.failed += [turn.path for turn in turns]
             return None
         found = {
             "questions": _distinct(text for reply in replies for text in reply.questions),
@@ -294,30 +294,30 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list({fold(text): text.strip() for text in reversed(list(texts)) if fold(text)}.values())[::-1]
 
 
-def _flags(talk: TurnLoop, held: Sequence[RoundResult], consensus: Consensus) -> tuple[str, ...]:
-    judged = talk.settings.judged
+def _flags(turn_loop: TurnLoop, held: Sequence[RoundResult], consensus: Consensus) -> tuple[str, ...]:
+    judged = turn_loop.settings.judged
     found = {
-        "turn-failed": any(path.startswith("round/") for path in talk.failed),
+        "turn-failed": any(path.startswith("round/") for path in turn_loop.failed),
         "swapped": any(each.shift is not None and each.shift.swapped for each in held),
-        "argument-withheld": any(not standing.passed for standing in talk.turns),
-        "judges-missing": judged and any(standing.crit is None for standing in talk.states()),
-        "distribution-mended": any(standing.cleaned.changes for standing in talk.turns),
+        "argument-withheld": any(not side_state.passed for side_state in turn_loop.turns),
+        "judges-missing": judged and any(side_state.crit is None for side_state in turn_loop.states()),
+        "distribution-mended": any(side_state.cleaned.changes for side_state in turn_loop.turns),
         "other-leads": consensus.answer is None,
-        "follow-ups-failed": any(path.startswith("follow-ups/") for path in talk.failed),
-        "retrieved": bool(talk.evidence),
+        "follow-ups-failed": any(path.startswith("follow-ups/") for path in turn_loop.failed),
+        "retrieved": bool(turn_loop.evidence),
     }
     return tuple(name for name, holds in found.items() if holds)
 
 
 def _verdict(
-    talk: TurnLoop,
+    turn_loop: TurnLoop,
     held: Sequence[RoundResult],
     consensus: Consensus,
     reason: Reason,
     follow_ups: dict[str, list[str]] | None,
 ) -> Verdict:
-    standings = talk.states()
-    crit = {standing.name: standing.crit for standing in standings}
+    side_states = turn_loop.states()
+    crit = {side_state.name: side_state.crit for side_state in side_states}
     known = [score for score in crit.values() if score is not None]
     payload: dict[str, Any] = {
         "distribution_from": "consensus",
@@ -330,8 +330,8 @@ def _verdict(
         "mixture_entropy_first": held[0].numbers.mixture_entropy,
         "mixture_entropy_last": held[-1].numbers.mixture_entropy,
         "jsd": held[-1].numbers.jsd,
-        "distributions": {standing.name: standing.cleaned.named() for standing in standings},
-        "arguments": {standing.name: list(standing.arguments) for standing in standings},
+        "distributions": {side_state.name: side_state.cleaned.named() for side_state in side_states},
+        "arguments": {side_state.name: list(side_state.arguments) for side_state in side_states},
         "follow_ups": follow_ups,
     }
     return Verdict(
@@ -340,6 +340,6 @@ def _verdict(
         confidence=consensus.confidence,
         distribution=consensus.distribution(),
         rounds=held[-1].number,
-        flags=_flags(talk, held, consensus),
+        flags=_flags(turn_loop, held, consensus),
         payload=payload,
     )

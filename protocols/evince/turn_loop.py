@@ -104,7 +104,7 @@ class TurnLoop:
 
     def states(self) -> list[SideState]:
         """The last valid turn of every side that has one, in the sides' order."""
-        return [standing for name in self.names if (standing := self.last(name)) is not None]
+        return [side_state for name in self.names if (side_state := self.last(name)) is not None]
 
     async def open_independently(self) -> None:
         """Every side answers on its own: the ensemble, or a single side.
@@ -139,18 +139,18 @@ class TurnLoop:
             if isinstance(turn, Failure):
                 self.failed.append(turn.path)
                 continue
-            standing = self._add(side_state_of(self.case, number, turn, heard))
+            side_state = self._add(side_state_of(self.case, number, turn, heard))
             spoken.append(name)
             if self.settings.gate:
-                await self._have_read([standing], gated=True)
+                await self._have_read([side_state], gated=True)
         if number == 0:
             self._check_quorum()
         if self.settings.crit_turns == "every" and not self.settings.gate:
-            await self._have_read([standing for standing in self.states() if standing.name in spoken], gated=True)
+            await self._have_read([side_state for side_state in self.states() if side_state.name in spoken], gated=True)
 
     async def judge_last_turns(self) -> None:
         """Have the judges read every side's last turn, if they have not yet."""
-        unread = [standing for standing in self.states() if _path(standing) not in self._read]
+        unread = [side_state for side_state in self.states() if _path(side_state) not in self._read]
         await self._have_read(unread, gated=False)
 
     def _check_quorum(self) -> None:
@@ -158,40 +158,40 @@ class TurnLoop:
             failed = ", ".join(self.failed)
             raise QuorumFailed(f"{len(self.states())} of {len(self.names)} sides gave a distribution ({failed})")
 
-    def _add(self, standing: SideState) -> SideState:
-        self.turns.append(standing)
-        cleaned = standing.cleaned
+    def _add(self, side_state: SideState) -> SideState:
+        self.turns.append(side_state)
+        cleaned = side_state.cleaned
         data: dict[str, Any] = {"cleaned": cleaned.named(), "changes": [dict(change) for change in cleaned.changes]}
-        self.floor.note(Event("distribution", _path(standing), data))
-        return standing
+        self.floor.note(Event("distribution", _path(side_state), data))
+        return side_state
 
-    async def _have_read(self, standings: Sequence[SideState], *, gated: bool) -> None:
+    async def _have_read(self, side_states: Sequence[SideState], *, gated: bool) -> None:
         """Judges read the turns, all in flight together; what the gate says is noted and remembered."""
-        documents = [(f"crit/{_path(s)}", s.document(self.case, self.evidence)) for s in standings]
-        self._read.update(map(_path, standings))
+        documents = [(f"crit/{_path(s)}", s.document(self.case, self.evidence)) for s in side_states]
+        self._read.update(map(_path, side_states))
         results = await crit_all(self.floor, documents, self.settings.crit)
-        for standing, result in zip(standings, results, strict=True):
-            earlier = self._comparable_scores(standing)
+        for side_state, result in zip(side_states, results, strict=True):
+            earlier = self._comparable_scores(side_state)
             decision = quality_gate(result.score, earlier, self.settings.quality, on=self.settings.gate and gated)
             if gated:
-                data = asdict(decision) | {"opponents": list(standing.opponents)}
-                self.floor.note(Event("quality-gate", _path(standing), data))
-            read = replace(standing, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
-            self.turns[self.turns.index(standing)] = read
+                data = asdict(decision) | {"opponents": list(side_state.opponents)}
+                self.floor.note(Event("quality-gate", _path(side_state), data))
+            read = replace(side_state, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
+            self.turns[self.turns.index(side_state)] = read
 
-    def _comparable_scores(self, standing: SideState) -> list[float]:
+    def _comparable_scores(self, side_state: SideState) -> list[float]:
         """Scores of earlier rounds of turns that were read as this one is: with rivals from opponents, or without.
 
         Within a round nobody is measured by who spoke first, and rivals lower a score whatever the argument is worth.
         """
-        opposed = bool(standing.opponents)
-        before = [one for one in self.turns if one.round < standing.round and bool(one.opponents) == opposed]
+        opposed = bool(side_state.opponents)
+        before = [one for one in self.turns if one.round < side_state.round and bool(one.opponents) == opposed]
         return [one.crit for one in before if one.crit is not None]
 
     def shown_arguments(self) -> list[str]:
         """The last arguments of every side that all may see; none where sides see distributions only."""
         full = self.settings.history == "full"
-        return [standing.text for standing in self.states() if standing.passed and full]
+        return [side_state.text for side_state in self.states() if side_state.passed and full]
 
     def _heard_by(self, name: str) -> list[SideState]:
         """The others' last turns whose arguments a side is shown."""
@@ -215,15 +215,15 @@ class TurnLoop:
         full = self.settings.history == "full"
         latest = [self.last(other) for other in self.names if other != name]
         others = [other for other in latest if other is not None]
-        current = {id(standing) for standing in (own, *others)}
-        earlier = [standing for standing in self.turns if id(standing) not in current] if full else []
+        current = {id(side_state) for side_state in (own, *others)}
+        earlier = [side_state for side_state in self.turns if id(side_state) not in current] if full else []
         rebut = full and any(one.passed for one in (*others, *earlier) if one.name != name)
         slots = self._slots() | {
             "round": number,
             "contentiousness": None if level is None else contentiousness_level(level).slots(),
             "own": None if own is None else own.shown(to_others=False),
             "others": [other.shown(with_text=full) for other in others],
-            "earlier": [standing.shown(to_others=standing.name != name) for standing in earlier],
+            "earlier": [side_state.shown(to_others=side_state.name != name) for side_state in earlier],
             "weak": [] if own is None else list(own.weak),
             "rebut": rebut,
         }
@@ -231,5 +231,5 @@ class TurnLoop:
         return Request(name, RESPONSE, slots, wanted, f"round/{number}/{name}", images=self.case.images)
 
 
-def _path(standing: SideState) -> str:
-    return f"round/{standing.round}/{standing.name}"
+def _path(side_state: SideState) -> str:
+    return f"round/{side_state.round}/{side_state.name}"

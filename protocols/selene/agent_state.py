@@ -64,18 +64,18 @@ def agent_state_of(agent: int, turn: Turn[Position], reading: str) -> AgentState
 
 
 def with_shared_spelling(
-    case: Case, stands: Sequence[AgentState], before: Sequence[AgentState] = ()
+    case: Case, agent_states: Sequence[AgentState], before: Sequence[AgentState] = ()
 ) -> list[AgentState]:
     """The stands with equal answers spelled alike, those of `before` first.
 
     What is equal is the task's to say (`Case.scoring`): numbers by value, short answers after normalisation.
     """
     if case.labels:
-        return list(stands)
-    answers = alike([*(stand.answer for stand in before), *(stand.said for stand in stands)], case.scoring)
+        return list(agent_states)
+    answers = alike([*(state.answer for state in before), *(state.said for state in agent_states)], case.scoring)
     return [
-        dataclasses.replace(stand, answer=answer, spelling="" if answer == stand.said else stand.said)
-        for stand, answer in zip(stands, answers[len(before) :], strict=True)
+        dataclasses.replace(state, answer=answer, spelling="" if answer == state.said else state.said)
+        for state, answer in zip(agent_states, answers[len(before) :], strict=True)
     ]
 
 
@@ -86,19 +86,19 @@ def read_intrinsic(intrinsic: Intrinsic | None, reading: str) -> float | None:
     return {"normalised": intrinsic.normalised, "printed": intrinsic.printed}.get(reading)
 
 
-def comparable(stands: Sequence[AgentState]) -> bool:
+def comparable(agent_states: Sequence[AgentState]) -> bool:
     """Whether all known p_i are taken at one stage.
 
     Behind a schema's mask p_i is a share of the permitted labels, before it the model's own probability; before and
     after temperature are different numbers, too, and `raw` does not say which of the two it is.
     """
-    return len({stand.stage for stand in stands if stand.stage}) < 2
+    return len({state.stage for state in agent_states if state.stage}) < 2
 
 
-def comparable_intrinsic(stands: Sequence[AgentState]) -> list[float | None]:
+def comparable_intrinsic(agent_states: Sequence[AgentState]) -> list[float | None]:
     """p_i of each; all unknown where they are taken at several stages."""
-    same = comparable(stands)
-    return [stand.intrinsic if same else None for stand in stands]
+    same = comparable(agent_states)
+    return [state.intrinsic if same else None for state in agent_states]
 
 
 def mean_known(values: Sequence[float | None]) -> float | None:
@@ -107,13 +107,13 @@ def mean_known(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def all_equal(stands: Sequence[AgentState]) -> bool:
+def all_equal(agent_states: Sequence[AgentState]) -> bool:
     """Whether all of these gave the same answer; who gave none is not among them."""
-    return len({stand.answer for stand in stands}) <= 1
+    return len({state.answer for state in agent_states}) <= 1
 
 
-def answer_shares(case: Case, stands: Sequence[AgentState]) -> dict[str, float] | None:
+def answer_shares(case: Case, agent_states: Sequence[AgentState]) -> dict[str, float] | None:
     """Share of the agents behind each label of a closed set; None for free text."""
-    if not case.labels or not stands:
+    if not case.labels or not agent_states:
         return None
-    return {label: sum(s.answer == label for s in stands) / len(stands) for label in case.labels}
+    return {label: sum(s.answer == label for s in agent_states) / len(agent_states) for label in case.labels}

@@ -69,17 +69,17 @@ def stop_reason(
 
 
 async def disagreement_of(
-    case: Case, floor: Floor, stands: Sequence[AgentState], settings: SeleneSettings
+    case: Case, floor: Floor, agent_states: Sequence[AgentState], settings: SeleneSettings
 ) -> float | None:
     """D of the stands (eq. 2); None with fewer than two."""
-    texts = [embedding_text(case, s, with_rationale=settings.gate.embed_rationale) for s in stands]
+    texts = [embedding_text(case, s, with_rationale=settings.gate.embed_rationale) for s in agent_states]
     return known(semantic_disagreement(await floor.embed(texts)))
 
 
 async def discuss(
     case: Case,
     floor: Floor,
-    stands: Sequence[AgentState],
+    agent_states: Sequence[AgentState],
     opening_disagreement: float | None,
     settings: SeleneSettings,
 ) -> Discussion:
@@ -91,14 +91,14 @@ async def discuss(
     Notes one event `round` per round (`round`, `d`, `d_before`, `delta`, `answers`, `stated`, `changed`, `joined`,
     `failed`) and one event `stop` (`reason`, `rounds`, `d`, `delta`, `epsilon`, `max_rounds`).
     """
-    current, before, any_failed = list(stands), opening_disagreement, False
+    current, before, any_failed = list(agent_states), opening_disagreement, False
     rules: DebateSettings = settings.debate
     for number in range(1, rules.max_rounds + 1):
-        asked = [*(stand.agent for stand in current), *_absent(current, settings)]
+        asked = [*(state.agent for state in current), *_absent(current, settings)]
         turns = await floor.ask_all([_request(case, floor, number, agent, current, settings) for agent in asked])
         revised = with_shared_spelling(case, _after(current, asked, turns, settings.gate.intrinsic), current)
         failures = {t.role: t.kind for t in turns if isinstance(t, Failure)}
-        any_failed = any_failed or any(stand.name in failures for stand in current)
+        any_failed = any_failed or any(state.name in failures for state in current)
         after = await disagreement_of(case, floor, revised, settings)
         floor.note(Event("round", f"round/{number}", _round_record(number, before, after, current, revised, failures)))
         stop = stop_reason(
@@ -121,14 +121,14 @@ def _absent(current: Sequence[AgentState], settings: SeleneSettings) -> list[int
     """Agents without a valid answer so far who are asked for one."""
     if settings.debate.failed_openings == "leave-out":
         return []
-    return sorted(set(range(settings.agents)) - {stand.agent for stand in current})
+    return sorted(set(range(settings.agents)) - {state.agent for state in current})
 
 
 def _after(
     current: Sequence[AgentState], asked: Sequence[int], turns: Sequence[Turn[Position] | Failure], reading: str
 ) -> list[AgentState]:
     """Everyone's last valid reply after a round, in the agents' order."""
-    last = {stand.agent: stand for stand in current}
+    last = {state.agent: state for state in current}
     for agent, turn in zip(asked, turns, strict=True):
         if not isinstance(turn, Failure):
             last[agent] = agent_state_of(agent, turn, reading)
@@ -143,7 +143,7 @@ def _request(
     It sees the others' replies in an order of its own, drawn by the seed.
     """
     path, confidence = f"round/{number}/agent/{agent}", settings.debate.show_confidence
-    own = next((stand for stand in everyone if stand.agent == agent), None)
+    own = next((state for state in everyone if state.agent == agent), None)
     shown = [other.shown(confidence=confidence) for other in everyone if other is not own]
     seeded(floor.seed, f"order/{path}").shuffle(shown)
     revising = {} if own is None else {"round": number, "own": own.shown(confidence=confidence)}
@@ -164,16 +164,16 @@ def _round_record(
     new: Sequence[AgentState],
     failures: dict[str, str],
 ) -> dict[str, Any]:
-    before_of = {stand.name: stand.answer for stand in old}
+    before_of = {state.name: state.answer for state in old}
     return {
         "round": number,
         "d": after,
         "d_before": before,
         "delta": _delta(before, after),
-        "answers": {stand.name: stand.answer for stand in new},
-        "stated": {stand.name: stand.confidence for stand in new},
-        "changed": [stand.name for stand in new if before_of.get(stand.name, stand.answer) != stand.answer],
-        "joined": [stand.name for stand in new if stand.name not in before_of],
+        "answers": {state.name: state.answer for state in new},
+        "stated": {state.name: state.confidence for state in new},
+        "changed": [state.name for state in new if before_of.get(state.name, state.answer) != state.answer],
+        "joined": [state.name for state in new if state.name not in before_of],
         "failed": failures,
     }
 

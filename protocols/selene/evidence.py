@@ -62,15 +62,15 @@ class Variants:
     unperturbed: bool = False
 
 
-async def evidence_of(case: Case, floor: Floor, stands: Sequence[AgentState]) -> Evidence:
+async def evidence_of(case: Case, floor: Floor, agent_states: Sequence[AgentState]) -> Evidence:
     """The passage in sentences; without one, the statements of the agents' last replies, each once."""
     if case.passage.strip():
         if is_long(case.passage):
             return Evidence(tuple(await floor.compute(split_sentences, case.passage)), "passage")
         return Evidence(tuple(split_sentences(case.passage)), "passage")
     unique: dict[str, str] = {}
-    for stand in stands:
-        for sentence in split_sentences(stand.reasoning):
+    for state in agent_states:
+        for sentence in split_sentences(state.reasoning):
             unique.setdefault(fold(sentence), sentence)
     return Evidence(tuple(unique.values()), "rationales")
 

@@ -20,9 +20,9 @@ def known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def embedding_text(case: Case, stand: AgentState, *, with_rationale: bool) -> str:
+def embedding_text(case: Case, state: AgentState, *, with_rationale: bool) -> str:
     """What is embedded of a reply: question, rationale and answer (eq. 1); never the shared passage."""
-    parts = (case.question, stand.reasoning if with_rationale else "", label_in_words(case, stand.said))
+    parts = (case.question, state.reasoning if with_rationale else "", label_in_words(case, state.said))
     return "\n".join(part for part in parts if part)
 
 
@@ -60,22 +60,22 @@ class GateSignals:
         return self.equal and self.complete
 
 
-def signals_of(stands: Sequence[AgentState], embeddings: npt.ArrayLike, asked: int) -> GateSignals:
+def signals_of(agent_states: Sequence[AgentState], embeddings: npt.ArrayLike, asked: int) -> GateSignals:
     """The signals of the valid openings of `asked` agents; `embeddings` has one row per stand."""
-    stated = [stand.confidence for stand in stands]
-    intrinsic = comparable_intrinsic(stands)
+    stated = [state.confidence for state in agent_states]
+    intrinsic = comparable_intrinsic(agent_states)
     return GateSignals(
         disagreement=known(semantic_disagreement(embeddings)),
         misalignment=known(confidence_misalignment(stated, intrinsic)),
         mean_intrinsic=mean_known(intrinsic),
         mean_stated=mean_known(stated),
-        equal=all_equal(stands),
-        answers=tuple(stand.answer for stand in stands),
+        equal=all_equal(agent_states),
+        answers=tuple(state.answer for state in agent_states),
         stated=tuple(stated),
-        intrinsic=tuple(stand.intrinsic for stand in stands),
-        stages=tuple(stand.stage for stand in stands),
-        complete=len(stands) == asked,
-        comparable=comparable(stands),
+        intrinsic=tuple(state.intrinsic for state in agent_states),
+        stages=tuple(state.stage for state in agent_states),
+        complete=len(agent_states) == asked,
+        comparable=comparable(agent_states),
     )
 
 

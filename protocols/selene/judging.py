@@ -72,11 +72,11 @@ class VoteResult:
         }
 
 
-def vote(stands: Sequence[AgentState], chance: random.Random) -> VoteResult:
+def vote(agent_states: Sequence[AgentState], chance: random.Random) -> VoteResult:
     """The most frequent answer; ties by the higher mean stated confidence, then by `chance`."""
     stated: dict[str, list[float]] = {}
-    for stand in stands:
-        stated.setdefault(stand.answer, []).append(stand.confidence)
+    for state in agent_states:
+        stated.setdefault(state.answer, []).append(state.confidence)
     counted = [VoteCount(answer, len(of), round(fmean(of), 12)) for answer, of in stated.items()]
     votes = tuple(sorted(counted, key=lambda each: (-each.count, each.answer)))
     leading = [each for each in votes if each.count == votes[0].count]
@@ -111,22 +111,22 @@ class SeleneRuling:
     flags: tuple[str, ...] = ()
 
 
-def candidates_of(case: Case, stands: Sequence[AgentState], judging: JudgingSettings) -> list[Candidate]:
+def candidates_of(case: Case, agent_states: Sequence[AgentState], judging: JudgingSettings) -> list[Candidate]:
     """The distinct answers in the agents' order, or every agent's reply; each with its backers' numbers."""
     if judging.candidates == "every-agent":
-        return [_candidate(case, stand.answer, stands, stand, judging) for stand in stands]
-    answers = dict.fromkeys(stand.answer for stand in stands)
-    return [_candidate(case, answer, stands, _spokesman(answer, stands), judging) for answer in answers]
+        return [_candidate(case, state.answer, agent_states, state, judging) for state in agent_states]
+    answers = dict.fromkeys(state.answer for state in agent_states)
+    return [_candidate(case, answer, agent_states, _spokesman(answer, agent_states), judging) for answer in answers]
 
 
-def _spokesman(answer: str, stands: Sequence[AgentState]) -> AgentState:
-    return max((s for s in stands if s.answer == answer), key=lambda s: (s.confidence, -s.agent))
+def _spokesman(answer: str, agent_states: Sequence[AgentState]) -> AgentState:
+    return max((s for s in agent_states if s.answer == answer), key=lambda s: (s.confidence, -s.agent))
 
 
 def _candidate(
-    case: Case, answer: str, stands: Sequence[AgentState], spokesman: AgentState, judging: JudgingSettings
+    case: Case, answer: str, agent_states: Sequence[AgentState], spokesman: AgentState, judging: JudgingSettings
 ) -> Candidate:
-    backers = [stand for stand in stands if stand.answer == answer]
+    backers = [state for state in agent_states if state.answer == answer]
     return Candidate(
         answer=answer,
         text=label_in_words(case, answer),
@@ -137,7 +137,7 @@ def _candidate(
 
 
 async def rule_on_candidates(
-    case: Case, floor: Floor, stands: Sequence[AgentState], judging: JudgingSettings
+    case: Case, floor: Floor, agent_states: Sequence[AgentState], judging: JudgingSettings
 ) -> SeleneRuling:
     """Judge the final answers; paths `judge/candidate/I`; the event `judging` at path `judge`.
 
@@ -146,10 +146,10 @@ async def rule_on_candidates(
     win against one that has one. Either way the ruling is flagged `judges-missing`.
     """
     if judging.method == "none":
-        ballot = _counted(floor, stands, "vote")
+        ballot = _counted(floor, agent_states, "vote")
         return SeleneRuling(ballot.answer, None, ballot.flags)
-    candidates = candidates_of(case, stands, judging)
-    evidence = await evidence_of(case, floor, stands)
+    candidates = candidates_of(case, agent_states, judging)
+    evidence = await evidence_of(case, floor, agent_states)
     perturbed = judging.method == "evidence-weighted" and len(candidates) > 1
     variants = (
         await perturb(floor, evidence, judging.k, judging.variants)
@@ -161,7 +161,7 @@ async def rule_on_candidates(
     choice = choose(scored, floor.seed)
     flags = _flags(evidence, variants, scored)
     if choice.index is None:
-        ballot = _counted(floor, stands, "vote")
+        ballot = _counted(floor, agent_states, "vote")
         answer, score = ballot.answer, None
         flags = ("judges-missing", *ballot.flags, *flags)
     else:
@@ -174,7 +174,7 @@ async def rule_on_candidates(
 
 
 async def rule_on_consensus(
-    case: Case, floor: Floor, stands: Sequence[AgentState], judging: JudgingSettings
+    case: Case, floor: Floor, agent_states: Sequence[AgentState], judging: JudgingSettings
 ) -> SeleneRuling:
     """The consensus of a skipped case with its one judge pass, path `judge/consensus`, also the event's path.
 
@@ -182,13 +182,13 @@ async def rule_on_consensus(
     `judges-missing`. Agents who do not all agree (`gate.require_unanimity` off) vote: the event `vote` at path
     `vote/consensus`, a tie flagged `vote-tied`.
     """
-    ballot = _counted(floor, stands, "vote/consensus")
+    ballot = _counted(floor, agent_states, "vote/consensus")
     answer = ballot.answer
     if judging.method == "none":
         return SeleneRuling(answer, None, ballot.flags)
-    evidence = await evidence_of(case, floor, stands)
+    evidence = await evidence_of(case, floor, agent_states)
     variants = Variants((evidence.sentences,), "none")
-    candidate = _candidate(case, answer, stands, _spokesman(answer, stands), judging)
+    candidate = _candidate(case, answer, agent_states, _spokesman(answer, agent_states), judging)
     judgments = await floor.judge(_brief(case, candidate), path="judge/consensus", variants=_slots(variants), passes=1)
     scored = score_candidate(candidate, judgments, 1, judging)
     choice = choose([scored], floor.seed)
@@ -202,22 +202,22 @@ async def rule_on_consensus(
     return SeleneRuling(answer, scored.score, flags)
 
 
-def _counted(floor: Floor, stands: Sequence[AgentState], path: str) -> VoteResult:
+def _counted(floor: Floor, agent_states: Sequence[AgentState], path: str) -> VoteResult:
     """The agents' vote, noted where it is one of several answers: one reply decides nothing by its number."""
-    ballot = vote(stands, seeded(floor.seed, _TIE[path]))
-    if len(stands) > 1 and (path == "vote" or len(ballot.votes) > 1):
+    ballot = vote(agent_states, seeded(floor.seed, _TIE[path]))
+    if len(agent_states) > 1 and (path == "vote" or len(ballot.votes) > 1):
         floor.note(Event("vote", path, ballot.record()))
     return ballot
 
 
-async def audit_judging(case: Case, floor: Floor, stands: Sequence[AgentState], judging: JudgingSettings) -> None:
+async def audit_judging(case: Case, floor: Floor, agent_states: Sequence[AgentState], judging: JudgingSettings) -> None:
     """Judge the distinct answers over K subset variants, outside the verdict: `audit/judge/candidate/I`.
 
     Notes the event `judging` at path `audit/judge`: the same passes for every system that is compared.
     """
     same = JudgingSettings(k=judging.k, weighting="printed")
-    candidates = candidates_of(case, stands, same)
-    evidence = await evidence_of(case, floor, stands)
+    candidates = candidates_of(case, agent_states, same)
+    evidence = await evidence_of(case, floor, agent_states)
     variants = await perturb(floor, evidence, same.k, "subset")
     scored = await _judge_all(case, floor, candidates, variants, same, "audit/judge/candidate", 1)
     choice = choose(scored, floor.seed)

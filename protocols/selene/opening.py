@@ -41,39 +41,39 @@ async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> lis
     """
     wanted = [(agent, sample) for sample in range(settings.vote.samples) for agent in range(settings.agents)]
     turns = await floor.ask_all([_request(case, settings, a, _opening_path(a, s), s) for a, s in wanted])
-    stands = [
+    agent_states = [
         agent_state_of(agent, turn, settings.gate.intrinsic)
         for (agent, _), turn in zip(wanted, turns, strict=True)
         if not isinstance(turn, Failure)
     ]
-    stands = with_shared_spelling(case, stands)
+    agent_states = with_shared_spelling(case, agent_states)
     quorum = min(2, len(wanted))
-    if len(stands) < quorum:
+    if len(agent_states) < quorum:
         failed = "; ".join(f"{t.path}: {t.kind}" for t in turns if isinstance(t, Failure))
-        raise QuorumFailed(f"{len(stands)} of {len(wanted)} openings are valid, {quorum} needed ({failed})")
+        raise QuorumFailed(f"{len(agent_states)} of {len(wanted)} openings are valid, {quorum} needed ({failed})")
     if settings.gate.intrinsic == "resampled" and settings.gate.uses_intrinsic:
-        return await resample(case, floor, stands, settings)
-    return stands
+        return await resample(case, floor, agent_states, settings)
+    return agent_states
 
 
 async def resample(
-    case: Case, floor: Floor, stands: Sequence[AgentState], settings: SeleneSettings
+    case: Case, floor: Floor, agent_states: Sequence[AgentState], settings: SeleneSettings
 ) -> list[AgentState]:
     """The stands with p_i = share of equal answers among `gate.resamples` further replies of the same agent.
 
     Paths `resample/agent/I/N`, N from 1, each with `sample=N` and the opening's decoding. Failed replies do
     not count on either side; an agent all of whose replies failed keeps an unknown p_i.
     """
-    wanted = [(stand, n) for stand in stands for n in range(1, settings.gate.resamples + 1)]
+    wanted = [(state, n) for state in agent_states for n in range(1, settings.gate.resamples + 1)]
     turns = await floor.ask_all(
-        [_request(case, settings, stand.agent, f"resample/agent/{stand.agent}/{n}", n) for stand, n in wanted]
+        [_request(case, settings, state.agent, f"resample/agent/{state.agent}/{n}", n) for state, n in wanted]
     )
-    equal: dict[int, list[bool]] = {stand.agent: [] for stand in stands}
-    for (stand, _), turn in zip(wanted, turns, strict=True):
+    equal: dict[int, list[bool]] = {state.agent: [] for state in agent_states}
+    for (state, _), turn in zip(wanted, turns, strict=True):
         if not isinstance(turn, Failure):
-            again = agent_state_of(stand.agent, turn, "resampled").answer
-            equal[stand.agent].append(same_answer(stand.answer, again, case.scoring))
+            again = agent_state_of(state.agent, turn, "resampled").answer
+            equal[state.agent].append(same_answer(state.answer, again, case.scoring))
     return [
-        dataclasses.replace(stand, intrinsic=sum(found) / len(found) if (found := equal[stand.agent]) else None)
-        for stand in stands
+        dataclasses.replace(state, intrinsic=sum(found) / len(found) if (found := equal[state.agent]) else None)
+        for state in agent_states
     ]

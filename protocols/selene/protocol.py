@@ -100,46 +100,46 @@ class Selene:
             QuorumFailed: with fewer than two valid openings.
         """
         settings = self.settings
-        stands = await open_debate(case, floor, settings)
+        agent_states = await open_debate(case, floor, settings)
         if settings.gate.when == "never":
-            branch = await self._undebated(case, floor, stands)
+            branch = await self._undebated(case, floor, agent_states)
             payload: dict[str, Any] = {}
         else:
-            signals = await self._signals(case, floor, stands)
+            signals = await self._signals(case, floor, agent_states)
             decision = decide(signals, settings.gate)
             floor.note(Event("gate", "gate", gate_record(signals, decision, settings.gate)))
-            branch = await self._branches(case, floor, stands, signals, decision)
+            branch = await self._branches(case, floor, agent_states, signals, decision)
             payload = {"skip": decision.skip, "reasons": list(decision.reasons)} | _brief_signals(signals)
         if settings.audit_judging:
             await audit_judging(case, floor, branch.states, settings.judging)
-        if len(stands) < settings.agents * settings.vote.samples:
+        if len(agent_states) < settings.agents * settings.vote.samples:
             branch = dataclasses.replace(branch, flags=("opening-failed", *branch.flags))
         return _verdict(case, branch, payload)
 
-    async def _signals(self, case: Case, floor: Floor, stands: Sequence[AgentState]) -> GateSignals:
+    async def _signals(self, case: Case, floor: Floor, agent_states: Sequence[AgentState]) -> GateSignals:
         with_rationale = self.settings.gate.embed_rationale
-        texts = [embedding_text(case, stand, with_rationale=with_rationale) for stand in stands]
-        return signals_of(stands, await floor.embed(texts), self.settings.agents)
+        texts = [embedding_text(case, state, with_rationale=with_rationale) for state in agent_states]
+        return signals_of(agent_states, await floor.embed(texts), self.settings.agents)
 
-    async def _undebated(self, case: Case, floor: Floor, stands: Sequence[AgentState]) -> Branch:
-        ruling = await rule_on_candidates(case, floor, stands, self.settings.judging)
+    async def _undebated(self, case: Case, floor: Floor, agent_states: Sequence[AgentState]) -> Branch:
+        ruling = await rule_on_candidates(case, floor, agent_states, self.settings.judging)
         if self.settings.judging.method != "none":
-            return Branch(ruling, "judged", stands)
+            return Branch(ruling, "judged", agent_states)
         alone = self.settings.agents * self.settings.vote.samples == 1
-        return Branch(ruling, "single" if alone else "vote", stands)
+        return Branch(ruling, "single" if alone else "vote", agent_states)
 
     async def _branches(
-        self, case: Case, floor: Floor, stands: Sequence[AgentState], signals: GateSignals, decision: GateDecision
+        self, case: Case, floor: Floor, agent_states: Sequence[AgentState], signals: GateSignals, decision: GateDecision
     ) -> Branch:
         """The branch that the gate chose; the other one beside it for an audit or for calibration."""
         both = self.settings.both_branches
         audited = not both and decision.skip and seeded(floor.seed, "audit").random() < self.settings.audit_skipped
         skipped = debated = None
         if decision.skip or both:
-            ruling = await rule_on_consensus(case, floor, stands, self.settings.judging)
-            skipped = Branch(ruling, "skipped", stands)
+            ruling = await rule_on_consensus(case, floor, agent_states, self.settings.judging)
+            skipped = Branch(ruling, "skipped", agent_states)
         if not decision.skip or both or audited:
-            debated = await self._debated(case, floor, stands, signals.disagreement)
+            debated = await self._debated(case, floor, agent_states, signals.disagreement)
         if skipped is not None and debated is not None:
             kind = "branches" if both else "audit"
             floor.note(Event(kind, kind, _branches_record(skipped, debated, decision)))
@@ -148,9 +148,9 @@ class Selene:
         return chosen
 
     async def _debated(
-        self, case: Case, floor: Floor, stands: Sequence[AgentState], disagreement: float | None
+        self, case: Case, floor: Floor, agent_states: Sequence[AgentState], disagreement: float | None
     ) -> Branch:
-        talk = await discuss(case, floor, stands, disagreement, self.settings)
+        talk = await discuss(case, floor, agent_states, disagreement, self.settings)
         ruling = await rule_on_candidates(case, floor, talk.states, self.settings.judging)
         flags = ("revision-failed",) if talk.revision_failed else ()
         return Branch(ruling, talk.stop, talk.states, talk.rounds, flags)
@@ -182,7 +182,7 @@ def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
     one kind. The distribution is shares of votes, which nobody stated and no judging moves; the payload says so.
     """
     ruling = branch.ruling
-    backers = [stand for stand in branch.states if stand.answer == ruling.answer]
+    backers = [state for state in branch.states if state.answer == ruling.answer]
     backing = mean_known(comparable_intrinsic(backers))
     confidence = ruling.score if ruling.score is not None else backing
     source = "judge" if ruling.score is not None else "intrinsic" if backing is not None else "unknown"
@@ -201,6 +201,6 @@ def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
     )
 
 
-def _common_stage(stands: Sequence[AgentState]) -> str:
+def _common_stage(agent_states: Sequence[AgentState]) -> str:
     """The one stage at which their p are taken, as a mean of them is; empty where none has one."""
-    return next((stand.stage for stand in stands if stand.stage), "")
+    return next((state.stage for state in agent_states if state.stage), "")

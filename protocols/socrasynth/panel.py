@@ -44,7 +44,7 @@ class OrderedComparison:
 
 
 async def judge_comparisons(
-    floor: Floor, bouts: Sequence[OrderedComparison | None], path: str
+    floor: Floor, comparisons: Sequence[OrderedComparison | None], path: str
 ) -> tuple[list[JudgeMarks], dict[str, str]]:
     """Every judge's sheet in both orders, and the judges' models by role.
 
@@ -53,16 +53,16 @@ async def judge_comparisons(
     judges = floor.panel("judge")
     turns = await floor.ask_all(
         [
-            _request(bout, judge, order, Comparison, f"{path}/order/{order}/topic/{number}/{judge}")
+            _request(comparison, judge, order, Comparison, f"{path}/order/{order}/topic/{number}/{judge}")
             for judge in judges
             for order in ORDERS
-            for number, bout in enumerate(bouts, start=1)
-            if bout is not None
+            for number, comparison in enumerate(comparisons, start=1)
+            if comparison is not None
         ]
     )
     heard = iter(turns)
     sheets = [
-        _sheet(judge, order, [NOTHING_SAID if bout is None else _told(next(heard)) for bout in bouts])
+        _sheet(judge, order, [NOTHING_SAID if comparison is None else _told(next(heard)) for comparison in comparisons])
         for judge in judges
         for order in ORDERS
     ]
@@ -70,7 +70,7 @@ async def judge_comparisons(
 
 
 async def judge_whole_debate(
-    floor: Floor, bout: OrderedComparison, closed: Sequence[bool], path: str
+    floor: Floor, comparison: OrderedComparison, closed: Sequence[bool], path: str
 ) -> tuple[list[JudgeMarks], dict[str, str]]:
     """Every judge's sheet in both orders from one reading of all topics each, and the judges' models by role.
 
@@ -81,7 +81,10 @@ async def judge_whole_debate(
     """
     places = [(judge, order) for judge in floor.panel("judge") for order in ORDERS]
     turns = await floor.ask_all(
-        [_request(bout, judge, order, WholeComparison, f"{path}/order/{order}/{judge}") for judge, order in places]
+        [
+            _request(comparison, judge, order, WholeComparison, f"{path}/order/{order}/{judge}")
+            for judge, order in places
+        ]
     )
     sheets = []
     for (judge, order), turn in zip(places, turns, strict=True):
@@ -94,10 +97,10 @@ async def judge_whole_debate(
     return sheets, {turn.role: turn.model for turn in turns if not isinstance(turn, Failure)}
 
 
-def _request(bout: OrderedComparison, judge: str, order: Literal[1, 2], reply: type[R], path: str) -> Request[R]:
-    first, second = (bout.a, bout.b) if order == 1 else (bout.b, bout.a)
-    slots = {**bout.slots, "first": dict(first), "second": dict(second)}
-    return Request(judge, bout.template, slots, reply, path)
+def _request(comparison: OrderedComparison, judge: str, order: Literal[1, 2], reply: type[R], path: str) -> Request[R]:
+    first, second = (comparison.a, comparison.b) if order == 1 else (comparison.b, comparison.a)
+    slots = {**comparison.slots, "first": dict(first), "second": dict(second)}
+    return Request(judge, comparison.template, slots, reply, path)
 
 
 def _told(turn: Turn[R] | Failure) -> R | str:
@@ -158,12 +161,12 @@ async def judge_closings(
         whole: every judge reads all topics at once; paths are then `panel/order/O/judge/J`.
     """
     if whole:
-        bout = _whole_comparison(case, topics, statements, positions)
+        comparison = _whole_comparison(case, topics, statements, positions)
         closed = [any(topic.title in statements[side] for side in SIDES) for topic in topics]
-        sheets, models = await judge_whole_debate(floor, bout, closed, "panel")
+        sheets, models = await judge_whole_debate(floor, comparison, closed, "panel")
     else:
-        bouts = [_comparison(case, topic, statements, positions) for topic in topics]
-        sheets, models = await judge_comparisons(floor, bouts, "panel")
+        comparisons = [_comparison(case, topic, statements, positions) for topic in topics]
+        sheets, models = await judge_comparisons(floor, comparisons, "panel")
     outcome = outcome_of(sheets)
     not_independent = tuple(judge for judge, model in models.items() if model in debaters and not _is_drawn(model))
     data = {

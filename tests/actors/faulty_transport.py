@@ -102,7 +102,7 @@ class FaultyRuntime:
     def __init__(self, spec: RunSpec, protocol: DebateProtocol, wire: FaultyTransport, moderators: int = 2) -> None:
         self._spec, self._protocol, self._wire = spec, protocol, wire
         agents = [(service, [f"role-{number}"]) for number, service in enumerate(services(Roles(spec.roles)))]
-        self.roster = ActorDirectory(
+        self.directory = ActorDirectory(
             namespace="",
             writers=[f"writer-{i}" for i in range(spec.writers)],
             moderators=[f"moderator-{i}" for i in range(moderators)],
@@ -114,30 +114,30 @@ class FaultyRuntime:
         self.writers: WriterPool
 
     async def start(self) -> None:
-        """See `arena.Runtime.start`."""
+        """See `dispatcher.Runtime.start`."""
         spec, actors = self._spec.model_dump_json(), self._wire.actors
-        if self.roster.limiter:
-            actors[self.roster.limiter] = LimiterActor(spec, self.roster)
-        for number, name in enumerate(self.roster.writers):
-            actors[name] = MetricsActor(spec, self.roster, number)
-        for service, (name,) in self.roster.agents:
-            actors[name] = AgentActor(spec, self.roster, service)
-        for name in self.roster.moderators:
-            actors[name] = ModeratorActor(spec, self.roster, name, "actors", self._protocol)
+        if self.directory.limiter:
+            actors[self.directory.limiter] = LimiterActor(spec, self.directory)
+        for number, name in enumerate(self.directory.writers):
+            actors[name] = MetricsActor(spec, self.directory, number)
+        for service, (name,) in self.directory.agents:
+            actors[name] = AgentActor(spec, self.directory, service)
+        for name in self.directory.moderators:
+            actors[name] = ModeratorActor(spec, self.directory, name, "actors", self._protocol)
         for actor in actors.values():
             actor._new_meter = lambda: SILENT
         await asyncio.gather(*(actor._up() for actor in actors.values()))
-        self.writers = self._archive = RayWriterPool(self.roster.peers(self.roster.writers))
+        self.writers = self._archive = RayWriterPool(self.directory.peers(self.directory.writers))
         self.moderators = [
-            RayModeratorHandle(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)
+            RayModeratorHandle(peer, self._archive) for peer in self.directory.peers(self.directory.moderators)
         ]
 
     async def stop(self, *, compact: bool = True) -> None:
-        """See `arena.Runtime.stop`; what closes the run is delivered, and ghosts end before the record."""
+        """See `dispatcher.Runtime.stop`; what closes the run is delivered, and ghosts end before the record."""
         self._wire.faulty = False
-        for name in self.roster.moderators:
+        for name in self.directory.moderators:
             await self._wire.actors[name].close()
-        for _, (name,) in self.roster.agents:
+        for _, (name,) in self.directory.agents:
             await self._wire.actors[name].close()
         while self._wire.ghosts:
             await asyncio.wait(set(self._wire.ghosts))

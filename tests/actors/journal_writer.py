@@ -69,18 +69,18 @@ def labelled(number: int) -> LabelledCase:
     return LabelledCase(Case(id=f"c{number:03d}", question=f"q{number}", labels=("Yes", "No")), number, "Yes")
 
 
-def closing(case_id: str, replies: dict[str, str], **fields: Any) -> VerdictRecord:
+def verdict_record(case_id: str, replies: dict[str, str], **fields: Any) -> VerdictRecord:
     """A verdict that rests on `replies`."""
     defaults: dict[str, Any] = {"attempt": 0, "answer": "Yes", "how": "vote"}
     return VerdictRecord(case_id=case_id, replies=replies, **(defaults | fields))
 
 
-def debate_rows(case_id: str, life: str) -> list[dict[str, Any]]:
+def debate_rows(case_id: str, incarnation: str) -> list[dict[str, Any]]:
     """The two replies of a debate: one with tokens, one of a judge."""
     score = '{"support":"supported","score":0.5,"rationale":""}'
     return [
-        reply(case_id, "a", f"{life}-{case_id}-a", token=["x", "y"], logprob=[-0.5, -1.0]),
-        reply(case_id, "j/judge/0", f"{life}-{case_id}-j", role="judge/0", data=score),
+        reply(case_id, "a", f"{incarnation}-{case_id}-a", token=["x", "y"], logprob=[-0.5, -1.0]),
+        reply(case_id, "j/judge/0", f"{incarnation}-{case_id}-j", role="judge/0", data=score),
     ]
 
 
@@ -105,38 +105,38 @@ async def open_writer(
     try:
         if leftovers:
             compact_leftovers(folder, owner.epoch)
-        recorder = RecordWriter(folder.path, owner.epoch, meter=meter)
-        await recorder.load()
-        yield recorder
+        writer = RecordWriter(folder.path, owner.epoch, meter=meter)
+        await writer.load()
+        yield writer
         if compact:
-            await recorder.close()
+            await writer.close()
         else:
-            await abandon_journal(recorder)
+            await abandon_journal(writer)
     finally:
         owner.release()
 
 
-async def abandon_journal(recorder: RecordWriter) -> None:
+async def abandon_journal(writer: RecordWriter) -> None:
     """Leave the journal as a process does that is killed after a flush."""
-    await recorder.flush()
-    for segment in recorder._journal._segments.values():
+    await writer.flush()
+    for segment in writer._journal._segments.values():
         segment.abandon()
 
 
-async def submit_case(recorder: RecordWriter, number: int, life: str = "e1") -> dict[str, str]:
+async def submit_case(writer: RecordWriter, number: int, incarnation: str = "e1") -> dict[str, str]:
     """Register a case and hand in its replies; gives what its verdict rests on."""
     case = labelled(number)
-    await recorder.register([case])
-    rows = debate_rows(case.case.id, life)
-    recorder.add_replies(batch(rows))
-    recorder.add_events([(case.case.id, 0, Event("signal", "here", {"n": number}), 1.0)])
+    await writer.register([case])
+    rows = debate_rows(case.case.id, incarnation)
+    writer.add_replies(batch(rows))
+    writer.add_events([(case.case.id, 0, Event("signal", "here", {"n": number}), 1.0)])
     return {row["path"]: row["reply_id"] for row in rows}
 
 
-async def debated(recorder: RecordWriter, numbers: Iterable[int], life: str = "e1") -> None:
+async def debated(writer: RecordWriter, numbers: Iterable[int], incarnation: str = "e1") -> None:
     """Debates with their verdicts, which are durable."""
-    replies = {f"c{number:03d}": await submit_case(recorder, number, life) for number in numbers}
-    assert all(await recorder.commit([closing(case_id, rest) for case_id, rest in replies.items()]))
+    replies = {f"c{number:03d}": await submit_case(writer, number, incarnation) for number in numbers}
+    assert all(await writer.commit([verdict_record(case_id, rest) for case_id, rest in replies.items()]))
 
 
 def assert_whole(folder: Path) -> None:
@@ -153,38 +153,38 @@ def assert_whole(folder: Path) -> None:
 
 async def session(folder: RunFolder, numbers: Iterable[int], *, compact: bool = True) -> None:
     """Debates, one after the other, by an owner of its own, who compacts first what is left."""
-    async with open_writer(folder, compact=compact, leftovers=True) as recorder:
+    async with open_writer(folder, compact=compact, leftovers=True) as writer:
         for number in numbers:
-            await debated(recorder, [number], f"e{len(folder.epochs())}")
+            await debated(writer, [number], f"e{len(folder.epochs())}")
 
 
 async def write(folder: Path, debates: int) -> None:
     """Hold every debate that has no verdict yet."""
     record = RunFolder(folder)
-    async with open_writer(record, leftovers=True) as recorder:
-        async for case_id in resume(record, recorder, debates, f"e{len(record.epochs())}"):
+    async with open_writer(record, leftovers=True) as writer:
+        async for case_id in resume(record, writer, debates, f"e{len(record.epochs())}"):
             print(case_id, flush=True)
     print("closed", flush=True)
 
 
-async def resume(record: RunFolder, recorder: RecordWriter, debates: int, life: str) -> AsyncIterator[str]:
+async def resume(record: RunFolder, writer: RecordWriter, debates: int, incarnation: str) -> AsyncIterator[str]:
     """Hold every debate that has no verdict yet; gives the id of each whose verdict is durable."""
     done = set(read_table(record, "verdicts", [])["case_id"].to_pylist())
     for case in map(labelled, range(debates)):
         if case.case.id not in done:
-            await recorder.register([case])
-            await _debate(recorder, case.case.id, life)
+            await writer.register([case])
+            await _debate(writer, case.case.id, incarnation)
             yield case.case.id
 
 
-async def _debate(recorder: RecordWriter, case_id: str, life: str) -> None:
-    known = {reply.path: reply.answered.reply_id for reply in (await recorder.history([(case_id, 0)]))[0].replies}
-    rows = [row for row in debate_rows(case_id, life) if row["path"] not in known]
-    recorder.add_events([(case_id, 0, Event("signal", "here", {"of": case_id}), time.time())])
+async def _debate(writer: RecordWriter, case_id: str, incarnation: str) -> None:
+    known = {reply.path: reply.answered.reply_id for reply in (await writer.history([(case_id, 0)]))[0].replies}
+    rows = [row for row in debate_rows(case_id, incarnation) if row["path"] not in known]
+    writer.add_events([(case_id, 0, Event("signal", "here", {"of": case_id}), time.time())])
     if rows:
-        recorder.add_replies(batch(rows))
+        writer.add_replies(batch(rows))
     replies = known | {row["path"]: row["reply_id"] for row in rows}
-    assert (await recorder.commit([closing(case_id, replies)])) == [True]
+    assert (await writer.commit([verdict_record(case_id, replies)])) == [True]
 
 
 def write_journal(folder: Path, debates: int) -> None:

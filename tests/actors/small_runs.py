@@ -162,9 +162,9 @@ async def run_debates(
         runtime = make_runtime(kind, spec, protocol, moderators)
         try:
             await runtime.start()
-            arena = Dispatcher(runtime, iter(list(cases)), completed_cases(folder, retry_failed), person)
-            beside = asyncio.ensure_future(meanwhile(arena)) if meanwhile else None
-            await arena.run()
+            dispatcher = Dispatcher(runtime, iter(list(cases)), completed_cases(folder, retry_failed), person)
+            beside = asyncio.ensure_future(meanwhile(dispatcher)) if meanwhile else None
+            await dispatcher.run()
             if beside is not None:
                 await beside
             counts = await runtime.writers.counts()
@@ -172,7 +172,7 @@ async def run_debates(
             await runtime.stop()
     finally:
         owner.release()
-    return FinishedRun(folder, sorted(arena.parked), counts)
+    return FinishedRun(folder, sorted(dispatcher.parked), counts)
 
 
 def completed_cases(folder: Path, retry_failed: bool = False) -> CompletedCases:

@@ -64,13 +64,13 @@ async def write(store: Store, debates: int, *, ends: bool = True) -> list[str]:
     async def work(epoch: int) -> None:
         if not record.exists():
             record.put("run.yaml", b"schema_version: 4\n")
-        recorder = RecordWriter(record, epoch)
-        await recorder.load()
+        writer = RecordWriter(record, epoch)
+        await writer.load()
         try:
-            async for case_id in resume(record, recorder, debates, f"e{epoch}"):
+            async for case_id in resume(record, writer, debates, f"e{epoch}"):
                 durable.append(case_id)
         finally:
-            await recorder.close(compact=ends)
+            await writer.close(compact=ends)
         mirror.pull()
         if ends:
             compact_leftovers(record, epoch)

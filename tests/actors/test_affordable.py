@@ -97,8 +97,8 @@ class CostlyHandle(FakeModeratorHandle):
 
 
 @pytest.mark.parametrize("seats", [1, 3])
-async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end(seats: int) -> None:
-    made = [CostlyHandle() for _ in range(seats)]
+async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end(moderators: int) -> None:
+    made = [CostlyHandle() for _ in range(moderators)]
     covered = of_tokens(1000, DebateCostBound(300, 100))
     most = [0]
 
@@ -109,7 +109,7 @@ async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end
 
     async with asyncio.timeout(10):
         await Watched(FakeRuntime(made, max_open=100), iter(_cases(9)), CompletedCases({}, {}), None, covered).run()
-    assert sorted(case_id for seat in made for case_id in seat.held) == [f"c{n}" for n in range(9)]
+    assert sorted(case_id for moderator in made for case_id in moderator.held) == [f"c{n}" for n in range(9)]
     assert max(most) <= 4, "3 by the bound; then 4 by the mean of few"
 
 
@@ -122,10 +122,10 @@ async def test_the_reception_hands_over_what_the_budget_covers_and_the_rest_as_d
             await until_open(runtime, covered)
             for _ in range(20):
                 await asyncio.sleep(0)
-            assert sum(len(seat.open) for seat in runtime.places) == covered
-            seat = next(each for each in runtime.places if each.open)
-            seat.finish(next(iter(seat.open)))
-            seat._done[-1].paid.update(use(400))
+            assert sum(len(moderator.open) for moderator in runtime.places) == covered
+            moderator = next(each for each in runtime.places if each.open)
+            moderator.finish(next(iter(moderator.open)))
+            moderator._done[-1].paid.update(use(400))
             await until(lambda ended=ended: sum(each.done() for each in held) > ended)  # type: ignore[misc]
 
 

@@ -64,15 +64,15 @@ class LossyConnection:
         thinker: SlowAgent,
         spacing_s: float = 0.002,
         sender: str = "m:1",
-        station: AgentServer | None = None,
+        server: AgentServer | None = None,
         lost_there: Sequence[int] = (),
         lost_back: Sequence[int] = (),
     ) -> None:
         self.open: dict[int, AskEnvelope] = {}
         self.got: list[int] = []
         self.broken_by: list[Exception] = []
-        self.station = station or AgentServer(thinker.answer, spacing_s=spacing_s)
-        self.line = AgentConnection(
+        self.server = server or AgentServer(thinker.answer, spacing_s=spacing_s)
+        self.connection = AgentConnection(
             sender,
             self._exchange,
             self._arrived,
@@ -88,35 +88,35 @@ class LossyConnection:
 
     def ask(self, number: int) -> None:
         self.open[number] = _asking(number)
-        self.line.post(self.open[number])
+        self.connection.post(self.open[number])
 
     async def all_answered(self) -> None:
         async with asyncio.timeout(10):
             while self.open:  # noqa: ASYNC110 - a dict that empties
                 await asyncio.sleep(0.001)
 
-    async def _exchange(self, parcel: MessageBatch) -> Sequence[ReplyEnvelope] | None:
+    async def _exchange(self, batch: MessageBatch) -> Sequence[ReplyEnvelope] | None:
         number, self.calls = self.calls, self.calls + 1
         if number in self._lost_there:
             self._ask_again()
             return None
         if number in self._lost_back:  # the station keeps a call that nobody waits for
-            self._ghosts.add(asyncio.create_task(self.station.exchange(parcel)))
+            self._ghosts.add(asyncio.create_task(self.server.exchange(batch)))
             await asyncio.sleep(0.005)
             self._ask_again()
             return None
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         try:
-            return await self.station.exchange(parcel)
+            return await self.server.exchange(batch)
         finally:
             self.under_way -= 1
 
     def _ask_again(self) -> None:
         """What is done about a lost call."""
-        self.line.call_lost()
-        for number in self.open.keys() - self.line.queued():
-            self.line.post(self.open[number])
+        self.connection.call_lost()
+        for number in self.open.keys() - self.connection.queued():
+            self.connection.post(self.open[number])
 
     def _arrived(self, reply: ReplyEnvelope) -> None:
         if self.open.pop(reply.number, None) is not None:
@@ -144,8 +144,8 @@ def test_every_ask_is_answered_and_paid_once(
         assert wire.most_under_way <= MOST_CALLS
         wire.ask(len(pauses_ms))  # what has arrived is confirmed with it, also what a lost call was to confirm
         await wire.all_answered()
-        assert not any(wire.station.has_ask("m:1", number) for number in range(len(pauses_ms)))
-        await wire.station.close()
+        assert not any(wire.server.has_ask("m:1", number) for number in range(len(pauses_ms)))
+        await wire.server.close()
 
     run_in_virtual_time(hold())
 
@@ -156,8 +156,8 @@ async def test_asks_and_replies_that_come_together_share_a_call() -> None:
     for number in range(40):
         wire.ask(number)
     await wire.all_answered()
-    assert wire.line.batch_sizes[40] == 1
-    assert wire.station.batch_sizes[40] == 1
+    assert wire.connection.batch_sizes[40] == 1
+    assert wire.server.batch_sizes[40] == 1
     assert wire.calls == 1
 
 
@@ -191,25 +191,25 @@ async def test_a_cancelled_ask_is_not_answered() -> None:
     wire = LossyConnection(thinker)
     wire.ask(3)
     await asyncio.sleep(0.02)
-    wire.line.post(CancelEnvelope(3))
+    wire.connection.post(CancelEnvelope(3))
     del wire.open[3]
     await asyncio.sleep(0.02)
     assert thinker.cancelled == [3]
     wire.ask(8)
-    wire.line.post(CancelEnvelope(8))
+    wire.connection.post(CancelEnvelope(8))
     await asyncio.sleep(0.02)
     wire.ask(8)  # the number is free again, although the task of the first one never began
     await wire.all_answered()
-    await wire.station.close()
+    await wire.server.close()
 
 
 @virtual_time
 async def test_more_calls_than_are_kept_go_back_at_once() -> None:
-    station = AgentServer(SlowAgent().answer, spacing_s=0.0)
-    calls = [asyncio.create_task(station.exchange(_batch(n))) for n in range(1, MOST_KEPT + 2)]
+    server = AgentServer(SlowAgent().answer, spacing_s=0.0)
+    calls = [asyncio.create_task(server.exchange(_batch(n))) for n in range(1, MOST_KEPT + 2)]
     await asyncio.sleep(0.01)
     assert [call.done() for call in calls] == [True, *[False] * MOST_KEPT]
-    await station.close()
+    await server.close()
     assert [await call for call in calls] == [[]] * len(calls)
 
 
@@ -220,26 +220,26 @@ async def test_a_restarted_moderator_gets_its_own_replies_only() -> None:
     before = LossyConnection(thinker, sender="moderator-0:first")
     before.ask(3)
     await asyncio.sleep(0.005)
-    after = LossyConnection(thinker, sender="moderator-0:second", station=before.station)
+    after = LossyConnection(thinker, sender="moderator-0:second", server=before.server)
     after.ask(2)
     await after.all_answered()
     await asyncio.sleep(0.05)
     before.open.clear()
     assert after.got == [2]
     assert before.got == []
-    await after.station.close()
+    await after.server.close()
 
 
 @virtual_time
 async def test_a_cancellation_that_overtakes_its_ask_holds() -> None:
     thinker = SlowAgent()
-    station = AgentServer(thinker.answer, spacing_s=0.0)
-    overtaking = asyncio.create_task(station.exchange(_batch(2, CancelEnvelope(1))))
+    server = AgentServer(thinker.answer, spacing_s=0.0)
+    overtaking = asyncio.create_task(server.exchange(_batch(2, CancelEnvelope(1))))
     await asyncio.sleep(0.01)
-    overtaken = asyncio.create_task(station.exchange(_batch(1, _asking(1), _asking(2))))
+    overtaken = asyncio.create_task(server.exchange(_batch(1, _asking(1), _asking(2))))
     assert await _reply_numbers(overtaking) == [2]
     assert thinker.paid == {2: 1}
-    await station.close()
+    await server.close()
     await overtaken
 
 
@@ -254,12 +254,12 @@ async def test_a_record_that_takes_no_more_rows_breaks_every_line_of_the_agent()
         await asyncio.sleep(0.01)
         raise ActorGone("the writer did not come back")
 
-    station = AgentServer(answer, spacing_s=0.0)
+    server = AgentServer(answer, spacing_s=0.0)
     one, other = (
-        LossyConnection(SlowAgent(), sender="m:1", station=station),
-        LossyConnection(SlowAgent(), sender="n:1", station=station),
+        LossyConnection(SlowAgent(), sender="m:1", server=server),
+        LossyConnection(SlowAgent(), sender="n:1", server=server),
     )
-    other.line.post(CancelEnvelope(7))
+    other.connection.post(CancelEnvelope(7))
     await _until(lambda: other.under_way == 1)
     one.ask(1)
     await _until(lambda: bool(one.broken_by and other.broken_by))
@@ -267,7 +267,7 @@ async def test_a_record_that_takes_no_more_rows_breaks_every_line_of_the_agent()
     await _until(lambda: len(one.broken_by) == 2)
     assert {str(error) for error in one.broken_by + other.broken_by} == {"the writer did not come back"}
     assert paid == [1]
-    await station.close()
+    await server.close()
 
 
 @virtual_time
@@ -282,12 +282,12 @@ async def test_what_is_under_way_ends_when_the_record_takes_no_more_rows() -> No
             raise
         raise RecordError("the disk is full")
 
-    station = AgentServer(answer, spacing_s=0.0)
+    server = AgentServer(answer, spacing_s=0.0)
     with pytest.raises(RecordError, match="the disk is full"):
-        await station.exchange(_batch(1, _asking(2), _asking(1), _asking(3)))
+        await server.exchange(_batch(1, _asking(2), _asking(1), _asking(3)))
     await _until(lambda: len(ended) == 2)
     assert sorted(ended) == ["2", "3"]
-    await station.close()
+    await server.close()
 
 
 async def _until(told: Callable[[], bool]) -> None:
@@ -301,10 +301,10 @@ async def test_a_mistake_in_the_agent_is_told_to_who_asked() -> None:
     async def answer(ask: Ask) -> AskResult:
         raise KeyError("a slot")
 
-    station = AgentServer(answer, spacing_s=0.0)
-    [reply] = decode_replies(encode(await station.exchange(_batch(1, _asking(1)))))
+    server = AgentServer(answer, spacing_s=0.0)
+    [reply] = decode_replies(encode(await server.exchange(_batch(1, _asking(1)))))
     assert (reply.number, reply.answered, reply.raised) == (1, None, "KeyError: 'a slot'")
-    await station.close()
+    await server.close()
 
 
 async def _reply_numbers(call: asyncio.Task[list[ReplyEnvelope]]) -> list[int]:
@@ -315,21 +315,21 @@ async def _reply_numbers(call: asyncio.Task[list[ReplyEnvelope]]) -> list[int]:
 async def test_a_parcel_that_is_overtaken_or_comes_twice_is_not_paid_again() -> None:
     """Ask 1 is in two parcels; the reply to the one is confirmed before the other comes."""
     thinker = SlowAgent()
-    station = AgentServer(thinker.answer, spacing_s=0.0)
-    first = asyncio.create_task(station.exchange(_batch(1, _asking(1))))
+    server = AgentServer(thinker.answer, spacing_s=0.0)
+    first = asyncio.create_task(server.exchange(_batch(1, _asking(1))))
     assert await _reply_numbers(first) == [1]
-    confirming = asyncio.create_task(station.exchange(_batch(3, got=[1])))
+    confirming = asyncio.create_task(server.exchange(_batch(3, got=[1])))
     await asyncio.sleep(0.01)
-    assert await station.exchange(_batch(1, _asking(1))) == []
-    overtaken = asyncio.create_task(station.exchange(_batch(2, _asking(1))))
+    assert await server.exchange(_batch(1, _asking(1))) == []
+    overtaken = asyncio.create_task(server.exchange(_batch(2, _asking(1))))
     assert await _reply_numbers(confirming) == [1]
-    late = asyncio.create_task(station.exchange(_batch(1, below=1)))
+    late = asyncio.create_task(server.exchange(_batch(1, below=1)))
     await asyncio.sleep(0.01)
     assert await overtaken == []
-    assert await station.exchange(_batch(9, _asking(1))) == []
+    assert await server.exchange(_batch(9, _asking(1))) == []
     assert thinker.paid == {1: 1}
-    assert not station.has_ask("m:1", 1)
-    await station.close()
+    assert not server.has_ask("m:1", 1)
+    await server.close()
     await late
 
 
@@ -337,14 +337,14 @@ async def test_a_parcel_that_is_overtaken_or_comes_twice_is_not_paid_again() -> 
 async def test_an_overtaking_parcel_that_comes_twice_is_taken_once() -> None:
     """What it asks for was cancelled in between."""
     thinker = SlowAgent(think_s=10.0)
-    station = AgentServer(thinker.answer, spacing_s=0.0)
+    server = AgentServer(thinker.answer, spacing_s=0.0)
     overtaking = _batch(2, _asking(1))
     calls = []
-    for parcel in (overtaking, _batch(3, CancelEnvelope(1)), overtaking):
-        calls.append(asyncio.create_task(station.exchange(parcel)))
+    for batch in (overtaking, _batch(3, CancelEnvelope(1)), overtaking):
+        calls.append(asyncio.create_task(server.exchange(batch)))
         await asyncio.sleep(0.01)
     assert calls[-1].done()
     assert calls[-1].result() == []
     assert (thinker.paid, thinker.cancelled) == ({1: 1}, [1])
-    await station.close()
+    await server.close()
     await asyncio.gather(*calls)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from journal_writer import batch, closing, labelled, new_run, open_writer, reply
+from journal_writer import batch, labelled, new_run, open_writer, reply, verdict_record
 from small_runs import make_spec, same_model_roles
 from virtual_time import virtual_time
 
@@ -20,7 +20,7 @@ from moot.actors.record.recovery import History
 from moot.actors.record.schema import CaseKey
 from moot.actors.remote.agent_pool import RemoteAgentPool
 from moot.actors.remote.envelopes import ReplyEnvelope, decode_batch, encode
-from moot.actors.remote.peers import MOST_DEATHS, Incarnation, Peer, PeerLost
+from moot.actors.remote.peers import MAX_DEATHS, Incarnation, Peer, PeerLost
 from moot.actors.remote.record_client import RemoteRecordClient
 from moot.actors.remote.reliable_channel import OutcomeBatch
 from moot.actors.remote.runtime import RayModeratorHandle
@@ -71,17 +71,17 @@ class FakeProgressRecord:
 
 async def test_a_call_that_kills_each_life_is_not_made_for_ever() -> None:
     with pytest.raises(ActorGone, match=r"5 times .*out of memory"):
-        await CrashingPeer(MOST_DEATHS).call_until_done("commit")
-    assert await CrashingPeer(MOST_DEATHS - 1).call_until_done("commit") == b""
-    assert await CrashingPeer(3 * MOST_DEATHS, dies=False).call_until_done("commit") == b""
+        await CrashingPeer(MAX_DEATHS).call_until_done("commit")
+    assert await CrashingPeer(MAX_DEATHS - 1).call_until_done("commit") == b""
+    assert await CrashingPeer(3 * MAX_DEATHS, dies=False).call_until_done("commit") == b""
 
 
-async def _losses(seat: RayModeratorHandle) -> int:
+async def _losses(moderator: RayModeratorHandle) -> int:
     """How often a seat is lost before it says what has ended."""
     losses = 0
     while True:
         try:
-            await seat.exchange([ASSIGNED], wait=True)
+            await moderator.exchange([ASSIGNED], wait=True)
         except ModeratorLost:
             losses += 1
         else:
@@ -94,9 +94,11 @@ def _ended(*_: Any) -> bytes:
 
 @virtual_time
 async def test_debates_that_kill_each_life_of_their_moderator_end_the_run() -> None:
-    seat = RayModeratorHandle(CrashingPeer(MOST_DEATHS, result=_ended), cast(RayWriterPool, FakeProgressRecord((0, 0))))
+    moderator = RayModeratorHandle(
+        CrashingPeer(MAX_DEATHS, result=_ended), cast(RayWriterPool, FakeProgressRecord((0, 0)))
+    )
     with pytest.raises(ActorGone, match="the same command goes on"):
-        await _losses(seat)
+        await _losses(moderator)
 
 
 @pytest.mark.parametrize(
@@ -106,19 +108,19 @@ async def test_debates_that_kill_each_life_of_their_moderator_end_the_run() -> N
 )
 @virtual_time
 async def test_a_moderator_whose_debates_come_on_may_die_at_will(dies: bool, step: tuple[int, int]) -> None:
-    seat = RayModeratorHandle(
-        CrashingPeer(3 * MOST_DEATHS, dies=dies, result=_ended), cast(RayWriterPool, FakeProgressRecord(step))
+    moderator = RayModeratorHandle(
+        CrashingPeer(3 * MAX_DEATHS, dies=dies, result=_ended), cast(RayWriterPool, FakeProgressRecord(step))
     )
-    assert await _losses(seat) == 3 * MOST_DEATHS
+    assert await _losses(moderator) == 3 * MAX_DEATHS
 
 
 @virtual_time
 async def test_an_outcome_counts_as_coming_on() -> None:
-    peer = CrashingPeer(MOST_DEATHS - 1, result=_ended)
-    seat = RayModeratorHandle(peer, cast(RayWriterPool, FakeProgressRecord((0, 0))))
-    await _losses(seat)
-    peer._left = MOST_DEATHS - 1
-    assert await _losses(seat) == MOST_DEATHS - 1
+    peer = CrashingPeer(MAX_DEATHS - 1, result=_ended)
+    moderator = RayModeratorHandle(peer, cast(RayWriterPool, FakeProgressRecord((0, 0))))
+    await _losses(moderator)
+    peer._left = MAX_DEATHS - 1
+    assert await _losses(moderator) == MAX_DEATHS - 1
 
 
 class NoRecord:
@@ -138,8 +140,8 @@ class NoRecord:
 
 def _agent_pool(peer: Peer, tmp_path: Path, record: NoRecord | None = None) -> RemoteAgentPool:
     roles = Roles(make_spec(tmp_path, same_model_roles("simulated")).roles)
-    scribe = cast(RemoteRecordClient, record or NoRecord())
-    return RemoteAgentPool(roles, {service: [peer] for service in services(roles)}, scribe, "moderator-0")
+    record_client = cast(RemoteRecordClient, record or NoRecord())
+    return RemoteAgentPool(roles, {service: [peer] for service in services(roles)}, record_client, "moderator-0")
 
 
 def _ask(seconds: float) -> Ask:
@@ -154,16 +156,16 @@ def _answers(blob: bytes) -> bytes:
     return encode([ReplyEnvelope(each.number, AskResult(path="a", reply_id="r", model="m")) for each in asked])
 
 
-@pytest.mark.parametrize("deadly", [MOST_DEATHS - 1, MOST_DEATHS])
+@pytest.mark.parametrize("deadly", [MAX_DEATHS - 1, MAX_DEATHS])
 @virtual_time
 async def test_an_ask_that_kills_each_life_of_its_agent_is_not_asked_for_ever(deadly: int, tmp_path: Path) -> None:
-    crew = _agent_pool(CrashingPeer(deadly, result=_answers), tmp_path)
+    agent_pool = _agent_pool(CrashingPeer(deadly, result=_answers), tmp_path)
     async with asyncio.timeout(10):
-        if deadly < MOST_DEATHS:
-            assert (await crew.answer(_ask(5.0))).reply_id == "r"
+        if deadly < MAX_DEATHS:
+            assert (await agent_pool.answer(_ask(5.0))).reply_id == "r"
         else:
             with pytest.raises(ActorGone, match="died 5 times"):
-                await crew.answer(_ask(5.0))
+                await agent_pool.answer(_ask(5.0))
 
 
 class ForgetfulAgent(CrashingPeer):
@@ -207,17 +209,17 @@ async def test_what_an_agent_raises_ends_the_ask_at_once(tmp_path: Path) -> None
     def mistaken(blob: bytes) -> bytes:
         return encode([ReplyEnvelope(each.number, None, "KeyError: 'x'") for each in decode_batch(blob).messages])
 
-    crew = _agent_pool(CrashingPeer(0, result=mistaken), tmp_path)
+    agent_pool = _agent_pool(CrashingPeer(0, result=mistaken), tmp_path)
     with pytest.raises(RuntimeError, match="mortal raised KeyError: 'x'"):
-        await asyncio.wait_for(crew.answer(_ask(60.0)), 5.0)
-    await crew.close()
+        await asyncio.wait_for(agent_pool.answer(_ask(60.0)), 5.0)
+    await agent_pool.close()
 
 
 async def test_the_record_says_how_far_debates_have_come(tmp_path: Path) -> None:
     keys = [("c000", 0), ("c001", 0), ("c002", 0)]
-    async with open_writer(new_run(tmp_path)) as recorder:
-        await recorder.register([labelled(0), labelled(1), labelled(2)])
-        recorder.add_replies(batch([reply("c000", "a", "1"), reply("c000", "b", "2"), reply("c001", "a", "3")]))
-        assert recorder.so_far(keys) == (0, 3)
-        assert await recorder.commit([closing("c000", {"a": "1", "b": "2"})]) == [True]
-        assert recorder.so_far(keys) == (1, 1)
+    async with open_writer(new_run(tmp_path)) as writer:
+        await writer.register([labelled(0), labelled(1), labelled(2)])
+        writer.add_replies(batch([reply("c000", "a", "1"), reply("c000", "b", "2"), reply("c001", "a", "3")]))
+        assert writer.so_far(keys) == (0, 3)
+        assert await writer.commit([verdict_record("c000", {"a": "1", "b": "2"})]) == [True]
+        assert writer.so_far(keys) == (1, 1)

@@ -78,8 +78,8 @@ class FakeRecordClient:
 class FakeRuntime:
     """Seats without an engine."""
 
-    def __init__(self, seats: Sequence[dispatcher.ModeratorHandle], max_open: int) -> None:
-        self.moderators = seats
+    def __init__(self, moderators: Sequence[dispatcher.ModeratorHandle], max_open: int) -> None:
+        self.moderators = moderators
         self.kept = FakeRecordClient()
         self.writers: dispatcher.WriterPool = self.kept
         self.max_open = max_open
@@ -93,33 +93,33 @@ def _cases(count: int) -> list[LabelledCase]:
     return [LabelledCase(Case(id=f"c{i}", question="?"), i, None) for i in range(count)]
 
 
-async def _run(seat: FakeModeratorHandle, cases: int, max_open: int) -> None:
-    runtime = FakeRuntime([seat], max_open)
+async def _run(moderator: FakeModeratorHandle, cases: int, max_open: int) -> None:
+    runtime = FakeRuntime([moderator], max_open)
     await Dispatcher(runtime, iter(_cases(cases)), CompletedCases({}, {})).run()
-    assert sorted(seat.held) == sorted(f"c{i}" for i in range(cases))
+    assert sorted(moderator.held) == sorted(f"c{i}" for i in range(cases))
     assert runtime.kept.registered == set()
 
 
 async def test_every_place_is_filled_before_the_arena_waits() -> None:
     """Else a thousand places would fill as slowly as debates end."""
-    seat = FakeModeratorHandle()
-    await _run(seat, cases=5000, max_open=1000)
-    first_wait = seat.waits.index(True)
-    assert seat.most_open >= 1000
+    moderator = FakeModeratorHandle()
+    await _run(moderator, cases=5000, max_open=1000)
+    first_wait = moderator.waits.index(True)
+    assert moderator.most_open >= 1000
     assert first_wait <= 3000 // 128 + 1
 
 
 async def test_no_seat_has_more_than_its_places_while_another_has_one_free() -> None:
     """Else a run of hardly more debates than places leaves some of them waiting beside an idle moderator."""
-    seats = [FakeModeratorHandle(), FakeModeratorHandle()]
-    await Dispatcher(FakeRuntime(seats, max_open=1000), iter(_cases(1000)), CompletedCases({}, {})).run()
-    assert [seat.most_open for seat in seats] == [500, 500]
+    moderators = [FakeModeratorHandle(), FakeModeratorHandle()]
+    await Dispatcher(FakeRuntime(moderators, max_open=1000), iter(_cases(1000)), CompletedCases({}, {})).run()
+    assert [moderator.most_open for moderator in moderators] == [500, 500]
 
 
 async def test_what_a_lost_seat_held_is_handed_over_again() -> None:
-    seat = FakeModeratorHandle(lost_at=3)
-    await _run(seat, cases=600, max_open=300)
-    assert len(seat.waits) > 3, "it went on after the loss"
+    moderator = FakeModeratorHandle(lost_at=3)
+    await _run(moderator, cases=600, max_open=300)
+    assert len(moderator.waits) > 3, "it went on after the loss"
 
 
 class DrainingHandle(FakeModeratorHandle):
@@ -145,24 +145,24 @@ class DrainingHandle(FakeModeratorHandle):
 
 
 async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -> None:
-    seat = DrainingHandle()
-    held = Dispatcher(FakeRuntime([seat], max_open=4), iter(_cases(4)), CompletedCases({}, {}))
+    moderator = DrainingHandle()
+    held = Dispatcher(FakeRuntime([moderator], max_open=4), iter(_cases(4)), CompletedCases({}, {}))
     running = asyncio.create_task(held.run())
-    await seat.handed_over.wait()
+    await moderator.handed_over.wait()
     held.stop()
     await running
-    assert seat.open == []
+    assert moderator.open == []
 
 
 async def test_cases_that_the_record_learns_of_when_a_drain_begins_are_not_handed_over() -> None:
-    seat = DrainingHandle()
-    runtime = FakeRuntime([seat], max_open=4)
+    moderator = DrainingHandle()
+    runtime = FakeRuntime([moderator], max_open=4)
     learning = asyncio.Event()
 
     class Slow(FakeRecordClient):
         async def register(self, cases: Sequence[LabelledCase]) -> None:
             learning.set()
-            await seat.lost.wait()
+            await moderator.lost.wait()
 
     runtime.writers = Slow()
     held = Dispatcher(runtime, iter(_cases(4)), CompletedCases({}, {}))
@@ -170,7 +170,7 @@ async def test_cases_that_the_record_learns_of_when_a_drain_begins_are_not_hande
     await learning.wait()
     held.stop()
     await running
-    assert (seat.open, seat.waits) == ([], [])
+    assert (moderator.open, moderator.waits) == ([], [])
 
 
 class AskingHandle(FakeModeratorHandle):

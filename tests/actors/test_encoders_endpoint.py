@@ -235,10 +235,10 @@ def test_a_failing_encoder_fails_cases_not_the_run(tmp_path: Path) -> None:
 async def test_vectors_that_do_not_fit_the_record_fail_the_case(tmp_path: Path) -> None:
     """Another model under the same name: its vectors are of another size than those that are read back."""
     no_scribe = cast("Any", SimpleNamespace(put_vectors=lambda *row: None))
-    house = build_debate_context(make_spec(tmp_path, same_model_roles("simulated")), cast("Any", None), no_scribe)
+    context = build_debate_context(make_spec(tmp_path, same_model_roles("simulated")), cast("Any", None), no_scribe)
     text_hash = blake2b(b"recorded", digest_size=16).hexdigest()
-    recorded = {vector_key(house.encoder.name, text_hash): np.ones(4, np.float32).tobytes()}
-    floor = CaseFloor(Case(id="c", question="?"), 0, house, History(vectors=recorded))
+    recorded = {vector_key(context.encoder.name, text_hash): np.ones(4, np.float32).tobytes()}
+    floor = CaseFloor(Case(id="c", question="?"), 0, context, History(vectors=recorded))
     np.testing.assert_array_equal(await floor.embed(["recorded"]), np.ones((1, 4)))
     with pytest.raises(EncoderFailed, match="size"):
         await floor.embed(["recorded", "new"])

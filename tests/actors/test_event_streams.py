@@ -33,59 +33,59 @@ def test_a_writer_keeps_no_more_than_so_many_characters_of_replies(monkeypatch: 
 
 def test_trails_of_ended_debates_are_kept_by_length_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.actors.event_streams.KEPT_CHARACTERS", 250)
-    trails = EventStreams()
+    event_streams = EventStreams()
     for case_id in ("q0", "q1", "q2"):
-        trails.open(case_id)
-        trails.add([reply(case_id, "x" * 100)])
-        trails.close(case_id)
-    assert [trails.of(case_id) is None for case_id in ("q0", "q1", "q2")] == [True, False, False]
-    trails.open("q1")  # it is open again, and not counted among those that have ended
-    trails.close("q1")
-    assert trails.of("q2") is not None
-    trails.open("long")
-    trails.add([reply("long", "x" * 1000)])
-    trails.close("long")
-    assert [trails.of(case_id) for case_id in ("q1", "q2", "long")] == [None, None, None]
+        event_streams.open(case_id)
+        event_streams.add([reply(case_id, "x" * 100)])
+        event_streams.close(case_id)
+    assert [event_streams.of(case_id) is None for case_id in ("q0", "q1", "q2")] == [True, False, False]
+    event_streams.open("q1")  # it is open again, and not counted among those that have ended
+    event_streams.close("q1")
+    assert event_streams.of("q2") is not None
+    event_streams.open("long")
+    event_streams.add([reply("long", "x" * 1000)])
+    event_streams.close("long")
+    assert [event_streams.of(case_id) for case_id in ("q1", "q2", "long")] == [None, None, None]
 
 
 def test_what_comes_together_is_told_in_the_order_of_time() -> None:
-    trails = EventStreams()
-    trails.open("q0")
-    trails.add([note("q0", 1.0), note("q0", 3.0), reply("q0", "it is", 2.0), note("nobody", 0.0)])
-    trail = trails.of("q0")
-    assert trail is not None
-    assert [event.at for event in trail.events] == [1.0, 2.0, 3.0]
+    event_streams = EventStreams()
+    event_streams.open("q0")
+    event_streams.add([note("q0", 1.0), note("q0", 3.0), reply("q0", "it is", 2.0), note("nobody", 0.0)])
+    event_stream = event_streams.of("q0")
+    assert event_stream is not None
+    assert [event.at for event in event_stream.events] == [1.0, 2.0, 3.0]
 
 
 def test_a_debate_that_is_taken_up_again_begins_with_what_is_kept_of_it() -> None:
-    trails = EventStreams()
-    trails.open("q0", earlier_than=7.0)
-    trails.add([note("q0", 8.0), reply("q0", "it is", 9.0)])
-    first = trails.of("q0")
-    trails.open("q0", earlier_than=10.0)
-    again = trails.of("q0")
+    event_streams = EventStreams()
+    event_streams.open("q0", earlier_than=7.0)
+    event_streams.add([note("q0", 8.0), reply("q0", "it is", 9.0)])
+    first = event_streams.of("q0")
+    event_streams.open("q0", earlier_than=10.0)
+    again = event_streams.of("q0")
     assert first is not None
     assert again is not None
     assert first.ended
     assert not again.ended
     assert (again.earlier_than, again.events, again.size) == (7.0, first.events, first.size)
     assert (first.has_events, again.has_events) == (True, False)
-    trails.add([reply("q0", "it is not", 11.0)])
+    event_streams.add([reply("q0", "it is not", 11.0)])
     assert again.has_events
-    trails.close("q0")
-    trails.open("q0", earlier_than=11.0)
-    assert (again := trails.of("q0")) is not None
+    event_streams.close("q0")
+    event_streams.open("q0", earlier_than=11.0)
+    assert (again := event_streams.of("q0")) is not None
     assert (again.earlier_than, [event.at for event in again.events]) == (7.0, [8.0, 9.0, 11.0])
 
 
 def test_what_a_writer_is_given_once_more_is_told_once() -> None:
-    trails = EventStreams()
-    trails.open("q0")
+    event_streams = EventStreams()
+    event_streams.open("q0")
     told = [note("q0", 1.0), reply("q0", "it is", 2.0)]
-    trails.add(told)
-    trails.add([note("q0", 3.0), reply("q0", "it is", 4.0), reply("q0", "it is not", 5.0)])
-    trail = trails.of("q0")
-    assert trail is not None
-    assert [(event.kind, event.at) for event in trail.events] == [
+    event_streams.add(told)
+    event_streams.add([note("q0", 3.0), reply("q0", "it is", 4.0), reply("q0", "it is not", 5.0)])
+    event_stream = event_streams.of("q0")
+    assert event_stream is not None
+    assert [(event.kind, event.at) for event in event_stream.events] == [
         ("asked", 1.0), (REPLY, 2.0), ("asked", 3.0), (REPLY, 5.0),
     ]  # fmt: skip

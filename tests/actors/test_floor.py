@@ -402,9 +402,9 @@ async def test_a_drained_run_goes_on_without_paying_again(
     folder, roles = tmp_path / "run", _roles(server.model)
     started = {"in-time/0/1/gate", "too-late/0/1/hang", "changing/0/2/hang", "done/0/2/b"}
 
-    async def stop(arena: Dispatcher) -> None:
+    async def stop(dispatcher: Dispatcher) -> None:
         await _until(lambda: started <= set(server.calls))
-        arena.stop()
+        dispatcher.stop()
         await asyncio.sleep(apart_s)
         server.gate.set()
 
@@ -465,9 +465,9 @@ async def test_stored_embeddings_are_read_back(server: ScriptedServer, tmp_path:
     folder, roles = tmp_path / "run", _roles(server.model)
     cases = [LabelledCase(Case(id="c", question="?", title="a", passage="hang"), 0)]
 
-    async def stop(arena: Dispatcher) -> None:
+    async def stop(dispatcher: Dispatcher) -> None:
         await _until(lambda: "c/0/2/hang" in server.calls)
-        arena.stop()
+        dispatcher.stop()
 
     templates = floor_behaviours.TEMPLATES
     with pytest.MonkeyPatch.context() as patch:
@@ -485,12 +485,12 @@ async def test_a_shared_reply_is_paid_once_even_if_its_row_comes_late(server: Sc
     _forget(server)
     spec = make_spec(tmp_path / "run", _with_vision(server.model), templates=short_protocols.TEMPLATES)
     wanted = Request("vision/0", "short/describe", {}, FreeText, "picture")
-    async with open_writer(new_run(tmp_path / "run")) as recorder:
-        crew = LocalAgentPool(spec, _LateRecordClient(recorder), None)
-        houses = [build_debate_context(spec, crew, LocalRecordClient(recorder)) for _ in range(4)]
-        floors = [CaseFloor(Case(id=f"c{i}", question="?"), 0, house) for i, house in enumerate(houses)]
+    async with open_writer(new_run(tmp_path / "run")) as writer:
+        agent_pool = LocalAgentPool(spec, _LateRecordClient(writer), None)
+        contexts = [build_debate_context(spec, agent_pool, LocalRecordClient(writer)) for _ in range(4)]
+        floors = [CaseFloor(Case(id=f"c{i}", question="?"), 0, context) for i, context in enumerate(contexts)]
         turns = await asyncio.gather(*(floor.shared("key", wanted) for floor in floors))
-        await crew.close()
+        await agent_pool.close()
     assert [turn.text for turn in turns] == ["A red ball on a lawn."] * 4
     assert list(server.calls.values()) == [1]
 
@@ -507,14 +507,16 @@ class _RefusingAgentPool(LocalAgentPool):
 async def test_a_call_that_nobody_worked_on_is_not_paid_for(tmp_path: Path) -> None:
     spec = make_spec(tmp_path / "run", _with_vision("simulated"), templates=short_protocols.TEMPLATES)
     paid: dict[str, ModelUsage] = {}
-    async with open_writer(new_run(tmp_path / "run")) as recorder:
-        scribe = LocalRecordClient(recorder)
-        crew = _RefusingAgentPool(spec, scribe, None)
-        floor = CaseFloor(Case(id="c", question="?"), 0, build_debate_context(spec, crew, scribe), paid=paid)
+    async with open_writer(new_run(tmp_path / "run")) as writer:
+        record_client = LocalRecordClient(writer)
+        agent_pool = _RefusingAgentPool(spec, record_client, None)
+        floor = CaseFloor(
+            Case(id="c", question="?"), 0, build_debate_context(spec, agent_pool, record_client), paid=paid
+        )
         await floor.ask_all([Request("vision/0", "short/describe", {}, FreeText, "a")])
         assert paid == {}
         await floor.ask_all([Request("vision/0", "short/describe", {}, FreeText, "b")])
-        await crew.close()
+        await agent_pool.close()
     assert paid == {"m": ModelUsage(0, 0, 1)}
 
 
@@ -524,7 +526,7 @@ async def test_shared_replies_are_waited_for_together_and_failures_are_values(
     _forget(server)
     cases = [LabelledCase(Case(id=f"c{i}", question="?"), i) for i in range(2)]
 
-    async def open_the_gate(arena: Dispatcher) -> None:
+    async def open_the_gate(dispatcher: Dispatcher) -> None:
         await _until(lambda: len(server.calls) >= 2)
         server.gate.set()
 

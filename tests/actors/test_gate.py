@@ -32,8 +32,8 @@ class CountingLimiter:
     def __init__(self, limits: EndpointLimits, caps: Mapping[str, float] | None = None) -> None:
         self.clock = Clock()
         self.limits = {"m": limits}
-        self.purses = {name: BudgetAccount(cap) for name, cap in (caps or {}).items()}
-        self.limiter = Limiter(self.limits, self.purses, clock=self.clock)
+        self.accounts = {name: BudgetAccount(cap) for name, cap in (caps or {}).items()}
+        self.limiter = Limiter(self.limits, self.accounts, clock=self.clock)
         self.exchanges = 0
 
     async def exchange(self, report: UsageReport) -> Grant:
@@ -42,25 +42,25 @@ class CountingLimiter:
         return self.limiter.exchange(report)
 
     def gate(self) -> LimiterClient:
-        return LimiterClient(self.limits, self.purses, self.exchange, clock=self.clock)
+        return LimiterClient(self.limits, self.accounts, self.exchange, clock=self.clock)
 
 
 @virtual_time
 async def test_most_calls_start_without_an_exchange() -> None:
-    desk = CountingLimiter(EndpointLimits())
-    gate = desk.gate()
+    decisions = CountingLimiter(EndpointLimits())
+    gate = decisions.gate()
     for _ in range(500):
         admission = await gate.admit("m", CallDemand())
         admission.end("answered")
     await gate.close()
-    assert desk.exchanges < 20
+    assert decisions.exchanges < 20
 
 
 @virtual_time
 async def test_calls_of_older_debates_start_first() -> None:
     """Else a run that is stopped early has begun every debate and finished none."""
-    desk = CountingLimiter(EndpointLimits(concurrency=1))
-    gate = desk.gate()
+    decisions = CountingLimiter(EndpointLimits(concurrency=1))
+    gate = decisions.gate()
     order: list[str] = []
 
     async def debate(name: str) -> None:
@@ -79,8 +79,8 @@ async def test_calls_of_older_debates_start_first() -> None:
 
 @virtual_time
 async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
-    desk = CountingLimiter(EndpointLimits(concurrency=1))
-    gate = desk.gate()
+    decisions = CountingLimiter(EndpointLimits(concurrency=1))
+    gate = decisions.gate()
     first = await gate.admit("m", CallDemand())
     waiting = [asyncio.create_task(gate.admit("m", CallDemand())) for _ in range(3)]
     await asyncio.sleep(0.05)
@@ -98,8 +98,8 @@ async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
 
 @virtual_time
 async def test_tokens_used_count_and_not_those_foreseen() -> None:
-    desk = CountingLimiter(EndpointLimits(tokens_per_min=1000))
-    gate = desk.gate()
+    decisions = CountingLimiter(EndpointLimits(tokens_per_min=1000))
+    gate = decisions.gate()
     for number in range(7):
         waiting = asyncio.create_task(gate.admit("m", CallDemand(tokens=500)))
         await asyncio.sleep(0.3)
@@ -107,18 +107,18 @@ async def test_tokens_used_count_and_not_those_foreseen() -> None:
         if number < 6:
             (await waiting).end("answered", tokens=100)
             await asyncio.sleep(0.3)
-            desk.clock.ahead_s += 8.0
+            decisions.clock.ahead_s += 8.0
     waiting.cancel()
     await gate.close()
 
 
 @virtual_time
 async def test_money_is_reserved_settled_and_refused() -> None:
-    desk = CountingLimiter(EndpointLimits(), {"usd": 10.0})
-    gate = desk.gate()
+    decisions = CountingLimiter(EndpointLimits(), {"usd": 10.0})
+    gate = decisions.gate()
     for _ in range(8):
         admission = await gate.admit("m", CallDemand(budgets={"usd": 3.0}))
-        assert desk.purses["usd"].spent + desk.purses["usd"].reserved <= 10.0
+        assert decisions.accounts["usd"].spent + decisions.accounts["usd"].reserved <= 10.0
         admission.end("answered", spent={"usd": 1.0})
     with pytest.raises(BudgetSpent, match=r"usd 3\.0 2\.0"):
         await asyncio.wait_for(gate.admit("m", CallDemand(budgets={"usd": 3.0})), 5.0)
@@ -137,8 +137,8 @@ def test_a_spent_budget_crosses_a_process_boundary() -> None:
 
 @virtual_time
 async def test_calls_that_can_have_what_others_give_back_wait_for_it() -> None:
-    desk = CountingLimiter(EndpointLimits(), {"tokens": 100.0})
-    gate, other = desk.gate(), desk.gate()
+    decisions = CountingLimiter(EndpointLimits(), {"tokens": 100.0})
+    gate, other = decisions.gate(), decisions.gate()
     held = await other.admit("m", CallDemand(budgets={"tokens": 90.0}))
     waiting = asyncio.create_task(gate.admit("m", CallDemand(budgets={"tokens": 50.0})))
     await asyncio.sleep(0.3)
@@ -151,8 +151,8 @@ async def test_calls_that_can_have_what_others_give_back_wait_for_it() -> None:
 
 @virtual_time
 async def test_a_small_call_is_not_refused_for_a_large_one() -> None:
-    desk = CountingLimiter(EndpointLimits(), {"usd": 10.0})
-    gate = desk.gate()
+    decisions = CountingLimiter(EndpointLimits(), {"usd": 10.0})
+    gate = decisions.gate()
     (await gate.admit("m", CallDemand(budgets={"usd": 1.0}))).end("answered", spent={"usd": 0.0})
     large = asyncio.create_task(gate.admit("m", CallDemand(budgets={"usd": 50.0})))
     await asyncio.sleep(0)
@@ -165,12 +165,12 @@ async def test_a_small_call_is_not_refused_for_a_large_one() -> None:
 
 @virtual_time
 async def test_an_endpoint_that_is_down_for_long_is_said_to_be() -> None:
-    desk = CountingLimiter(EndpointLimits())
-    gate = desk.gate()
+    decisions = CountingLimiter(EndpointLimits())
+    gate = decisions.gate()
     for _ in range(12):
         (await gate.admit("m", CallDemand())).end("broken", error="connection refused")
     await asyncio.sleep(0.6)
-    desk.clock.ahead_s += 301.0
+    decisions.clock.ahead_s += 301.0
     trial = await asyncio.wait_for(gate.admit("m", CallDemand()), 5.0)  # nobody asked meanwhile: it may be back
     trial.end("broken", error="connection refused")
     with pytest.raises(EndpointDown, match="m"):
@@ -192,8 +192,8 @@ async def test_a_limiter_that_is_gone_ends_every_wait() -> None:
 
 @virtual_time
 async def test_a_drain_refuses_those_who_wait_and_lets_the_others_end() -> None:
-    desk = CountingLimiter(EndpointLimits(concurrency=1))
-    gate = desk.gate()
+    decisions = CountingLimiter(EndpointLimits(concurrency=1))
+    gate = decisions.gate()
     first = await gate.admit("m", CallDemand())
     waiting = [asyncio.create_task(gate.admit("m", CallDemand())) for _ in range(3)]
     await asyncio.sleep(0.05)
@@ -208,21 +208,21 @@ async def test_a_drain_refuses_those_who_wait_and_lets_the_others_end() -> None:
 
 @virtual_time
 async def test_a_server_that_is_full_is_left_alone_for_as_long_as_it_says() -> None:
-    desk = CountingLimiter(EndpointLimits())
-    gate = desk.gate()
+    decisions = CountingLimiter(EndpointLimits())
+    gate = decisions.gate()
     for _ in range(BEGINS):
         (await gate.admit("m", CallDemand())).end("limited", retry_after_s=30.0)
     waiting = asyncio.create_task(gate.admit("m", CallDemand()))
     await asyncio.sleep(29.0)
     assert not waiting.done()
-    desk.clock.ahead_s += 30.0
+    decisions.clock.ahead_s += 30.0
     waiting.cancel()
     admission = await asyncio.wait_for(gate.admit("m", CallDemand()), 5.0)
     admission.end("limited", retry_after_s=30.0)
     held = asyncio.create_task(gate.admit("m", CallDemand()))
     await asyncio.sleep(29.0)
     assert not held.done(), "it is still full: one refusal is enough"
-    desk.clock.ahead_s += 30.0
+    decisions.clock.ahead_s += 30.0
     held.cancel()
     for _ in range(ENDS):
         (await asyncio.wait_for(gate.admit("m", CallDemand()), 5.0)).end("answered")

@@ -49,8 +49,8 @@ class _Cluster:
     def __init__(self, rng: Random, holders: int, limits: EndpointLimits, cap: float | None) -> None:
         self.rng, self.limits = rng, limits
         self.now = 0.0
-        self.purse = BudgetAccount(cap)
-        self.limiter = Limiter({"m": limits}, {"usd": self.purse} if cap is not None else {}, clock=lambda: self.now)
+        self.account = BudgetAccount(cap)
+        self.limiter = Limiter({"m": limits}, {"usd": self.account} if cap is not None else {}, clock=lambda: self.now)
         self.uses: list[float] = []
         self.true_cost = 0.0
         self.events: list[_Event] = []
@@ -86,7 +86,7 @@ class _Cluster:
     def _exchange(self, who: int) -> None:
         waiting = self.rng.randrange(1, 12)
         budgets = {}
-        if self.purse.cap is not None:
+        if self.account.cap is not None:
             budgets["usd"] = BudgetTotals(self.reserved[who], self.spent[who], float(waiting), 1.0)
         asked_at = self.now
         report = EndpointReport("m", self.in_use[who], waiting, waiting, 1, waiting, fine=1, round_trips_s=1.0)
@@ -97,10 +97,10 @@ class _Cluster:
             room = min(room, given_.requests)
         money = grant.reserved.get("usd", 0.0)
         self.reserved[who] += money
-        if self.purse.cap is not None:
+        if self.account.cap is not None:
             room = min(room, int(money))
             self.reserved[who] -= money - max(0, room)
-            assert self.purse.spent + self.purse.reserved <= self.purse.cap + 1e-9
+            assert self.account.spent + self.account.reserved <= self.account.cap + 1e-9
         for _ in range(max(0, room)):
             self.uses.append(asked_at + self.rng.random() * PERMIT_TTL_S)
             self.in_use[who] += 1
@@ -223,14 +223,14 @@ def test_a_budget_is_exhausted_only_when_no_reservation_can_come_back() -> None:
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_what_a_dead_holder_had_is_gone_also_for_a_limiter_that_is_started_again(restarted: bool) -> None:
-    now, purse = [0.0], BudgetAccount(100.0)
-    limiter = Limiter({}, {"usd": purse}, clock=lambda: now[0])
+    now, account = [0.0], BudgetAccount(100.0)
+    limiter = Limiter({}, {"usd": account}, clock=lambda: now[0])
     asks = UsageReport("b", [], {"usd": BudgetTotals(wanted=50.0, least=50.0)})
     assert limiter.exchange(UsageReport("a", [], {"usd": BudgetTotals(wanted=60.0, least=60.0)})).reserved == {
         "usd": 60.0
     }
     if restarted:
-        limiter = Limiter({}, {"usd": purse}, clock=lambda: now[0], restarted=True)
+        limiter = Limiter({}, {"usd": account}, clock=lambda: now[0], restarted=True)
     assert limiter.exchange(asks).exhausted == "", "the other one may live, and give it back"
     now[0] = DEAD_AFTER_S + 0.1
     assert limiter.exchange(asks).exhausted == "usd"

@@ -278,9 +278,9 @@ class TestOneCopy:
         model = LocalModel(str(llama), seed=1)
         asked = asyncio.create_task(ask(model, "x"))
         await asyncio.to_thread(begun.wait, 60)
-        closing = asyncio.create_task(model.close())
+        verdict_record = asyncio.create_task(model.close())
         await asyncio.sleep(0)
         go_on.set()
-        await closing
+        await verdict_record
         with pytest.raises(ModelError, match="was closed"):
             await asked

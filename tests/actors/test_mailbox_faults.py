@@ -70,22 +70,22 @@ async def _as_a_task(runtime: FaultyRuntime, folder: Path, cases: list[LabelledC
 
 async def _as_they_come(runtime: FaultyRuntime, folder: Path, cases: list[LabelledCase]) -> Told:
     """Cases are brought while the run lives, each by somebody who is told of its verdict."""
-    reception = QueueDispatcher(runtime, completed_cases(folder))
-    reception.start()
+    dispatcher = QueueDispatcher(runtime, completed_cases(folder))
+    dispatcher.start()
 
     async def bring(number: int, case: LabelledCase) -> tuple[str | None, str, Noted]:
         await asyncio.sleep(0.02 * number)
-        holding = asyncio.create_task(reception.run_case(case))
+        holding = asyncio.create_task(dispatcher.run_case(case))
         await asyncio.sleep(0)
-        trail = reception.event_stream(case.case.id)
-        assert trail is not None
-        noted = [(event.kind, event.path) async for event in trail.follow()]
-        closing = (await holding).ended.closing
-        return closing.answer, closing.how, noted
+        event_stream = dispatcher.event_stream(case.case.id)
+        assert event_stream is not None
+        noted = [(event.kind, event.path) async for event in event_stream.follow()]
+        verdict_record = (await holding).ended.verdict_record
+        return verdict_record.answer, verdict_record.how, noted
 
     brought = await asyncio.gather(*(bring(number, case) for number, case in enumerate(cases)))
-    assert reception.error is None
-    assert await reception.close(0.0) == 0
+    assert dispatcher.error is None
+    assert await dispatcher.close(0.0) == 0
     return {case.case.id: told for case, told in zip(cases, brought, strict=True)}
 
 

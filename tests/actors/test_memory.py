@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from journal_writer import (
     assert_same_signals,
     batch,
-    closing,
     debate_rows,
     debated,
     labelled,
     new_run,
     open_writer,
     reply,
+    verdict_record,
 )
 
 from moot.actors.record import compaction, deduplicator, journal, record_writer, recovery, tables, writer_cache
@@ -71,25 +71,25 @@ def assessment() -> Event:
 
 
 async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(folder: RunFolder) -> None:
-    for life in range(2):  # in a second one, the debates of the first are open, too
+    for incarnation in range(2):  # in a second one, the debates of the first are open, too
         async with open_writer(folder) as made:
             for number in range(20):
                 await begin(made, number)
                 made.forget([(0, f"c{number:03d}")])
             for number in range(20):  # of an ask that was under way when its debate was withdrawn
-                made.add_replies(batch([reply(f"c{number:03d}", "late", f"late{life}-{number}")]))
+                made.add_replies(batch([reply(f"c{number:03d}", "late", f"late{incarnation}-{number}")]))
             assert (len(made._arrivals._open), len(made._arrivals._ground_truth)) == (KEPT, 0)
     assert len(read_table(folder, "turns").to_pylist()) == 40
 
 
 @pytest.mark.parametrize("lives", [1, 2])
-async def test_a_forgotten_debate_goes_on_where_it_was(folder: RunFolder, lives: int) -> None:
+async def test_a_forgotten_debate_goes_on_where_it_was(folder: RunFolder, incarnations: int) -> None:
     """Whether this life of the writer has put it aside, or an earlier one has recorded it."""
-    if lives == 2:
+    if incarnations == 2:
         async with open_writer(folder) as made:
             begun = [await begin(made, number) for number in range(5)]
     async with open_writer(folder) as made:
-        if lives == 1:
+        if incarnations == 1:
             begun = [await begin(made, number) for number in range(5)]
         made.forget([(0, f"c{number:03d}") for number in range(5)])
         assert ("c000", 0) not in made._arrivals._open
@@ -101,7 +101,7 @@ async def test_a_forgotten_debate_goes_on_where_it_was(folder: RunFolder, lives:
         (history,) = await made.history([("c000", 0)])
         told = {each.path: each.answered.reply_id for each in history.replies}
         assert told == begun[0] | {"late": "l", rows[1]["path"]: rows[1]["reply_id"]}
-        assert await made.commit([closing("c000", told)]) == [True]
+        assert await made.commit([verdict_record("c000", told)]) == [True]
         assert (await made.results(["c000"]))["c000"].usage == {"simulated": ModelUsage(30, 15)}
         live = await made.signals.signals()
         assert live.replies == 1
@@ -119,7 +119,7 @@ async def test_a_case_that_was_registered_since_is_not_forgotten(folder: RunFold
         for number in range(1, 6):
             await begin(made, number, count=4)
             made.forget([(4, f"c{number:03d}")])
-        assert await made.commit([closing("c000", begun)]) == [True]
+        assert await made.commit([verdict_record("c000", begun)]) == [True]
 
 
 async def test_the_engine_tells_each_writer_which_cases_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,18 +133,18 @@ async def test_the_engine_tells_each_writer_which_cases_are_over(monkeypatch: py
         async def watch(self, lost: Callable[[], Any]) -> None:
             await asyncio.Event().wait()
 
-    archive = RayWriterPool([Writer("writer", "here")])
-    await archive.register([labelled(0), labelled(1)])
-    archive.forget(["c000"])
+    writers = RayWriterPool([Writer("writer", "here")])
+    await writers.register([labelled(0), labelled(1)])
+    writers.forget(["c000"])
     assert (await told.get())[1][1] == 1
     assert await told.get() == ("forget", ([(1, "c000")],))
-    archive.forget(["c000"])  # it was withdrawn before the writer knew it
+    writers.forget(["c000"])  # it was withdrawn before the writer knew it
     assert await told.get() == ("forget", ([(1, "c000")],))
-    await archive._lost(0)
+    await writers._lost(0)
     method, (raw, number) = await told.get()
     assert (method, number) == ("register", 2)
     assert msgspec.msgpack.decode(raw, type=list[LabelledCase]) == [labelled(1)]
-    await archive.stop_watching()
+    await writers.stop_watching()
 
 
 async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
@@ -156,12 +156,12 @@ async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
         async def call(self, method: str, *args: Any) -> Any:
             raise AssertionError("nothing more is handed over")
 
-    archive = RayWriterPool([Writer("writer", "here")])
+    writers = RayWriterPool([Writer("writer", "here")])
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     with pytest.raises(RecordError, match="cannot be read"):
-        await RayModeratorHandle(Idle("moderator", "here"), archive).exchange([], wait=False)
-    await archive.stop_watching()
+        await RayModeratorHandle(Idle("moderator", "here"), writers).exchange([], wait=False)
+    await writers.stop_watching()
 
 
 # --- how debates ended ---
@@ -169,7 +169,7 @@ async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
 
 @settings(max_examples=12)
 @given(
-    lives=st.lists(
+    incarnations=st.lists(
         st.tuples(st.sampled_from("ab"), st.sampled_from(["m", "n", ""]), st.none() | st.integers(0, 9), st.booleans()),
         min_size=1,
         max_size=6,
@@ -178,11 +178,11 @@ async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
     repeated=st.booleans(),
 )
 def test_what_is_known_is_what_is_recorded(
-    lives: list[tuple[str, str, int | None, bool]], swapped: bool, repeated: bool
+    incarnations: list[tuple[str, str, int | None, bool]], swapped: bool, repeated: bool
 ) -> None:
     """Replies that supersede others, with or without an unreadable first one, in whatever order they come."""
     rows, current = list[dict[str, Any]](), dict[str, str]()
-    for number, (path, model, tokens, reasked) in enumerate(lives):
+    for number, (path, model, tokens, reasked) in enumerate(incarnations):
         before, now = current.get(path), f"{path}{number}"
         made = [reply("c000", path, now, supersedes=before, model=model or None, prompt_tokens=tokens)]
         if reasked:
@@ -199,7 +199,7 @@ def test_what_is_known_is_what_is_recorded(
             for row in rows:
                 made.add_replies(batch([row, row] if repeated else [row]))
             fields: dict[str, Any] = {"distribution": {"Yes": 0.1, "No": 0.9}, "flags": ("x",), "wall_s": 0.3}
-            await made.commit([closing("c000", current, payload={"of": [1, {"a": None}]}, **fields)])
+            await made.commit([verdict_record("c000", current, payload={"of": [1, {"a": None}]}, **fields)])
             known = made._memory.results(["c000"])
             assert known == await made.results(["c000"]) == recorded_results(folder, ["c000"], WriterCache())
 
@@ -214,7 +214,7 @@ async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monk
     async with open_writer(folder) as made:
         await debated(made, [0])
         monkeypatch.setattr(record_writer, "recorded_results", refuse)
-        assert (await made.results(["c000"]))["c000"].closing.answer == "Yes"
+        assert (await made.results(["c000"]))["c000"].verdict_record.answer == "Yes"
         with pytest.raises(AssertionError, match="is read for"):
             await made.results(["c009"])
 
@@ -223,11 +223,11 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_cache, "_MOST_BYTES", 500)
     known = WriterCache(most_endings=2)
     for number in (0, 1, 2, 1, 3):
-        known.put_result(DebateResult(closing(f"c{number}", {}), {}))
-    known.put_result(DebateResult(closing("c4", {}, payload={"text": "x" * 600}), {}))
+        known.put_result(DebateResult(verdict_record(f"c{number}", {}), {}))
+    known.put_result(DebateResult(verdict_record("c4", {}, payload={"text": "x" * 600}), {}))
     assert known.results([f"c{number}" for number in range(5)]).keys() == {"c1", "c3"}
-    known.put_result(DebateResult(closing("c3", {}, attempt=1), {}))
-    assert known.results(["c3"])["c3"].closing.attempt == 1
+    known.put_result(DebateResult(verdict_record("c3", {}, attempt=1), {}))
+    assert known.results(["c3"])["c3"].verdict_record.attempt == 1
 
 
 # --- reading back what is in parts, beside what is written ---

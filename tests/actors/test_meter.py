@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_writer import batch, closing, labelled, new_run, open_writer, reply
+from journal_writer import batch, labelled, new_run, open_writer, reply, verdict_record
 
 from moot.actors.limits.rate_limited_model import CallTelemetry
 from moot.actors.meter import (
@@ -86,25 +86,28 @@ def test_every_failure_of_our_own_has_a_name() -> None:
     assert names - ends_the_run <= FAILURES
 
 
-def _write(recorder: RecordWriter, *, reply_id: str = "r1") -> None:
+def _write(writer: RecordWriter, *, reply_id: str = "r1") -> None:
     """What a debate puts into the record, and puts there again when it is replayed."""
     known = {"role": "agent/1", "prompt_tokens": 3, "completion_tokens": 2}
     first = reply("c000", "say~invalid", f"{reply_id}~invalid", outcome="invalid", **known)
-    recorder.add_replies(batch([first, reply("c000", "say", reply_id, outcome="reasked", **known)]))
-    recorder.add_events([("c000", 0, Event("round", "round/0", {"jsd": 0.25, "round": 0}), 1.0)])
+    writer.add_replies(batch([first, reply("c000", "say", reply_id, outcome="reasked", **known)]))
+    writer.add_events([("c000", 0, Event("round", "round/0", {"jsd": 0.25, "round": 0}), 1.0)])
 
 
 async def test_what_is_replayed_is_counted_once_also_by_a_writer_that_was_started_again(tmp_path: Path) -> None:
     first, second = RecordingMeter(), RecordingMeter()
-    ends = [closing("c000", {"say": "r1"}, wall_s=2.0), closing("c001", {}, failure="own_trouble", error="x")]
-    async with open_writer(new_run(tmp_path), compact=False, meter=first) as recorder:
-        await recorder.register([labelled(0), labelled(1)])
-        _write(recorder)
-        _write(recorder)
-        _write(recorder, reply_id="r2")  # a moderator that was started again too early has paid once more
+    ends = [
+        verdict_record("c000", {"say": "r1"}, wall_s=2.0),
+        verdict_record("c001", {}, failure="own_trouble", error="x"),
+    ]
+    async with open_writer(new_run(tmp_path), compact=False, meter=first) as writer:
+        await writer.register([labelled(0), labelled(1)])
+        _write(writer)
+        _write(writer)
+        _write(writer, reply_id="r2")  # a moderator that was started again too early has paid once more
         assert first.total(DEBATES_DONE) == 0.0
-        assert await recorder.commit(ends) == [True, True]
-        assert await recorder.commit(ends) == [True, True]
+        assert await writer.commit(ends) == [True, True]
+        assert await writer.commit(ends) == [True, True]
     async with open_writer(RunFolder(tmp_path), compact=False, meter=second) as again:
         await again.register([labelled(0), labelled(1)])
         _write(again)

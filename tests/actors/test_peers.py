@@ -125,9 +125,9 @@ class RestartedWriterPeer(Peer):
         if self.lost:
             self.lost = False
             raise PeerLost("the connection broke", dead=False)
-        life, cursor = args
+        incarnation, cursor = args
         noted, mine = (500 if self.number == 0 else 3), f"life {self.number}"
-        first = cursor if life == mine else 0
+        first = cursor if incarnation == mine else 0
         raw = msgspec.msgpack.encode(
             (mine, noted, [StreamedEvent("q", 0, "asked", "", {}, n) for n in range(first, noted)])
         )
@@ -142,11 +142,11 @@ class RestartedWriterPeer(Peer):
 @virtual_time
 async def test_the_events_of_a_writer_that_was_only_out_of_reach_are_told_once() -> None:
     writer = RestartedWriterPeer()
-    archive = RayWriterPool([writer])
-    assert len(await archive.events()) == 500
-    await archive._lost(0)
-    assert await archive.events() == []
-    await archive.stop_watching()
+    writers = RayWriterPool([writer])
+    assert len(await writers.events()) == 500
+    await writers._lost(0)
+    assert await writers.events() == []
+    await writers.stop_watching()
 
 
 @virtual_time
@@ -154,25 +154,25 @@ async def test_no_events_are_told_only_when_every_writer_has_none() -> None:
     """Else a debate's stream would end before its last events have come."""
     writer = RestartedWriterPeer()
     writer.lost = True
-    archive = RayWriterPool([writer])
-    assert len(await archive.events()) == 500
-    await archive.stop_watching()
+    writers = RayWriterPool([writer])
+    assert len(await writers.events()) == 500
+    await writers.stop_watching()
 
 
 @virtual_time
 async def test_a_writers_next_life_is_told_from_its_first_event_on() -> None:
     """It was lost while it was asked."""
     writer = RestartedWriterPeer()
-    archive = RayWriterPool([writer])
+    writers = RayWriterPool([writer])
     writer.may_answer.clear()
-    looking = asyncio.create_task(archive.events())
+    looking = asyncio.create_task(writers.events())
     await writer.asked.wait()
     writer.number = 1
-    await archive._lost(0)
+    await writers._lost(0)
     writer.may_answer.set()
     assert len(await looking) == 500
-    assert [event.at for event in await archive.events()] == [0, 1, 2]
-    await archive.stop_watching()
+    assert [event.at for event in await writers.events()] == [0, 1, 2]
+    await writers.stop_watching()
 
 
 async def test_losses_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,12 +58,12 @@ async def _run(
     return await run_debates(kind, folder, PartlyModerated(), _cases(*names), roles, **held, **changes)
 
 
-def _kill_the_moderator(arena: Dispatcher) -> None:
+def _kill_the_moderator(dispatcher: Dispatcher) -> None:
     import ray
 
-    roster = arena._runtime.roster  # type: ignore[attr-defined]
-    (name,) = roster.moderators
-    ray.kill(ray.get_actor(name, namespace=roster.namespace), no_restart=False)
+    directory = dispatcher._runtime.directory  # type: ignore[attr-defined]
+    (name,) = directory.moderators
+    ray.kill(ray.get_actor(name, namespace=directory.namespace), no_restart=False)
 
 
 def _paid_once(server: ScriptedServer) -> None:
@@ -127,13 +127,13 @@ async def test_a_person_who_thinks_holds_up_nobody(kind: str, server: ScriptedSe
     """With one place: the other debates are over before the person answers; and on Ray the moderator has died."""
     person = SlowPerson()
 
-    async def meanwhile(arena: Dispatcher) -> None:
+    async def meanwhile(dispatcher: Dispatcher) -> None:
         await person.asked.wait()
         async with asyncio.timeout(60):
-            while (await arena._runtime.writers.counts()).finished < 3:  # noqa: ASYNC110 - another process counts
+            while (await dispatcher._runtime.writers.counts()).finished < 3:  # noqa: ASYNC110 - another process counts
                 await asyncio.sleep(0.02)
         if kind != "inline":
-            _kill_the_moderator(arena)
+            _kill_the_moderator(dispatcher)
         person.may.set()
 
     names = ("a", "plain-1", "plain-2", "plain-3")
@@ -146,9 +146,9 @@ async def test_a_person_who_thinks_holds_up_nobody(kind: str, server: ScriptedSe
 async def test_a_run_that_is_stopped_asks_no_longer(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
     person = SlowPerson()
 
-    async def meanwhile(arena: Dispatcher) -> None:
+    async def meanwhile(dispatcher: Dispatcher) -> None:
         await person.asked.wait()
-        arena.stop()
+        dispatcher.stop()
 
     held = await _run(kind, tmp_path / "run", server, person, "a", meanwhile=meanwhile)
     assert (held.parked, held.rows("verdicts"), person.dismissed) == ([], [], 1)

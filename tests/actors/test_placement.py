@@ -211,8 +211,8 @@ async def test_what_a_cluster_never_gets_ends_the_wait(local_ray: None, monkeypa
     import ray
 
     monkeypatch.setattr(placing_module, "_LOOK_S", 0.1)
-    placing = ClusterSettings(resources={"unobtainium": 2.0}, wait_s=0.2)
-    placer = ActorScheduler(placing, CLUSTER, ray.get_runtime_context().namespace, can_grow=True)
+    cluster_settings = ClusterSettings(resources={"unobtainium": 2.0}, wait_s=0.2)
+    placer = ActorScheduler(cluster_settings, CLUSTER, ray.get_runtime_context().namespace, can_grow=True)
     placer.place(_here(), "writer", "never-placed")
     with structlog.testing.capture_logs() as logs:
         async with asyncio.timeout(60):

@@ -32,7 +32,7 @@ class ManualModeratorHandle:
         self.gone: Exception | None = None
         self._done: list[DebateOutcome] = []
         self._news = asyncio.Event()
-        self._life, self._fails_next = 0, False
+        self._incarnation, self._fails_next = 0, False
         self.slow: asyncio.Event | None = None
         self.under_way = False
 
@@ -47,11 +47,11 @@ class ManualModeratorHandle:
 
     def lose(self) -> None:
         self.open.clear()
-        self._life, self._fails_next = self._life + 1, True
+        self._incarnation, self._fails_next = self._incarnation + 1, True
         self._news.set()
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
-        life = self._life
+        incarnation = self._incarnation
         if wait and not self._done and self.gone is None:
             self._news.clear()
             await self._news.wait()
@@ -60,15 +60,15 @@ class ManualModeratorHandle:
             await self.slow.wait()
         if self.gone is not None:
             raise self.gone
-        await self._lost_in(life, wait=wait)
+        await self._lost_in(incarnation, wait=wait)
         self.given += assignments
         self.open |= {each.case.id: each for each in assignments}
         done, self._done = self._done, []
         return ModeratorReport(done)
 
-    async def _lost_in(self, life: int, *, wait: bool) -> None:
+    async def _lost_in(self, incarnation: int, *, wait: bool) -> None:
         """Raises `ModeratorLost` when the moderator has died since."""
-        if life != self._life or (self._fails_next and not wait):
+        if incarnation != self._incarnation or (self._fails_next and not wait):
             self._fails_next = self._fails_next and wait
             raise ModeratorLost("seat")
 
@@ -88,8 +88,8 @@ class MortalHandle(ManualModeratorHandle):
         super().__init__()
         self.listener_is_back = asyncio.Event()
 
-    async def _lost_in(self, life: int, *, wait: bool) -> None:
-        if life != self._life:
+    async def _lost_in(self, incarnation: int, *, wait: bool) -> None:
+        if incarnation != self._incarnation:
             if wait:
                 await self.listener_is_back.wait()
             raise ModeratorLost("seat")
@@ -98,8 +98,8 @@ class MortalHandle(ManualModeratorHandle):
 class ManualRuntime(SeatsAlone):
     """So many seats of a kind."""
 
-    def __init__(self, seats: int, kind: type[ManualModeratorHandle] = ManualModeratorHandle) -> None:
-        self.places = [kind() for _ in range(seats)]
+    def __init__(self, moderators: int, kind: type[ManualModeratorHandle] = ManualModeratorHandle) -> None:
+        self.places = [kind() for _ in range(moderators)]
         super().__init__(self.places, max_open=10)
 
 
@@ -129,10 +129,10 @@ Holding = list[asyncio.Task[SubmissionResult]]
 
 @asynccontextmanager
 async def debating(
-    count: int, seats: int = 1, kind: type[ManualModeratorHandle] = ManualModeratorHandle
+    count: int, moderators: int = 1, kind: type[ManualModeratorHandle] = ManualModeratorHandle
 ) -> AsyncIterator[tuple[QueueDispatcher, ManualRuntime, Holding]]:
     """A reception with so many debates open, the engine, and who waits for each."""
-    runtime = ManualRuntime(seats, kind)
+    runtime = ManualRuntime(moderators, kind)
     async with open_dispatcher(runtime) as found:
         holding = [asyncio.create_task(found.run_case(case(i))) for i in range(count)]
         await until_open(runtime, count)
@@ -145,23 +145,23 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 async def until_open(runtime: ManualRuntime, count: int) -> None:
-    await until(lambda: sum(len(seat.open) for seat in runtime.places) >= count)
+    await until(lambda: sum(len(moderator.open) for moderator in runtime.places) >= count)
 
 
 async def test_cases_are_spread_over_the_seats_and_each_end_is_told_to_its_bringer() -> None:
-    async with debating(9, seats=3) as (found, runtime, holding):
-        assert [len(seat.open) for seat in runtime.places] == [3, 3, 3]
+    async with debating(9, moderators=3) as (found, runtime, holding):
+        assert [len(moderator.open) for moderator in runtime.places] == [3, 3, 3]
         assert runtime.kept.registered == {f"q{i}" for i in range(9)}
-        for seat in reversed(runtime.places):
-            seat.finish()
+        for moderator in reversed(runtime.places):
+            moderator.finish()
         told = await asyncio.gather(*holding)
-        assert [each.ended.closing.case_id for each in told] == [f"q{i}" for i in range(9)]
+        assert [each.ended.verdict_record.case_id for each in told] == [f"q{i}" for i in range(9)]
         assert found.waiting == 0
         assert not runtime.kept.registered
 
 
 async def test_a_lost_moderator_is_told_again_of_what_it_had_and_of_nothing_else() -> None:
-    async with debating(4, seats=2) as (found, runtime, holding):
+    async with debating(4, moderators=2) as (found, runtime, holding):
         lost, other = runtime.places
         had = set(lost.open)
         lost.lose()
@@ -171,33 +171,33 @@ async def test_a_lost_moderator_is_told_again_of_what_it_had_and_of_nothing_else
         assert had <= {each.case.id for each in again} <= had | {"q4"}  # which was on its way, or came later
         assert not any(each.replay for each in other.given)
         await until_open(runtime, 5)
-        for seat in runtime.places:
-            seat.finish()
+        for moderator in runtime.places:
+            moderator.finish()
         assert len(await asyncio.gather(*holding, late)) == 5
 
 
 async def test_a_moderator_that_dies_twice_in_quick_succession_forgets_no_debate() -> None:
     async with debating(1, kind=MortalHandle) as (found, runtime, (first,)):
-        (seat,) = runtime.places
-        assert isinstance(seat, MortalHandle)
-        seat.slow = asyncio.Event()
+        (moderator,) = runtime.places
+        assert isinstance(moderator, MortalHandle)
+        moderator.slow = asyncio.Event()
         second = asyncio.create_task(found.run_case(case(1)))
-        await until(lambda: seat.under_way)
-        seat.lose()  # with a call of each of the two that talk to it
-        seat.slow.set()
+        await until(lambda: moderator.under_way)
+        moderator.lose()  # with a call of each of the two that talk to it
+        moderator.slow.set()
         await until_open(runtime, 2)  # who hands over was back first, and has given the next life everything
-        seat.lose()
-        seat.listener_is_back.set()
+        moderator.lose()
+        moderator.listener_is_back.set()
         await until_open(runtime, 2)
-        seat.finish()
+        moderator.finish()
         assert len(await asyncio.gather(first, second)) == 2
 
 
 async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -> None:
     async with debating(2) as (found, runtime, holding):
-        (seat,) = runtime.places
-        seat.gone = ActorGone("the actor is gone")
-        seat._news.set()
+        (moderator,) = runtime.places
+        moderator.gone = ActorGone("the actor is gone")
+        moderator._news.set()
         for each in (*holding, found.run_case(case(2))):
             with pytest.raises(DebateCancelled, match="the actor is gone"):
                 await each
@@ -206,46 +206,46 @@ async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -
 
 async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
     async with debating(3) as (found, runtime, (first, second, third)):
-        (seat,) = runtime.places
-        seat.finish("q1", status="stopped", why="budget: usd")
-        seat.finish("q0")
-        assert (await first).ended.closing.answer == "Yes"
+        (moderator,) = runtime.places
+        moderator.finish("q1", status="stopped", why="budget: usd")
+        moderator.finish("q0")
+        assert (await first).ended.verdict_record.answer == "Yes"
         for each in (second, third):
             with pytest.raises(DebateCancelled, match="budget: usd"):
                 await each
-        await until(lambda: not seat.open)  # what is asked for would be paid for nobody
+        await until(lambda: not moderator.open)  # what is asked for would be paid for nobody
         assert found.stopped_by == "budget: usd"
 
 
 async def test_a_withdrawn_case_is_put_aside_and_goes_on_from_the_record_later() -> None:
     """Whoever follows it is let go when its case comes again."""
     async with debating(1) as (found, runtime, (holding,)):
-        (seat,) = runtime.places
+        (moderator,) = runtime.places
         earlier = found.event_stream("q0")
         assert earlier is not None
         assert await found.cancel("q0")
         with pytest.raises(DebateCancelled, match="withdrawn"):
             await holding
-        assert seat.withdrawn == ["q0"]
+        assert moderator.withdrawn == ["q0"]
         again = asyncio.create_task(found.run_case(case(0)))
         assert [event async for event in earlier.follow()] == []
         await until_open(runtime, 1)
-        assert seat.open["q0"].replay
-        seat.finish()
+        assert moderator.open["q0"].replay
+        moderator.finish()
         assert not (await again).reused
 
 
 async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> None:
     async with debating(1) as (found, runtime, (holding,)):
-        (seat,) = runtime.places
-        seat.slow = asyncio.Event()
+        (moderator,) = runtime.places
+        moderator.slow = asyncio.Event()
         late = asyncio.create_task(found.run_case(case(1)))
-        await until(lambda: seat.under_way)
+        await until(lambda: moderator.under_way)
         await found.cancel("q1")
-        seat.slow.set()
-        await until(lambda: "q1" not in seat.open and "q1" in [each.case.id for each in seat.given])
-        seat.finish()
-        assert (await holding).ended.closing.case_id == "q0"
+        moderator.slow.set()
+        await until(lambda: "q1" not in moderator.open and "q1" in [each.case.id for each in moderator.given])
+        moderator.finish()
+        assert (await holding).ended.verdict_record.case_id == "q0"
         with pytest.raises(DebateCancelled):
             await late
 
@@ -295,7 +295,7 @@ async def test_a_bringer_who_leaves_ends_no_debate() -> None:
         another = asyncio.create_task(found.run_case(case(0)))
         await asyncio.sleep(0)
         runtime.places[0].finish()
-        assert (await another).ended.closing.case_id == "q0"
+        assert (await another).ended.verdict_record.case_id == "q0"
 
 
 class FinishedRecordClient(FakeRecordClient):
@@ -334,7 +334,7 @@ async def test_a_reading_that_failed_is_the_error_of_those_who_asked_for_it_alon
         assert (await found.run_case(case(0))).reused
         again = await found.recorded_result("q1")
         assert again is not None
-        assert again.ended.closing.case_id == "q1"
+        assert again.ended.verdict_record.case_id == "q1"
 
 
 async def test_closing_ends_every_wait_for_the_record() -> None:

@@ -20,7 +20,6 @@ from journal_writer import (
     abandon_journal,
     assert_whole,
     batch,
-    closing,
     debate_rows,
     debated,
     labelled,
@@ -28,6 +27,7 @@ from journal_writer import (
     reply,
     run_forked,
     submit_case,
+    verdict_record,
     write_journal,
 )
 from small_runs import sorted_rows
@@ -175,17 +175,17 @@ async def test_nothing_more_is_taken_once_a_row_could_not_be_written(
     def full(self: object, batch: pa.RecordBatch) -> None:
         raise OSError(28, "No space left on device")
 
-    recorder = RecordWriter(folder.path, 1)
-    await recorder.load()
-    recorder.add_events([("c000", 0, Event("asked", "a"), 1.0)])
+    writer = RecordWriter(folder.path, 1)
+    await writer.load()
+    writer.add_events([("c000", 0, Event("asked", "a"), 1.0)])
     monkeypatch.setattr(SegmentWriter, "append", full)
     with pytest.raises(RecordError, match="No space left"):
-        await recorder.flush()
+        await writer.flush()
     with pytest.raises(RecordError, match="No space left"):
-        recorder.add_events([("c000", 0, Event("asked", "b"), 1.0)])
+        writer.add_events([("c000", 0, Event("asked", "b"), 1.0)])
     with pytest.raises(RecordError, match="No space left"):
-        recorder.add_replies(batch(debate_rows("c000", "e1")))
-    for segment in recorder._journal._segments.values():
+        writer.add_replies(batch(debate_rows("c000", "e1")))
+    for segment in writer._journal._segments.values():
         segment.close()
 
 
@@ -193,17 +193,17 @@ async def test_nothing_more_is_taken_once_a_row_could_not_be_written(
 
 
 async def test_the_first_row_of_a_key_wins_and_later_ones_are_dropped(folder: RunFolder) -> None:
-    async with open_writer(folder, compact=False) as recorder:
-        await recorder.register([labelled(0)])
-        recorder.add_replies(batch([reply("c000", "a", "first", text="1"), reply("c000", "a", "second", text="2")]))
-        recorder.add_replies(batch([reply("c000", "a", "third", text="3"), reply("c000", "b", "other")]))
-        recorder.add_replies(batch([reply("c000", "a", "first", text="1")]))
-        assert recorder.progress.counts.replies == 2
-        assert recorder.progress.counts.tokens_paid == 30
-        assert await recorder.commit([closing("c000", {"a": "first", "b": "other"})]) == [True]
-        recorder.add_replies(batch([reply("c000", "c", "after the verdict")]))
-        assert recorder.progress.counts.replies == 2
-        assert await recorder.commit([closing("c000", {"a": "first"}, answer="No")]) == [True]
+    async with open_writer(folder, compact=False) as writer:
+        await writer.register([labelled(0)])
+        writer.add_replies(batch([reply("c000", "a", "first", text="1"), reply("c000", "a", "second", text="2")]))
+        writer.add_replies(batch([reply("c000", "a", "third", text="3"), reply("c000", "b", "other")]))
+        writer.add_replies(batch([reply("c000", "a", "first", text="1")]))
+        assert writer.progress.counts.replies == 2
+        assert writer.progress.counts.tokens_paid == 30
+        assert await writer.commit([verdict_record("c000", {"a": "first", "b": "other"})]) == [True]
+        writer.add_replies(batch([reply("c000", "c", "after the verdict")]))
+        assert writer.progress.counts.replies == 2
+        assert await writer.commit([verdict_record("c000", {"a": "first"}, answer="No")]) == [True]
     assert [(row["path"], row["reply_id"]) for row in sorted_rows(folder.path, "turns")] == [
         ("a", "first"),
         ("b", "other"),
@@ -238,28 +238,28 @@ async def test_the_first_vector_of_a_text_wins_on_reading(folder: RunFolder) -> 
 
 
 async def test_a_superseding_row_replaces_and_the_old_one_stays_marked(folder: RunFolder) -> None:
-    async with open_writer(folder) as recorder:
-        await recorder.register([labelled(0)])
-        recorder.add_replies(batch([reply("c000", "a", "old", token=["x"], logprob=[-1.0])]))
-        recorder.add_replies(batch([reply("c000", "a", "wrong", supersedes="never seen")]))
-        recorder.add_replies(batch([reply("c000", "a", "new", supersedes="old", token=["y"], logprob=[-2.0])]))
-        assert (await recorder.history([("c000", 0)]))[0].replies[0].answered.reply_id == "new"
-        assert await recorder.commit([closing("c000", {"a": "new"})]) == [True]
+    async with open_writer(folder) as writer:
+        await writer.register([labelled(0)])
+        writer.add_replies(batch([reply("c000", "a", "old", token=["x"], logprob=[-1.0])]))
+        writer.add_replies(batch([reply("c000", "a", "wrong", supersedes="never seen")]))
+        writer.add_replies(batch([reply("c000", "a", "new", supersedes="old", token=["y"], logprob=[-2.0])]))
+        assert (await writer.history([("c000", 0)]))[0].replies[0].answered.reply_id == "new"
+        assert await writer.commit([verdict_record("c000", {"a": "new"})]) == [True]
     rows = {row["reply_id"]: row["superseded"] for row in sorted_rows(folder.path, "turns")}
     assert rows == {"old": True, "new": False}
     assert [row["reply_id"] for row in sorted_rows(folder.path, "tokens")] == ["new"]
 
 
 async def test_the_last_of_an_event_counts_and_bookkeeping_is_all_kept(folder: RunFolder) -> None:
-    async with open_writer(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as writer:
         for number in range(3):
-            recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.0 + number)])
-            recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.5 + number)])
-            recorder.add_events([("c000", 0, Event("asked", "p"), 1.0 + number)])
-    async with open_writer(folder) as recorder:
-        recorder.add_events([("c000", 0, Event("signal", "p", {"n": 9}), 9.0)])
-        recorder.add_events([("c000", 0, Event("asked", "p"), 9.0)])
-        recorder.add_events([("c000", 0, Event("asked", "p"), 9.0)])  # the same one, delivered twice
+            writer.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.0 + number)])
+            writer.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.5 + number)])
+            writer.add_events([("c000", 0, Event("asked", "p"), 1.0 + number)])
+    async with open_writer(folder) as writer:
+        writer.add_events([("c000", 0, Event("signal", "p", {"n": 9}), 9.0)])
+        writer.add_events([("c000", 0, Event("asked", "p"), 9.0)])
+        writer.add_events([("c000", 0, Event("asked", "p"), 9.0)])  # the same one, delivered twice
     rows = [(row["kind"], row["data"]) for row in sorted_rows(folder.path, "events")]
     assert rows == [("asked", "{}")] * 4 + [("signal", '{"n":9}')]
 
@@ -271,26 +271,26 @@ async def test_a_dropped_row_leaves_what_its_attempts_may_have_cost(
     folder: RunFolder,
 ) -> None:
     told = {"unconfirmed_attempts": 1, "unconfirmed_tokens_max": 700, "at": 3.0}
-    async with open_writer(folder) as recorder:
-        recorder.add_replies(batch([reply("c000", "p", "first", **told)]))
-        recorder.add_replies(batch([reply("c000", "p", "first", **told)]))
-        recorder.add_replies(batch([reply("c000", "p", "second", **told)]))
-        recorder.add_replies(batch([reply("c000", "p", "second", **told)]))
-        recorder.add_replies(batch([reply("c000", "p", "third")]))
+    async with open_writer(folder) as writer:
+        writer.add_replies(batch([reply("c000", "p", "first", **told)]))
+        writer.add_replies(batch([reply("c000", "p", "first", **told)]))
+        writer.add_replies(batch([reply("c000", "p", "second", **told)]))
+        writer.add_replies(batch([reply("c000", "p", "second", **told)]))
+        writer.add_replies(batch([reply("c000", "p", "third")]))
     (event,) = sorted_rows(folder.path, "events")
     data = {"attempts": 1, "model": "simulated", "tokens_at_most": 700, "why": "duplicate"}
     assert (event["kind"], event["path"], json.loads(event["data"])) == ("abandoned", "p", data)
 
 
 async def test_a_verdict_waits_for_its_replies(folder: RunFolder) -> None:
-    async with open_writer(folder) as recorder:
-        await recorder.register([labelled(0)])
-        commit = asyncio.create_task(recorder.commit([closing("c000", {"a": "1", "b": "2"})]))
+    async with open_writer(folder) as writer:
+        await writer.register([labelled(0)])
+        commit = asyncio.create_task(writer.commit([verdict_record("c000", {"a": "1", "b": "2"})]))
         await asyncio.sleep(0.05)
-        recorder.add_replies(batch([reply("c000", "a", "1")]))
+        writer.add_replies(batch([reply("c000", "a", "1")]))
         await asyncio.sleep(0.05)
         assert not commit.done()
-        recorder.add_replies(batch([reply("c000", "b", "2")]))
+        writer.add_replies(batch([reply("c000", "b", "2")]))
         assert await commit == [True]
 
 
@@ -298,32 +298,32 @@ async def test_a_verdict_is_refused_without_its_replies_and_taken_with_them(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.actors.record.deduplicator._PATIENCE_S", 0.1)
-    async with open_writer(folder) as recorder:
-        await recorder.register([labelled(0), labelled(1)])
-        recorder.add_replies(batch([reply("c000", "a", "another life")]))
-        assert await recorder.commit([closing("c000", {"a": "1"}), closing("c001", {})]) == [False, True]
-        assert await recorder.commit([closing("c000", {"a": "another life", "b": "2"})]) == [False]
-        assert recorder.progress.counts.finished == 1
-        recorder.add_replies(batch([reply("c000", "b", "2")]))
-        assert await recorder.commit([closing("c000", {"a": "another life", "b": "2"})]) == [True]
+    async with open_writer(folder) as writer:
+        await writer.register([labelled(0), labelled(1)])
+        writer.add_replies(batch([reply("c000", "a", "another life")]))
+        assert await writer.commit([verdict_record("c000", {"a": "1"}), verdict_record("c001", {})]) == [False, True]
+        assert await writer.commit([verdict_record("c000", {"a": "another life", "b": "2"})]) == [False]
+        assert writer.progress.counts.finished == 1
+        writer.add_replies(batch([reply("c000", "b", "2")]))
+        assert await writer.commit([verdict_record("c000", {"a": "another life", "b": "2"})]) == [True]
     assert len(sorted_rows(folder.path, "verdicts")) == 2
 
 
 async def test_a_verdict_waits_until_its_gold_label_is_known(folder: RunFolder) -> None:
-    async with open_writer(folder) as recorder:
-        commit = asyncio.create_task(recorder.commit([closing("c000", {})]))
+    async with open_writer(folder) as writer:
+        commit = asyncio.create_task(writer.commit([verdict_record("c000", {})]))
         await asyncio.sleep(0.05)
         assert not commit.done()
-        await recorder.register([labelled(0)])
+        await writer.register([labelled(0)])
         assert await commit == [True]
     assert [(row["gold"], row["correct"]) for row in sorted_rows(folder.path, "verdicts")] == [("Yes", True)]
 
 
 async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> None:
-    async with open_writer(folder) as recorder:
-        await recorder.register([labelled(0)])
-        await recorder.commit([closing("c000", {}, answer=None, how="failed", failure="bug", error="oh")])
-        counts = recorder.progress.counts
+    async with open_writer(folder) as writer:
+        await writer.register([labelled(0)])
+        await writer.commit([verdict_record("c000", {}, answer=None, how="failed", failure="bug", error="oh")])
+        counts = writer.progress.counts
         assert (counts.failed, counts.finished, counts.scored) == (1, 0, 0)
     row = sorted_rows(folder.path, "verdicts")[0]
     assert (row["failed"], row["failure"], row["correct"], row["gold"]) == (True, "bug", None, "Yes")
@@ -333,17 +333,17 @@ async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> No
 
 
 async def test_a_restarted_recorder_knows_what_it_wrote(folder: RunFolder) -> None:
-    async with open_writer(folder, compact=False) as recorder:
-        await debated(recorder, range(3))
-        await recorder.register([labelled(7)])
-        recorder.add_replies(batch([reply("c007", "a", "kept")]))
-        counts = recorder.progress.counts
+    async with open_writer(folder, compact=False) as writer:
+        await debated(writer, range(3))
+        await writer.register([labelled(7)])
+        writer.add_replies(batch([reply("c007", "a", "kept")]))
+        counts = writer.progress.counts
     async with open_writer(folder) as again:
         assert again.progress.counts == counts
         again.add_replies(batch([reply("c007", "a", "late"), reply("c001", "a", "late too")]))
         assert again.progress.counts == counts
         await again.register([labelled(7)])
-        assert await again.commit([closing("c007", {"a": "kept"})]) == [True]
+        assert await again.commit([verdict_record("c007", {"a": "kept"})]) == [True]
     assert len(sorted_rows(folder.path, "cases")) == 4
     assert len({row["reply_id"] for row in sorted_rows(folder.path, "turns")}) == 7
 
@@ -355,7 +355,7 @@ async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
         await writer.load()
     for number, writer in enumerate(writers):
         mine = [i for i in range(30) if writer_of(f"c{i:03d}", 3) == number]
-        assert all(await writer.commit([closing(f"c{i:03d}", await submit_case(writer, i)) for i in mine]))
+        assert all(await writer.commit([verdict_record(f"c{i:03d}", await submit_case(writer, i)) for i in mine]))
     assert min(writer.progress.counts.finished for writer in writers) > 0
     for writer in writers:
         await writer.close()
@@ -366,17 +366,17 @@ async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
 async def test_a_history_is_whole_however_fast_segments_become_parts(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_writer(folder) as recorder:
-        await debated(recorder, range(2))
+    async with open_writer(folder) as writer:
+        await debated(writer, range(2))
 
         def rolled(path: Path, valid: int | None) -> Iterator[pa.RecordBatch]:
-            recorder._journal._compact()
+            writer._journal._compact()
             number = len(folder.committed_parts())
-            recorder._journal._append({"replies": [batch([reply("c009", f"p{number}", f"r{number}")])]})
+            writer._journal._append({"replies": [batch([reply("c009", f"p{number}", f"r{number}")])]})
             return read_segment(path, valid)
 
         monkeypatch.setattr(tables, "read_segment", rolled)
-        found = await recorder.history([("c000", 0), ("c001", 0)])
+        found = await writer.history([("c000", 0), ("c001", 0)])
         monkeypatch.undo()
     assert [[said.path for said in history.replies] for history in found] == [["a", "j/judge/0"]] * 2
     assert len(folder.committed_parts()) == 2
@@ -386,13 +386,13 @@ async def test_a_history_is_whole_however_fast_segments_become_parts(
 
 
 async def test_compaction_changes_nothing_that_is_read(folder: RunFolder) -> None:
-    async with open_writer(folder, compact=False) as recorder:
-        await debated(recorder, range(10))
-        recorder.add_vectors("c001", 0, "e", [("h", b"\0\0\x80?" * 4)])
-        await recorder.flush()
+    async with open_writer(folder, compact=False) as writer:
+        await debated(writer, range(10))
+        writer.add_vectors("c001", 0, "e", [("h", b"\0\0\x80?" * 4)])
+        await writer.flush()
         before = {table: sorted_rows(folder.path, table) for table in TABLES}
         assert list(folder.segments())
-        await recorder.close()
+        await writer.close()
         assert not list(folder.segments())
         after = {table: sorted_rows(folder.path, table) for table in TABLES}
     assert before == after
@@ -403,8 +403,8 @@ async def test_compaction_changes_nothing_that_is_read(folder: RunFolder) -> Non
 async def test_leftovers_for_which_there_is_no_room_stay_as_they_are(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_writer(folder, compact=False) as recorder:
-        await debated(recorder, range(3))
+    async with open_writer(folder, compact=False) as writer:
+        await debated(writer, range(3))
 
     def full(self: object, content: pa.Table) -> None:
         raise OSError(28, "No space left on device")
@@ -416,8 +416,8 @@ async def test_leftovers_for_which_there_is_no_room_stay_as_they_are(
 
 
 async def test_a_part_is_written_once_and_named_where_it_cannot_be_read(folder: RunFolder) -> None:
-    async with open_writer(folder) as recorder:
-        await debated(recorder, range(2))
+    async with open_writer(folder) as writer:
+        await debated(writer, range(2))
     with pytest.raises(RecordError, match="e0001-w0-r0000 is there already"):
         compaction.compact(folder, "e0001-w0-r0000", {})
     part = folder.path / "turns" / "e0001-w0-r0000.parquet"
@@ -451,13 +451,13 @@ def test_a_crash_anywhere_leaves_a_whole_record(folder: RunFolder, failpoints: s
     marks = folder.path.parent / "marks"
     marks.mkdir()
     paid: set[str] = set()
-    for life in range(crashes + 1):
+    for incarnation in range(crashes + 1):
         ended = run_forked(
             write_journal, folder.path, debates, MOOT_FAILPOINTS=failpoints, MOOT_FAILPOINT_DIR=str(marks)
         )
-        assert ended.returncode == (-signal.SIGKILL if life < crashes else 0), ended.stderr
+        assert ended.returncode == (-signal.SIGKILL if incarnation < crashes else 0), ended.stderr
         durable = set(ended.stdout.split())
-        assert ("closed" in durable) == (life == crashes)
+        assert ("closed" in durable) == (incarnation == crashes)
         found = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
         assert durable - {"closed"} <= found
         assert_whole(folder.path)

@@ -40,28 +40,28 @@ class _Writer(Peer):
 @virtual_time
 async def test_a_history_that_cannot_be_read_leaves_nobody_else_waiting() -> None:
     writer = _Writer()
-    scribe = RemoteRecordClient([writer], "agent")
-    first = asyncio.create_task(scribe.history("c000", 0))
+    record_client = RemoteRecordClient([writer], "agent")
+    first = asyncio.create_task(record_client.history("c000", 0))
     await writer.reading.wait()
-    behind = asyncio.create_task(scribe.history("c001", 0))
+    behind = asyncio.create_task(record_client.history("c001", 0))
     await asyncio.sleep(0)
     writer.goes_on.set()
     with pytest.raises(RecordError, match="hiccups"):
         await asyncio.wait_for(first, 5)
     assert await asyncio.wait_for(behind, 5) == History()
-    assert await asyncio.wait_for(scribe.history("c002", 0), 5) == History()
+    assert await asyncio.wait_for(record_client.history("c002", 0), 5) == History()
     assert writer.asked == [[("c000", 0)], [("c001", 0)], [("c002", 0)]]
 
 
 @virtual_time
 async def test_a_row_that_cannot_be_recorded_is_the_records_trouble() -> None:
     """Else its debate alone would fail, and whatever is paid for after it would be lost."""
-    scribe = RemoteRecordClient([_Writer()], "agent")
-    scribe.put_reply("c000", {"case_id": "c000", "attempt": 0, "path": "a", "sample": 2**31})
+    record_client = RemoteRecordClient([_Writer()], "agent")
+    record_client.put_reply("c000", {"case_id": "c000", "attempt": 0, "path": "a", "sample": 2**31})
     with pytest.raises(RecordError, match="ArrowInvalid"):
-        await asyncio.wait_for(scribe.drained(), 5)
+        await asyncio.wait_for(record_client.drained(), 5)
     with pytest.raises(RecordError, match="rows cannot be recorded"):
-        scribe.put_reply("c001", {"case_id": "c001", "attempt": 0, "path": "a"})
+        record_client.put_reply("c001", {"case_id": "c001", "attempt": 0, "path": "a"})
 
 
 class _RestartedPeer(Peer):
@@ -75,28 +75,28 @@ class _RestartedPeer(Peer):
         if method == "history":
             return self.lived, msgspec.msgpack.encode([History(vectors={"e/t": b""}) for _ in args[0]])
         if method == "take_rows":
-            life, self.lived = self.lived, "second"
-            return life
+            incarnation, self.lived = self.lived, "second"
+            return incarnation
         assert method == "commit"
-        closings = msgspec.msgpack.decode(args[0], type=list[VerdictRecord])
-        self.ended_in += [closing.noted_in for closing in closings]
-        return [closing.noted_in in ("", self.lived) for closing in closings]
+        verdict_records = msgspec.msgpack.decode(args[0], type=list[VerdictRecord])
+        self.ended_in += [verdict_record.noted_in for verdict_record in verdict_records]
+        return [verdict_record.noted_in in ("", self.lived) for verdict_record in verdict_records]
 
 
 @virtual_time
 async def test_a_verdict_says_which_life_of_the_writer_took_its_first_note() -> None:
     writer = _RestartedPeer()
-    scribe = RemoteRecordClient([writer], "moderator")
+    record_client = RemoteRecordClient([writer], "moderator")
     ends = [
         VerdictRecord(case_id=case_id, attempt=0, replies={}, answer="Yes", how="told") for case_id in ("c000", "c001")
     ]
-    scribe.put_event("c000", 0, Event("round", "round/1"))
-    await scribe.drained()
-    scribe.put_event("c000", 0, Event("round", "round/2"))
-    scribe.put_event("c001", 0, Event(ASKED, "say"))
-    assert await asyncio.gather(*map(scribe.commit, ends)) == [False, True]
-    scribe.put_event("c000", 0, Event("round", "round/1"))
-    assert await scribe.commit(ends[0])
+    record_client.put_event("c000", 0, Event("round", "round/1"))
+    await record_client.drained()
+    record_client.put_event("c000", 0, Event("round", "round/2"))
+    record_client.put_event("c001", 0, Event(ASKED, "say"))
+    assert await asyncio.gather(*map(record_client.commit, ends)) == [False, True]
+    record_client.put_event("c000", 0, Event("round", "round/1"))
+    assert await record_client.commit(ends[0])
     assert writer.ended_in == ["first", "", "second"]
 
 
@@ -104,10 +104,12 @@ async def test_a_verdict_says_which_life_of_the_writer_took_its_first_note() -> 
 async def test_embeddings_that_were_read_from_an_earlier_life_may_be_lost_with_it() -> None:
     """They were told by it, perhaps not yet written, and a debate that has them does not note them again."""
     writer = _RestartedPeer()
-    scribe = RemoteRecordClient([writer], "moderator")
-    await scribe.history("c000", 0)
+    record_client = RemoteRecordClient([writer], "moderator")
+    await record_client.history("c000", 0)
     writer.lived = "second"
-    assert not await scribe.commit(VerdictRecord(case_id="c000", attempt=0, replies={}, answer="Yes", how="told"))
+    assert not await record_client.commit(
+        VerdictRecord(case_id="c000", attempt=0, replies={}, answer="Yes", how="told")
+    )
     assert writer.ended_in == ["first"]
 
 
@@ -134,13 +136,13 @@ class _PersistentPeer(Peer):
 @virtual_time
 async def test_a_claim_that_is_granted_to_nobody_is_given_back() -> None:
     writer = _PersistentPeer()
-    scribe = RemoteRecordClient([writer], "agent")
-    cancelled = asyncio.create_task(scribe.acquire_lease("shared-x"))
+    record_client = RemoteRecordClient([writer], "agent")
+    cancelled = asyncio.create_task(record_client.acquire_lease("shared-x"))
     await asyncio.sleep(0.01)
     cancelled.cancel()
     await asyncio.gather(cancelled, return_exceptions=True)
     assert cancelled.cancelled()
-    mine, _ = await asyncio.wait_for(scribe.acquire_lease("shared-x"), 5)
+    mine, _ = await asyncio.wait_for(record_client.acquire_lease("shared-x"), 5)
     assert mine
-    await scribe.release_lease("shared-x")
+    await record_client.release_lease("shared-x")
     assert len(writer.calls) == 4

@@ -54,9 +54,9 @@ def row_of(number: int, place: tuple[str, int, str], supersedes: str | None) -> 
 
 async def write(folder: Path, sessions: list[list[dict[str, Any]]], compacted: list[bool]) -> None:
     for rows, compact in zip(sessions, compacted, strict=True):
-        async with open_writer(new_run(folder), compact=compact) as recorder:
+        async with open_writer(new_run(folder), compact=compact) as writer:
             for row in rows:
-                recorder.add_replies(batch_of("replies", [row]))
+                writer.add_replies(batch_of("replies", [row]))
 
 
 def by_table(folder: Path) -> dict[tuple[str, int, str], dict[str, Any]]:

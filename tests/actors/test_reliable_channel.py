@@ -46,20 +46,20 @@ def _ids(report: ModeratorReport) -> list[str]:
 
 
 async def test_an_outcome_whose_report_was_lost_comes_with_the_next_one() -> None:
-    debates, tray, counter = _made()
-    await tray.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
+    debates, channel, counter = _made()
+    await channel.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
     debates.end("a")
-    await tray.exchange(counter.next_batch([]), wait=True)  # nobody gets it
+    await channel.exchange(counter.next_batch([]), wait=True)  # nobody gets it
     debates.end("b")
-    assert _ids(counter.accept(await tray.exchange(counter.next_batch([]), wait=False))) == ["a", "b"]
-    assert _ids(counter.accept(await tray.exchange(counter.next_batch([]), wait=False))) == []
+    assert _ids(counter.accept(await channel.exchange(counter.next_batch([]), wait=False))) == ["a", "b"]
+    assert _ids(counter.accept(await channel.exchange(counter.next_batch([]), wait=False))) == []
 
 
 async def test_a_call_that_nobody_waits_for_takes_no_news_away() -> None:
-    debates, tray, counter = _made()
-    ghost = asyncio.create_task(tray.exchange(counter.next_batch(_assignments("a")), wait=True))
+    debates, channel, counter = _made()
+    ghost = asyncio.create_task(channel.exchange(counter.next_batch(_assignments("a")), wait=True))
     await asyncio.sleep(0)
-    waiting = asyncio.create_task(tray.exchange(counter.next_batch(_assignments("a")), wait=True))
+    waiting = asyncio.create_task(channel.exchange(counter.next_batch(_assignments("a")), wait=True))
     await asyncio.sleep(0)
     debates.end("a")
     await ghost
@@ -67,38 +67,38 @@ async def test_a_call_that_nobody_waits_for_takes_no_news_away() -> None:
 
 
 async def test_what_has_ended_is_not_held_again_because_its_report_was_lost() -> None:
-    debates, tray, counter = _made()
-    await tray.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
+    debates, channel, counter = _made()
+    await channel.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
     debates.end("a")
-    await tray.exchange(counter.next_batch([]), wait=True)
-    again = await tray.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
+    await channel.exchange(counter.next_batch([]), wait=True)
+    again = await channel.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
     assert debates.taken == ["a", "b", "b"]
     assert _ids(counter.accept(again)) == ["a"]
 
 
 async def test_a_late_handover_is_passed_over_and_one_beside_a_listener_is_not() -> None:
-    debates, tray, counter = _made()
+    debates, channel, counter = _made()
     late, again = counter.next_batch(_assignments("a")), counter.next_batch(_assignments("a", "b"))
     beside, listening = counter.next_batch(_assignments("c")), counter.next_batch([])
     for handover in (again, late, listening, beside):
-        await tray.exchange(handover, wait=False)
+        await channel.exchange(handover, wait=False)
     assert debates.taken == ["a", "b", "c"]
 
 
 async def test_an_outcome_that_comes_with_two_calls_at_once_counts_once() -> None:
-    debates, tray, counter = _made()
-    await tray.exchange(counter.next_batch(_assignments("a")), wait=False)
+    debates, channel, counter = _made()
+    await channel.exchange(counter.next_batch(_assignments("a")), wait=False)
     first, second = counter.next_batch([]), counter.next_batch([])
     debates.end("a")
-    returned = [await tray.exchange(handover, wait=False) for handover in (first, second)]
+    returned = [await channel.exchange(handover, wait=False) for handover in (first, second)]
     assert [_ids(counter.accept(each)) for each in returned] == [["a"], []]
 
 
 async def test_a_new_life_counts_anew() -> None:
-    debates, tray, counter = _made()
-    await tray.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
+    debates, channel, counter = _made()
+    await channel.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
     debates.end("a")
-    assert _ids(counter.accept(await tray.exchange(counter.next_batch([]), wait=True))) == ["a"]
+    assert _ids(counter.accept(await channel.exchange(counter.next_batch([]), wait=True))) == ["a"]
     reborn = ReliableChannelServer(cast(Moderator, debates))
     debates.end("b")
     assert _ids(counter.accept(await reborn.exchange(counter.next_batch(_assignments("b")), wait=False))) == ["b"]

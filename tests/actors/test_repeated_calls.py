@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_writer import batch, closing, debate_rows, labelled, new_run, open_writer, submit_case
+from journal_writer import batch, debate_rows, labelled, new_run, open_writer, submit_case, verdict_record
 
 from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, Grant, UsageReport
 from moot.actors.limits.ledger import DurableLimiter, Ledger, ReportDeduplicator
@@ -87,26 +87,26 @@ async def _within(seconds: float, answer: Awaitable[bool]) -> bool:
 
 async def test_a_verdict_that_comes_twice_while_its_replies_are_on_their_way_is_taken_once(tmp_path: Path) -> None:
     rows = debate_rows("c001", "e1")
-    verdict = closing("c001", {row["path"]: row["reply_id"] for row in rows})
-    async with open_writer(new_run(tmp_path)) as recorder:
-        await recorder.register([labelled(1)])
-        commits = [asyncio.create_task(recorder.commit([verdict])) for _ in range(2)]
+    verdict = verdict_record("c001", {row["path"]: row["reply_id"] for row in rows})
+    async with open_writer(new_run(tmp_path)) as writer:
+        await writer.register([labelled(1)])
+        commits = [asyncio.create_task(writer.commit([verdict])) for _ in range(2)]
         await asyncio.sleep(0.05)
-        recorder.add_replies(batch(rows))
+        writer.add_replies(batch(rows))
         async with asyncio.timeout(5):
             assert await asyncio.gather(*commits) == [[True], [True]]
-        assert recorder.progress.counts.finished == 1
+        assert writer.progress.counts.finished == 1
 
 
 async def test_a_limiter_of_an_older_owner_overwrites_no_younger_ones_ledger(tmp_path: Path) -> None:
     older, younger = Ledger(RunFolder(tmp_path), 1), Ledger(RunFolder(tmp_path), 2)
-    purses = {"usd": BudgetAccount(5.0)}
-    assert not older.open(purses)
-    assert not younger.open(purses)
-    purses["usd"].settle("a", reserved=1.0, spent=2.0)
-    younger.write(younger.entry(purses))
+    accounts = {"usd": BudgetAccount(5.0)}
+    assert not older.open(accounts)
+    assert not younger.open(accounts)
+    accounts["usd"].settle("a", reserved=1.0, spent=2.0)
+    younger.write(younger.entry(accounts))
     with pytest.raises(RecordError, match="another process"):
-        older.write(older.entry(purses))
+        older.write(older.entry(accounts))
     assert younger.reserved() == {"usd": 1.0}
 
 
@@ -147,15 +147,15 @@ async def test_a_cancelled_question_lets_nobody_write_beside_its_thread(
         inside -= 1
 
     monkeypatch.setattr(Journal, "_append", held)
-    async with open_writer(new_run(tmp_path), compact=False) as recorder:
-        await recorder.register([labelled(0)])
-        ask = {"history": lambda: recorder.history([("c000", 0)]), "flush": recorder.flush}
+    async with open_writer(new_run(tmp_path), compact=False) as writer:
+        await writer.register([labelled(0)])
+        ask = {"history": lambda: writer.history([("c000", 0)]), "flush": writer.flush}
         first = asyncio.create_task(ask[asked]())
         await asyncio.to_thread(begun.wait, 30)
         first.cancel()
         await asyncio.sleep(0)
-        await recorder.register([labelled(1)])
-        second = asyncio.create_task(recorder.flush())
+        await writer.register([labelled(1)])
+        second = asyncio.create_task(writer.flush())
         await asyncio.sleep(0.05)
         first.cancel()
         asyncio.get_running_loop().call_later(0.05, go_on.set)
@@ -169,16 +169,16 @@ async def test_a_cancelled_question_lets_nobody_write_beside_its_thread(
 async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) -> None:
     """Also after their debate's end, and of replies that were dropped."""
     told = {"model": "simulated", "tokens_at_most": 7}
-    async with open_writer(new_run(tmp_path), compact=False) as recorder:
-        replies = await submit_case(recorder, 1)
+    async with open_writer(new_run(tmp_path), compact=False) as writer:
+        replies = await submit_case(writer, 1)
         if ended:
-            await recorder.commit([closing("c001", replies)])
+            await writer.commit([verdict_record("c001", replies)])
         lost = {"reply_id": "other", "unconfirmed_attempts": 1, "unconfirmed_tokens_max": 9}
         dropped = batch([debate_rows("c001", "e1")[0] | lost])
         for _ in range(2):
-            recorder.add_events([("c001", 0, Event(ABANDONED, "a", told), at) for at in (1.0, 2.0)])
-            recorder.add_replies(dropped)
-        _, seen = recorder.progress.events_since(0)
+            writer.add_events([("c001", 0, Event(ABANDONED, "a", told), at) for at in (1.0, 2.0)])
+            writer.add_replies(dropped)
+        _, seen = writer.progress.events_since(0)
         assert [event.kind for event in seen].count(ABANDONED) == 3
     written = read_raw_rows(RunFolder(tmp_path), "events", ["kind"])
     assert sum(batch["kind"].to_pylist().count(ABANDONED) for batch in written) == 3
@@ -191,10 +191,13 @@ async def test_a_debate_whose_notes_went_with_the_writers_life_is_replayed(tmp_p
     async with open_writer(new_run(tmp_path), compact=False) as first:
         await first.register([labelled(1)])
         first.add_replies(batch(rows))  # killed before it wrote the note that it had taken
-    in_first = closing("c001", replies, noted_in=first.incarnation)
+    in_first = verdict_record("c001", replies, noted_in=first.incarnation)
     async with open_writer(RunFolder(tmp_path), compact=False) as second:
         await second.register([labelled(1)], 1)
         assert await second.commit([in_first]) == [False]
         second.add_events([("c001", 0, Event("round", "round/1", {"jsd": 0.25}), 1.0)])
-        assert await second.commit([closing("c001", replies, noted_in=second.incarnation), in_first]) == [True, True]
+        assert await second.commit([verdict_record("c001", replies, noted_in=second.incarnation), in_first]) == [
+            True,
+            True,
+        ]
     assert read_table(tmp_path, "events", ["data"])["data"].to_pylist() == ['{"jsd":0.25}']

@@ -27,7 +27,7 @@ from moot.actors.remote.writer_pool import RayWriterPool
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "_ASK_EACH_S", 0.01)
-    monkeypatch.setattr(watchdog, "SILENT_S", 0.05)
+    monkeypatch.setattr(watchdog, "UNRESPONSIVE_S", 0.05)
 
 
 class Hung(Peer):
@@ -57,7 +57,7 @@ async def test_a_start_that_is_cancelled_twice_is_waited_for(tmp_path: Path) -> 
         go_on.wait(10)
         joined.set()
 
-    started._membership.connect = join  # type: ignore[method-assign]
+    started._ray_session.connect = join  # type: ignore[method-assign]
     starting = asyncio.create_task(started.start())
     await asyncio.to_thread(began.wait, 10)
     for _ in range(2):
@@ -83,9 +83,9 @@ async def test_a_writer_that_takes_no_rows_does_not_keep_a_moderator_from_draini
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_actor, "_ROWS_WITHIN_S", 0.05)
-    roster = ActorDirectory(namespace="", writers=[], moderators=["moderator"], agents=[])
+    directory = ActorDirectory(namespace="", writers=[], moderators=["moderator"], agents=[])
     spec = make_spec(tmp_path, same_model_roles("simulated")).model_dump_json()
-    moderator = ModeratorActor(spec, roster, "moderator", "packed", ManySettings())
+    moderator = ModeratorActor(spec, directory, "moderator", "packed", ManySettings())
     moderator._new_meter = lambda: SILENT  # type: ignore[method-assign]
     await moderator.ping()
     waiting = asyncio.Event()
@@ -94,7 +94,7 @@ async def test_a_writer_that_takes_no_rows_does_not_keep_a_moderator_from_draini
         waiting.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(moderator._scribe, "drained", never_drained)
+    monkeypatch.setattr(moderator._record_client, "drained", never_drained)
     async with asyncio.timeout(5):
         await moderator.drain(0.05)
     assert waiting.is_set(), "its rows were waited for, and given up"
@@ -138,7 +138,7 @@ async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.M
 async def test_while_this_process_stands_still_nobody_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a shell does at Ctrl-Z and `fg`: the clock has gone on for everybody, and nobody could answer."""
     monkeypatch.setattr(watchdog, "_TICK_S", 0.01)
-    monkeypatch.setattr(watchdog, "SILENT_S", 0.1)
+    monkeypatch.setattr(watchdog, "UNRESPONSIVE_S", 0.1)
     monkeypatch.setattr(watchdog, "HUNG_S", 0.2)
     hung = Hung()
     with structlog.testing.capture_logs() as logs:

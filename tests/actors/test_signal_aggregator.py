@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from journal_writer import assert_same_signals, batch, closing, labelled, open_writer, reply
+from journal_writer import assert_same_signals, batch, labelled, open_writer, reply, verdict_record
 from structlog.testing import capture_logs
 
 from moot.actors.record.folder import RunFolder
@@ -33,58 +33,61 @@ def said(case: int, reply_id: str, logprobs: list[float] | None, **columns: Any)
 
 
 async def test_an_open_debate_is_gone_on_with_from_the_record(folder: RunFolder) -> None:
-    async with open_writer(folder, compact=False) as recorder:
-        await recorder.register([labelled(0), labelled(1)])
-        recorder.add_replies(said(0, "r0", [-0.5, -1.5]))
-        recorder.add_replies(said(1, "r1", [-0.25]))
-        recorder.add_events([assessment(0)])
+    async with open_writer(folder, compact=False) as writer:
+        await writer.register([labelled(0), labelled(1)])
+        writer.add_replies(said(0, "r0", [-0.5, -1.5]))
+        writer.add_replies(said(1, "r1", [-0.25]))
+        writer.add_events([assessment(0)])
 
-    async with open_writer(folder, compact=False) as recorder:
-        await recorder.register([labelled(0), labelled(1)])
-        recorder.add_events([assessment(0, at=2.0), assessment(1, quality=9.0)])  # one again
-        assert (await recorder.signals.signals()).replies == 0
-        assert await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"a": "r1"})]) == [True, True]
-        signals = await recorder.signals.signals()
+    async with open_writer(folder, compact=False) as writer:
+        await writer.register([labelled(0), labelled(1)])
+        writer.add_events([assessment(0, at=2.0), assessment(1, quality=9.0)])  # one again
+        assert (await writer.signals.signals()).replies == 0
+        assert await writer.commit([verdict_record("c000", {"a": "r0"}), verdict_record("c001", {"a": "r1"})]) == [
+            True,
+            True,
+        ]
+        signals = await writer.signals.signals()
         assert (signals.replies, signals.group("m", "constructor").without_logprobs) == (2, 0)
         assert signals.bands("m", "constructor").mean[[0, 100]].tolist() == [-0.375, -0.875]
 
-    async with open_writer(folder) as recorder:
-        assert_same_signals(await recorder.signals.signals(), signals)
-    async with open_writer(folder) as recorder:  # now from Parquet
-        assert_same_signals(await recorder.signals.signals(), signals)
+    async with open_writer(folder) as writer:
+        assert_same_signals(await writer.signals.signals(), signals)
+    async with open_writer(folder) as writer:  # now from Parquet
+        assert_same_signals(await writer.signals.signals(), signals)
 
 
 async def test_of_a_superseded_reply_the_new_one_counts(folder: RunFolder) -> None:
-    async with open_writer(folder, compact=False) as recorder:
-        await recorder.register([labelled(0), labelled(1)])
+    async with open_writer(folder, compact=False) as writer:
+        await writer.register([labelled(0), labelled(1)])
         for case in (0, 1):
-            recorder.add_replies(said(case, f"old{case}", [-5.0, -5.0]))
-            recorder.add_replies(said(case, f"late{case}", [-7.0]))
-        recorder.add_replies(said(0, "new0", [-1.0], supersedes="old0"))
-        recorder.add_replies(said(1, "new1", None, supersedes="old1"))
-        recorder.add_events([assessment(0, quality=3.0), assessment(1), assessment(0, quality=8.0, at=2.0)])
-        await recorder.commit([closing("c000", {"a": "new0"}), closing("c001", {"a": "new1"})])
-        signals = await recorder.signals.signals()
+            writer.add_replies(said(case, f"old{case}", [-5.0, -5.0]))
+            writer.add_replies(said(case, f"late{case}", [-7.0]))
+        writer.add_replies(said(0, "new0", [-1.0], supersedes="old0"))
+        writer.add_replies(said(1, "new1", None, supersedes="old1"))
+        writer.add_events([assessment(0, quality=3.0), assessment(1), assessment(0, quality=8.0, at=2.0)])
+        await writer.commit([verdict_record("c000", {"a": "new0"}), verdict_record("c001", {"a": "new1"})])
+        signals = await writer.signals.signals()
         group = signals.group("m", "constructor")
         assert (group.replies, group.without_logprobs) == (2, 1)
         assert set(signals.bands("m", "constructor").mean.tolist()) == {-1.0}
         assert sorted(group.joint.quality().tolist()) == [7.0, 8.0]
-    async with open_writer(folder, compact=False) as recorder:
-        assert_same_signals(await recorder.signals.signals(), signals)
+    async with open_writer(folder, compact=False) as writer:
+        assert_same_signals(await writer.signals.signals(), signals)
 
 
 async def test_odd_values_and_odd_events_stop_nothing(folder: RunFolder) -> None:
-    async with open_writer(folder, compact=False) as recorder:
-        await recorder.register([labelled(number) for number in range(3)])
+    async with open_writer(folder, compact=False) as writer:
+        await writer.register([labelled(number) for number in range(3)])
         for case, tokens in enumerate(([float("-inf"), -1.0, -1.0], [], [-9999.0])):
-            recorder.add_replies(said(case, f"r{case}", tokens))
+            writer.add_replies(said(case, f"r{case}", tokens))
         with capture_logs() as logs:
-            recorder.add_events([assessment(0), assessment(1), assessment(2)])
-            recorder.add_events([("c000", 0, Event("assessment", "elsewhere", {"mine": True}), 1.0)])
-            recorder.add_events([assessment(0, path="never said")])
+            writer.add_events([assessment(0), assessment(1), assessment(2)])
+            writer.add_events([("c000", 0, Event("assessment", "elsewhere", {"mine": True}), 1.0)])
+            writer.add_events([assessment(0, path="never said")])
         assert [line["case"] for line in logs] == ["c000"]
-        await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
-        signals = await recorder.signals.signals()
+        await writer.commit([verdict_record(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
+        signals = await writer.signals.signals()
         assert signals.models("m", "constructor") == ["simulated", "unknown"]
         group = signals.group("m", "constructor", model="simulated")
         assert (group.replies, group.without_logprobs) == (3, 1)
@@ -95,15 +98,15 @@ async def test_odd_values_and_odd_events_stop_nothing(folder: RunFolder) -> None
 
 async def judged(folder: RunFolder, replies: Sequence[Any]) -> tuple[Signals, Signals]:
     """Of debates of one judged reply each: as their writer has kept them, and as the next one reads them back."""
-    async with open_writer(folder, compact=False) as recorder:
-        await recorder.register([labelled(number) for number in range(len(replies))])
+    async with open_writer(folder, compact=False) as writer:
+        await writer.register([labelled(number) for number in range(len(replies))])
         for each in replies:
-            recorder.add_replies(each)
-        recorder.add_events([assessment(number) for number in range(len(replies))])
-        await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(len(replies))])
-        written = await recorder.signals.signals()
-    async with open_writer(folder, compact=False) as recorder:
-        return written, await recorder.signals.signals()
+            writer.add_replies(each)
+        writer.add_events([assessment(number) for number in range(len(replies))])
+        await writer.commit([verdict_record(f"c{number:03d}", {"a": f"r{number}"}) for number in range(len(replies))])
+        written = await writer.signals.signals()
+    async with open_writer(folder, compact=False) as writer:
+        return written, await writer.signals.signals()
 
 
 async def test_models_and_stages_are_not_pooled(folder: RunFolder) -> None:
@@ -145,11 +148,11 @@ async def test_a_token_that_a_mask_may_have_forced_is_left_out_where_the_record_
 async def test_a_record_without_assessments_is_not_read_for_signals(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_writer(folder, compact=False) as recorder:
-        await recorder.register([labelled(0)])
-        recorder.add_replies(said(0, "r0", [-1.0]))
-        recorder.add_events([("c000", 0, Event("note", "here", {"mine": True}), 1.0)])
-        await recorder.commit([closing("c000", {"a": "r0"})])
+    async with open_writer(folder, compact=False) as writer:
+        await writer.register([labelled(0)])
+        writer.add_replies(said(0, "r0", [-1.0]))
+        writer.add_events([("c000", 0, Event("note", "here", {"mine": True}), 1.0)])
+        await writer.commit([verdict_record("c000", {"a": "r0"})])
     read: list[Any] = []
 
     def watched(folder: RunFolder, keys: Any, memory: WriterCache) -> Any:
@@ -157,27 +160,27 @@ async def test_a_record_without_assessments_is_not_read_for_signals(
         return recorded_debates(folder, keys, memory)
 
     monkeypatch.setattr("moot.actors.record.recovery.recorded_debates", watched)
-    async with open_writer(folder, compact=False) as recorder:
+    async with open_writer(folder, compact=False) as writer:
         assert not read
-        await recorder.register([labelled(0), labelled(1)])
-        recorder.add_replies(said(1, "r1", [-1.0]))
-        recorder.add_events([assessment(1)])
-        await recorder.commit([closing("c001", {"a": "r1"})])
-    async with open_writer(folder, compact=False) as recorder:
+        await writer.register([labelled(0), labelled(1)])
+        writer.add_replies(said(1, "r1", [-1.0]))
+        writer.add_events([assessment(1)])
+        await writer.commit([verdict_record("c001", {"a": "r1"})])
+    async with open_writer(folder, compact=False) as writer:
         assert read == [("c001", 0)]
-        assert (await recorder.signals.signals()).replies == 1
+        assert (await writer.signals.signals()).replies == 1
 
 
 async def test_who_stops_asking_takes_nothing_along(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_writer(folder, compact=False) as recorder:
-        await recorder.register([labelled(number) for number in range(3)])
+    async with open_writer(folder, compact=False) as writer:
+        await writer.register([labelled(number) for number in range(3)])
         monkeypatch.setattr("moot.actors.record.signal_aggregator.FOLD_TOKENS", 3)
         for number in range(3):
-            recorder.add_replies(said(number, f"r{number}", [-1.0, -2.0]))
-            recorder.add_events([assessment(number)])
-            await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"})])
-            asking = asyncio.create_task(recorder.signals.signals())
+            writer.add_replies(said(number, f"r{number}", [-1.0, -2.0]))
+            writer.add_events([assessment(number)])
+            await writer.commit([verdict_record(f"c{number:03d}", {"a": f"r{number}"})])
+            asking = asyncio.create_task(writer.signals.signals())
             await asyncio.sleep(0)
             asking.cancel()
             await asyncio.wait([asking])
-        assert (await recorder.signals.signals()).replies == recorder.signals.replies == 3
+        assert (await writer.signals.signals()).replies == writer.signals.replies == 3

@@ -27,13 +27,13 @@ async def run_signals(kind: str, folder: Path, count: int, **changes: Any) -> Si
     given = [Signals()]
     cases = made_cases(count - 5, "assessed") + made_cases(5, "refuses", start=count)
 
-    async def ask(arena: Dispatcher) -> None:
-        archive, counts = arena._runtime.writers, Counts()
+    async def ask(dispatcher: Dispatcher) -> None:
+        writers, counts = dispatcher._runtime.writers, Counts()
         while counts.finished + counts.failed < count:
-            given.append(await archive.signals())
+            given.append(await writers.signals())
             await asyncio.sleep(0.01)
-            counts = await archive.counts()
-        given.append(await archive.signals())
+            counts = await writers.counts()
+        given.append(await writers.signals())
 
     await run_debates(
         kind, folder, AssessedDebate(), cases, roles(), seed=4, key=key_of(cases), meanwhile=ask, **changes

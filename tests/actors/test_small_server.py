@@ -97,7 +97,7 @@ async def test_a_server_that_died_is_started_again(model: SmallModel) -> None:
 async def test_one_that_always_dies_is_not_started_for_ever(model: SmallModel) -> None:
     folder = folder_of(model)
     (folder / ADDRESS).write_text("{}")
-    (folder / "deaths.json").write_text(json.dumps([time.monotonic()] * shared_server.MOST_DEATHS))
+    (folder / "deaths.json").write_text(json.dumps([time.monotonic()] * shared_server.MAX_DEATHS))
     with pytest.raises(ModelError, match="has died 5 times"):
         await ask(model)
     with pytest.raises(ModelUnavailable, match="has died 5 times"):

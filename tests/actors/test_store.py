@@ -48,9 +48,9 @@ async def begun(store: Store, epoch: int = 1) -> tuple[Mirror, RecordWriter]:
     """A life of an owner's writer, with its copy of the store."""
     mirror = Mirror(store)
     mirror.pull()
-    recorder = RecordWriter(RunFolder(mirror.folder, store), epoch)
-    await recorder.load()
-    return mirror, recorder
+    writer = RecordWriter(RunFolder(mirror.folder, store), epoch)
+    await writer.load()
+    return mirror, writer
 
 
 # --- objects ---
@@ -284,8 +284,8 @@ async def test_a_new_life_of_a_writer_knows_what_counts_of_the_old_one(tmp_path:
     await new.load()
     assert new.progress.counts.finished == 2
     assert ids(there.folder) == ids(read_remotely(store, tmp_path / "found")) == {"c000", "c001"}
-    for life in (old, new):
-        await life.close(compact=False)
+    for incarnation in (old, new):
+        await incarnation.close(compact=False)
 
 
 async def test_what_a_killed_owner_and_a_killed_writer_have_left_becomes_two_parts(tmp_path: Path) -> None:
@@ -298,9 +298,9 @@ async def test_what_a_killed_owner_and_a_killed_writer_have_left_becomes_two_par
 
     async def work(epoch: int) -> None:
         for number, ends in ((2, False), (3, True)):  # the first life of the writer is killed
-            _copy, life = await begun(store, epoch)
-            await debated(life, [number], f"life{number}")
-            await life.close(compact=ends)
+            _copy, incarnation = await begun(store, epoch)
+            await debated(incarnation, [number], f"life{number}")
+            await incarnation.close(compact=ends)
         mirror.pull()
         compact_leftovers(record, epoch)
 
@@ -342,16 +342,16 @@ async def test_a_flush_is_one_object_and_a_question_none(tmp_path: Path, monkeyp
     monkeypatch.setattr(journal, "FLUSH_S", 60.0)
     store = FailingStore(tmp_path / "store", 10_000)
     store.put("run.yaml", b"schema_version: 4\n")
-    _here, recorder = await begun(store)
+    _here, writer = await begun(store)
     before = store.count
-    await submit_case(recorder, 0)
-    (history,) = await recorder.history([("c000", 0)])
+    await submit_case(writer, 0)
+    (history,) = await writer.history([("c000", 0)])
     assert len(history.replies) == 2
     assert store.count == before
-    await recorder.flush()
-    await recorder.flush()
+    await writer.flush()
+    await writer.flush()
     assert store.count == before + 1
-    await recorder.close(compact=False)
+    await writer.close(compact=False)
 
 
 # --- scratch folders ---

@@ -38,7 +38,7 @@ def test_what_hangs_is_ended_and_its_work_goes_on(
     local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchdog, "_ASK_EACH_S", 0.5)
-    monkeypatch.setattr(watchdog, "SILENT_S", 1.0)
+    monkeypatch.setattr(watchdog, "UNRESPONSIVE_S", 1.0)
     monkeypatch.setattr(watchdog, "HUNG_S", 5.0)
     ended = threading.Event()
     stopping = threading.Thread(target=_stop_one_of_each, args=(ended,))

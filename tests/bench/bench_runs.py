@@ -243,9 +243,9 @@ class MootRun:
     async def batch_sizes(self) -> dict[str, Counter[int]]:
         """Calls by batch size: asks from moderators, replies from agents, and rows of the record from both."""
         found: dict[str, Counter[int]] = {}
-        roster = self.runtime.directory
-        names = [*roster.moderators, *(name for _, agents in roster.agents for name in agents)]
-        for peer in roster.peers(names):
+        directory = self.runtime.directory
+        names = [*directory.moderators, *(name for _, agents in directory.agents for name in agents)]
+        for peer in directory.peers(names):
             for kind, counts in (await peer.call("batch_sizes")).items():
                 found.setdefault(kind, Counter()).update(counts)
         return found

@@ -87,13 +87,13 @@ class SevenCalls:
         transcript: list[dict[str, str]] = []
         answer: str | None = None
         for number in range(1, ROUNDS + 1):
-            for seat, me in enumerate(DEBATERS):
+            for moderator, me in enumerate(DEBATERS):
                 turn = await floor.ask(
-                    f"agent/{seat}",
+                    f"agent/{moderator}",
                     "bench/debater",
                     {**shared, "transcript": list(transcript), "round": number, "me": me},
                     reply=Position,
-                    path=f"round/{number}/agent/{seat}",
+                    path=f"round/{number}/agent/{moderator}",
                 )
                 transcript.append({"by": me, "text": turn.text})
                 answer = turn.answer

@@ -194,8 +194,10 @@ async def ingest(folder: Path, spec: RunSpec, seconds: float) -> dict[str, Any]:
     """Send for so many seconds."""
     draw = np.random.default_rng(0)
     variants = [variant(draw) for _ in range(VARIANTS)]
-    roster = ActorDirectory(namespace="bench", writers=["writer"], moderators=[], agents=[])
-    writer = ray.remote(BenchWriter).options(num_cpus=0, max_concurrency=1000).remote(spec.model_dump_json(), roster, 0)
+    directory = ActorDirectory(namespace="bench", writers=["writer"], moderators=[], agents=[])
+    writer = (
+        ray.remote(BenchWriter).options(num_cpus=0, max_concurrency=1000).remote(spec.model_dump_json(), directory, 0)
+    )
     subscriber, numbers, sent = Subscriber(writer), iter(range(10**9)), [0, 0]
     for _ in range(AT_ONCE):
         await ReplyBatch(next(numbers), variants[0], draw).send(writer)

@@ -157,17 +157,17 @@ def plant(path: Path, sessions: Sequence[PlantedSession], run_yaml: dict[str, An
 async def _plant(path: Path, session: PlantedSession) -> None:
     owner = Ownership.acquire(RunFolder(path))
     try:
-        recorder = RecordWriter(path, owner.epoch)
-        await recorder.load()
-        await recorder.register(session.cases)
+        writer = RecordWriter(path, owner.epoch)
+        await writer.load()
+        await writer.register(session.cases)
         if session.replies:
             rows = RowBuffer("replies")
             for reply in session.replies:
                 rows.append(**reply)
-            recorder.add_replies(rows.flush())
-        recorder.add_events(session.events)
-        assert all(await recorder.commit(session.closings))
-        await recorder.close()
+            writer.add_replies(rows.flush())
+        writer.add_events(session.events)
+        assert all(await writer.commit(session.closings))
+        await writer.close()
     finally:
         owner.release()
 

@@ -217,11 +217,11 @@ def test_the_standing_cluster_grows_for_the_command_of_the_page() -> None:
     cores = float(group["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"])
     (command,) = re.findall(r"job submit .* -- (moot .*)$", PAGE, re.MULTILINE)
     given = _parsed(command)
-    placing = RunConfig.model_validate({"cluster": parse_settings(given["cluster"])}).cluster
+    cluster_settings = RunConfig.model_validate({"cluster": parse_settings(given["cluster"])}).cluster
     site = ClusterInfo(cores=cores * group["minReplicas"], nodes=1 + group["minReplicas"], joined=True)
-    moderators, _ = placing.counts(site, packed=given["placement"] == "packed", max_open=200)
-    asked = moderators * placing.cpus("moderator", site)
-    others = placing.writers * placing.cpus("writer", site) + placing.cpus("limiter", site)
+    moderators, _ = cluster_settings.counts(site, packed=given["placement"] == "packed", max_open=200)
+    asked = moderators * cluster_settings.cpus("moderator", site)
+    others = cluster_settings.writers * cluster_settings.cpus("writer", site) + cluster_settings.cpus("limiter", site)
     assert 2 * site.cores < asked + others < cores * group["maxReplicas"]
 
 

@@ -269,10 +269,10 @@ def test_what_a_killed_session_had_reserved_counts_as_spent(tmp_path: Path) -> N
     prices = known_prices(RunConfig(), [RoleBinding(model="simulated")])
     folder = RunFolder(tmp_path)
     earlier = {"epoch": 1, "status": "killed", "unsettled": {"usd": 1.5}}
-    purse = BudgetAccount(10.0, spent=1.5)
-    purse.settle("a", reserved=0.5, spent=3.0)
+    account = BudgetAccount(10.0, spent=1.5)
+    account.settle("a", reserved=0.5, spent=3.0)
     ledger = Ledger(RunFolder(tmp_path), epoch=2)
-    ledger.write(ledger.entry({"usd": purse, "tokens": BudgetAccount(100.0)}))
+    ledger.write(ledger.entry({"usd": account, "tokens": BudgetAccount(100.0)}))
     killed = _closed({"epoch": 2, "status": "running"}, folder, prices, [earlier])
     assert (killed["status"], killed["unsettled"]) == ("killed", {"usd": 3.5}), "all that the record does not hold"
     assert spent_by_earlier_sessions(folder, prices, [earlier, killed]) == {"tokens": 0.0, "usd": 5.0}

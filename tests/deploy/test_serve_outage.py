@@ -103,8 +103,8 @@ async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
         await client.post("/v1/debates", {**CASE, "id": "one"})
         await client.until("/v1/debates/one", "open")
         monkeypatch.setattr(OpenRun, "open", fails_twice)
-        reception: Any = client.services.of("debates").run._reception
-        reception._stop("limiter_gone: ActorDiedError")
+        dispatcher: Any = client.services.of("debates").run._dispatcher
+        dispatcher._stop("limiter_gone: ActorDiedError")
         await client.until("/v1/debates/one", "aside")
         assert (await client.get("/readyz")).status == 503
         assert (await counts(client))["aside"] == 1
@@ -121,8 +121,8 @@ async def test_a_server_that_is_closed_while_it_waits_tries_no_more(
     async with served(tmp_path, debates=SLOW) as client:
         await client.post("/v1/debates", {**CASE, "id": "one"})
         await client.until("/v1/debates/one", "open")
-        reception: Any = client.services.of("debates").run._reception
-        reception._stop("endpoint_down: http://nowhere")
+        dispatcher: Any = client.services.of("debates").run._dispatcher
+        dispatcher._stop("endpoint_down: http://nowhere")
         await client.until("/v1/debates/one", "aside")
         opening: Any = client.services.of("debates")._opening
         trying = opening._task

@@ -61,7 +61,7 @@ async def test_without_a_place_a_stream_is_refused_and_a_post_does_not_wait(
 ) -> None:
     async with served(tmp_path, debates=SLOW) as client:
         with monkeypatch.context() as patched:
-            patched.setattr("moot.deploy.serving.services.MOST_HELD", 0)
+            patched.setattr("moot.deploy.serving.services.MAX_CONNECTION_SLOTS", 0)
             accepted = await client.post("/v1/debates?wait_s=60", {**CASE, "id": "one"})
             stream = await client.get("/v1/debates/one/events")
             waits = await client.get("/v1/debates/one?wait_s=60")

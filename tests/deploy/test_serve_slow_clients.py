@@ -134,7 +134,7 @@ async def until_ended(reader: asyncio.StreamReader) -> bytes:
 async def test_a_connection_without_a_request_is_ended_also_while_bytes_drip(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening_at, "LOOK_S", 0.15)
+    monkeypatch.setattr(listening_at, "IDLE_CHECK_S", 0.15)
     async with listening(answer) as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)
@@ -152,7 +152,7 @@ async def test_a_connection_without_a_request_is_ended_also_while_bytes_drip(
 
 
 async def test_a_request_that_takes_its_time_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening_at, "LOOK_S", 0.05)
+    monkeypatch.setattr(listening_at, "IDLE_CHECK_S", 0.05)
     async with listening(answer) as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /wait/0.2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -162,7 +162,7 @@ async def test_a_request_that_takes_its_time_is_answered(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("closing", [b"", b"Connection: close\r\n"])
 async def test_an_answer_that_nobody_reads_is_let_go(closing: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening_at, "LOOK_S", 0.1)
+    monkeypatch.setattr(listening_at, "IDLE_CHECK_S", 0.1)
     async with listening(answer) as (port, server):
         client = socket.create_connection(("127.0.0.1", port))
         client.sendall(b"GET /bytes/30000000 HTTP/1.1\r\nHost: x\r\n" + closing + b"\r\n")
@@ -205,7 +205,7 @@ async def test_a_client_that_hangs_up_gives_its_place_back(tmp_path: Path) -> No
 
 
 async def test_one_connection_too_many_ends_the_one_that_has_waited_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening_at, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(listening_at, "MAX_CONNECTIONS", 3)
     async with listening(answer) as (port, server):
         busy_reader, busy = await asyncio.open_connection("127.0.0.1", port)
         MAY_ANSWER.clear()

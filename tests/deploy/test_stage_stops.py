@@ -77,7 +77,7 @@ async def test_a_stage_whose_endpoint_was_down_goes_on_when_it_is_asked_again(ma
     actor = make(model="simulated?latency_ms=60000")
     going = [asyncio.create_task(debate(actor, number, f"is it {number}")) for number in range(2)]
     await until(lambda: actor._run is not None and open_run(actor).pending == 2)
-    open_run(actor)._reception._stop("endpoint_down: http://nowhere")
+    open_run(actor)._dispatcher._stop("endpoint_down: http://nowhere")
     for (end,) in await asyncio.gather(*going):
         assert end["failure"] == "not_held"
         assert "http://nowhere has not answered" in end["error"]

@@ -41,11 +41,11 @@ def test_json_lines_csv_and_memory_give_the_same_cases(write: Write, rows: Write
 def test_a_reply_alone_is_enough_and_a_conversation_is_kept(rows: Write) -> None:
     turns = [["user", "One?"], ["assistant", "Two."], ["user", "Three?"]]
     prompt = [{"role": who, "content": text} for who, text in turns]
-    bare, talk = cases(f"replies:{rows({'reply': 'A'}, {'reply': 'B', 'prompt': prompt})}")
+    bare, turn_loop = cases(f"replies:{rows({'reply': 'A'}, {'reply': 'B', 'prompt': prompt})}")
     assert bare.case == Case(id="replies-0", question="", judged=JudgedReply(reply="A"))
-    assert talk.case.question == "Three?"
-    assert talk.case.judged is not None
-    assert [list(message) for message in talk.case.judged.sent] == turns
+    assert turn_loop.case.question == "Three?"
+    assert turn_loop.case.judged is not None
+    assert [list(message) for message in turn_loop.case.judged.sent] == turns
 
 
 def test_the_bundled_replies_are_twelve_in_six_pairs() -> None:

@@ -28,7 +28,7 @@ START_TIMEOUT_S = 180.0
 """Seconds that reading the weights may take, on a machine that is busy with other work; a server that dies before it is
 ready is told of at once."""
 
-MOST_DEATHS, DEATHS_WITHIN_S = 5, 60.0
+MAX_DEATHS, DEATHS_WITHIN_S = 5, 60.0
 """A server that dies so often within so many seconds is not started again."""
 
 _LOOK_AGAIN_S = 0.02
@@ -157,9 +157,9 @@ def _note_death(folder: Path) -> None:
     except (OSError, ValueError, TypeError):
         earlier = []
     deaths = [at for at in earlier if now - DEATHS_WITHIN_S < at <= now]
-    if len(deaths) >= MOST_DEATHS:
+    if len(deaths) >= MAX_DEATHS:
         raise ModelUnavailable(
-            f"the server of model 'small' has died {MOST_DEATHS} times within {DEATHS_WITHIN_S:g} s: "
+            f"the server of model 'small' has died {MAX_DEATHS} times within {DEATHS_WITHIN_S:g} s: "
             f"{_last_line(folder / server.LOG)}"
         )
     (folder / _DEATHS).write_text(json.dumps([*deaths, now]))
