@@ -36,10 +36,10 @@ from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_usage
 from moot.actors.record.schema import ABANDONED
 from moot.actors.request_fingerprint import constrained_schema, max_reply_tokens, reask_messages, render_messages
-from moot.actors.roles import Roles, family_of
+from moot.actors.roles import Roles
 from moot.actors.telemetry import NO_TELEMETRY, Span, Telemetry
 from moot.protocols.errors import ConfigError
-from moot.protocols.messages import Ask, AskResult, Event, LogprobStage, Unreadable, Usage
+from moot.protocols.messages import Ask, AskResult, Event, LogprobStage, Unreadable, Usage, family_of
 from moot.protocols.replies import InvalidReply, Parsed, parse_reply
 from moot.protocols.reply_ids import load_reply
 from moot.protocols.templates import Templates

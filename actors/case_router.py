@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import structlog
 
-from moot.actors.dispatcher import BATCH_SIZE, DRAIN_S, ModeratorLost, Runtime
+from moot.actors.dispatcher import BATCH_SIZE, DRAIN_S
+from moot.actors.engine import ModeratorLost, Runtime
 from moot.actors.limits.budget_forecast import BudgetForecast
 from moot.actors.moderator import Assignment, DebateOutcome
 from moot.actors.record.debate_result import DebateResult

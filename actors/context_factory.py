@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from moot.actors.agent import Agent
+from moot.actors.backends import make_model
 from moot.actors.classifiers.classifier import LoadedClassifier, load_classifier
 from moot.actors.debate_context import AgentPool, DebateContext, RecordClient
 from moot.actors.encoders.resolve import make_encoder
@@ -14,15 +15,15 @@ from moot.actors.limits.limiter import BudgetAccount
 from moot.actors.limits.limiter_client import Exchange, LimiterClient
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model
-from moot.actors.models.resolve import ModelBinding, ModelSpec, is_embedded, make_model
+from moot.actors.models.resolve import ModelBinding, ModelSpec, is_embedded
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store.store import Store
 from moot.actors.retrieval.library import StoredLibrary
 from moot.actors.reuse import ReplyCache
-from moot.actors.roles import RoleBinding, Roles, family_of
+from moot.actors.roles import RoleBinding, Roles
 from moot.actors.spec import RunSpec
 from moot.actors.telemetry import NO_TELEMETRY, Telemetry
-from moot.protocols.messages import Ask, AskResult
+from moot.protocols.messages import Ask, AskResult, family_of
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
 

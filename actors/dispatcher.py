@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import structlog
 
+from moot.actors.completed_cases import CompletedCases
+from moot.actors.engine import ModeratorHandle, ModeratorLost, Runtime
 from moot.actors.failpoints import failpoint
 from moot.actors.limits.budget_forecast import BudgetForecast
-from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.moderator import Assignment, DebateOutcome
 from moot.actors.pending_decisions import PendingDecisions, Person
-from moot.actors.record.debate_result import DebateResult
-from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.signals import Signals
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import RunMismatch
 
 _log = structlog.get_logger(__name__)
 BATCH_SIZE = 128
@@ -32,136 +30,6 @@ DRAIN_S = 6.0
 
 _GLANCE_S = 0.2
 """While a person is asked, seats are asked for news so often, so that a decision does not wait for another debate."""
-
-
-class ModeratorLost(Exception):
-    """A moderator died with its open debates; it is back, and knows nothing of them."""
-
-
-class ModeratorHandle(Protocol):
-    """A moderator as the arena sees it."""
-
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
-        """Hand over assignments and learn what is new; see `Moderator.exchange`. Raises `ModeratorLost`."""
-        ...
-
-    async def cancel(self, keys: Sequence[CaseKey]) -> None:
-        """Put these debates aside; see `Moderator.withdraw`."""
-        ...
-
-    async def drain(self, seconds: float) -> None:
-        """Let asks under way finish, then put every debate aside."""
-        ...
-
-
-class WriterPool(Protocol):
-    """The record's writers as the arena sees them."""
-
-    async def register(self, cases: Sequence[LabelledCase]) -> None:
-        """Make cases known, gold labels included, before they are debated."""
-        ...
-
-    def forget(self, case_ids: Sequence[str]) -> None:
-        """These cases are debated no more: they need not be registered again if a writer is lost, and without a
-        verdict they need not be kept in mind."""
-        ...
-
-    async def counts(self) -> Counts:
-        """Running totals over all writers."""
-        ...
-
-    async def events(self) -> list[StreamedEvent]:
-        """Events since the last call; an empty list says that all have come."""
-        ...
-
-    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
-        """How these cases ended, as far as they have."""
-        ...
-
-    async def signals(self) -> Signals:
-        """Signals of all judged replies so far, over all writers."""
-        ...
-
-    async def close(self, *, compact: bool) -> None:
-        """Flush, and turn the journal into Parquet if asked to."""
-        ...
-
-
-class Runtime(Protocol):
-    """An engine with its actors: where moderators and writers live."""
-
-    moderators: Sequence[ModeratorHandle]
-    writers: WriterPool
-    max_open: int
-
-    async def start(self) -> None:
-        """Bring everything up; raises a `UserError` when that cannot be."""
-        ...
-
-    async def stop(self, *, compact: bool = True) -> None:
-        """Flush the record, turn it into Parquet if asked to, and take everything down."""
-        ...
-
-
-class CompletedCases:
-    """What the record already holds when a run starts.
-
-    Args:
-        finished: debates with a verdict: (case id, attempt) to whether it failed.
-        content: content hash by case id.
-        retry_failed: whether failed cases get a new attempt.
-    """
-
-    def __init__(
-        self, finished: Mapping[CaseKey, bool], content: Mapping[str, str], *, retry_failed: bool = False
-    ) -> None:
-        self._content = dict(content)
-        self._verdicts = len(finished)
-        self._latest: dict[str, tuple[int, bool]] = {}
-        for (case_id, attempt), failed in finished.items():
-            if attempt >= self._latest.get(case_id, (-1, False))[0]:
-                self._latest[case_id] = (attempt, failed)
-        self._retry_failed = retry_failed
-
-    def mark_started(self, case_id: str, content: str) -> None:
-        """A debate has been opened since: the record may hold a part of it."""
-        self._content[case_id] = content
-
-    def mark_completed(self, case_id: str, attempt: int, *, failed: bool) -> None:
-        """A debate that was held since has its verdict on record."""
-        self._latest[case_id] = (attempt, failed)
-
-    @property
-    def known(self) -> int:
-        """How many cases the record knows."""
-        return len(self._content)
-
-    @property
-    def superseded(self) -> int:
-        """How many verdicts on record count no more: of attempts that another one has followed, or is to follow."""
-        return self._verdicts - sum(not (failed and self._retry_failed) for _, failed in self._latest.values())
-
-    def is_completed(self, case_id: str) -> bool:
-        """Whether a debate of this case has a verdict on record."""
-        return case_id in self._latest
-
-    def assignment(self, labelled: LabelledCase) -> Assignment | None:
-        """The debate to hold for a case; None when it is done.
-
-        Raises:
-            RunMismatch: when the case's content is not what the record was made with.
-        """
-        case = labelled.case
-        known = self._content.get(case.id)
-        if known is not None and known != case.content_hash():
-            raise RunMismatch(
-                f"case {case.id!r} is not what it was when this run began: its content has changed, or two cases have "
-                "that id; take another --out (in a pipeline `out`), or another id"
-            )
-        attempt, failed = self._latest.get(case.id, (-1, False))
-        if attempt >= 0 and not (failed and self._retry_failed):
-            return None
-        return Assignment(case, max(attempt + 1, 0), replay=known is not None, invalid=labelled.invalid)
 
 
 class Dispatcher:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from moot.actors.context_factory import LocalAgentPool, build_debate_context, build_gate, build_limiter, needs_limiter
-from moot.actors.dispatcher import ModeratorHandle, WriterPool
+from moot.actors.engine import ModeratorHandle, WriterPool
 from moot.actors.moderator import Moderator
 from moot.actors.record.debate_result import DebateResult, VerdictRecord
 from moot.actors.record.folder import RunFolder

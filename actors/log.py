@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import structlog
 
-from moot.actors.models.api_key import redact
+from moot.actors.redaction import redact
 from moot.protocols.errors import unknown_name
 
 Level = Literal["debug", "info", "warning", "error"]

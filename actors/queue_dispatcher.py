@@ -13,7 +13,8 @@ import msgspec
 import structlog
 
 from moot.actors.case_router import CaseRouter, DebateCancelled, PendingCase, RunFailed, SubmissionResult
-from moot.actors.dispatcher import CompletedCases, Runtime, WriterPool
+from moot.actors.completed_cases import CompletedCases
+from moot.actors.engine import Runtime, WriterPool
 from moot.actors.event_streams import EventStream, EventStreams
 from moot.actors.limits.budget_forecast import BudgetForecast
 from moot.actors.moderator import Assignment, DebateOutcome

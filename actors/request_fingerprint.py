@@ -9,7 +9,7 @@ from hashlib import blake2b
 import msgspec
 from pydantic import BaseModel
 
-from moot.actors.models.interface import Offered
+from moot.actors.models.interface import Offered, fold_system_messages
 from moot.actors.models.off_loop import off_loop_if_long
 from moot.actors.models.reply_schema import ReplySchema, reply_schema, slot_sizes
 from moot.actors.models.resolve import constrained_before_profiles, offered_schemas
@@ -41,16 +41,6 @@ def first_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tupl
 async def render_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tuple[Message, ...]:
     """As `first_messages`, which leaves the event loop where there is much to render."""
     return await off_loop_if_long(ask.slots, first_messages, ask, templates, binding)
-
-
-def fold_system_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages with those of the system before the first one of the user."""
-    system = [message.content for message in messages if message.role == "system"]
-    others = [message for message in messages if message.role != "system"]
-    if not system or not others:
-        return messages
-    first = msgspec.structs.replace(others[0], content="\n\n".join([*system, others[0].content]))
-    return (first, *others[1:])
 
 
 def reask_messages(first: tuple[Message, ...], text: str, error: str, templates: Templates) -> tuple[Message, ...]:

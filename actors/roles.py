@@ -178,11 +178,6 @@ class RoleBinding(BaseModel):
         }
 
 
-def family_of(role: str) -> str:
-    """`agent/1` belongs to the family `agent`."""
-    return role.partition("/")[0]
-
-
 class Roles:
     """The bindings of a run: for each family a list of members; `agent/4` of three members is the second one again.
 

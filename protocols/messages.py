@@ -337,3 +337,8 @@ class Verdict:
     rounds: int = 0
     flags: tuple[str, ...] = ()
     payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+def family_of(role: str) -> str:
+    """`agent/1` belongs to the family `agent`."""
+    return role.partition("/")[0]

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -242,3 +243,13 @@ class ModelError(Exception):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"
+
+
+def fold_system_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages with those of the system before the first one of the user."""
+    system = [message.content for message in messages if message.role == "system"]
+    others = [message for message in messages if message.role != "system"]
+    if not system or not others:
+        return messages
+    first = msgspec.structs.replace(others[0], content="\n\n".join([*system, others[0].content]))
+    return (first, *others[1:])

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import msgspec
 
-from moot.actors.models.api_key import redact
 from moot.actors.models.interface import ModelError, RateHeaders
+from moot.actors.redaction import redact
 
 MESSAGE_LIMIT = 300
 """Longest message of a `ModelError`, in characters."""

@@ -15,10 +15,10 @@ from moot.actors.models.hidden_reasoning import split_reasoning
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.openai_errors import decode_json, failure_in_reply, plain, refuse_key
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.simulated.stable_random import call_digest
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens, without_reasoning
 from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.seeds import call_digest
 
 REQUEST_ID_HEADER = "X-Client-Request-Id"
 """Header that carries the step key, percent-encoded (see `request_id`)."""

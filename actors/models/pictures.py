@@ -18,8 +18,8 @@ from PIL import Image as Pillow
 from PIL import ImageOps, UnidentifiedImageError
 from yarl import URL
 
-from moot.actors.models.api_key import redact
 from moot.actors.models.http_client import reason
+from moot.actors.redaction import redact
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
 

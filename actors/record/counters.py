@@ -22,8 +22,7 @@ from moot.actors.meter import (
     Meter,
 )
 from moot.actors.record.debate_result import VerdictRecord
-from moot.actors.roles import family_of
-from moot.protocols.messages import Event
+from moot.protocols.messages import Event, family_of
 from moot.protocols.rubrics.assessment import ASSESSMENT, read_assessment
 
 FAILURES = frozenset(

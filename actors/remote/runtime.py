@@ -15,7 +15,7 @@ import ray
 import structlog
 
 from moot.actors.context_factory import Service, needs_limiter, services
-from moot.actors.dispatcher import ModeratorHandle, ModeratorLost, WriterPool
+from moot.actors.engine import ModeratorHandle, ModeratorLost, WriterPool
 from moot.actors.models.resolve import ModelSpec
 from moot.actors.moderator import Assignment, ModeratorReport
 from moot.actors.record.schema import CaseKey

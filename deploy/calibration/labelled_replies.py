@@ -15,12 +15,12 @@ from moot.actors.attempt import LENGTH
 from moot.actors.record.rows import step_of
 from moot.actors.record.sampling import UNKNOWN, mask_forced_tokens, may_be_masked
 from moot.actors.record.tables import read_table
-from moot.actors.roles import family_of
 from moot.deploy.reading.record import References
 from moot.deploy.reading.summaries.model_replies import USABLE
 from moot.metrics.confidence_features import Statistic, window_statistic
 from moot.metrics.distribution import Floats
 from moot.protocols.errors import ConfigError
+from moot.protocols.messages import family_of
 
 Bools = npt.NDArray[np.bool_]
 

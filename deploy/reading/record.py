@@ -19,9 +19,9 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION, CaseKey
 from moot.actors.record.store.mirror import display_name
 from moot.actors.record.tables import read_table
-from moot.actors.roles import family_of
 from moot.protocols.case import Reference
 from moot.protocols.errors import RecordError
+from moot.protocols.messages import family_of
 from moot.protocols.tasks.scoring import is_correct
 
 _REFERENCE_COLUMNS = ["scoring", "accepted", "ratings", "group", "part", "tags"]

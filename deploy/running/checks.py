@@ -12,6 +12,7 @@ import msgspec
 import structlog
 from pydantic import BaseModel, ValidationError
 
+from moot.actors.backends import make_model
 from moot.actors.classifiers.card import BODY
 from moot.actors.classifiers.classifier import ResolvedClassifier, body_encoder
 from moot.actors.context_factory import model_binding
@@ -26,7 +27,7 @@ from moot.actors.models.probe_calls import (
     ProbeRequest,
     declared_profile,
 )
-from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model, over_responses
+from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, over_responses
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding

@@ -13,13 +13,13 @@ from pydantic import BaseModel
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.tables import read_table
-from moot.actors.roles import family_of
 from moot.deploy.reading.summaries.model_replies import USABLE, ModelReplies, commonest_failure, model_replies
 from moot.deploy.running.capabilities import schema_mode_rows
 from moot.deploy.running.checks import recorded_profiles
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.session import Session
+from moot.protocols.messages import family_of
 from moot.protocols.registry import make_protocol
 
 CASES = 2

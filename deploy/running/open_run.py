@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from moot.actors.dispatcher import Runtime
+from moot.actors.engine import Runtime
 from moot.actors.event_streams import EventStream
 from moot.actors.limits.limiter_client import EndpointDown, LimiterGone
 from moot.actors.queue_dispatcher import QueueDispatcher

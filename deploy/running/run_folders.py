@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from moot.actors.classifiers.card import CARD
-from moot.actors.models.api_key import redact
 from moot.actors.record.store.mirror import Mirror, is_copy
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import is_uri, local_path
+from moot.actors.redaction import redact
 from moot.protocols.errors import ConfigError
 
 _LONGEST = 60

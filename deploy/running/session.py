@@ -11,7 +11,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 import structlog
 
-from moot.actors.dispatcher import CompletedCases, Dispatcher, Runtime, WriterPool
+from moot.actors.completed_cases import CompletedCases
+from moot.actors.dispatcher import Dispatcher
+from moot.actors.engine import Runtime, WriterPool
 from moot.actors.limits.limiter_client import BudgetSpent
 from moot.actors.pending_decisions import Person
 from moot.actors.record.compaction import compact_leftovers

@@ -29,7 +29,6 @@ from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.simulated.model import SimulatedModel
 from moot.actors.models.simulated.prompt import count_reasks
-from moot.actors.models.simulated.stable_random import stable_uniform
 from moot.deploy.simulation.openai_wire import (
     ChatRequest,
     WireError,
@@ -43,6 +42,7 @@ from moot.deploy.simulation.openai_wire import (
 from moot.deploy.simulation.options import SimulateOptions
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Usage
+from moot.protocols.seeds import stable_uniform
 
 _LARGEST_BODY = 64 * 2**20
 _SHUTDOWN_S = 1.0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from moot.actors.context_factory import needs_limiter, services
-from moot.actors.dispatcher import ModeratorHandle, WriterPool
+from moot.actors.engine import ModeratorHandle, WriterPool
 from moot.actors.meter import SILENT
 from moot.actors.remote import peers
 from moot.actors.remote.metrics_actor import MetricsActor

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moot.actors.dispatcher import CompletedCases, Dispatcher, Runtime
+from moot.actors.completed_cases import CompletedCases
+from moot.actors.dispatcher import Dispatcher
+from moot.actors.engine import Runtime
 from moot.actors.inline import InlineRuntime
 from moot.actors.log import configure_unless_done
 from moot.actors.models.retry import RetryPolicy

@@ -14,7 +14,7 @@ from small_runs import make_spec, same_model_roles
 from virtual_time import virtual_time
 
 from moot.actors.context_factory import services
-from moot.actors.dispatcher import ModeratorLost
+from moot.actors.engine import ModeratorLost
 from moot.actors.moderator import Assignment, DebateOutcome
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import CaseKey

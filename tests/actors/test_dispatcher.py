@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from moderated_debate import SlowPerson
 
-from moot.actors import dispatcher
-from moot.actors.dispatcher import CompletedCases, Dispatcher, ModeratorLost
+from moot.actors import engine
+from moot.actors.completed_cases import CompletedCases
+from moot.actors.dispatcher import Dispatcher
+from moot.actors.engine import ModeratorLost
 from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
 from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.progress import Counts, StreamedEvent
@@ -78,10 +80,10 @@ class FakeRecordClient:
 class FakeRuntime:
     """Seats without an engine."""
 
-    def __init__(self, moderators: Sequence[dispatcher.ModeratorHandle], max_open: int) -> None:
+    def __init__(self, moderators: Sequence[engine.ModeratorHandle], max_open: int) -> None:
         self.moderators = moderators
         self.kept = FakeRecordClient()
-        self.writers: dispatcher.WriterPool = self.kept
+        self.writers: engine.WriterPool = self.kept
         self.max_open = max_open
 
     async def start(self) -> None: ...

@@ -14,12 +14,12 @@ from test_models_fuzz import check_error
 from test_models_wire import ASKED, LIMITS, WIRES, incomplete, read
 
 from moot.actors.models import anthropic_wire, openai_errors
-from moot.actors.models.api_key import redact
 from moot.actors.models.interface import ModelError, RateHeaders
 from moot.actors.models.openai_errors import plain, retry_after
 from moot.actors.models.openai_wire import decode_reply
 from moot.actors.models.rate_headers import anthropic_rate_headers, rate_headers
 from moot.actors.models.responses_wire import decode_response
+from moot.actors.redaction import redact
 
 # What is no reply: the server took the request, so it may bill it
 

@@ -13,7 +13,8 @@ from test_dispatcher import FakeRecordClient
 from test_dispatcher import FakeRuntime as SeatsAlone
 
 from moot.actors.case_router import DebateCancelled, SubmissionResult
-from moot.actors.dispatcher import CompletedCases, ModeratorLost
+from moot.actors.completed_cases import CompletedCases
+from moot.actors.engine import ModeratorLost
 from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
 from moot.actors.queue_dispatcher import QueueDispatcher
 from moot.actors.record.debate_result import DebateResult, VerdictRecord

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from moot.actors.early_stop import EarlyStop
 from moot.actors.models.anthropic_wire import encode_request as encode_for_anthropic
+from moot.actors.models.interface import fold_system_messages
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import encode_request
 from moot.actors.request_fingerprint import (
@@ -17,7 +18,6 @@ from moot.actors.request_fingerprint import (
     earlier_fingerprints,
     fingerprint,
     fingerprint_of_role,
-    fold_system_messages,
     max_reply_tokens,
     sent_decoding,
 )

@@ -15,10 +15,10 @@ from simulated_calls import LABELS, PASSAGE, judging, model, opening, position, 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.simulated.invention import find_invention
-from moot.actors.models.simulated.stable_random import stable_digest
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import Score, parse_reply
+from moot.protocols.seeds import stable_digest
 
 COUNT = 400
 KEY = AnswerKey.from_cases(

@@ -16,12 +16,13 @@ import psutil
 import pytest
 from small_server import ServerUser, use_stub_engine
 
+from moot.actors.backends import make_model
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_wire import encode_request
 from moot.actors.models.prices import FREE, price_table
-from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded, make_model
+from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded
 from moot.actors.models.small import shared_server
 from moot.actors.models.small import weights as small_weights
 from moot.actors.models.small.model import SmallModel

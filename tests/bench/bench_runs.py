@@ -22,7 +22,8 @@ import psutil
 import ray
 from debate7 import ALTERNATIVES, CALLS, TEMPLATES, SevenCalls, task
 
-from moot.actors.dispatcher import CompletedCases, Dispatcher
+from moot.actors.completed_cases import CompletedCases
+from moot.actors.dispatcher import Dispatcher
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
 from moot.actors.remote.runtime import RayRuntime

@@ -32,7 +32,8 @@ from bench_runs import bench_spec, ray_session
 from debate7 import task
 from harness import ReportRows, finish, options, parsed
 
-from moot.actors.dispatcher import CompletedCases, Dispatcher
+from moot.actors.completed_cases import CompletedCases
+from moot.actors.dispatcher import Dispatcher
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.remote.runtime import RayRuntime
 from moot.actors.roles import RoleBinding

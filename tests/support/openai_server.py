@@ -28,12 +28,12 @@ from moot.actors.models.interface import Model, StreamingModel
 from moot.actors.models.openai_sdk import OpenAIModel, ResponsesModel
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
-from moot.actors.models.simulated.stable_random import stable_uniform
 from moot.deploy.simulation.openai_wire import completion as simulated_completion
 from moot.deploy.simulation.openai_wire import read_request
 from moot.deploy.simulation.options import SimulateOptions
 from moot.deploy.simulation.server import SimulatedServer, serve
 from moot.protocols.messages import Decoding, Message
+from moot.protocols.seeds import stable_uniform
 
 KEY = "sk-very-secret-0123456789"
 KEY_ENV = "MOOT_TEST_KEY"

@@ -8,9 +8,8 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from moot.actors.models.interface import ModelError
+from moot.actors.models.interface import ModelError, fold_system_messages
 from moot.actors.models.openai_errors import plain
-from moot.actors.request_fingerprint import fold_system_messages
 from moot.protocols.messages import Message
 
 

@@ -15,9 +15,9 @@ from random import Random
 
 from moot.actors.models.simulated.belief import independent
 from moot.actors.models.simulated.prompt import ParsedPrompt
-from moot.actors.models.simulated.stable_random import stable_uniform
 from moot.actors.models.simulated.tokens import split_text
 from moot.actors.models.simulated.turn import ReplyDraft, SimulatedTurn
+from moot.protocols.seeds import stable_uniform
 from moot.protocols.tasks.numbers import stated_number
 
 _MATERIAL_CHARACTERS = 20_000

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from random import Random
 
 from moot.actors.models.simulated.prompt import ParsedReply
-from moot.actors.models.simulated.stable_random import stable_digest, stable_uniform
 from moot.actors.models.simulated.turn import SimulatedTurn
 from moot.protocols.labels import canonical_label, fold
+from moot.protocols.seeds import stable_digest, stable_uniform
 
 _SUREST = 0.985
 _SPREAD = 0.6

@@ -27,7 +27,6 @@ from moot.actors.models.simulated.form_filler import fill
 from moot.actors.models.simulated.judges import JUDGED
 from moot.actors.models.simulated.prompt import ParsedPrompt, parse_prompt
 from moot.actors.models.simulated.settings import SimulatedSettings
-from moot.actors.models.simulated.stable_random import call_digest
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
 from moot.actors.models.simulated.turn import DraftSignals, ReplyDraft, SimulatedTurn
 from moot.actors.models.simulated.vision import (
@@ -38,6 +37,7 @@ from moot.actors.models.simulated.vision import (
 )
 from moot.actors.models.simulated.words import draw_reasoning, paraphrase
 from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.seeds import call_digest
 
 __all__ = ["MAX_ALTERNATIVES", "AnswerKey", "SimulatedModel", "SimulatedSettings"]
 

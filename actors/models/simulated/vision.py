@@ -16,9 +16,9 @@ from PIL import Image as Pillow
 from moot.actors.models.simulated.claims import claim_of, telling_words
 from moot.actors.models.simulated.judges import content_words
 from moot.actors.models.simulated.prompt import ParsedPrompt
-from moot.actors.models.simulated.stable_random import stable_uniform
 from moot.actors.models.simulated.turn import ReplyDraft, SimulatedTurn
 from moot.protocols.case import Image
+from moot.protocols.seeds import stable_uniform
 
 _READ = ("PNG", "JPEG", "WEBP", "GIF")
 _NAMES = {"MPO": "JPEG", "WEBP": "WebP"}

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from itertools import chain, cycle, islice
 
-from moot.actors.models.simulated.stable_random import stable_uniform
 from moot.actors.models.simulated.turn import DraftSignals, SimulatedTurn
+from moot.protocols.seeds import stable_uniform
 
 _MATERIAL_CHARACTERS = 20_000
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")

@@ -14,11 +14,11 @@ from moot.actors.early_stop import CUT, REPETITION
 from moot.actors.models.token_logprobs import UNALIGNED
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark
 from moot.actors.record.tables import read_table
-from moot.actors.roles import family_of
 from moot.deploy.reading.base_models import FrozenModel
 from moot.deploy.reading.report.blocks import Block, Table
 from moot.deploy.reading.text import count
 from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
+from moot.protocols.messages import family_of
 from moot.protocols.repetition import is_repetitive
 from moot.protocols.replies import is_outside_labels
 
