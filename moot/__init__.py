@@ -9,19 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from moot.actors.agent.roles import RoleBinding
     from moot.actors.encoders.resolve import ENCODERS
     from moot.actors.models.pictures import load_image
     from moot.actors.models.resolve import MODELS
     from moot.actors.record.progress import StreamedEvent
     from moot.actors.record.signals import Signals
-    from moot.actors.roles import RoleBinding
+    from moot.actors.retrieval.documents.library import Library, index
     from moot.deploy.analysis.analysis import Analysis, analyze
     from moot.deploy.analysis.settings import AnalysisSettings
     from moot.deploy.calibration.calibrate import calibrate
     from moot.deploy.checking.check import check
     from moot.deploy.checking.check_result import Checked
     from moot.deploy.dataset.stages import DebateStage, JudgeStage, debate_dataset
-    from moot.deploy.documents.library import Library, index
     from moot.deploy.planning.plan import RunPlan, plan
     from moot.deploy.reading.show import show
     from moot.deploy.reading.summaries.compare import compare
@@ -47,14 +47,14 @@ _HOME = {
     "moot.actors.models.resolve": ("MODELS",),
     "moot.actors.record.progress": ("StreamedEvent",),
     "moot.actors.record.signals": ("Signals",),
-    "moot.actors.roles": ("RoleBinding",),
+    "moot.actors.agent.roles": ("RoleBinding",),
     "moot.deploy.analysis.analysis": ("Analysis", "analyze"),
     "moot.deploy.analysis.settings": ("AnalysisSettings",),
     "moot.deploy.calibration.calibrate": ("calibrate",),
     "moot.deploy.checking.check": ("check",),
     "moot.deploy.checking.check_result": ("Checked",),
     "moot.deploy.dataset.stages": ("DebateStage", "JudgeStage", "debate_dataset"),
-    "moot.deploy.documents.library": ("Library", "index"),
+    "moot.actors.retrieval.documents.library": ("Library", "index"),
     "moot.deploy.reading.summaries.compare": ("compare",),
     "moot.deploy.running.config": ("RunConfig",),
     "moot.deploy.running.judge": ("judge",),

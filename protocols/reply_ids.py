@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from moot.protocols.errors import ConfigError
 from moot.protocols.user_modules import named_object
 
-MOVED = {"moot.actors.outcomes:DecisionReply": "moot.protocols.replies:DecisionReply"}
+MOVED = {"moot.actors.debate.outcomes:DecisionReply": "moot.protocols.replies:DecisionReply"}
 """By id, where a reply type or factory is now that has moved since its id was given. An id is where the type lay first:
 it stands in fingerprints of records, and never changes."""
 

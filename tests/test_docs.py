@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 import moot
 from moot import ENCODERS, PROTOCOLS
-from moot.actors.placement import ClusterSettings
+from moot.actors.debate.placement import ClusterSettings
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
 from moot.deploy.reading.rounds.round_trace import MEASURES

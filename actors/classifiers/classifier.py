@@ -23,7 +23,7 @@ _MOST_FILES, _MOST_BYTES = 64, 2**33
 
 
 class LoadedClassifier:
-    """See `moot.actors.debate_context.Classifier`.
+    """See `moot.actors.debate.context.Classifier`.
 
     Args:
         card: what the folder says.

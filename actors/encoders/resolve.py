@@ -13,7 +13,7 @@ from moot.actors.encoders.interface import Encoder
 from moot.actors.encoders.minilm import MINILM, MiniLM, minilm_identity
 from moot.actors.models.resolve import check_base_url
 from moot.actors.models.retry import RetryPolicy
-from moot.actors.redaction import redact
+from moot.actors.telemetry.redaction import redact
 from moot.protocols.errors import ConfigError, unknown_name
 
 AUTO = "auto"

@@ -7,17 +7,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast, get_args
 
-from moot.actors.deadline import Deadline
-from moot.actors.early_stop import EarlyStop, stream_with_early_stop
 from moot.actors.limits.call_queue import Admission, CallDemand, How
+from moot.actors.limits.deadline import Deadline
 from moot.actors.limits.limiter_client import LimiterClient, debate_of
-from moot.actors.meter import CALL_SECONDS, CALLS, COST, LIMITER_WAIT, RETRIES, SILENT, TOKENS, UNKNOWN_COST, Meter
+from moot.actors.models.early_stop import EarlyStop, stream_with_early_stop
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, StreamingModel
 from moot.actors.models.prices import Price
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RETRIED_KINDS
 from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound, with_plausible_usage
-from moot.actors.telemetry import NO_SPAN, Span
+from moot.actors.telemetry.meter import (
+    CALL_SECONDS,
+    CALLS,
+    COST,
+    LIMITER_WAIT,
+    RETRIES,
+    SILENT,
+    TOKENS,
+    UNKNOWN_COST,
+    Meter,
+)
+from moot.actors.telemetry.telemetry import NO_SPAN, Span
 from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 
 

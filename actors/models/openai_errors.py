@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from moot.actors.models.interface import ModelError, RateHeaders
-from moot.actors.redaction import redact
+from moot.actors.telemetry.redaction import redact
 
 MESSAGE_LIMIT = 300
 """Longest message of a `ModelError`, in characters."""

@@ -19,7 +19,7 @@ from PIL import ImageOps, UnidentifiedImageError
 from yarl import URL
 
 from moot.actors.models.http_client import reason
-from moot.actors.redaction import redact
+from moot.actors.telemetry.redaction import redact
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
 

@@ -14,7 +14,7 @@ from moot.actors.models.families import Api
 from moot.actors.models.interface import Offered
 from moot.actors.models.small.spec import SmallModelSpec, is_small
 from moot.actors.models.small.weights import with_weights
-from moot.actors.redaction import redact
+from moot.actors.telemetry.redaction import redact
 from moot.protocols.errors import ConfigError, unknown_name
 
 if TYPE_CHECKING:

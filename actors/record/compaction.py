@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from moot.actors.failpoints import failpoint
 from moot.actors.record.files import checksum, encode_file
 from moot.actors.record.folder import Part, RunFolder, is_part_name
 from moot.actors.record.parts import columns_of, read_part
 from moot.actors.record.schema import JOURNAL, JUDGMENTS, KEYS, TABLES, completed
 from moot.actors.record.segments import read_segment
+from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import RecordError
 
 _CHUNK_BYTES = 16 * 2**20

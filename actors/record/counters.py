@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from moot.actors.meter import (
+from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.telemetry.meter import (
     DEBATE_SECONDS,
     DEBATES_DONE,
     DEBATES_FAILED,
@@ -21,7 +22,6 @@ from moot.actors.meter import (
     TURNS,
     Meter,
 )
-from moot.actors.record.debate_result import VerdictRecord
 from moot.protocols.messages import Event, family_of
 from moot.protocols.rubrics.assessment import ASSESSMENT, read_assessment
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from moot.actors.failpoints import failpoint
 from moot.actors.record.compaction import compact
 from moot.actors.record.folder import RunFolder, roll_name
 from moot.actors.record.rows import RowBuffer
@@ -21,6 +20,7 @@ from moot.actors.record.store.deltas import DeltaWriter, rolls_of, seal
 from moot.actors.record.store.mirror import pull
 from moot.actors.record.store.store import Store
 from moot.actors.record.threads import to_thread_shielded
+from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import RecordError
 
 FLUSH_ROWS = 256

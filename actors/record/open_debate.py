@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from moot.actors.models.sampling import UNKNOWN, Sampling
 from moot.actors.record.debate_result import ModelUsage
 from moot.actors.record.rows import INVALID_SUFFIX
-from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.protocols.rubrics.assessment import AssessmentData
 
 SAMPLING_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]

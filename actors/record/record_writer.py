@@ -16,8 +16,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from moot.actors.failpoints import failpoint
-from moot.actors.meter import SILENT, Meter
 from moot.actors.record.counters import RecordCounters
 from moot.actors.record.debate_result import DebateResult, VerdictRecord, writer_of
 from moot.actors.record.deduplicator import CommitCheck, GroundTruth, RowDeduplicator
@@ -32,6 +30,8 @@ from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
 from moot.actors.record.signal_aggregator import SignalAggregator, add_assessment
 from moot.actors.record.threads import to_thread_shielded
 from moot.actors.record.writer_cache import WriterCache
+from moot.actors.telemetry.failpoints import failpoint
+from moot.actors.telemetry.meter import SILENT, Meter
 from moot.protocols.case import LabelledCase, is_shared_id
 from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessment import ASSESSMENT

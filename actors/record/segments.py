@@ -21,7 +21,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from moot.actors.failpoints import about_to_fail, failpoint
+from moot.actors.telemetry.failpoints import about_to_fail, failpoint
 from moot.protocols.errors import RecordError
 
 _MARKER = b"moot"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.record.sampling import Sampling, mask_forced_tokens
+from moot.actors.models.sampling import Sampling, mask_forced_tokens
 from moot.metrics.confidence_features import features, window_features
 from moot.metrics.online.divergence_counts import JointCounts
 from moot.metrics.online.moments import CoMoments, Moments

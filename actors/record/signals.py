@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.record.sampling import Sampling
+from moot.actors.models.sampling import Sampling
 from moot.actors.record.signal_group import CORRECT, FEATURES, FLAG, PLACES, QUALITY, JudgedReplySignals, SignalGroup
 from moot.metrics.online.divergence_counts import SignalDivergences, divergences
 from moot.metrics.signal_divergences import HIGH_QUALITY, LOW_QUALITY, TAIL

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import uuid4
 
-from moot.actors.context_factory import Service, service_of, services
+from moot.actors.agent.roles import Roles
+from moot.actors.debate.context_factory import Service, service_of, services
 from moot.actors.record.debate_result import writer_of
 from moot.actors.record.schema import ASKED
 from moot.actors.remote.agent_connection import AgentConnection
@@ -23,7 +24,6 @@ from moot.actors.remote.envelopes import (
 )
 from moot.actors.remote.peers import CrashLoopGuard, Peer, PeerLost
 from moot.actors.remote.record_client import RemoteRecordClient
-from moot.actors.roles import Roles
 from moot.protocols.errors import ActorGone, MootError
 from moot.protocols.messages import Ask, AskResult, Event
 

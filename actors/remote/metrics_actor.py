@@ -6,6 +6,7 @@ import asyncio
 
 import msgspec
 
+from moot.actors.debate.run_spec import RunSpec
 from moot.actors.record.debate_result import VerdictRecord
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.record_writer import RecordWriter
@@ -15,7 +16,6 @@ from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.store import Store
 from moot.actors.remote.record_client import EventRow, VectorRow, unpack
 from moot.actors.remote.run_actor import RunActor
-from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
 
 

@@ -16,8 +16,8 @@ from ray import cloudpickle
 from ray.job_config import JobConfig
 from ray.util import client
 
-from moot.actors.folder_lock import LOCK, FolderLock, remove_stale_folders
-from moot.actors.placement import HERE, ClusterInfo, cluster_address
+from moot.actors.debate.placement import HERE, ClusterInfo, cluster_address
+from moot.actors.record.folder_lock import LOCK, FolderLock, remove_stale_folders
 from moot.protocols.errors import ConfigError
 from moot.protocols.user_modules import LOOK_IN
 

@@ -13,13 +13,13 @@ import msgspec
 import pyarrow as pa
 import structlog
 
-from moot.actors.failpoints import failpoint
+from moot.actors.dispatch.mailbox import Mailbox
 from moot.actors.record.debate_result import VerdictRecord, writer_of
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import batch_of
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
-from moot.actors.remote.mailbox import Mailbox
 from moot.actors.remote.peers import Peer
+from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import MootError, RecordError
 from moot.protocols.messages import Event
 

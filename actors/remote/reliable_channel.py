@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
-from moot.actors.moderator import Assignment, DebateOutcome, Moderator, ModeratorReport
+from moot.actors.debate.moderator import Assignment, DebateOutcome, Moderator, ModeratorReport
 
 
 class AssignmentBatch(msgspec.Struct, frozen=True):

@@ -16,8 +16,9 @@ import msgspec
 import ray
 from ray.util import metrics
 
-from moot.actors.agent import Agent
-from moot.actors.context_factory import (
+from moot.actors.agent.agent import Agent
+from moot.actors.agent.roles import Roles
+from moot.actors.debate.context_factory import (
     LocalAgentPool,
     Service,
     build_agent,
@@ -26,22 +27,21 @@ from moot.actors.context_factory import (
     build_limiter,
     services,
 )
-from moot.actors.failpoints import failpoint
+from moot.actors.debate.moderator import Moderator
+from moot.actors.debate.run_spec import RunSpec
 from moot.actors.limits.envelopes import Grant, UsageReport
 from moot.actors.limits.ledger import ReportDeduplicator
 from moot.actors.limits.limiter_client import LimiterClient
-from moot.actors.log import configure_json
-from moot.actors.meter import ACTOR_RESTARTS, BUDGET_USED, METRICS, Meter, Metric
-from moot.actors.moderator import Moderator
 from moot.actors.remote.agent_pool import RemoteAgentPool
 from moot.actors.remote.agent_server import AgentServer
 from moot.actors.remote.envelopes import decode_batch, encode
 from moot.actors.remote.peers import SET_UP_S, Incarnation, Peer
 from moot.actors.remote.record_client import RemoteRecordClient
 from moot.actors.remote.reliable_channel import AssignmentBatch, ReliableChannelServer
-from moot.actors.roles import Roles
-from moot.actors.spec import RunSpec
-from moot.actors.telemetry import Telemetry, Tracing
+from moot.actors.telemetry.failpoints import failpoint
+from moot.actors.telemetry.log import configure_json
+from moot.actors.telemetry.meter import ACTOR_RESTARTS, BUDGET_USED, METRICS, Meter, Metric
+from moot.actors.telemetry.telemetry import Telemetry, Tracing
 
 _PROTOCOL = "protocol"
 

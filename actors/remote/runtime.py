@@ -14,10 +14,12 @@ import msgspec
 import ray
 import structlog
 
-from moot.actors.context_factory import Service, needs_limiter, services
-from moot.actors.engine import ModeratorHandle, ModeratorLost, WriterPool
+from moot.actors.agent.roles import Roles
+from moot.actors.debate.context_factory import Service, needs_limiter, services
+from moot.actors.debate.engine import ModeratorHandle, ModeratorLost, WriterPool
+from moot.actors.debate.moderator import Assignment, ModeratorReport
+from moot.actors.debate.run_spec import Placement, RunSpec
 from moot.actors.models.resolve import ModelSpec
-from moot.actors.moderator import Assignment, ModeratorReport
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.threads import to_thread_shielded
 from moot.actors.remote.metrics_actor import MetricsActor
@@ -28,8 +30,6 @@ from moot.actors.remote.run_actor import ActorDirectory, AgentActor, LimiterActo
 from moot.actors.remote.scheduling import ActorScheduler
 from moot.actors.remote.watchdog import run_watchdog
 from moot.actors.remote.writer_pool import RayWriterPool
-from moot.actors.roles import Roles
-from moot.actors.spec import Placement, RunSpec
 from moot.protocols.errors import MootError
 from moot.protocols.floor import DebateProtocol
 

@@ -11,7 +11,7 @@ from typing import Any
 import ray
 import structlog
 
-from moot.actors.placement import ClusterInfo, ClusterSettings, Kind
+from moot.actors.debate.placement import ClusterInfo, ClusterSettings, Kind
 from moot.actors.remote.peers import Peer
 from moot.actors.remote.ray_session import ByValue
 from moot.protocols.errors import ActorGone, ConfigError

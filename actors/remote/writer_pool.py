@@ -9,11 +9,11 @@ from functools import partial, reduce
 
 import msgspec
 
+from moot.actors.dispatch.mailbox import Mailbox
 from moot.actors.record.debate_result import DebateResult, writer_of
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import Signals, decode_signals
-from moot.actors.remote.mailbox import Mailbox
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ActorGone, RecordError

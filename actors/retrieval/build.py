@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from moot.actors.encoders.interface import Encoder, Rows
-from moot.actors.failpoints import failpoint
 from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, LibraryManifest, digest_of, write_chunks
+from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable, RecordError, RunFolderBusy
 
 _BATCH = 256

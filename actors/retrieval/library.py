@@ -140,7 +140,7 @@ class StoredLibrary:
         return len(self._chunks)
 
     async def search(self, vector: npt.NDArray[np.float32], n: int) -> list[Passage]:
-        """See `moot.actors.debate_context.Retriever.search`.
+        """See `moot.actors.debate.context.Retriever.search`.
 
         Raises:
             EncoderFailed: the vector is of another size than the library's.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moot.actors.redaction import redact
+from moot.actors.telemetry.redaction import redact
 from moot.deploy.running.config import RunConfig, nested
 from moot.deploy.running.flags import flag_of, read_value
 from moot.protocols.errors import ConfigError, unknown_name

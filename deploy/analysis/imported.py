@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from moot.actors.record.sampling import Sampling
+from moot.actors.models.sampling import Sampling
 from moot.deploy.analysis.replies import Replies, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_starts
 from moot.metrics.distribution import Floats

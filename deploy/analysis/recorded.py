@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.attempt import LENGTH
-from moot.actors.record.sampling import UNKNOWN, Sampling
+from moot.actors.agent.attempt import LENGTH
+from moot.actors.models.sampling import UNKNOWN, Sampling
 from moot.actors.record.tables import read_table
 from moot.deploy.analysis.replies import Replies, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_starts, join_tokens

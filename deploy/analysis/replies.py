@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.record.sampling import Sampling
+from moot.actors.models.sampling import Sampling
 from moot.metrics.confidence_features import LEAST_LOGPROB, Feature, Origin, Signal, features, window_features
 from moot.metrics.distribution import Floats
 from moot.metrics.ragged import RaggedArray

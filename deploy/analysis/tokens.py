@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.sampling import Sampling, mask_forced_tokens
+from moot.actors.models.sampling import Sampling, mask_forced_tokens
 from moot.metrics.content_start import content_start, shared_prefixes
 from moot.metrics.ragged import RaggedArray
 from moot.metrics.token_entropy import entropy_lower, entropy_renormalised, entropy_upper

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 import yaml
 
-from moot.actors.early_stop import EarlyStop
+from moot.actors.models.early_stop import EarlyStop
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.calibration.cases import held_out_mask
 from moot.deploy.calibration.labelled_replies import Bools, LabelledReplies, read_labelled_replies

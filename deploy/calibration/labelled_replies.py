@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from moot.actors.attempt import LENGTH
+from moot.actors.agent.attempt import LENGTH
+from moot.actors.models.sampling import UNKNOWN, mask_forced_tokens, may_be_masked
 from moot.actors.record.rows import step_of
-from moot.actors.record.sampling import UNKNOWN, mask_forced_tokens, may_be_masked
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import References
 from moot.deploy.reading.summaries.model_replies import USABLE

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from moot.actors.debate.run_spec import Engine
 from moot.actors.models.pictures import PictureSource
-from moot.actors.spec import Engine
 from moot.deploy.checking.check_result import CASE_ID, Checked, read_checked
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.prior_runs import reused_folder
@@ -109,7 +109,7 @@ async def _files(docs: Documents, encoder: str, stack: AsyncExitStack) -> tuple[
     if isinstance(docs, Mapping):
         if not docs:
             return ()
-        from moot.deploy.documents.library import index
+        from moot.actors.retrieval.documents.library import index
 
         return (os.fspath(await stack.enter_async_context(await index(docs, encoder=encoder))),)
     several = [docs] if isinstance(docs, str | os.PathLike) else docs

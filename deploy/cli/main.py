@@ -69,7 +69,7 @@ def _said(error: TyperException) -> str:
 
 def _print_error(said: str) -> None:
     """One line on standard error: no secret of an address, nothing that a terminal would obey."""
-    from moot.actors.redaction import without_credentials
+    from moot.actors.telemetry.redaction import without_credentials
     from moot.deploy.reading.text import visible_line
 
     print(f"error: {visible_line(' '.join(without_credentials(said).split()))}", file=sys.stderr)

@@ -84,7 +84,7 @@ def run_options(*without: str, **said: str) -> type[TyperCommand]:
 
         def invoke(self, ctx: Any) -> Any:
             """Call the command with the fields that were given as its context's `obj`."""
-            from moot.actors.log import configure_terminal
+            from moot.actors.telemetry.log import configure_terminal
 
             given = {option.name: ctx.params.pop(option.name) for option in made()}
             configure_terminal(given.pop("log_level"))

@@ -12,8 +12,8 @@ from typing import Any
 
 from typer import Exit
 
+from moot.actors.debate.placement import cluster_address
 from moot.actors.models.resolve import is_embedded
-from moot.actors.placement import cluster_address
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.multi_protocol import configs_by_protocol, settings_for, unused_roles
 from moot.deploy.reading.report.render import show_report

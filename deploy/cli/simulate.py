@@ -40,12 +40,12 @@ def simulate(
     token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
 ) -> None:
     """Serve the simulated model over HTTP with OpenAI's wire."""
-    from moot.actors.models.answer_key import AnswerKey
-    from moot.actors.models.simulated.settings import SimulatedSettings
+    from moot.actors.simulated.answer_key import AnswerKey
+    from moot.actors.simulated.server.options import SimulateOptions
+    from moot.actors.simulated.server.server import run_server
+    from moot.actors.simulated.settings import SimulatedSettings
     from moot.deploy.running.flags import flag_of
     from moot.deploy.running.validation import validate_model
-    from moot.deploy.simulation.options import SimulateOptions
-    from moot.deploy.simulation.server import run_server
     from moot.protocols.tasks import open_task
 
     own = SimulatedSettings.model_fields.keys() - SimulateOptions.model_fields.keys()

@@ -14,8 +14,8 @@ import msgspec
 import ray
 import structlog
 
-from moot.actors.case_router import DebateCancelled, RunFailed
-from moot.actors.log import configure_json
+from moot.actors.dispatch.case_router import DebateCancelled, RunFailed
+from moot.actors.telemetry.log import configure_json
 from moot.deploy.dataset.column_mapping import ID
 from moot.deploy.dataset.row_ids import BatchKey, RowIds
 from moot.deploy.dataset.row_kinds import RowKind, rejected_row

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from moot.actors.placement import ClusterSettings
-from moot.actors.placement import Kind as Process
+from moot.actors.debate.placement import ClusterSettings
+from moot.actors.debate.placement import Kind as Process
 from moot.deploy.dataset.column_mapping import ColumnMapping
 from moot.deploy.dataset.row_kinds import DebateRows, JudgmentRows, RowKind
 from moot.deploy.running.config import RunConfig

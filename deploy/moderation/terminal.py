@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from moot.actors.pending_decisions import Consultation
+from moot.actors.debate.pending_decisions import Consultation
 from moot.actors.record.progress import Counts
 from moot.deploy.cli.run import folder_as_given, report_interrupted, report_outcome, report_stopping
 from moot.deploy.moderation.dialogue import prompt_decision

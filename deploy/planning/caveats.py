@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from moot.actors.spec import Placement
+from moot.actors.debate.run_spec import Placement
 from moot.deploy.planning.costs import MEASURED_ON
 from moot.deploy.planning.pilot import FEW, Pilot
 from moot.deploy.planning.settings import PlanSettings

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from moot.actors.debate.run_spec import Placement
 from moot.actors.limits.concurrency import MOST
 from moot.actors.models.prices import price_table
-from moot.actors.spec import Placement
 from moot.deploy.planning.caveats import beyond_pilot_caveat, caveats, failures_caveat
 from moot.deploy.planning.costs import BUSY_SHARE, ENGINE, MachineNeeds, machine_needs
 from moot.deploy.planning.pilot import Bools, Floats, Pilot, read_pilot

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from moot.actors.spec import Placement
+from moot.actors.debate.run_spec import Placement
 
 _Count = Annotated[int, Field(ge=1)]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.resolve import canonical_model
 from moot.actors.models.small.spec import is_small
-from moot.actors.roles import RoleBinding
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prior_runs import is_simulated, recorded_members, replayed_run
 from moot.protocols.errors import ConfigError, unknown_name

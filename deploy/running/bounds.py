@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from moot.actors.context_factory import endpoint_of
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.context_factory import endpoint_of
 from moot.actors.limits.ledger import Ledger
 from moot.actors.limits.settings import Budget, EndpointLimits
 from moot.actors.models.prices import FREE, Price, price_table
@@ -17,7 +18,6 @@ from moot.actors.models.small.spec import SmallModelSpec, is_small
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table
-from moot.actors.roles import RoleBinding
 from moot.deploy.reading.record import decode_json
 from moot.deploy.running.config import RunConfig
 from moot.protocols.errors import ConfigError, unknown_name

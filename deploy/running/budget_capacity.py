@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
+from moot.actors.agent.request_fingerprint import sent_decoding
 from moot.actors.limits.budget_forecast import BudgetForecast, DebateCostBound
-from moot.actors.request_fingerprint import sent_decoding
 from moot.deploy.running.dry_run import CHARACTERS_PER_TOKEN, estimate_calls
 from moot.deploy.running.prepare import Prepared
 from moot.protocols.case import Case

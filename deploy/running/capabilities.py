@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
-from moot.actors.backends import make_model
+from moot.actors.agent.backends import make_model
 from moot.actors.models.interface import Capabilities
 from moot.actors.models.local.model import LocalModel
 from moot.actors.models.model_profile import HeldAs, ModelProfile
-from moot.actors.models.replay import recorded_capabilities
 from moot.actors.models.resolve import EXAMPLES, MODELS, ModelBinding
 from moot.actors.models.small.model import SmallModel
+from moot.actors.record.replay_model import recorded_capabilities
 from moot.protocols.reply_ids import reply_id, reply_name
 
 HELD_STAGES = {

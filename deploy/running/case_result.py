@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moot.actors.case_router import SubmissionResult
+from moot.actors.dispatch.case_router import SubmissionResult
 from moot.actors.models.prices import Price, cost_usd
 from moot.protocols.messages import Usage
 

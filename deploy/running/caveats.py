@@ -7,7 +7,7 @@ from pathlib import PurePath
 import structlog
 
 from moot.actors.encoders.resolve import is_served
-from moot.actors.telemetry import untraceable
+from moot.actors.telemetry.telemetry import untraceable
 from moot.deploy.running.bindings import self_judging_models
 from moot.deploy.running.config import nested
 from moot.deploy.running.prepare import Prepared

@@ -12,10 +12,11 @@ import msgspec
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from moot.actors.backends import make_model
+from moot.actors.agent.backends import make_model
+from moot.actors.agent.roles import RoleBinding
 from moot.actors.classifiers.card import BODY
 from moot.actors.classifiers.classifier import ResolvedClassifier, body_encoder
-from moot.actors.context_factory import model_binding
+from moot.actors.debate.context_factory import model_binding
 from moot.actors.encoders.resolve import make_encoder
 from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ModelProfile
@@ -30,7 +31,6 @@ from moot.actors.models.probe_calls import (
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, over_responses
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
-from moot.actors.roles import RoleBinding
 from moot.deploy.running.bindings import roles_shown_pictures
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.prior_runs import reusable_replies

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.placement import ClusterSettings, GivenClusterSettings, merge_cluster_settings
+from moot.actors.debate.run_spec import Engine, Placement
 from moot.actors.encoders.resolve import AUTO
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.resolve import EnvName, ModelBinding
-from moot.actors.placement import ClusterSettings, GivenClusterSettings, merge_cluster_settings
-from moot.actors.roles import RoleBinding
-from moot.actors.spec import Engine, Placement
 from moot.deploy.running.validation import validate_model
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.presets.preset import Preset, find_preset

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from moot.actors.inline import LocalRecordClient
-from moot.actors.outcomes import decision_columns
+from moot.actors.debate.inline_engine import LocalRecordClient
+from moot.actors.debate.outcomes import decision_columns
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.record_writer import RecordWriter

@@ -12,8 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from moot.actors.attempt import LENGTH
-from moot.actors.backends import make_model
+from moot.actors.agent.attempt import LENGTH
+from moot.actors.agent.backends import make_model
+from moot.actors.agent.request_fingerprint import constrained_schema, sent_decoding
+from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.api_key import ApiKey
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs, fold_system_messages
 from moot.actors.models.model_profile import ModelProfile
@@ -29,8 +31,6 @@ from moot.actors.models.probe_calls import (
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded, over_responses
 from moot.actors.models.retry import call_with_retries
-from moot.actors.request_fingerprint import constrained_schema, sent_decoding
-from moot.actors.roles import RoleBinding
 from moot.deploy.running.bindings import model_defaults
 from moot.deploy.running.capabilities import HELD_STAGES, describe_capabilities, in_one_line, model_adaptations
 from moot.protocols.case import Case, case_slots

@@ -22,17 +22,17 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from moot.actors.context_factory import build_debate_context
+from moot.actors.agent.request_fingerprint import sent_decoding
+from moot.actors.agent.roles import Roles
+from moot.actors.debate.context_factory import build_debate_context
+from moot.actors.debate.floor import CaseFloor
 from moot.actors.encoders.resolve import is_served
-from moot.actors.floor import CaseFloor
 from moot.actors.models.reply_schema import reply_schema, slot_sizes
 from moot.actors.models.token_bounds import estimated_length
 from moot.actors.record.debate_result import VerdictRecord
 from moot.actors.record.recovery import History
-from moot.actors.request_fingerprint import sent_decoding
+from moot.actors.retrieval.documents.docs import DocumentSet
 from moot.actors.retrieval.library import LibraryChunk, LibraryFolder
-from moot.actors.roles import Roles
-from moot.deploy.documents.docs import DocumentSet
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.prior_runs import reusable_replies
 from moot.protocols.case import Case
@@ -205,7 +205,7 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
 
 @dataclass
 class _StubAgentPool:
-    """Answers every ask by its reply's schema, and counts. See `moot.actors.debate_context.AgentPool`."""
+    """Answers every ask by its reply's schema, and counts. See `moot.actors.debate.context.AgentPool`."""
 
     roles: Roles
     templates: Templates
@@ -314,7 +314,8 @@ def _tokens(characters: int) -> int:
 
 @dataclass
 class _StubLibrary:
-    """A library that finds its first chunks, whatever is searched; see `moot.actors.debate_context.Retriever`."""
+    """A library that finds its first chunks, whatever is searched; see
+    `moot.actors.debate.context.Retriever`."""
 
     chunks: Sequence[LibraryChunk]
 
@@ -331,7 +332,7 @@ class _StubLibrary:
 
 
 class _NullRecordClient:
-    """Keeps nothing; see `moot.actors.debate_context.RecordClient`."""
+    """Keeps nothing; see `moot.actors.debate.context.RecordClient`."""
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
         """Nothing is kept."""

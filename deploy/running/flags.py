@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from moot.actors.redaction import redact
+from moot.actors.telemetry.redaction import redact
 from moot.deploy.running.config import RunConfig
 from moot.protocols.errors import ConfigError
 from moot.protocols.yaml_file import parsed_yaml

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from moot.actors.spec import Engine
+from moot.actors.debate.run_spec import Engine
 from moot.deploy.reading.summaries.judging import JudgingSummary, summarise_judging
 from moot.deploy.running.run import Role, run
 from moot.deploy.running.run_folders import default_out

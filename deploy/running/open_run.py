@@ -15,10 +15,10 @@ from typing import Literal
 
 import msgspec
 
-from moot.actors.engine import Runtime
-from moot.actors.event_streams import EventStream
+from moot.actors.debate.engine import Runtime
+from moot.actors.dispatch.event_streams import EventStream
+from moot.actors.dispatch.queue_dispatcher import QueueDispatcher
 from moot.actors.limits.limiter_client import EndpointDown, LimiterGone
-from moot.actors.queue_dispatcher import QueueDispatcher
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent, recorded_events

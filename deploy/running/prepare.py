@@ -15,18 +15,18 @@ from typing import Any
 import structlog
 from pydantic import BaseModel
 
+from moot.actors.agent.roles import RoleBinding
 from moot.actors.classifiers.classifier import ResolvedClassifier, find_classifier
+from moot.actors.debate.placement import ClusterSettings, cluster_address
+from moot.actors.debate.run_spec import RunSpec
 from moot.actors.encoders.resolve import identity
 from moot.actors.limits.settings import EndpointLimits
-from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price
-from moot.actors.placement import ClusterSettings, cluster_address
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.uri import is_uri
-from moot.actors.roles import RoleBinding
-from moot.actors.spec import RunSpec
-from moot.deploy.documents.docs import DocumentSet
+from moot.actors.retrieval.documents.docs import DocumentSet
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.running.bindings import bind_roles
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.placement import cluster_address
+from moot.actors.debate.reuse import count_reusable
 from moot.actors.encoders.minilm import HOW, MINILM, minilm_installed
 from moot.actors.encoders.resolve import AUTO
 from moot.actors.models.resolve import ModelSpec
-from moot.actors.placement import cluster_address
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorded_run import RecordedRun
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.store.mirror import is_copy, record_path
 from moot.actors.record.store.uri import is_uri, local_path
-from moot.actors.reuse import count_reusable
-from moot.actors.roles import RoleBinding
 from moot.deploy.running.config import RunConfig
 from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.selene.protocol import Selene

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from moot.actors.log import configure_unless_done
+from moot.actors.agent.roles import RoleBinding
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.record.signals import Signals
-from moot.actors.roles import RoleBinding
+from moot.actors.telemetry.log import configure_unless_done
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.interruption import run_in_thread
 from moot.deploy.running.listener import Listener

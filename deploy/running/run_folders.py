@@ -11,7 +11,7 @@ from moot.actors.classifiers.card import CARD
 from moot.actors.record.store.mirror import Mirror, is_copy
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import is_uri, local_path
-from moot.actors.redaction import redact
+from moot.actors.telemetry.redaction import redact
 from moot.protocols.errors import ConfigError
 
 _LONGEST = 60

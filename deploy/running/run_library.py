@@ -13,8 +13,8 @@ from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.retrieval.build import build_library
+from moot.actors.retrieval.documents.docs import DocumentSet, open_documents
 from moot.actors.retrieval.library import LibraryFolder
-from moot.deploy.documents.docs import DocumentSet, open_documents
 from moot.protocols.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class LibraryCache:
         self._opened: dict[tuple[Sequence[str], str], DocumentSet] = {}
 
     def docs(self, named: Sequence[str], encoder: str) -> DocumentSet:
-        """As `moot.deploy.documents.docs.open_documents`, read when they are first asked for."""
+        """As `moot.actors.retrieval.documents.docs.open_documents`, read when they are first asked for."""
         key = (tuple(named), encoder)
         if key not in self._opened:
             self._opened[key] = open_documents(named, encoder)

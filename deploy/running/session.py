@@ -11,17 +11,17 @@ from typing import Any, Literal, TypeVar
 import msgspec
 import structlog
 
-from moot.actors.completed_cases import CompletedCases
-from moot.actors.dispatcher import Dispatcher
-from moot.actors.engine import Runtime, WriterPool
+from moot.actors.debate.engine import Runtime, WriterPool
+from moot.actors.debate.pending_decisions import Person
+from moot.actors.debate.run_spec import RunSpec
+from moot.actors.dispatch.completed_cases import CompletedCases
+from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.limiter_client import BudgetSpent
-from moot.actors.pending_decisions import Person
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import recover_signals
 from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.tables import read_table
-from moot.actors.spec import RunSpec
 from moot.deploy.running.bounds import spent_by_earlier_sessions
 from moot.deploy.running.budget_capacity import affordable_debates
 from moot.deploy.running.caveats import log_caveats
@@ -262,7 +262,7 @@ def make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
     """The engine that the configuration names, not started."""
     config = prepared.config
     if config.engine == "inline":
-        from moot.actors.inline import InlineRuntime
+        from moot.actors.debate.inline_engine import InlineRuntime
 
         return InlineRuntime(spec, prepared.protocol)
     from moot.actors.remote.runtime import RayRuntime

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from moot.actors.debate.run_spec import Engine
 from moot.actors.record.tables import read_table
-from moot.actors.spec import Engine
 from moot.deploy.running.run import arun
 from moot.deploy.running.run_folders import check_folder, default_out
 from moot.protocols.errors import ConfigError

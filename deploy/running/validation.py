@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from moot.actors.redaction import redact
+from moot.actors.telemetry.redaction import redact
 from moot.protocols.errors import ConfigError
 from moot.protocols.validation_messages import expected_value, explain_error
 

@@ -10,9 +10,9 @@ import structlog
 from ray import serve
 from starlette.types import ASGIApp
 
-from moot.actors.log import configure_json
 from moot.actors.remote.ray_session import ByValue
 from moot.actors.remote.run_actor import tune_garbage_collection
+from moot.actors.telemetry.log import configure_json
 from moot.deploy.serving.api import make_api
 from moot.deploy.serving.services import MAX_CONNECTION_SLOTS, Services
 from moot.deploy.serving.settings import ServeConfig

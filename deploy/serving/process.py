@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from moot.actors.placement import cluster_address
+from moot.actors.debate.placement import cluster_address
 from moot.deploy.running.checks import TrialResults, check_models
 from moot.deploy.running.interruption import run_in_thread
 from moot.deploy.running.open_run import OpenRun

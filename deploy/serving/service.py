@@ -9,7 +9,7 @@ from secrets import token_hex
 
 import structlog
 
-from moot.actors.case_router import DebateCancelled
+from moot.actors.dispatch.case_router import DebateCancelled
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.prepare import Bindings

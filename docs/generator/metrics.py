@@ -6,7 +6,7 @@ import ast
 
 from generator.markdown import code, first_paragraph, markdown_of, page, prose, table
 from generator.source import ROOT, dotted_name, entry, is_public, tree_of
-from moot.actors.meter import METRICS
+from moot.actors.telemetry.meter import METRICS
 
 _EXPORTED = """What a run on Ray exports to Prometheus, which sees each name with `ray_` before it. Every metric has
 the label `protocol`, too; no label names a debate or a case. [Monitoring](../operate/monitoring.md) says how to scrape

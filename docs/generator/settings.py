@@ -13,7 +13,7 @@ from pydantic import BaseModel
 import moot
 from generator.markdown import code, page, prose, table
 from generator.source import definition
-from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.simulated.settings import SimulatedSettings
 from moot.deploy.running.flags import flags_of
 from moot.protocols.registry import setting_keys
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from zlib import crc32
 
-from moot.actors.roles import RoleBinding
+from moot.actors.agent.roles import RoleBinding
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor

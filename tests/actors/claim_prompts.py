@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from simulated_calls import TEMPLATES
 
-from moot.actors.models.answer_key import AnswerKey
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.protocols.case import Case, Image, LabelledCase
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
 from moot.protocols.messages import Message

@@ -8,17 +8,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from moot.actors.context_factory import needs_limiter, services
-from moot.actors.engine import ModeratorHandle, WriterPool
-from moot.actors.meter import SILENT
+from moot.actors.agent.roles import Roles
+from moot.actors.debate.context_factory import needs_limiter, services
+from moot.actors.debate.engine import ModeratorHandle, WriterPool
+from moot.actors.debate.run_spec import RunSpec
 from moot.actors.remote import peers
 from moot.actors.remote.metrics_actor import MetricsActor
 from moot.actors.remote.peers import PeerLost
 from moot.actors.remote.run_actor import ActorDirectory, AgentActor, LimiterActor, ModeratorActor
 from moot.actors.remote.runtime import RayModeratorHandle
 from moot.actors.remote.writer_pool import RayWriterPool
-from moot.actors.roles import Roles
-from moot.actors.spec import RunSpec
+from moot.actors.telemetry.meter import SILENT
 from moot.protocols.floor import DebateProtocol
 
 LOST_THERE, LOST_BACK, TWICE, LATE_AGAIN = 0.06, 0.06, 0.06, 0.06

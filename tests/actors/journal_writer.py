@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from moot.actors import failpoints
-from moot.actors.meter import SILENT, Meter
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.debate_result import VerdictRecord
@@ -32,6 +30,8 @@ from moot.actors.record.rows import RowBuffer
 from moot.actors.record.schema import KEYS, TABLES
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
+from moot.actors.telemetry import failpoints
+from moot.actors.telemetry.meter import SILENT, Meter
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Event
 

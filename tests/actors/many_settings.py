@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import structs
 from small_runs import same_model_roles
 
-from moot.actors.models.answer_key import AnswerKey
-from moot.actors.roles import RoleBinding
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import DebateProtocol, Floor
 from moot.protocols.messages import Verdict

@@ -9,7 +9,7 @@ from typing import Any
 
 from short_protocols import template
 
-from moot.actors.pending_decisions import Consultation
+from moot.actors.debate.pending_decisions import Consultation
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Decision, Event, Failure, Form, Turn, Verdict

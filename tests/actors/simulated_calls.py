@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply
-from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
+from moot.actors.simulated.answer_key import AnswerKey
+from moot.actors.simulated.model import SimulatedModel, SimulatedSettings
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import Position, parse_reply
 from moot.protocols.templates import Templates

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moot.actors.completed_cases import CompletedCases
-from moot.actors.dispatcher import Dispatcher
-from moot.actors.engine import Runtime
-from moot.actors.inline import InlineRuntime
-from moot.actors.log import configure_unless_done
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.engine import Runtime
+from moot.actors.debate.inline_engine import InlineRuntime
+from moot.actors.debate.pending_decisions import Person
+from moot.actors.debate.run_spec import RunSpec
+from moot.actors.dispatch.completed_cases import CompletedCases
+from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.models.retry import RetryPolicy
-from moot.actors.pending_decisions import Person
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts
 from moot.actors.record.schema import KEYS, TABLES, stable_columns
 from moot.actors.record.tables import read_table
-from moot.actors.roles import RoleBinding
-from moot.actors.spec import RunSpec
+from moot.actors.telemetry.log import configure_unless_done
 from moot.protocols.case import LabelledCase
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.templates import Templates

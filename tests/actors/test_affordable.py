@@ -10,12 +10,12 @@ from test_dispatcher import FakeModeratorHandle, FakeRuntime, _cases
 from test_queue_dispatcher import ManualRuntime as Places
 from test_queue_dispatcher import case, open_dispatcher, until, until_open
 
-from moot.actors.completed_cases import CompletedCases
-from moot.actors.dispatcher import Dispatcher
+from moot.actors.debate.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.dispatch.completed_cases import CompletedCases
+from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.budget_forecast import UNBOUNDED, BudgetForecast, DebateCostBound
 from moot.actors.limits.limiter_client import ArrivalOrder
 from moot.actors.models.prices import Price
-from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
 from moot.actors.record.debate_result import DebateResult, ModelUsage, VerdictRecord
 
 

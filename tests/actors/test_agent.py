@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from small_runs import make_spec, same_model_roles
 
-from moot.actors.agent import Agent
+from moot.actors.agent.agent import Agent
+from moot.actors.agent.roles import RoleBinding, Roles
 from moot.actors.limits.envelopes import Grant, UsageReport
 from moot.actors.limits.limiter import BudgetAccount, Limiter
 from moot.actors.limits.limiter_client import LimiterClient
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RetryPolicy
-from moot.actors.roles import RoleBinding, Roles
 from moot.protocols.messages import Ask, Decoding, Event, Message, Usage
 from moot.protocols.templates import Templates
 

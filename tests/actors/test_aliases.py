@@ -12,7 +12,7 @@ import pytest
 from openai_server import ScriptedServer
 from small_runs import run_debates, same_model_roles
 
-from moot.actors.intrinsic import intrinsic_of
+from moot.actors.agent.intrinsic import intrinsic_of
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import Floor

@@ -12,6 +12,7 @@ import pytest
 from small_runs import run_debates
 from summary_debate import BAD, ENCODER, GOOD, SummaryDebate, card, write_classifier_folder
 
+from moot.actors.agent.roles import RoleBinding
 from moot.actors.classifiers import card as card_module
 from moot.actors.classifiers.card import BODY, CARD, Body, read_card
 from moot.actors.classifiers.classifier import check_body, find_classifier, load_classifier
@@ -19,7 +20,6 @@ from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.sentence_model import folder_digest
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.tables import read_table
-from moot.actors.roles import RoleBinding
 from moot.protocols.claims import CLAIM_LABELS, SUPPORTED, text_hash
 from moot.protocols.errors import ConfigError, EncoderFailed
 from moot.protocols.tasks import Task

@@ -13,9 +13,10 @@ from journal_writer import batch, labelled, new_run, open_writer, reply, verdict
 from small_runs import make_spec, same_model_roles
 from virtual_time import virtual_time
 
-from moot.actors.context_factory import services
-from moot.actors.engine import ModeratorLost
-from moot.actors.moderator import Assignment, DebateOutcome
+from moot.actors.agent.roles import Roles
+from moot.actors.debate.context_factory import services
+from moot.actors.debate.engine import ModeratorLost
+from moot.actors.debate.moderator import Assignment, DebateOutcome
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import CaseKey
 from moot.actors.remote.agent_pool import RemoteAgentPool
@@ -25,7 +26,6 @@ from moot.actors.remote.record_client import RemoteRecordClient
 from moot.actors.remote.reliable_channel import OutcomeBatch
 from moot.actors.remote.runtime import RayModeratorHandle
 from moot.actors.remote.writer_pool import RayWriterPool
-from moot.actors.roles import Roles
 from moot.protocols.case import Case
 from moot.protocols.errors import ActorGone
 from moot.protocols.messages import Ask, AskResult

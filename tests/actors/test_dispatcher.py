@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from moderated_debate import SlowPerson
 
-from moot.actors import engine
-from moot.actors.completed_cases import CompletedCases
-from moot.actors.dispatcher import Dispatcher
-from moot.actors.engine import ModeratorLost
-from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.debate import engine
+from moot.actors.debate.engine import ModeratorLost
+from moot.actors.debate.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.dispatch.completed_cases import CompletedCases
+from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.signals import Signals

@@ -17,14 +17,14 @@ from pydantic import ValidationError
 from small_runs import stable_rows
 
 import moot
-from moot.actors.agent import Agent
-from moot.actors.early_stop import CUT, EarlyStop, stream_with_early_stop
-from moot.actors.models.answer_key import AnswerKey
+from moot.actors.agent.agent import Agent
+from moot.actors.agent.roles import RoleBinding, Roles
+from moot.actors.models.early_stop import CUT, EarlyStop, stream_with_early_stop
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.roles import RoleBinding, Roles
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing
 from moot.protocols.floor import Floor, Request

@@ -17,12 +17,12 @@ from aiohttp.test_utils import unused_port
 from openai_server import KEY, answers, served_model, simulated_server, stats_of
 from small_runs import FinishedRun, make_spec, run_debates, same_model_roles
 
-from moot.actors.context_factory import build_debate_context
+from moot.actors.debate.context_factory import build_debate_context
+from moot.actors.debate.floor import CaseFloor
 from moot.actors.encoders.endpoint import decode_reply, encode_request
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Encoder
 from moot.actors.encoders.resolve import make_encoder
-from moot.actors.floor import CaseFloor
 from moot.actors.models.interface import ModelError
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.recovery import History, vector_key

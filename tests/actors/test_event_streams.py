@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.actors.event_streams import EventStreams
+from moot.actors.dispatch.event_streams import EventStreams
 from moot.actors.record.progress import REPLY, Progress, StreamedEvent
 
 
@@ -32,7 +32,7 @@ def test_a_writer_keeps_no_more_than_so_many_characters_of_replies(monkeypatch: 
 
 
 def test_trails_of_ended_debates_are_kept_by_length_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.event_streams.KEPT_CHARACTERS", 250)
+    monkeypatch.setattr("moot.actors.dispatch.event_streams.KEPT_CHARACTERS", 250)
     event_streams = EventStreams()
     for case_id in ("q0", "q1", "q2"):
         event_streams.open(case_id)

@@ -19,12 +19,12 @@ from journal_writer import new_run, open_writer
 from openai_server import ScriptedServer
 from small_runs import RUNTIMES, FinishedRun, assert_equal_records, make_spec, run_debates
 
-from moot.actors.context_factory import LocalAgentPool, build_debate_context
-from moot.actors.dispatcher import Dispatcher
-from moot.actors.floor import CaseFloor
-from moot.actors.inline import LocalRecordClient
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.context_factory import LocalAgentPool, build_debate_context
+from moot.actors.debate.floor import CaseFloor
+from moot.actors.debate.inline_engine import LocalRecordClient
+from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.record.debate_result import ModelUsage
-from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import Request
 from moot.protocols.messages import Ask, AskResult
@@ -398,7 +398,7 @@ async def test_a_drained_run_goes_on_without_paying_again(
 ) -> None:
     _forget(server)
     apart_s = 0.1 if kind == "inline" else 1.2  # what word of the drain takes at most to who debates
-    monkeypatch.setattr("moot.actors.dispatcher.DRAIN_S", apart_s + 1.0)
+    monkeypatch.setattr("moot.actors.dispatch.dispatcher.DRAIN_S", apart_s + 1.0)
     folder, roles = tmp_path / "run", _roles(server.model)
     started = {"in-time/0/1/gate", "too-late/0/1/hang", "changing/0/2/hang", "done/0/2/b"}
 
@@ -471,7 +471,7 @@ async def test_stored_embeddings_are_read_back(server: ScriptedServer, tmp_path:
 
     templates = floor_behaviours.TEMPLATES
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moot.actors.dispatcher.DRAIN_S", 0.1)
+        patch.setattr("moot.actors.dispatch.dispatcher.DRAIN_S", 0.1)
         await run_debates("inline", folder, TwoSteps(), cases, roles, templates=templates, meanwhile=stop)
     server.misbehaving = False
     with pytest.MonkeyPatch.context() as patch:

@@ -16,7 +16,7 @@ from many_settings import SETTINGS, EveryProtocol, ManySettings, key_of, made_ca
 from openai_server import ScriptedServer
 from small_runs import FinishedRun, run_debates, same_model_roles, stable_rows
 
-from moot.actors.moderator import Assignment
+from moot.actors.debate.moderator import Assignment
 from moot.actors.record.recovery import History
 from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, ReplyEnvelope
 from moot.protocols.case import Case, Criterion, LabelledCase, Reference

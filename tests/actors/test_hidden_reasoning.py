@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from openai_server import completion, token
 
-from moot.actors.early_stop import REPETITION, EarlyStop, stream_with_early_stop
-from moot.actors.intrinsic import intrinsic_of
+from moot.actors.agent.intrinsic import intrinsic_of
+from moot.actors.models.early_stop import REPETITION, EarlyStop, stream_with_early_stop
 from moot.actors.models.hidden_reasoning import SplitReply, split_reasoning
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from moot.actors.backends import make_model
+from moot.actors.agent.backends import make_model
+from moot.actors.agent.roles import RoleBinding, Roles
 from moot.actors.models.local import folder as local_folder
 from moot.actors.models.local.folder import model_folder
 from moot.actors.models.resolve import ModelBinding, absolute_model
 from moot.actors.remote.runtime import gpu_share, weight_owners
-from moot.actors.roles import RoleBinding, Roles
 from moot.protocols.errors import ConfigError
 
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from moot.actors.intrinsic import intrinsic_of, mean_surprisal, stage_of
+from moot.actors.agent.intrinsic import intrinsic_of, mean_surprisal, stage_of
 from moot.actors.models.interface import ModelReply, ReplaySource, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.record.sampling import Sampling
+from moot.actors.models.sampling import Sampling
 from moot.actors.record.signal_group import JudgedReplySignals
 from moot.deploy.analysis.tokens import Tokens
 from moot.metrics.ragged import RaggedArray

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from moot.actors.models.simulated.model import SimulatedModel
 from moot.actors.record.tables import read_table
+from moot.actors.simulated.model import SimulatedModel
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.protocols.long_texts import is_long
@@ -20,8 +20,8 @@ PIECES = ". " * (LONG // 16)
 """Short, but with so many sentences that a prompt which lists half of them is long."""
 
 WORK = (
-    "moot.actors.request_fingerprint.first_messages",
-    "moot.actors.debate_context.fingerprint",
+    "moot.actors.agent.request_fingerprint.first_messages",
+    "moot.actors.debate.context.fingerprint",
     "moot.protocols.selene.evidence.subset_variants",
 )
 

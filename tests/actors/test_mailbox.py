@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import run_in_virtual_time, virtual_time
 
-from moot.actors.remote.mailbox import Mailbox, MailboxClosed
+from moot.actors.dispatch.mailbox import Mailbox, MailboxClosed
 
 
 class BatchPeer:

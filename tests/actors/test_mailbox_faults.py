@@ -13,13 +13,13 @@ from faulty_transport import FaultyRuntime, FaultyTransport
 from many_settings import ManySettings, key_of, made_cases
 from small_runs import assert_same_but_unpaid, completed_cases, make_spec, run_debates, same_model_roles
 
-from moot.actors.dispatcher import Dispatcher
+from moot.actors.dispatch.dispatcher import Dispatcher
+from moot.actors.dispatch.queue_dispatcher import QueueDispatcher
 from moot.actors.limits.settings import Budget
-from moot.actors.models.simulated.model import SimulatedModel
-from moot.actors.queue_dispatcher import QueueDispatcher
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
 from moot.actors.remote import peers
+from moot.actors.simulated.model import SimulatedModel
 from moot.protocols.case import LabelledCase
 
 SEED = 11

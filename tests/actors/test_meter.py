@@ -11,7 +11,12 @@ import pytest
 from journal_writer import batch, labelled, new_run, open_writer, reply, verdict_record
 
 from moot.actors.limits.rate_limited_model import CallTelemetry
-from moot.actors.meter import (
+from moot.actors.models.interface import ModelReply
+from moot.actors.models.prices import FREE, Price
+from moot.actors.record.counters import FAILURES, judge_disagreements
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.record_writer import RecordWriter
+from moot.actors.telemetry.meter import (
     CALL_SECONDS,
     CALLS,
     COST,
@@ -24,12 +29,7 @@ from moot.actors.meter import (
     UNKNOWN_COST,
     Metric,
 )
-from moot.actors.models.interface import ModelReply
-from moot.actors.models.prices import FREE, Price
-from moot.actors.record.counters import FAILURES, judge_disagreements
-from moot.actors.record.folder import RunFolder
-from moot.actors.record.record_writer import RecordWriter
-from moot.actors.telemetry import NO_SPAN
+from moot.actors.telemetry.telemetry import NO_SPAN
 from moot.protocols.errors import MootError, UserError
 from moot.protocols.messages import Event, Usage
 

@@ -19,7 +19,7 @@ from moot.actors.models.openai_errors import plain, retry_after
 from moot.actors.models.openai_wire import decode_reply
 from moot.actors.models.rate_headers import anthropic_rate_headers, rate_headers
 from moot.actors.models.responses_wire import decode_response
-from moot.actors.redaction import redact
+from moot.actors.telemetry.redaction import redact
 
 # What is no reply: the server took the request, so it may bill it
 

@@ -12,15 +12,15 @@ from aiohttp import web
 from openai_server import openai, response, responses, served_model
 from pydantic import ValidationError
 
-from moot.actors.backends import make_model
+from moot.actors.agent.backends import make_model
+from moot.actors.agent.request_fingerprint import fingerprint, sent_decoding
+from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_sdk import OpenAIModel, ResponsesModel
 from moot.actors.models.probe import probe
 from moot.actors.models.probe_calls import OnlyOverResponses, ProbeRequest
 from moot.actors.models.resolve import ModelBinding, ModelSpec, over_responses
 from moot.actors.models.responses_wire import encode_request
-from moot.actors.request_fingerprint import fingerprint, sent_decoding
-from moot.actors.roles import RoleBinding
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding
 

@@ -14,9 +14,9 @@ from openai_server import ScriptedServer
 from small_runs import FinishedRun, assert_equal_records, run_debates
 from structlog.testing import capture_logs
 
-from moot.actors.dispatcher import Dispatcher
-from moot.actors.pending_decisions import Person
-from moot.actors.roles import RoleBinding
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.pending_decisions import Person
+from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.protocols.case import Case, LabelledCase
 
 KINDS = ["inline", pytest.param("actors", marks=[pytest.mark.ray, pytest.mark.slow])]

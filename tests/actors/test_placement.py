@@ -12,9 +12,15 @@ import pytest
 import structlog
 
 import moot
-from moot.actors.folder_lock import LOCK, FolderLock
+from moot.actors.debate.placement import (
+    JOINED_CPUS,
+    ClusterInfo,
+    ClusterSettings,
+    cluster_address,
+    merge_cluster_settings,
+)
 from moot.actors.models.api_key import ApiKey
-from moot.actors.placement import JOINED_CPUS, ClusterInfo, ClusterSettings, cluster_address, merge_cluster_settings
+from moot.actors.record.folder_lock import LOCK, FolderLock
 from moot.actors.remote import ray_session
 from moot.actors.remote import scheduling as placing_module
 from moot.actors.remote.ray_session import RaySession

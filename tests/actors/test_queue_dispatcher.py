@@ -12,11 +12,11 @@ import pytest
 from test_dispatcher import FakeRecordClient
 from test_dispatcher import FakeRuntime as SeatsAlone
 
-from moot.actors.case_router import DebateCancelled, SubmissionResult
-from moot.actors.completed_cases import CompletedCases
-from moot.actors.engine import ModeratorLost
-from moot.actors.moderator import Assignment, DebateOutcome, ModeratorReport
-from moot.actors.queue_dispatcher import QueueDispatcher
+from moot.actors.debate.engine import ModeratorLost
+from moot.actors.debate.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.dispatch.case_router import DebateCancelled, SubmissionResult
+from moot.actors.dispatch.completed_cases import CompletedCases
+from moot.actors.dispatch.queue_dispatcher import QueueDispatcher
 from moot.actors.record.debate_result import DebateResult, VerdictRecord
 from moot.actors.record.schema import CaseKey
 from moot.protocols.case import Case, LabelledCase

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import cast
 
-from moot.actors.moderator import Assignment, DebateOutcome, Moderator, ModeratorReport
+from moot.actors.debate.moderator import Assignment, DebateOutcome, Moderator, ModeratorReport
 from moot.actors.remote.reliable_channel import ReliableChannelClient, ReliableChannelServer
 from moot.protocols.case import Case
 

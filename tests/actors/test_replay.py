@@ -17,11 +17,11 @@ from openai_server import ScriptedServer, simulated_server, stats_of
 from short_protocols import PICTURE, SCRIPTS, TEMPLATES
 from small_runs import QUICK, FinishedRun, assert_equal_records, assert_same_but_unpaid, run_debates, same_model_roles
 
-from moot.actors.models.answer_key import AnswerKey
+from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.interface import ModelError
-from moot.actors.models.replay import ReplayModel
 from moot.actors.models.retry import call_with_retries
-from moot.actors.roles import RoleBinding
+from moot.actors.record.replay_model import ReplayModel
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.protocols.case import LabelledCase
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol

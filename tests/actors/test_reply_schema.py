@@ -11,12 +11,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
+from moot.actors.agent.request_fingerprint import constrained_schema
+from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, ReplySchema, longest_reply, reply_schema, slot_sizes
 from moot.actors.models.schema_dialects import DIALECTS, DialectName, json_schema
 from moot.actors.models.token_bounds import bytes_per_character
-from moot.actors.request_fingerprint import constrained_schema
-from moot.actors.roles import RoleBinding
 from moot.protocols.crit.replies import Reading
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import PROTOCOLS, make_protocol

@@ -15,13 +15,13 @@ from many_settings import ManySettings
 from small_runs import make_spec, same_model_roles
 from virtual_time import virtual_time
 
-from moot.actors.meter import SILENT
 from moot.actors.remote import run_actor, runtime, watchdog
 from moot.actors.remote.peers import Incarnation, Peer
 from moot.actors.remote.run_actor import ActorDirectory, ModeratorActor
 from moot.actors.remote.runtime import RayModeratorHandle, RayRuntime
 from moot.actors.remote.watchdog import run_watchdog
 from moot.actors.remote.writer_pool import RayWriterPool
+from moot.actors.telemetry.meter import SILENT
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from moot.actors.early_stop import EarlyStop
-from moot.actors.models.anthropic_wire import encode_request as encode_for_anthropic
-from moot.actors.models.interface import fold_system_messages
-from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.openai_wire import encode_request
-from moot.actors.request_fingerprint import (
+from moot.actors.agent.request_fingerprint import (
     constrained_schema,
     earlier_fingerprints,
     fingerprint,
@@ -21,7 +16,12 @@ from moot.actors.request_fingerprint import (
     max_reply_tokens,
     sent_decoding,
 )
-from moot.actors.roles import RoleBinding
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.models.anthropic_wire import encode_request as encode_for_anthropic
+from moot.actors.models.early_stop import EarlyStop
+from moot.actors.models.interface import fold_system_messages
+from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.openai_wire import encode_request
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding, Message

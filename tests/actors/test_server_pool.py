@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import unused_port
 from openai_server import DECODING, MESSAGES, completion, serving
 
-from moot.actors.backends import make_model
+from moot.actors.agent.backends import make_model
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model
 from moot.actors.models.server_pool import HUNG_S, LEFT_OUT_S, ServerPool

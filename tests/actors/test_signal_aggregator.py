@@ -11,9 +11,9 @@ import pytest
 from journal_writer import assert_same_signals, batch, labelled, open_writer, reply, verdict_record
 from structlog.testing import capture_logs
 
+from moot.actors.models.sampling import Sampling
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import recorded_debates
-from moot.actors.record.sampling import Sampling
 from moot.actors.record.signals import Signals, decode_signals, encode_signals
 from moot.actors.record.writer_cache import WriterCache
 from moot.protocols.errors import ConfigError

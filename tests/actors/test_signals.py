@@ -13,7 +13,7 @@ from journal_writer import assert_same_signals
 from many_settings import key_of, made_cases
 from small_runs import run_debates
 
-from moot.actors.dispatcher import Dispatcher
+from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
 from moot.actors.record.recovery import recover_signals

@@ -25,12 +25,12 @@ from simulated_calls import (
     says,
 )
 
-from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelError, ModelReply
-from moot.actors.models.simulated.model import SimulatedSettings
-from moot.actors.models.simulated.prompt import parse_prompt
-from moot.actors.models.simulated.tokens import draw_logprobs, split_draft, split_text
-from moot.actors.models.simulated.turn import DraftSignals, json_draft
+from moot.actors.simulated.answer_key import AnswerKey
+from moot.actors.simulated.model import SimulatedSettings
+from moot.actors.simulated.prompt import parse_prompt
+from moot.actors.simulated.tokens import draw_logprobs, split_draft, split_text
+from moot.actors.simulated.turn import DraftSignals, json_draft
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message

@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import spearmanr
 from simulated_calls import TEMPLATES, model
 
-from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.simulated.argument import argued_for, quotations
+from moot.actors.simulated.answer_key import AnswerKey
+from moot.actors.simulated.argument import argued_for, quotations
 from moot.protocols.case import Case, Criterion, LabelledCase
 from moot.protocols.constructor_auditor.domains import domain_of, speaker_slots, synthesis_slots
 from moot.protocols.constructor_auditor.replies import synthesis_for

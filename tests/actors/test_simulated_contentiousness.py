@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_calls import LABELS, concession_rate, opening, question, says, stating
 
-from moot.actors.models.simulated.prompt import parse_prompt
-from moot.actors.models.simulated.words import PLAIN, REGISTERS, Register
+from moot.actors.simulated.prompt import parse_prompt
+from moot.actors.simulated.words import PLAIN, REGISTERS, Register
 from moot.protocols.messages import Message
 from moot.protocols.replies import Position
 

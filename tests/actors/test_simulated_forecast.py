@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from simulated_calls import TEMPLATES, question, says
 
-from moot.actors.models.answer_key import AnswerKey
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.metrics.divergence import entropy, total_variation
 from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case, LabelledCase

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from simulated_calls import PASSAGE, model
 
 from moot.actors.models.reply_schema import reply_schema
-from moot.actors.models.simulated.form import read_form
+from moot.actors.simulated.form import read_form
 from moot.protocols.ceda.context_reply import ContextReply
 from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.crit.replies import Reading

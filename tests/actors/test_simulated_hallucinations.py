@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from simulated_calls import LABELS, PASSAGE, judging, model, opening, position, question
 
-from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply
-from moot.actors.models.simulated.invention import find_invention
+from moot.actors.simulated.answer_key import AnswerKey
+from moot.actors.simulated.invention import find_invention
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import Score, parse_reply

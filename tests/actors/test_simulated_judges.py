@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_calls import COLD, LABELS, PASSAGE, TEMPLATES, WHOLE, judging, model, opening, question, says
 
-from moot.actors.models.answer_key import AnswerKey
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.messages import Decoding, Message

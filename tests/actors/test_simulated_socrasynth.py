@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from simulated_calls import COLD, TEMPLATES, M, says
 
-from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.simulated.words import REGISTERS
+from moot.actors.simulated.answer_key import AnswerKey
+from moot.actors.simulated.words import REGISTERS
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
 from moot.protocols.socrasynth.replies import (

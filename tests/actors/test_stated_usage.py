@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from openai_server import simulated_server
 
 import moot
-from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.token_bounds import (
     bytes_per_character,
@@ -21,9 +20,10 @@ from moot.actors.models.token_bounds import (
     text_estimate,
     with_plausible_usage,
 )
+from moot.actors.simulated.answer_key import AnswerKey
+from moot.actors.simulated.server import openai_wire
 from moot.deploy.reading.report.render import report_markdown
 from moot.deploy.reading.show import summary_blocks
-from moot.deploy.simulation import openai_wire
 from moot.protocols.messages import Message, Usage
 from moot.protocols.tasks import open_task
 

@@ -20,9 +20,9 @@ from openai_server import simulated_server
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 import moot
+from moot.actors.agent.request_fingerprint import fingerprint
 from moot.actors.record.tables import read_table
-from moot.actors.request_fingerprint import fingerprint
-from moot.actors.telemetry import NO_SPAN, Tracing, exporters, untraceable
+from moot.actors.telemetry.telemetry import NO_SPAN, Tracing, exporters, untraceable
 from moot.protocols.messages import Ask
 
 
@@ -90,7 +90,7 @@ CASES = 4
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers that are busy are free again soon."""
-    monkeypatch.setattr("moot.deploy.simulation.server._BUSY_S", 0.01)
+    monkeypatch.setattr("moot.actors.simulated.server.server._BUSY_S", 0.01)
 
 
 @pytest.fixture(autouse=True)
@@ -188,7 +188,7 @@ def test_without_telemetry_nothing_of_it_is_loaded(tmp_path: Path) -> None:
 
 
 def test_a_collector_that_is_away_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.telemetry.FLUSH_WITHIN_S", 0.1)
+    monkeypatch.setattr("moot.actors.telemetry.telemetry.FLUSH_WITHIN_S", 0.1)
     with collector(status=503) as (url, spans):
         monkeypatch.setenv(ENDPOINT, url)
         held = moot.run(engine="inline", task="sample", limit=1, out=tmp_path / "run")
@@ -216,7 +216,7 @@ def test_the_usual_variables_say_whether_traces_are_exported(environ: dict[str, 
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.telemetry.find_spec", lambda _: None)
+    monkeypatch.setattr("moot.actors.telemetry.telemetry.find_spec", lambda _: None)
     asked = {ENDPOINT: "http://c:4318"}
     assert "pip install 'moot[tracing]'" in untraceable(asked)
     assert Tracing("run", asked).ask(Tracing("run", {}).traceparent("c", 0)) is NO_SPAN

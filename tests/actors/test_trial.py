@@ -10,13 +10,13 @@ from aiohttp import web
 from openai_server import completion, served_model
 from trial_server import DECODING, LOGPROBS, REPLIES, Body, enforce_schema, refusal, refusing, run_trial, schema_of
 
+from moot.actors.agent.request_fingerprint import constrained_schema, sent_decoding
+from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.model_profile import ModelProfile, ReplyOverride
 from moot.actors.models.openai_wire import encode_request
 from moot.actors.models.probe import probe
 from moot.actors.models.probe_calls import ExpectedReply, ProbeRequest
-from moot.actors.request_fingerprint import constrained_schema, sent_decoding
-from moot.actors.roles import RoleBinding
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position, Score

@@ -22,13 +22,13 @@ import psutil
 import ray
 from debate7 import ALTERNATIVES, CALLS, TEMPLATES, SevenCalls, task
 
-from moot.actors.completed_cases import CompletedCases
-from moot.actors.dispatcher import Dispatcher
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.run_spec import Placement, RunSpec
+from moot.actors.dispatch.completed_cases import CompletedCases
+from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
 from moot.actors.remote.runtime import RayRuntime
-from moot.actors.roles import RoleBinding
-from moot.actors.spec import Placement, RunSpec
 from moot.protocols.case import LabelledCase
 from moot.protocols.templates import Templates
 

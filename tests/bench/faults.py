@@ -32,11 +32,11 @@ from bench_runs import bench_spec, ray_session
 from debate7 import task
 from harness import ReportRows, finish, options, parsed
 
-from moot.actors.completed_cases import CompletedCases
-from moot.actors.dispatcher import Dispatcher
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.dispatch.completed_cases import CompletedCases
+from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.remote.runtime import RayRuntime
-from moot.actors.roles import RoleBinding
 from moot.deploy.reading.record import read_replies
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import AskFailed

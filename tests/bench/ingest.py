@@ -26,6 +26,8 @@ import ray
 from bench_runs import bench_spec, ray_session
 from harness import ReportRows, finish, options, parsed
 
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.run_spec import RunSpec
 from moot.actors.record.debate_result import VerdictRecord
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.rows import batch_of
@@ -34,8 +36,6 @@ from moot.actors.record.tables import read_table
 from moot.actors.remote.metrics_actor import MetricsActor
 from moot.actors.remote.record_client import pack
 from moot.actors.remote.run_actor import ActorDirectory
-from moot.actors.roles import RoleBinding
-from moot.actors.spec import RunSpec
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Event
 

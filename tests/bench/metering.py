@@ -13,11 +13,11 @@ from bench_runs import ray_session
 from harness import ReportRows, best, finish, options, parsed
 
 from moot.actors.limits.rate_limited_model import CallTelemetry
-from moot.actors.meter import CALLS, SILENT, SURPRISAL, Meter
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.remote.run_actor import RayMeter
-from moot.actors.telemetry import NO_SPAN, Tracing
+from moot.actors.telemetry.meter import CALLS, SILENT, SURPRISAL, Meter
+from moot.actors.telemetry.telemetry import NO_SPAN, Tracing
 from moot.protocols.messages import Usage
 
 _REPEATS, _TIMES = 15, 2_000

@@ -24,7 +24,7 @@ from bench_runs import MockServer, MootRun, ProcessTree, ray_session
 from debate7 import CALLS, task
 from harness import ReportRows, finish, options, parsed
 
-from moot.actors.spec import Placement
+from moot.actors.debate.run_spec import Placement
 
 OPEN_BAR_KB = 60.0
 GROWTH_BAR_PERCENT = 5.0

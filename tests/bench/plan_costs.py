@@ -19,7 +19,7 @@ from debate7 import CALLS
 from harness import ReportRows, finish, options, parsed
 from open_debates import least, waiting_debates
 
-from moot.actors.spec import Placement
+from moot.actors.debate.run_spec import Placement
 
 _WARM_UP, _DEBATES, _AT_ONCE = 200, 2000, 200
 

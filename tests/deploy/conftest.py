@@ -32,7 +32,7 @@ def _nobody_waits_longer_than_he_works() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.testing._get_command", _commands)
         patch.setattr("moot.actors.record.journal._COMMIT_S", 0.01)
-        patch.setattr("moot.actors.moderator._LINGER_S", 0.01)
+        patch.setattr("moot.actors.debate.moderator._LINGER_S", 0.01)
         yield
 
 

@@ -112,7 +112,7 @@ async def served(
     await services.open()
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moot.actors.case_router.DRAIN_S", 0.1)
+        patch.setattr("moot.actors.dispatch.case_router.DRAIN_S", 0.1)
         async with listening(make_api(services)) as (port, _), aiohttp.ClientSession() as session:
             try:
                 yield ServerClient(f"http://127.0.0.1:{port}", session, headers, services)

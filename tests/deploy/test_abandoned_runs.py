@@ -13,9 +13,9 @@ from server_client import until
 from small_runs import stable_rows
 
 import moot
-from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record.folder import RunFolder
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.running.bounds import spent_by_earlier_sessions
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import prepare
@@ -65,7 +65,7 @@ def test_calls_that_a_debates_deadline_has_cancelled_are_unconfirmed(
 async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
     tmp_path: Path, engine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.actors.dispatcher.DRAIN_S", 0.2)
+    monkeypatch.setattr("moot.actors.dispatch.dispatcher.DRAIN_S", 0.2)
     with simulated_server(None, **ANSWERS_ONLY_THE_PROBE) as port:
         model, out = f"http://127.0.0.1:{port}/v1#m", str(tmp_path / "run")
         options = {"model": model, "out": out, "structured": "off", "limit": 4, **engine}

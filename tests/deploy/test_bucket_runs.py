@@ -19,8 +19,7 @@ from openai_server import simulated_server, stats_of
 from small_runs import ENCODER, assert_equal_records, assert_same_but_unpaid
 from stored_record import read_remotely
 
-from moot.actors.inline import InlineRuntime
-from moot.actors.models.answer_key import AnswerKey
+from moot.actors.debate.inline_engine import InlineRuntime
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record import journal
 from moot.actors.record.folder import RunFolder
@@ -30,6 +29,7 @@ from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.tables import read_table
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.cli.main import app
 from moot.deploy.running import session
 from moot.deploy.running.config import RunConfig

@@ -14,7 +14,7 @@ import yaml
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 
-from moot.actors.early_stop import EarlyStop
+from moot.actors.models.early_stop import EarlyStop
 from moot.deploy.calibration.early_stop import EarlySignal, calibrate_early_stop
 from moot.deploy.calibration.report import show_early_stop
 from moot.metrics.confidence_features import window_statistic

@@ -15,7 +15,7 @@ import moot
 from moot.actors.models.interface import Capabilities, Model
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe_calls import STEP_KEY, ProbeRequest, declared_profile
-from moot.actors.models.simulated.model import SimulatedModel
+from moot.actors.simulated.model import SimulatedModel
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare

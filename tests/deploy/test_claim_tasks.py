@@ -14,7 +14,7 @@ from PIL import Image as Pillow
 import moot
 from moot import Case, Floor, RunConfig, Verdict
 from moot.actors.models.interface import Capabilities
-from moot.actors.models.simulated.model import SimulatedModel
+from moot.actors.simulated.model import SimulatedModel
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import arun
 from moot.protocols.errors import CapabilityMissing, ConfigError

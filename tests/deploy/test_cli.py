@@ -20,8 +20,8 @@ from openai_server import simulated_server
 from planted_records import Command
 from waiting import wait_until
 
-from moot.actors.log import configure_json, configure_terminal, safe_to_show
 from moot.actors.record.tables import read_table
+from moot.actors.telemetry.log import configure_json, configure_terminal, safe_to_show
 from moot.deploy.cli.run import report_interrupted
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import flags_of

@@ -20,8 +20,8 @@ from openai_server import simulated_server, stats_of
 from waiting import processes_titled, wait_until
 
 import moot
-from moot.actors.models.answer_key import AnswerKey
 from moot.actors.record.tables import read_table
+from moot.actors.simulated.answer_key import AnswerKey
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.filterwarnings("ignore:::ray.data.context")]
 

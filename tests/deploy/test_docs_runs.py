@@ -203,7 +203,7 @@ def test_ctrl_c_while_documents_are_embedded_leaves_a_run_that_goes_on(tmp_path:
 
 
 def test_an_encoder_that_fails_while_building_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.documents.library.RetryPolicy", partial(RetryPolicy, base_s=0.0))
+    monkeypatch.setattr("moot.actors.retrieval.documents.library.RetryPolicy", partial(RetryPolicy, base_s=0.0))
 
     async def failing() -> None:
         with simulated_server(None, fail_rate=1.0) as port:

@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_pdfs import made_pdf
 
-from moot.deploy.documents import docs, parser_client, parser_process, pdf
-from moot.deploy.documents.docs import (
+from moot.actors.retrieval.documents import docs, parser_client, parser_process, pdf
+from moot.actors.retrieval.documents.docs import (
     SourceDocument,
     chunk_documents,
     documents_from_texts,
     open_documents,
     read_documents,
 )
-from moot.deploy.documents.parser_client import DocumentParser, read_plain_text
-from moot.deploy.documents.pdf import read_pdf
-from moot.deploy.documents.web_page import html_to_text, read_markdown, read_web_page
+from moot.actors.retrieval.documents.parser_client import DocumentParser, read_plain_text
+from moot.actors.retrieval.documents.pdf import read_pdf
+from moot.actors.retrieval.documents.web_page import html_to_text, read_markdown, read_web_page
 from moot.protocols.errors import ConfigError
 
 PAGE = """<!DOCTYPE html><html><head><title>unseen</title><style>p {color: red}</style></head><body>

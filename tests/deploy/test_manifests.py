@@ -22,7 +22,7 @@ from doc_pages import page_named
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
-from moot.actors.placement import ClusterInfo
+from moot.actors.debate.placement import ClusterInfo
 from moot.deploy.cli.main import app
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_settings

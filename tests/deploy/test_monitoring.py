@@ -24,8 +24,8 @@ import yaml
 from openai_server import simulated_server
 from waiting import wait_until
 
-from moot.actors.meter import METRICS
 from moot.actors.record.tables import read_table
+from moot.actors.telemetry.meter import METRICS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "moot.rules.yml"

@@ -14,10 +14,10 @@ from openai_server import simulated_server
 from server_client import until
 
 import moot
-from moot.actors.case_router import DebateCancelled
-from moot.actors.inline import InlineRuntime
-from moot.actors.models.answer_key import AnswerKey
+from moot.actors.debate.inline_engine import InlineRuntime
+from moot.actors.dispatch.case_router import DebateCancelled
 from moot.actors.record.tables import read_table
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun

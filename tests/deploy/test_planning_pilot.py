@@ -69,7 +69,7 @@ def test_waits_for_leave_are_no_latency(tmp_path: Path) -> None:
 def test_unreadable_replies_and_retries_are_calls_one_after_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.actors.agent.RetryPolicy", partial(RetryPolicy, base_s=0.01))
+    monkeypatch.setattr("moot.actors.agent.agent.RetryPolicy", partial(RetryPolicy, base_s=0.01))
     with simulated_server(None, port=0, latency_ms=30.0, garble_rate=0.3, fail_rate=0.2, seed=2) as port:
         model = f"http://127.0.0.1:{port}/v1#simulated"
         task = rows_file(tmp_path / "rows.jsonl", 0, 8)

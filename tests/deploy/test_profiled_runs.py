@@ -16,12 +16,12 @@ import yaml
 from aiohttp import web
 from openai_server import ScriptedServer, completion, serving
 
+from moot.actors.agent.request_fingerprint import fingerprint_of_role
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.tables import read_table
-from moot.actors.request_fingerprint import fingerprint_of_role
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.doctor import examine
@@ -295,14 +295,14 @@ async def test_a_record_in_which_the_flag_itself_counted_is_resumed_and_reused(
 
     options: dict[str, Any] = {"structured": structured, "protocol": "majority-vote"}
     with monkeypatch.context() as patched:
-        patched.setattr("moot.actors.debate_context.fingerprint", fingerprint_of_role)
+        patched.setattr("moot.actors.debate.context.fingerprint", fingerprint_of_role)
         stopped = await run_profiled(tmp_path / "run", server.model, 2, **options, max_tokens=2000)
     assert stopped.status == "stopped"
     assert replies().total() % 9, "a debate was under way"
     await run_profiled(tmp_path / "run", server.model, 2, **options)
     assert (replies().total(), set(replies().values())) == (18, {1})
     with monkeypatch.context() as patched:
-        patched.setattr("moot.actors.debate_context.fingerprint", fingerprint_of_role)
+        patched.setattr("moot.actors.debate.context.fingerprint", fingerprint_of_role)
         await run_profiled(tmp_path / "whole", server.model, 1, **options, seed=1)
     paid = replies().total()
     await run_profiled(tmp_path / "reused", server.model, 1, **options, reuse=tmp_path / "whole")

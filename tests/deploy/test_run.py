@@ -13,7 +13,7 @@ from assessed_debate import AssessedDebate
 from openai_server import completion, serving, simulated_server
 
 import moot
-from moot.actors.inline import InlineWriterPool
+from moot.actors.debate.inline_engine import InlineWriterPool
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
@@ -273,8 +273,8 @@ async def test_a_session_that_is_stopped_while_its_engine_starts_leaves_nothing(
     async def stop(self: object, *, compact: bool = True) -> None:
         taken_down.append(compact)
 
-    monkeypatch.setattr("moot.actors.inline.InlineRuntime.start", start)
-    monkeypatch.setattr("moot.actors.inline.InlineRuntime.stop", stop)
+    monkeypatch.setattr("moot.actors.debate.inline_engine.InlineRuntime.start", start)
+    monkeypatch.setattr("moot.actors.debate.inline_engine.InlineRuntime.stop", stop)
     session = Session(prepare(moot.RunConfig.build(None, {**small(tmp_path / "run"), "out": str(tmp_path / "run")})))
     holding = asyncio.create_task(session.run())
     await starting.wait()

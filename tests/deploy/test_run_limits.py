@@ -14,17 +14,17 @@ import yaml
 from openai_server import simulated_server
 from small_runs import stable_rows
 
-from moot.actors.inline import InlineRuntime
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.inline_engine import InlineRuntime
+from moot.actors.debate.run_spec import RunSpec
 from moot.actors.limits.ledger import Ledger
 from moot.actors.limits.limiter import BudgetAccount
 from moot.actors.limits.settings import EndpointLimits
-from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.prices import Price, cost_usd, price_table
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
-from moot.actors.roles import RoleBinding
-from moot.actors.spec import RunSpec
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_by_earlier_sessions
 from moot.deploy.running.budget_capacity import affordable_debates
 from moot.deploy.running.config import RunConfig
@@ -257,7 +257,7 @@ async def test_a_session_knows_whether_there_was_another(tmp_path: Path, monkeyp
 
     options: dict[str, Any] = {"out": str(tmp_path / "run"), "limit": 3, "engine": "inline", "requests_per_min": 600}
     await arun(**options)
-    monkeypatch.setattr("moot.actors.inline.InlineRuntime", Unstartable)
+    monkeypatch.setattr("moot.actors.debate.inline_engine.InlineRuntime", Unstartable)
     with pytest.raises(ConfigError, match="far enough"):
         await arun(**{**options, "limit": 4})
     with pytest.raises(ConfigError, match="far enough"):

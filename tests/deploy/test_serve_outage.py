@@ -12,7 +12,7 @@ import yaml
 from openai_server import simulated_server
 from server_client import CASE, SLOW, ServerClient, served
 
-from moot.actors.models.answer_key import AnswerKey
+from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.running.open_run import OpenRun
 from moot.protocols.errors import ModelUnavailable, UserError
 

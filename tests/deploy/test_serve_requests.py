@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from server_client import CASE, INLINE, SLOW, served
 
-from moot.actors.models.simulated.model import SimulatedModel
+from moot.actors.simulated.model import SimulatedModel
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving.jobs import CompletionRate

@@ -15,8 +15,8 @@ from planted_records import Command
 from summary_debate import card, write_classifier_folder
 
 from moot.actors.record.tables import read_table
+from moot.actors.retrieval.documents.docs import DocumentSet, open_documents
 from moot.actors.retrieval.library import StoredLibrary
-from moot.deploy.documents.docs import DocumentSet, open_documents
 from moot.deploy.reading.record import read_events
 from moot.deploy.running import run_library
 from moot.deploy.running.config import RunConfig

@@ -21,12 +21,12 @@ from openai.types.chat import ChatCompletion
 from typer.testing import CliRunner
 
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
-from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.compatible import CompatibleModel
-from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
+from moot.actors.simulated.answer_key import AnswerKey
+from moot.actors.simulated.model import SimulatedModel, SimulatedSettings
+from moot.actors.simulated.server.options import SimulateOptions
+from moot.actors.simulated.server.server import SimulatedServer, serve
 from moot.deploy.cli.main import app
-from moot.deploy.simulation.options import SimulateOptions
-from moot.deploy.simulation.server import SimulatedServer, serve
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ConfigError, MissingKey
 from moot.protocols.messages import Decoding, Message
@@ -315,8 +315,8 @@ class TestStats:
 
 def test_blocking_server_ends_on_a_signal() -> None:
     program = (
-        "from moot.deploy.simulation.options import SimulateOptions\n"
-        "from moot.deploy.simulation.server import run_server\n"
+        "from moot.actors.simulated.server.options import SimulateOptions\n"
+        "from moot.actors.simulated.server.server import run_server\n"
         "run_server(SimulateOptions(), None, lambda port: print(port, flush=True))\n"
         "print('done')\n"
     )
@@ -336,7 +336,9 @@ def test_blocking_server_ends_on_a_signal() -> None:
 
 def test_every_setting_of_the_model_has_a_flag(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[SimulateOptions] = []
-    monkeypatch.setattr("moot.deploy.simulation.server.run_server", lambda options, key, ready: given.append(options))
+    monkeypatch.setattr(
+        "moot.actors.simulated.server.server.run_server", lambda options, key, ready: given.append(options)
+    )
     wanted = {name: 3 if name == "reasoning_words" else 0.25 for name in SimulatedSettings.model_fields}
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in wanted.items()]
     done = CliRunner().invoke(app, ["simulate", *flags])

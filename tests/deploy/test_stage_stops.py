@@ -13,7 +13,7 @@ import pytest
 import yaml
 from server_client import until
 
-from moot.actors.case_router import RunFailed
+from moot.actors.dispatch.case_router import RunFailed
 from moot.actors.record.folder import RunFolder
 from moot.deploy.dataset.row_kinds import DebateRows
 from moot.deploy.dataset.stage_actor import StageActor
@@ -27,7 +27,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """Makes the actor of a stage as an object of this process."""
     monkeypatch.chdir(tmp_path)  # it goes to its driver's folder
     monkeypatch.setattr("moot.deploy.dataset.stage_actor.configure_json", lambda level: None)
-    monkeypatch.setattr("moot.actors.case_router.DRAIN_S", 0.1)
+    monkeypatch.setattr("moot.actors.dispatch.case_router.DRAIN_S", 0.1)
 
     def made(**options: Any) -> StageActor:
         config = {"engine": "inline", "out": str(tmp_path / "run"), **options}

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from moot.actors.pending_decisions import Consultation
+from moot.actors.debate.pending_decisions import Consultation
 from moot.deploy.moderation.terminal import ModeratorTerminal
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Decision, Form

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from moot.deploy.simulation.openai_wire import ChatRequest
-from moot.deploy.simulation.server import SimulatedServer
+from moot.actors.simulated.server.openai_wire import ChatRequest
+from moot.actors.simulated.server.server import SimulatedServer
 from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
 

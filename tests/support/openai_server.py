@@ -21,17 +21,17 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from anthropic_wire import message, messages_route
 
-from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model, StreamingModel
 from moot.actors.models.openai_sdk import OpenAIModel, ResponsesModel
 from moot.actors.models.probe_calls import STEP_KEY
-from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
-from moot.deploy.simulation.openai_wire import completion as simulated_completion
-from moot.deploy.simulation.openai_wire import read_request
-from moot.deploy.simulation.options import SimulateOptions
-from moot.deploy.simulation.server import SimulatedServer, serve
+from moot.actors.simulated.answer_key import AnswerKey
+from moot.actors.simulated.model import SimulatedModel, SimulatedSettings
+from moot.actors.simulated.server.openai_wire import completion as simulated_completion
+from moot.actors.simulated.server.openai_wire import read_request
+from moot.actors.simulated.server.options import SimulateOptions
+from moot.actors.simulated.server.server import SimulatedServer, serve
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.seeds import stable_uniform
 

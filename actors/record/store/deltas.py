@@ -16,9 +16,9 @@ from zlib import crc32
 import msgspec
 import pyarrow as pa
 
-from moot.actors.failpoints import failpoint
 from moot.actors.record.folder import is_roll_name, is_segment_name
 from moot.actors.record.store.store import Store
+from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import RecordError
 
 AT_ONCE = 16

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from moot.actors.folder_lock import LOCK, FolderLock, remove_stale_folders
 from moot.actors.record.folder import decode_part
+from moot.actors.record.folder_lock import LOCK, FolderLock, remove_stale_folders
 from moot.actors.record.store.deltas import AT_ONCE, replay, rolls_of
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import is_uri, local_path

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from moot.actors.attempt import LENGTH
-from moot.actors.early_stop import CUT, REPETITION
+from moot.actors.agent.attempt import LENGTH
+from moot.actors.models.early_stop import CUT, REPETITION
 from moot.actors.models.token_logprobs import UNALIGNED
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark
 from moot.actors.record.tables import read_table

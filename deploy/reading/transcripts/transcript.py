@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.attempt import LENGTH
+from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import decode_json, read_run_info, rescore_verdicts
 from moot.deploy.reading.rounds.round_trace import build_round_trace

@@ -1,0 +1,170 @@
+"""What an agent knows of one ask while it answers it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from moot.actors.agent.request_fingerprint import sent_decoding
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.limits.deadline import Deadline
+from moot.actors.limits.rate_limited_model import UnconfirmedUsage
+from moot.actors.models.early_stop import CUT, REPETITION
+from moot.actors.models.interface import ModelReply
+from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, reading_marks, token_columns
+from moot.actors.telemetry.telemetry import NO_SPAN, Span
+from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
+from moot.protocols.messages import Ask, Decoding, Message, Usage
+from moot.protocols.replies import FreeText
+from moot.protocols.reply_ids import load_reply
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """What is known of one ask while it is answered.
+
+    Args:
+        ask: the ask.
+        binding: its role's.
+        reply_id: of the reply to come.
+        span: of the ask.
+    """
+
+    ask: Ask
+    binding: RoleBinding
+    reply_id: str
+    span: Span = NO_SPAN
+    decoding: Decoding = field(init=False)
+    stopped: bool = False
+    by_prefix: bool = False
+    at: float = field(default_factory=time.time)
+    started: float = field(default_factory=time.perf_counter)
+    messages: tuple[Message, ...] = ()
+    reply: ModelReply | None = None
+    usage_before: Usage | None = None
+    reasked: tuple[str, str] | None = None
+    schema: ReplySchema | None = None
+    deadline: Deadline | None = None
+    unconfirmed: UnconfirmedUsage = field(default_factory=UnconfirmedUsage)
+
+    def __post_init__(self) -> None:
+        self.decoding = sent_decoding(self.binding, self.ask.decoding)
+        if self.binding.early_stop is not None and self.decoding.top_logprobs is None:
+            self.decoding = msgspec.structs.replace(self.decoding, top_logprobs=1)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing can be billed: no reply has come, and no attempt was worked on."""
+        came = self.reply is not None or self.usage_before is not None or self.stopped
+        return not came and not self.unconfirmed.attempts
+
+
+def reply_row(
+    attempt: Attempt, suffix: str, save_tokens: SaveTokens, *, save_reasoning: bool = False
+) -> dict[str, Any]:
+    """The columns that say what was asked, what came back, and what it used.
+
+    Args:
+        attempt: the ask; its reply may be None.
+        suffix: put to path and ids of a reply that does not end its ask.
+        save_tokens: how much of the token log-probabilities is recorded.
+        save_reasoning: whether hidden reasoning is recorded.
+    """
+    ask, decoding, unconfirmed = attempt.ask, attempt.decoding, attempt.unconfirmed
+    row: dict[str, Any] = {
+        "case_id": ask.case_id,
+        "attempt": ask.attempt,
+        "path": ask.path + suffix,
+        "reply_id": attempt.reply_id + suffix,
+        "role": ask.role,
+        "template": ask.template,
+        "fingerprint": ask.fingerprint,
+        "sample": ask.sample,
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "max_tokens": decoding.max_tokens,
+        "messages": messages_json(attempt.messages),
+        "image_hashes": image_hashes(ask.images),
+        "supersedes": ask.supersedes + suffix if ask.supersedes else None,
+        "latency_s": time.perf_counter() - attempt.started,
+        "waited_s": attempt.deadline.paused_s if attempt.deadline is not None else 0.0,
+        "at": attempt.at,
+    }
+    if (reply := attempt.reply) is not None:
+        row |= token_columns(reply.tokens, save_tokens)
+        row |= {
+            "text": reply.text,
+            "finish_reason": reply.finish_reason,
+            "prompt_tokens": reply.usage.prompt_tokens,
+            "completion_tokens": reply.usage.completion_tokens,
+            "reasoning_tokens": reply.usage.reasoning_tokens,
+            "reasoning": (reply.reasoning or None) if save_reasoning else None,
+            "reading": reading_marks(by_prefix=attempt.by_prefix, from_reasoning=reply.from_reasoning),
+            "http_attempts": reply.http_attempts,
+            "reused_from": reply.replayed.source if reply.replayed else None,
+        }
+        if reply.stated is not None:
+            row |= {
+                "prompt_tokens_stated": reply.stated.prompt_tokens,
+                "completion_tokens_stated": reply.stated.completion_tokens,
+            }
+        if reply.finish_reason in (CUT, REPETITION) and reply.tokens is not None:
+            row["completion_tokens_estimate"] = len(reply.tokens.tokens)
+    if unconfirmed.attempts:
+        row |= {
+            "unconfirmed_attempts": unconfirmed.attempts,
+            "unconfirmed_tokens_max": unconfirmed.tokens_at_most,
+        }
+    return row
+
+
+LENGTH = "length"
+"""The finish reason of a reply that ended at its token limit."""
+
+_HOLDS_NONE = "the trial calls found no schema that it is held to: another model or server may hold it"
+
+
+def unparsable_failure(reply: ModelReply, attempt: Attempt, error: str, *, can_be_held: bool) -> str:
+    """What ends an ask whose last reply could not be read.
+
+    Args:
+        reply: as the model gave it.
+        attempt: the ask.
+        error: what was wrong with the text.
+        can_be_held: whether the reply was left free by a backend that may hold it to a schema.
+    """
+    if reply.replayed is not None and reply.replayed.error:
+        return reply.replayed.error
+    if reply.finish_reason == LENGTH:
+        return f"{TRUNCATED}{attempt.decoding.max_tokens}{_cure_of_truncation(reply, attempt)}"
+    if reply.finish_reason == REPETITION:
+        return f"the reply repeated itself and was stopped: another model may not ({error})"
+    if _is_all_hidden(reply):
+        return f"the reply was all hidden reasoning ({error})"
+    if can_be_held and load_reply(attempt.ask.reply) is not FreeText:
+        return f"{error} ({_HOLDS_NONE if _was_tried_in_vain(attempt) else NOT_HELD})"
+    return error
+
+
+def _cure_of_truncation(reply: ModelReply, attempt: Attempt) -> str:
+    if not _is_all_hidden(reply):
+        return f": {RAISE_MAX_TOKENS}"
+    profile = attempt.binding.profile
+    knows = profile is not None and profile.reasons
+    cure = "raise the role's reasoning_tokens, or lower its reasoning_effort" if knows else RAISE_MAX_TOKENS
+    return f", all of it hidden reasoning: {cure}"
+
+
+def _is_all_hidden(reply: ModelReply) -> bool:
+    """Whether nothing but hidden reasoning came; a server may count it and show none of it."""
+    return not reply.text.strip() and bool(reply.reasoning or reply.usage.reasoning_tokens)
+
+
+def _was_tried_in_vain(attempt: Attempt) -> bool:
+    """Whether the trial calls found that the model holds no replies."""
+    structured, profile = attempt.binding.structured, attempt.binding.profile
+    return structured is None and profile is not None and profile.mode_of(attempt.ask.reply)[0] == "free"

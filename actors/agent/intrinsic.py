@@ -1,0 +1,122 @@
+"""What the token probabilities of a reply say of its answer, for the asker and for the record."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from moot.actors.models.interface import ModelReply, TokenLogprobs
+from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.sampling import NO_CHOICE, may_be_masked
+from moot.actors.models.token_logprobs import UNALIGNED, text_start
+from moot.metrics.answer_probability import answer_probability
+from moot.protocols.labels import surface_forms
+from moot.protocols.messages import Ask, Intrinsic, LogprobStage
+
+_ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
+
+
+def stage_of(declared: LogprobStage, profile: ModelProfile | None, *, held: bool) -> LogprobStage:
+    """Where the log-probabilities of a reply are taken.
+
+    Args:
+        declared: what the backend says of itself; a backend that knows is believed.
+        profile: what the trial calls found; None for a model that was not tried.
+        held: whether the reply is held to a schema: no mask changes those of a free one.
+
+    >>> stage_of("unknown", ModelProfile(schemas="vllm", held_logprobs="masked"), held=True)
+    'masked'
+    >>> stage_of("unknown", ModelProfile(schemas="vllm", held_logprobs="masked"), held=False)
+    'raw'
+    """
+    if declared != "unknown" or profile is None or profile.held_logprobs is None:
+        return declared
+    return profile.held_logprobs if held else "raw"
+
+
+def logprob_stage(reply: ModelReply, stage: LogprobStage) -> LogprobStage:
+    """Where log-probabilities were taken: `stage`, the model's own, unless a replayed reply brings another."""
+    return reply.replayed.logprob_stage if reply.replayed else stage
+
+
+def was_constrained(reply: ModelReply, held: bool) -> bool:
+    """Whether a reply was held to a schema: `held`, as this ask's, unless a replayed reply brings another."""
+    return reply.replayed.held if reply.replayed else held
+
+
+def mean_surprisal(tokens: TokenLogprobs, stage: LogprobStage, *, held: bool) -> float | None:
+    """Mean of -logprob over a reply's tokens, in nats; None when no token has one, or a schema's mask may have changed
+    them.
+
+    The figures of one model's replies stand in one histogram, whatever they are held to.
+    """
+    if may_be_masked(stage, held):
+        return None
+    known = tokens.logprob[np.isfinite(tokens.logprob)]
+    return max(0.0, -float(known.mean())) if known.size else None
+
+
+def intrinsic_of(
+    reply: ModelReply | None, answer: str | None, ask: Ask, stage: LogprobStage, *, held: bool = False
+) -> Intrinsic | None:
+    """The answer's probability, read at the answer's token.
+
+    Args:
+        reply: as the model gave it.
+        answer: the label that was read from it.
+        ask: what was asked.
+        stage: where the model takes its probabilities; a replayed reply brings its own.
+        held: whether the reply was held to a schema; a replayed reply brings its own.
+
+    Returns:
+        None when there are no log-probabilities or no closed set of labels.
+    """
+    if reply is None or reply.tokens is None or not ask.labels or answer is None:
+        return None
+    stage = logprob_stage(reply, stage)
+    places = list(_ANSWER_VALUE.finditer(reply.text))
+    if len(places) != 1:
+        return Intrinsic(stage=stage, reason=f"the reply has {len(places)} `answer` keys, not one, to look at")
+    tokens = reply.tokens
+    start = text_start(tokens.tokens, reply.text)
+    if start is None:
+        return Intrinsic(stage=stage, reason=UNALIGNED)
+    known = answer_probability(
+        tokens.tokens,
+        tokens.logprob,
+        tokens.alt_tokens,
+        tokens.alt_logprob,
+        start + places[0].end(),
+        surface_forms(ask.labels, ask.choices, ask.aliases),
+    )
+    if (
+        may_be_masked(stage, was_constrained(reply, held))
+        and known.raw is not None
+        and known.raw >= math.exp(NO_CHOICE)
+    ):
+        return Intrinsic(stage=stage, reason="its schema may permit nothing else at the answer's first token")
+    masked = stage == "masked"  # what is left by a mask is a share of the permitted labels, and no raw probability
+    return Intrinsic(
+        normalised=known.normalised,
+        printed=None if masked else known.printed,
+        raw=None if masked else known.raw,
+        bound_shift=None if math.isnan(known.bound_shift) else known.bound_shift,
+        stage=stage,
+        reason=known.reason,
+    )
+
+
+def intrinsic_columns(intrinsic: Intrinsic | None) -> dict[str, Any]:
+    """The same as columns of the reply's row."""
+    if intrinsic is None:
+        return {}
+    return {
+        "p_normalised": intrinsic.normalised,
+        "p_printed": intrinsic.printed,
+        "p_raw": intrinsic.raw,
+        "p_bound_shift": intrinsic.bound_shift,
+        "p_reason": intrinsic.reason,
+    }

@@ -1,0 +1,229 @@
+"""What is really sent for an ask by its role's binding: decoding, schema, and the fingerprint of all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import blake2b
+
+import msgspec
+from pydantic import BaseModel
+
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.models.interface import Offered, fold_system_messages
+from moot.actors.models.off_loop import off_loop_if_long
+from moot.actors.models.reply_schema import ReplySchema, reply_schema, slot_sizes
+from moot.actors.models.resolve import constrained_before_profiles, offered_schemas
+from moot.actors.models.token_bounds import bytes_per_character, texts_within
+from moot.protocols.errors import ConfigError
+from moot.protocols.messages import Ask, Decoding, Message
+from moot.protocols.replies import FreeText
+from moot.protocols.reply_ids import load_reply, reply_id
+from moot.protocols.templates import Templates
+
+
+def first_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tuple[Message, ...]:
+    """What is sent first: the rendered template, with the ask's images on its last message.
+
+    A model that takes no system message gets its text before the user's.
+
+    Raises:
+        ConfigError: when the template cannot be rendered with the ask's slots.
+    """
+    messages = templates.render(ask.template, ask.slots, binding.persona)
+    if binding.profile is not None and binding.profile.folds_system:
+        messages = fold_system_messages(messages)
+    if ask.images:
+        messages = (*messages[:-1], msgspec.structs.replace(messages[-1], images=ask.images))
+    return messages
+
+
+async def render_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tuple[Message, ...]:
+    """As `first_messages`, which leaves the event loop where there is much to render."""
+    return await off_loop_if_long(ask.slots, first_messages, ask, templates, binding)
+
+
+def reask_messages(first: tuple[Message, ...], text: str, error: str, templates: Templates) -> tuple[Message, ...]:
+    """What is sent after an unreadable reply `text`: the conversation so far and what was wrong with it."""
+    return (*first, Message("assistant", text), *templates.render("reask", {"error": error}))
+
+
+def sent_decoding(binding: RoleBinding, given: Decoding | None = None) -> Decoding:
+    """How an ask is sampled: as it says itself or else as its role does.
+
+    What the model does not take is left out. One that thinks first gets the tokens for that on top.
+    """
+    decoding = binding.decoding() if given is None else msgspec.structs.replace(given, **binding.beside_sampling())
+    if binding.profile is None:
+        return decoding
+    changes: dict[str, object] = {}
+    if binding.profile.reasons:
+        changes["max_tokens"] = decoding.max_tokens + binding.reasoning_tokens
+    if binding.profile.server == "llama.cpp" and decoding.repetition_penalty is not None:
+        changes |= {"repetition_penalty": None, "extra": _with_key(decoding.extra, "repeat_penalty", decoding)}
+    return binding.profile.adapted(msgspec.structs.replace(decoding, **changes) if changes else decoding)
+
+
+def _with_key(extra: str, key: str, decoding: Decoding) -> str:
+    body = {**(msgspec.json.decode(extra) if extra else {}), key: decoding.repetition_penalty}
+    return msgspec.json.encode(body, order="sorted").decode()
+
+
+def max_reply_tokens(binding: RoleBinding, decoding: Decoding) -> int:
+    """Tokens of the longest reply, hidden reasoning aside; `decoding` as it is sent."""
+    reasons = binding.profile is not None and binding.profile.reasons
+    return max(decoding.max_tokens - binding.reasoning_tokens, 1) if reasons else decoding.max_tokens
+
+
+def constrained_schema(
+    binding: RoleBinding,
+    offered: Offered,
+    reply_model: type[BaseModel],
+    labels: tuple[str, ...] | None,
+    max_tokens: int,
+    slots: Mapping[str, object],
+) -> ReplySchema | None:
+    """What the backend is asked to hold a reply to; None for one that is left free.
+
+    Args:
+        binding: of the role. Without a profile its model gets the bare schema that was sent before there were any.
+        offered: what the backend says of schemas; one that says `no` is never asked.
+        reply_model: what the reply must fit in any case. `FreeText` is always left free. So is one that no schema can
+            hold, unless the role insists.
+        labels: the case's closed set of labels; None for an open one.
+        max_tokens: the bound of the reply's length.
+        slots: the ask's, which say how many of a thing it wants, and in what script the reply will be.
+
+    Raises:
+        ConfigError: the role says `structured: true` and no schema can hold the reply.
+    """
+    if offered == "no" or binding.structured is False or reply_model is FreeText:
+        return None
+    profile = binding.profile
+    if profile is None:
+        return legacy_constrained_schema(binding, offered, reply_model)
+    dialect, listed = profile.mode_of(reply_id(reply_model))
+    if dialect == "free":
+        return None
+    try:
+        return reply_schema(
+            reply_model,
+            dialect,
+            labels,
+            max_tokens,
+            listed_labels=listed,
+            sizes=slot_sizes(reply_model, slots),
+            bytes_each=bytes_per_character(texts_within(slots)),
+        )
+    except ConfigError:
+        if binding.structured:
+            raise
+        return None
+
+
+def legacy_constrained_schema(
+    binding: RoleBinding, offered: Offered, reply_model: type[BaseModel]
+) -> ReplySchema | None:
+    """What a reply was held to before dialects were known: nothing at a URL, unless its role said `structured: true`.
+
+    Nothing either of a backend that held no replies then.
+
+    Raises:
+        ConfigError: as `constrained_schema`.
+    """
+    if offered == "no" or binding.structured is False or reply_model is FreeText:
+        return None
+    if not binding.structured and (offered != "yes" or not constrained_before_profiles(binding.model)):
+        return None
+    try:
+        return reply_schema(reply_model, None)
+    except ConfigError:
+        if binding.structured:
+            raise
+        return None
+
+
+def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
+    """32 hex digits over everything that the reply depends on, except the ask's place in the debate.
+
+    Equal requests have equal ones, whatever their roles say of `structured`: that of a role that says nothing.
+    """
+    return _fingerprint(ask, binding, template_hash, None)
+
+
+def earlier_fingerprints(ask: Ask, binding: RoleBinding, template_hash: str) -> tuple[str, ...]:
+    """Those that records may have for the same request in which a role's `structured` counted by itself."""
+    return tuple(_fingerprint(ask, binding, template_hash, said) for said in (False, True))
+
+
+def fingerprint_of_role(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
+    """As `fingerprint`, but for what the role says of `structured`, which counts by itself."""
+    return _fingerprint(ask, binding, template_hash, binding.structured)
+
+
+def _fingerprint(ask: Ask, binding: RoleBinding, template_hash: str, structured: bool | None) -> str:
+    """As of a role that says `structured`, and sends what this one does."""
+    decoding = sent_decoding(binding, ask.decoding)
+    held: tuple[tuple[str, bytes], ...] = ()
+    if binding.profile is not None or binding.structured is not structured:
+        held, decoding = _differing_schema(ask, binding, decoding, structured)
+    images = [blake2b(image.data, digest_size=16).digest() for image in ask.images]
+    body = (
+        binding.model,
+        binding.base_url,
+        binding.persona,
+        structured,
+        {name: getattr(decoding, name) for name in _SAMPLING},
+        template_hash,
+        ask.slots,
+        ask.reply,
+        ask.labels,
+        ask.choices,
+        ask.sample,
+        images,
+    )
+    # what came later is left out where it is not used, so that records from before it still fit
+    aliases = (ask.aliases,) if ask.aliases else ()
+    early_stop = (binding.early_stop.model_dump(),) if binding.early_stop is not None else ()
+    beside = _beside_sampling(decoding)
+    folded = ("folded",) if binding.profile is not None and binding.profile.folds_system else ()
+    api = (("api", binding.profile.api),) if binding.profile is not None and binding.profile.api != "chat" else ()
+    return blake2b(
+        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *held, *folded, *api)), digest_size=16
+    ).hexdigest()
+
+
+def _beside_sampling(decoding: Decoding) -> tuple[dict[str, object], ...]:
+    """What is sent beside the usual sampling settings; nothing where there is nothing."""
+    usual = Decoding()
+    others = {name: getattr(decoding, name) for name in Decoding.__struct_fields__ if name not in _SAMPLING}
+    said = {name: value for name, value in others.items() if value != getattr(usual, name)}
+    return ({"beside": said},) if said else ()
+
+
+def _differing_schema(
+    ask: Ask, binding: RoleBinding, decoding: Decoding, structured: bool | None
+) -> tuple[tuple[tuple[str, bytes], ...], Decoding]:
+    """The schema of a reply, where it is another than the bare one of a role that says `structured`; empty where there
+    is none instead of that.
+
+    Beside it the decoding that is sent with it.
+    """
+    offered, reply_model = offered_schemas(binding.model), load_reply(ask.reply)
+    try:
+        held = constrained_schema(
+            binding, offered, reply_model, ask.labels, max_reply_tokens(binding, decoding), ask.slots
+        )
+    except ConfigError:  # nothing is sent: the ask fails
+        return (("unsent", b""),), decoding
+    sent = decoding if held is None or binding.profile is None else binding.profile.beside_schema(decoding)
+    with suppress(ConfigError):
+        if held == legacy_constrained_schema(
+            binding.model_copy(update={"structured": structured}), offered, reply_model
+        ):
+            return (), sent
+    return (("schema", held.body if held is not None else b""),), sent
+
+
+_SAMPLING = ("temperature", "top_p", "max_tokens", "top_logprobs")
+_ENCODER = msgspec.msgpack.Encoder(order="sorted")

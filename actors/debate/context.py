@@ -1,0 +1,224 @@
+"""What a debate needs from the world around it: someone who answers, someone who writes, and what is looked up.
+
+One floor stands on this in every runtime; only what is behind it differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.agent.agent import Sink
+from moot.actors.agent.request_fingerprint import earlier_fingerprints, fingerprint, fingerprint_of_role
+from moot.actors.agent.roles import Roles
+from moot.actors.debate.reuse import ReplyCache
+from moot.actors.encoders.interface import Encoder
+from moot.actors.models.off_loop import off_loop_if_long
+from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.recovery import History, vector_key
+from moot.actors.telemetry.telemetry import NO_TELEMETRY, Telemetry
+from moot.protocols.case import Case
+from moot.protocols.errors import EncoderFailed
+from moot.protocols.lookups import Classified, Passage
+from moot.protocols.messages import Ask, AskResult
+from moot.protocols.templates import Templates
+
+
+class AgentPool(Protocol):
+    """The agents and judges of a run."""
+
+    async def answer(self, ask: Ask) -> AskResult:
+        """Have an ask answered; failures are values. Cancelling really stops the work at its source."""
+        ...
+
+    async def drain(self) -> None:
+        """Let no further call that needs leave start: asks that wait for it are given back unpaid."""
+        ...
+
+
+class RecordClient(Sink, Protocol):
+    """The record, as moderators see it."""
+
+    async def commit(self, verdict_record: VerdictRecord) -> bool:
+        """Record a verdict; True once durable, False when the journal lacks a reply or may lack a note of it."""
+        ...
+
+    async def history(self, case_id: str, attempt: int) -> History:
+        """What is recorded of a debate so far."""
+        ...
+
+    async def acquire_lease(self, key: str) -> tuple[bool, History]:
+        """Whether the caller shall pay for a shared reply, False once it is recorded; and what is recorded of it."""
+        ...
+
+    async def has_shared(self, key: str) -> bool:
+        """Whether a shared reply is durable; does not wait for one that is still to come."""
+        ...
+
+    async def release_lease(self, key: str) -> None:
+        """Give a claim back."""
+        ...
+
+    def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        """Store a debate's embeddings by text hash, as float32 bytes; never waits."""
+        ...
+
+
+class Retriever(Protocol):
+    """The documents of a run, cut into passages and embedded by the run's encoder."""
+
+    async def search(self, vector: npt.NDArray[np.float32], n: int) -> list[Passage]:
+        """The `n` passages nearest to a unit vector, best first; ties by place. Exact."""
+        ...
+
+    async def close(self) -> None:
+        """Let the files go."""
+        ...
+
+
+class Classifier(Protocol):
+    """Tells supported claims from hallucinated ones by a judge's summary.
+
+    Attributes:
+        encoder: of its own; None when it reads vectors of the run's encoder.
+    """
+
+    @property
+    def encoder(self) -> Encoder | None: ...
+
+    def p_hallucinated(self, vector: npt.NDArray[np.float32]) -> float:
+        """The probability that the claim is hallucinated, in [0, 1], from the vector of the summary."""
+        ...
+
+    def trained_on(self, claim: str) -> bool:
+        """Whether it was trained on this claim, in whatever spelling, with whatever evidence."""
+        ...
+
+
+class InFlightAsks:
+    """How many asks of a process are under way."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DebateContext:
+    """What all debates of a process share.
+
+    Attributes:
+        crew: who answers.
+        scribe: who writes.
+        attended: whether a person answers `consult`; otherwise it answers `go on`.
+        drain: set when no new ask may start: debates stand still until they are put aside.
+        asking: the asks under way.
+        shared: shared replies that this process has seen, by pseudo case id.
+        reuse: another run's replies, which answer equal asks; None without `--reuse`.
+        library: the passages that the run's debates may search; None when it has no documents.
+        classifier: reads judges' summaries; None when the run has none.
+        watch: what the process is watched by.
+    """
+
+    agents: AgentPool
+    record: RecordClient
+    roles: Roles
+    templates: Templates
+    encoder: Encoder
+    seed: int
+    attended: bool
+    drain: asyncio.Event
+    in_flight: InFlightAsks = field(default_factory=InFlightAsks)
+    shared: dict[str, asyncio.Future[AskResult | None]] = field(default_factory=dict)
+    reuse: ReplyCache | None = None
+    retriever: Retriever | None = None
+    classifier: Classifier | None = None
+    telemetry: Telemetry = NO_TELEMETRY
+
+    async def fingerprinted(self, ask: Ask) -> Ask:
+        """The ask with its fingerprint, as its role is bound and its template written in this run.
+
+        A long one leaves the event loop. The earlier ones are worked out only where a record may have them.
+        """
+        binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
+        mark = await off_loop_if_long(ask.slots, fingerprint, ask, binding, template)
+        if binding.structured is None and self.reuse is None:
+            return msgspec.structs.replace(ask, fingerprint=mark)
+        earlier = await off_loop_if_long(ask.slots, earlier_fingerprints, ask, binding, template)
+        return msgspec.structs.replace(ask, fingerprint=mark, earlier_fingerprints=earlier)
+
+    async def shared_fingerprint(self, ask: Ask) -> str:
+        """What the place of a shared reply hangs on: it stays where records have it."""
+        binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
+        return await off_loop_if_long(ask.slots, fingerprint_of_role, ask, binding, template)
+
+    async def close(self) -> None:
+        """Let go what debates look up; once none is left."""
+        await self.encoder.close()
+        if self.classifier is not None and self.classifier.encoder is not None:
+            await self.classifier.encoder.close()
+        if self.retriever is not None:
+            await self.retriever.close()
+
+
+class Lookups:
+    """The look-ups of one debate; every vector is computed once, recorded, and read back on a replay.
+
+    Args:
+        case: what is debated.
+        attempt: of the debate.
+        house: shared parts.
+        vectors: what the journal holds, as float32 bytes by `vector_key`.
+    """
+
+    def __init__(self, case: Case, attempt: int, context: DebateContext, vectors: Mapping[str, bytes]) -> None:
+        self.case, self.attempt, self._context = case, attempt, context
+        self._vectors = dict(vectors)
+
+    async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """See `Floor.embed`."""
+        return await self._embed(self._context.encoder, texts)
+
+    async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
+        """See `Floor.retrieve`."""
+        vectors = await self.embed([query, *documents])
+        nearness = vectors[1:] @ vectors[0]
+        return [int(i) for i in np.argsort(-nearness, kind="stable")[:n]]
+
+    async def search(self, query: str, *, n: int = 5) -> list[Passage]:
+        """See `Floor.search`."""
+        library = self._context.retriever
+        return [] if library is None else await library.search((await self.embed([query]))[0], n)
+
+    async def classify(self, text: str) -> Classified | None:
+        """See `Floor.classify`."""
+        classifier = self._context.classifier
+        if classifier is None:
+            return None
+        (vector,) = await self._embed(classifier.encoder or self._context.encoder, [text])
+        return Classified(
+            p_hallucinated=classifier.p_hallucinated(vector),
+            trained_on=classifier.trained_on(self.case.question),
+        )
+
+    async def _embed(self, encoder: Encoder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        hashes = [blake2b(text.encode(), digest_size=16).hexdigest() for text in texts]
+        keys = [vector_key(encoder.name, text_hash) for text_hash in hashes]
+        missing = [i for i, key in enumerate(keys) if key not in self._vectors]
+        if missing:
+            rows = await encoder.encode([texts[i] for i in missing])
+            new = [(hashes[i], row.tobytes()) for i, row in zip(missing, rows, strict=True)]
+            self._vectors |= {keys[i]: raw for i, (_, raw) in zip(missing, new, strict=True)}
+            self._context.record.put_vectors(self.case.id, self.attempt, encoder.name, new)
+        vectors = [np.frombuffer(self._vectors[key], np.float32) for key in keys]
+        if len({len(vector) for vector in vectors}) > 1:
+            raise EncoderFailed(encoder.name, "unparsable", "its vectors are not of the size of those in the record")
+        return np.stack(vectors) if vectors else np.empty((0, encoder.dimension or 0), np.float32)

@@ -1,0 +1,179 @@
+"""Building what a process needs to hold debates: models, agents, judges, and the house that its debates share."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from moot.actors.agent.agent import Agent
+from moot.actors.agent.backends import make_model
+from moot.actors.agent.roles import RoleBinding, Roles
+from moot.actors.classifiers.classifier import LoadedClassifier, load_classifier
+from moot.actors.debate.context import AgentPool, DebateContext, RecordClient
+from moot.actors.debate.reuse import ReplyCache
+from moot.actors.debate.run_spec import RunSpec
+from moot.actors.encoders.resolve import make_encoder
+from moot.actors.limits.ledger import DurableLimiter, Ledger
+from moot.actors.limits.limiter import BudgetAccount
+from moot.actors.limits.limiter_client import Exchange, LimiterClient
+from moot.actors.models.interface import Model
+from moot.actors.models.resolve import ModelBinding, ModelSpec, is_embedded
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.store.store import Store
+from moot.actors.retrieval.library import StoredLibrary
+from moot.actors.simulated.answer_key import AnswerKey
+from moot.actors.telemetry.telemetry import NO_TELEMETRY, Telemetry
+from moot.protocols.messages import Ask, AskResult, family_of
+from moot.protocols.tasks import open_task
+from moot.protocols.templates import Templates
+
+Service = tuple[str, str]
+"""What one agent actor serves: a role family and, within it, the identity of one model."""
+
+
+def endpoint_of(binding: RoleBinding) -> str:
+    """What shares one set of limits: a model at a server under a key."""
+    return f"{binding.model} {binding.base_url or ''} {binding.api_key_env or ''}".strip()
+
+
+def service_of(role: str, binding: RoleBinding) -> Service:
+    """The service that answers a role."""
+    return (family_of(role), endpoint_of(binding))
+
+
+def services(roles: Roles) -> dict[Service, RoleBinding]:
+    """Every service that a run needs, with a binding that names its model."""
+    return {service_of(family, member): member for family, members in roles.members.items() for member in members}
+
+
+def model_binding(binding: RoleBinding) -> ModelBinding:
+    """The part of a role's binding that names its model."""
+    return ModelBinding(model=binding.model, api_key_env=binding.api_key_env, base_url=binding.base_url)
+
+
+def build_model(spec: RunSpec, binding: RoleBinding) -> Model:
+    """The model behind a binding, its weights loaded; a simulated one gets the answer key of the run's task."""
+    simulated = ModelSpec.parse(binding.model).kind == "simulated"
+    key = _answer_key(spec) if simulated else None
+    api = None if binding.profile is None else binding.profile.api
+    named = model_binding(binding).model_copy(update={"api": api})
+    return make_model(named, seed=spec.seed, answer_key=key, load=True)
+
+
+def _answer_key(spec: RunSpec) -> AnswerKey:
+    if spec.key is not None:
+        return AnswerKey(spec.key)
+    task = open_task(spec.task)
+    return AnswerKey.from_cases(task.cases()) if task.replayable else AnswerKey()
+
+
+def build_agent(
+    spec: RunSpec,
+    binding: RoleBinding,
+    record_client: RecordClient,
+    gate: LimiterClient | None,
+    watch: Telemetry = NO_TELEMETRY,
+) -> Agent:
+    """An agent or judge of this process."""
+    roles, templates = Roles(spec.roles), Templates.from_sources(spec.templates)
+    return Agent(
+        build_model(spec, binding),
+        roles,
+        templates,
+        record_client,
+        spec.save_tokens,
+        spec.retry,
+        gate=gate,
+        endpoint=endpoint_of(binding),
+        price=spec.prices.get(binding.model),
+        save_reasoning=spec.save_reasoning,
+        watch=watch,
+    )
+
+
+def needs_limiter(spec: RunSpec) -> bool:
+    """Whether anything of the run is to be limited: a server is called, or there is a budget."""
+    remote = any(not is_embedded(member.model) for members in spec.roles.values() for member in members)
+    return remote or bool(_caps(spec))
+
+
+def _caps(spec: RunSpec) -> dict[str, float]:
+    caps = {"usd": spec.budget.max_cost_usd, "tokens": spec.budget.max_tokens}
+    return {name: float(cap) for name, cap in caps.items() if cap is not None}
+
+
+def build_limiter(spec: RunSpec) -> DurableLimiter:
+    """The limiter of a run, with what an earlier life of it wrote down."""
+    accounts = {name: BudgetAccount(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
+    ledger = Ledger(RunFolder(spec.folder) if spec.store is None else Store.of(spec.store), spec.epoch)
+    return DurableLimiter(spec.limits, accounts, ledger, resumed=spec.resumed)
+
+
+def build_gate(spec: RunSpec, exchange: Exchange) -> LimiterClient:
+    """The gate of this process."""
+    return LimiterClient(spec.limits, _caps(spec), exchange)
+
+
+def build_debate_context(
+    spec: RunSpec, agent_pool: AgentPool, record_client: RecordClient, watch: Telemetry = NO_TELEMETRY
+) -> DebateContext:
+    """What the debates of this process share."""
+    return DebateContext(
+        agents=agent_pool,
+        record=record_client,
+        roles=Roles(spec.roles),
+        templates=Templates.from_sources(spec.templates),
+        encoder=make_encoder(spec.encoder, spec.retry, api_key_env=spec.encoder_key_env),
+        seed=spec.seed,
+        attended=spec.attended,
+        drain=asyncio.Event(),
+        reuse=ReplyCache(spec.reuse, spec.save_tokens) if spec.reuse else None,
+        classifier=_classifier(spec),
+        retriever=StoredLibrary(spec.library, spec.encoder) if spec.library else None,
+        telemetry=watch,
+    )
+
+
+def _classifier(spec: RunSpec) -> LoadedClassifier | None:
+    if spec.classifier is None or spec.classifier_digest is None:
+        return None
+    return load_classifier(Path(spec.classifier), spec.classifier_digest, spec.encoder, spec.retry)
+
+
+class LocalAgentPool:
+    """Agents and judges in the same process, one per service.
+
+    Args:
+        spec: the run.
+        scribe: takes the rows of what they pay for.
+        gate: gives leave to their calls; None when nothing is to be limited.
+        watch: what they are watched by.
+    """
+
+    def __init__(
+        self, spec: RunSpec, record_client: RecordClient, gate: LimiterClient | None, watch: Telemetry = NO_TELEMETRY
+    ) -> None:
+        self._roles, self._gate = Roles(spec.roles), gate
+        self._agents = {
+            service: build_agent(spec, binding, record_client, gate, watch)
+            for service, binding in services(self._roles).items()
+        }
+        self._by_role: dict[str, Agent] = {}
+
+    async def answer(self, ask: Ask) -> AskResult:
+        """See `context.Crew.answer`."""
+        agent = self._by_role.get(ask.role)
+        if agent is None:
+            agent = self._agents[service_of(ask.role, self._roles.binding(ask.role))]
+            self._by_role[ask.role] = agent
+        return await agent.answer(ask)
+
+    async def drain(self) -> None:
+        """See `context.Crew.drain`."""
+        if self._gate is not None:
+            self._gate.drain()
+
+    async def close(self) -> None:
+        """Release the models."""
+        for agent in self._agents.values():
+            await agent.close()

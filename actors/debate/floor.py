@@ -1,0 +1,306 @@
+"""The floor of one debate: journal first, then another run's, then the crew; the same class in every runtime."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+import msgspec
+from pydantic import BaseModel
+
+from moot.actors.agent.request_fingerprint import reask_messages, render_messages
+from moot.actors.debate.context import DebateContext, Lookups
+from moot.actors.debate.outcomes import decision_columns, decision_id, judgment_of, turn_of
+from moot.actors.debate.shared_replies import SharedReplies
+from moot.actors.limits.limiter_client import Draining
+from moot.actors.record.debate_result import ModelUsage
+from moot.actors.record.recovery import History
+from moot.actors.record.schema import ASKED
+from moot.protocols.case import Case, Image
+from moot.protocols.errors import AskFailed, PathReused
+from moot.protocols.floor import Brief, Request
+from moot.protocols.messages import (
+    Ask,
+    AskResult,
+    Decision,
+    Decoding,
+    Event,
+    Failure,
+    Form,
+    Judgment,
+    Message,
+    Missing,
+    Slots,
+    Turn,
+)
+from moot.protocols.replies import DecisionReply, Score
+from moot.protocols.reply_ids import reply_id
+
+R = TypeVar("R", bound=BaseModel)
+T = TypeVar("T")
+
+_LAST_SAMPLE = 2**31 - 1
+"""What the record has room for."""
+
+
+class Parked(BaseException):
+    """The debate waits for a person: it is put aside, and runs again once there is a decision.
+
+    Not an `Exception`, so that no protocol catches it by accident.
+
+    Args:
+        path: of the step that waits.
+        form: what the person is asked.
+    """
+
+    def __init__(self, path: str, form: Form) -> None:
+        super().__init__(path, form)
+        self.path, self.form = path, form
+
+
+class RunStopping(BaseException):
+    """An ask that was not made because the run is about to stop: the debate is put aside, for when the run goes on.
+
+    Not an `Exception`, so that no protocol catches it by accident. `str()` says why.
+    """
+
+
+class CaseFloor(Lookups):
+    """The floor under one debate.
+
+    Args:
+        case: what is debated.
+        attempt: 0, or higher after `--retry-failed`.
+        house: shared parts.
+        history: what the journal holds of it, if the debate has run before.
+        decided: by path, what a person at hand has decided since.
+        paid: by model, what calls use that are made from here is added to it.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        attempt: int,
+        context: DebateContext,
+        history: History | None = None,
+        decided: Mapping[str, Decision] | None = None,
+        paid: dict[str, ModelUsage] | None = None,
+    ) -> None:
+        history = history or History()
+        super().__init__(case, attempt, context, history.vectors)
+        self.seed = int.from_bytes(
+            blake2b(f"{context.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big"
+        )
+        self._traceparent = context.telemetry.tracer.traceparent(case.id, attempt)
+        self._history = history
+        self._decided = decided or {}
+        self._recorded = {reply.path: reply for reply in history.replies}
+        self._reuse = context.reuse.for_debate(context.record, history) if context.reuse else None
+        self._asks: dict[str, Ask] = {}
+        self._reasked: dict[str, tuple[str, str]] = {}
+        self.replies: dict[str, str] = {}
+        self.calls = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.calls_without_usage = 0
+        self.usage: dict[str, ModelUsage] = {}
+        self._paid = {} if paid is None else paid
+
+    async def ask(
+        self,
+        role: str,
+        template: str,
+        slots: Slots,
+        *,
+        reply: type[R],
+        path: str,
+        sample: int = 0,
+        images: Sequence[Image] = (),
+        decoding: Decoding | None = None,
+    ) -> Turn[R]:
+        """See `Floor.ask`."""
+        request = Request(role, template, slots, reply, path, sample, images, decoding)
+        return _answered(await self._request(self._ask(request), reply))
+
+    async def ask_all(self, requests: Sequence[Request[R]]) -> list[Turn[R] | Failure]:
+        """See `Floor.ask_all`."""
+        asks = [self._ask(request) for request in requests]
+        waiting = [self._request(ask, r.reply) for ask, r in zip(asks, requests, strict=True)]
+        return await _gather_or_cancel(waiting)
+
+    async def judge(
+        self, brief: Brief, *, path: str, variants: Sequence[Slots] = ({},), passes: int = 1
+    ) -> list[Judgment | Missing]:
+        """See `Floor.judge`."""
+        places = [
+            (judge, number, pass_index)
+            for judge in self.panel(brief.role)
+            for number in range(len(variants))
+            for pass_index in range(passes)
+        ]
+        requests = [
+            Request(
+                role=judge,
+                template=brief.template,
+                slots={**brief.slots, **variants[number]},
+                reply=Score,
+                path=f"{path}/{judge}/variant/{number}/pass/{pass_index}",
+                sample=pass_index,
+            )
+            for judge, number, pass_index in places
+        ]
+        outcomes = await self.ask_all(requests)
+        return [judgment_of(outcome, *place) for outcome, place in zip(outcomes, places, strict=True)]
+
+    def panel(self, role: str = "judge") -> list[str]:
+        """See `Floor.panel`."""
+        return self._context.roles.panel(role)
+
+    async def consult(self, form: Form, *, path: str) -> Decision:
+        """See `Floor.consult`."""
+        ask = self._ask(Request("person", "consult", msgspec.to_builtins(form), DecisionReply, path))
+        known = self._replay(ask)
+        if known is not None and known.data is not None:
+            return Decision(known.data["action"], known.data.get("text", ""), known.data.get("by", "person"))
+        decided = self._decided.get(path)
+        if decided is None and self._context.attended:
+            self.note(Event("parked", path, msgspec.to_builtins(form)))
+            raise Parked(path, form)
+        decision = decided or Decision("go on", by="unattended")
+        self._context.record.put_reply(self.case.id, decision_columns(ask, decision))
+        self.replies[path] = decision_id(ask)
+        if decided is not None:  # durable before anything is paid for that rests on it
+            await self._context.record.history(self.case.id, self.attempt)
+        return decision
+
+    async def compute(self, function: Callable[..., T], *args: Any) -> T:
+        """See `Floor.compute`."""
+        return await asyncio.to_thread(function, *args)
+
+    async def shared(self, key: str, request: Request[R]) -> Turn[R]:
+        """See `Floor.shared`."""
+        (outcome,) = await self.shared_all([(key, request)])
+        return _answered(outcome)
+
+    async def shared_all(self, requests: Sequence[tuple[str, Request[R]]]) -> list[Turn[R] | Failure]:
+        """See `Floor.shared_all`."""
+        asks = [(key, self._ask(request), request.reply) for key, request in requests]
+        return await _gather_or_cancel([self._shared(*ask) for ask in asks])
+
+    async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
+        """See `Floor.sent`."""
+        ask, templates = self._asks[turn.path], self._context.templates
+        messages = await render_messages(ask, templates, self._context.roles.binding(ask.role))
+        reasked = self._reasked.get(turn.path)
+        return reask_messages(messages, *reasked, templates) if reasked else messages
+
+    def note(self, event: Event) -> None:
+        """See `Floor.note`. Raises TypeError when the event's data is not JSON-like: numpy values, for one."""
+        msgspec.to_builtins(event.data)
+        self._context.record.put_event(self.case.id, self.attempt, event)
+
+    def _ask(self, request: Request[Any]) -> Ask:
+        if request.path in self._asks:
+            raise PathReused(f"case {self.case.id}: the path {request.path!r} was used twice")
+        if not 0 <= request.sample <= _LAST_SAMPLE:
+            raise ValueError(f"{request.path!r}: sample {request.sample} is not in [0, {_LAST_SAMPLE:,}]")
+        ask = Ask(
+            case_id=self.case.id,
+            attempt=self.attempt,
+            path=request.path,
+            role=request.role,
+            template=request.template,
+            slots=dict(request.slots),
+            reply=reply_id(request.reply),
+            labels=self.case.labels,
+            choices=self.case.choices,
+            aliases=self.case.aliases,
+            sample=request.sample,
+            images=tuple(request.images),
+            decoding=request.decoding,
+            traceparent=self._traceparent,
+        )
+        self._asks[request.path] = ask
+        return ask
+
+    def _replay(self, ask: Ask) -> AskResult | None:
+        recorded = self._recorded.get(ask.path)
+        return recorded.answered if recorded else None
+
+    async def _request(self, ask: Ask, reply: type[R]) -> Turn[R] | Failure:
+        binding = self._context.roles.binding(ask.role)
+        ask = msgspec.structs.replace(await self._context.fingerprinted(ask), seconds_left=binding.timeout_s)
+        recorded = self._recorded.get(ask.path)
+        if recorded is not None and recorded.fingerprint in ask.fingerprints:
+            answered = recorded.answered
+        else:
+            if recorded is not None:
+                ask = msgspec.structs.replace(ask, supersedes=recorded.answered.reply_id)
+                self.note(Event("superseded", ask.path, {"reply_id": recorded.answered.reply_id}))
+            answered = await self._pay(self._history.resume(ask))
+        self._count(answered)
+        return turn_of(answered, ask.role, reply, ask.path)
+
+    async def _shared(self, key: str, ask: Ask, reply: type[R]) -> Turn[R] | Failure:
+        answered = await SharedReplies(self._context, self._pay).reply(key, ask)
+        if answered.reasked:
+            self._reasked[ask.path] = answered.reasked
+        return turn_of(answered, ask.role, reply, ask.path)
+
+    async def _pay(self, ask: Ask) -> AskResult:
+        if self._reuse is not None and (reused := await self._reuse.answer(ask)) is not None:
+            return reused
+        if self._context.drain.is_set():
+            await _wait_for_cancellation()
+        self._context.record.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
+        asking = self._context.in_flight
+        asking.count += 1
+        try:
+            answered = await self._context.agents.answer(ask)
+        finally:
+            asking.count -= 1
+        if answered.outcome == "unpaid":
+            if answered.failure == Draining.kind or self._context.drain.is_set():
+                await _wait_for_cancellation()
+            raise RunStopping(f"{answered.failure}: {answered.error}")
+        if not answered.free:
+            usage = answered.usage
+            self._paid.setdefault(answered.model, ModelUsage()).add(usage.prompt_tokens, usage.completion_tokens)
+        return answered
+
+    def _count(self, answered: AskResult) -> None:
+        self.replies[answered.path] = answered.reply_id
+        if answered.reasked:
+            self._reasked[answered.path] = answered.reasked
+        self.calls += 1
+        prompt, completion = answered.usage.prompt_tokens, answered.usage.completion_tokens
+        stopped = answered.stopped or self._history.has_cuts(answered.path)
+        self.calls_without_usage += stopped or prompt is None or completion is None
+        self.prompt_tokens += prompt or 0
+        self.completion_tokens += completion or 0
+        self.usage.setdefault(answered.model, ModelUsage()).add(prompt, completion, complete=not stopped)
+
+
+def _answered(outcome: Turn[R] | Failure) -> Turn[R]:
+    if isinstance(outcome, Failure):
+        raise AskFailed(outcome.path, outcome.kind, outcome.message)
+    return outcome
+
+
+async def _wait_for_cancellation() -> None:
+    """Stand still until the moderator puts the debate aside."""
+    await asyncio.Event().wait()
+
+
+async def _gather_or_cancel(waiting: Sequence[Any]) -> list[Any]:
+    """All results in order; if one raises, the others are cancelled and awaited before it is raised on."""
+    if len(waiting) == 1:
+        return [await waiting[0]]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in waiting]
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+    return [task.result() for task in tasks]

@@ -1,0 +1,177 @@
+"""The inline engine: moderator, agents, judges and the record's writer in the user's own process, without Ray."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from moot.actors.debate.context_factory import (
+    LocalAgentPool,
+    build_debate_context,
+    build_gate,
+    build_limiter,
+    needs_limiter,
+)
+from moot.actors.debate.engine import ModeratorHandle, WriterPool
+from moot.actors.debate.moderator import Moderator
+from moot.actors.debate.run_spec import RunSpec
+from moot.actors.record.debate_result import DebateResult, VerdictRecord
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.record_writer import RecordWriter
+from moot.actors.record.recovery import History
+from moot.actors.record.rows import RowBuffer
+from moot.actors.record.signals import Signals
+from moot.actors.record.store.store import Store
+from moot.actors.telemetry.telemetry import Telemetry, Tracing
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import RecordError
+from moot.protocols.floor import DebateProtocol
+from moot.protocols.messages import Event
+
+_CLAIM_LEASE_S = 180.0
+
+
+class LocalRecordClient:
+    """Hands rows to a recorder of this process; replies are gathered until the loop is idle.
+
+    Args:
+        recorder: the one writer.
+    """
+
+    def __init__(self, writer: RecordWriter) -> None:
+        self._writer = writer
+        self._replies = RowBuffer("replies")
+        self._scheduled = False
+
+    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
+        """See `context.Scribe.put_reply`."""
+        self._replies.append(**columns)
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_later(0.05, self._hand_over_later)
+
+    def _hand_over_later(self) -> None:
+        with suppress(RecordError):  # the next event gets it
+            self.flush()
+
+    def flush(self) -> None:
+        """Give the recorder what has been gathered."""
+        self._scheduled = False
+        if len(self._replies):
+            self._writer.add_replies(self._replies.flush())
+
+    def put_event(self, case_id: str, attempt: int, event: Event) -> None:
+        """See `context.Scribe.put_event`."""
+        self._writer.add_events([(case_id, attempt, event, time.time())])
+
+    def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        """See `context.Scribe.put_vectors`."""
+        self._writer.add_vectors(case_id, attempt, encoder, vectors)
+
+    async def commit(self, verdict_record: VerdictRecord) -> bool:
+        """See `context.Scribe.commit`."""
+        self.flush()
+        return (await self._writer.commit([verdict_record]))[0]
+
+    async def history(self, case_id: str, attempt: int) -> History:
+        """See `context.Scribe.history`."""
+        self.flush()
+        return (await self._writer.history([(case_id, attempt)]))[0]
+
+    async def has_shared(self, key: str) -> bool:
+        """See `context.Scribe.has_shared`."""
+        self.flush()
+        return await self._writer.has_shared(key)
+
+    async def acquire_lease(self, key: str) -> tuple[bool, History]:
+        """See `context.Scribe.claim`."""
+        return await self._writer.acquire_lease(key, _CLAIM_LEASE_S)
+
+    async def release_lease(self, key: str) -> None:
+        """See `context.Scribe.settle`."""
+        self.flush()
+        self._writer.leases.release(key)
+
+
+class InlineWriterPool:
+    """The process's own record writer."""
+
+    def __init__(self, writer: RecordWriter) -> None:
+        self._writer = writer
+        self._cursor = 0
+
+    async def register(self, cases: Sequence[LabelledCase]) -> None:
+        """See `dispatcher.Archive.register`."""
+        await self._writer.register(cases)
+
+    def forget(self, case_ids: Sequence[str]) -> None:
+        """See `dispatcher.Archive.forget`."""
+        self._writer.forget((0, case_id) for case_id in case_ids)
+
+    async def counts(self) -> Counts:
+        """See `dispatcher.Archive.counts`."""
+        return self._writer.progress.counts
+
+    async def events(self) -> list[StreamedEvent]:
+        """See `dispatcher.Archive.events`."""
+        self._cursor, found = self._writer.progress.events_since(self._cursor)
+        return found
+
+    async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
+        """See `dispatcher.Archive.endings`."""
+        return await self._writer.results(case_ids)
+
+    async def signals(self) -> Signals:
+        """See `dispatcher.Archive.signals`."""
+        return await self._writer.signals.signals()
+
+    async def close(self, *, compact: bool) -> None:
+        """See `dispatcher.Archive.close`."""
+        await self._writer.close(compact=compact)
+
+
+class InlineRuntime:
+    """Everything in this process and on this event loop.
+
+    Args:
+        spec: the run.
+        protocol: the protocol, already made.
+    """
+
+    def __init__(self, spec: RunSpec, protocol: DebateProtocol) -> None:
+        self._spec, self._protocol = spec, protocol
+        self.moderators: Sequence[ModeratorHandle] = ()
+        self.max_open = spec.max_open
+        store = None if spec.store is None else Store.of(spec.store)
+        self._writer = RecordWriter(RunFolder(spec.folder, store), spec.epoch, streams_replies=spec.followed)
+        self.writers: WriterPool = InlineWriterPool(self._writer)
+
+    async def start(self) -> None:
+        """See `dispatcher.Runtime.start`."""
+        await self._writer.load()
+        self._record_client = LocalRecordClient(self._writer)
+        watch = Telemetry(tracer=Tracing(self._spec.store or self._spec.folder))
+        self._tracer = watch.tracer
+        limited = needs_limiter(self._spec)
+        self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None
+        self._agent_pool = await asyncio.to_thread(LocalAgentPool, self._spec, self._record_client, self._gate, watch)
+        self._context = build_debate_context(self._spec, self._agent_pool, self._record_client, watch)
+        self.moderators = [Moderator(self._protocol, self._context, self.max_open, self._spec.debate_timeout_s)]
+
+    async def stop(self, *, compact: bool = True) -> None:
+        """See `dispatcher.Runtime.stop`."""
+        try:
+            for moderator in self.moderators:
+                await moderator.drain(0.0)
+            await self._agent_pool.close()
+            if self._gate is not None:
+                await self._gate.close()
+            await self._context.close()
+            self._record_client.flush()
+        finally:  # on a full disk draining may fail, too
+            await self._writer.close(compact=compact)
+            await self._tracer.close()

@@ -1,0 +1,339 @@
+"""A moderator: runs the debates it is handed, many at once, and reports each when its verdict is durable."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import structlog
+
+from moot.actors.debate.context import DebateContext
+from moot.actors.debate.floor import CaseFloor, Parked, RunStopping
+from moot.actors.record.debate_result import DebateResult, ModelUsage, VerdictRecord
+from moot.actors.record.recovery import History
+from moot.actors.telemetry.failpoints import failpoint
+from moot.actors.telemetry.meter import DEBATES_OPEN
+from moot.actors.telemetry.telemetry import Span
+from moot.protocols.case import Case
+from moot.protocols.errors import ActorGone, MootError, PathReused, RecordError
+from moot.protocols.floor import DebateProtocol
+from moot.protocols.messages import Decision, Form, Verdict
+
+_log = structlog.get_logger(__name__)
+_MAX_REPLAYS = 5
+_NEWS_WITHIN_S, _LINGER_S = 5.0, 0.1
+_KEPT_TRIES, _KEPT_EACH_S = 100, 0.05
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """A debate to hold.
+
+    Attributes:
+        replay: whether the journal may already hold a part of it.
+        invalid: what is wrong with the case; empty when nothing is.
+        decided: by path, what a person at hand has decided and the journal may not hold yet.
+        tell: whether the outcome shall bring the verdict along.
+    """
+
+    case: Case
+    attempt: int = 0
+    replay: bool = False
+    invalid: str = ""
+    decided: dict[str, Decision] = {}
+    return_result: bool = False
+
+
+class DebateOutcome(msgspec.Struct, frozen=True):
+    """How an assignment ended: its verdict is durable, the debate waits for a person, or the run must stop.
+
+    Attributes:
+        why: what stops the run; empty unless `stopped`.
+        path, form: what a person is asked, and where; none unless `parked`.
+        ended: the verdict, for those who asked to be told.
+        paid: by model, what calls used that were made since the debate was assigned.
+        recalled: whether other replies of it were on record, or came from a run that is reused.
+    """
+
+    case_id: str
+    attempt: int
+    status: Literal["finished", "failed", "parked", "stopped"]
+    why: str = ""
+    path: str = ""
+    form: Form | None = None
+    result: DebateResult | None = None
+    paid: dict[str, ModelUsage] = {}
+    used_recorded: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the debate has ended, and `paid` is all that it used."""
+        return self.status in ("finished", "failed") and not self.used_recorded
+
+
+class _AwaitingPerson(NamedTuple):
+    """A debate that waits for a person, and the replies by path that it rests on so far."""
+
+    path: str
+    form: Form
+    replies: Mapping[str, str]
+
+
+class ModeratorReport(msgspec.Struct):
+    """Which debates are done since the last exchange."""
+
+    done: list[DebateOutcome] = []
+
+
+class Moderator:
+    """Runs one protocol on the cases it is handed.
+
+    Args:
+        protocol: the protocol.
+        house: what the debates share.
+        places: how many debates may be open at once; what is handed over beyond that waits its turn.
+        debate_timeout_s: seconds after which a debate is failed; None for no bound.
+    """
+
+    def __init__(
+        self, protocol: DebateProtocol, context: DebateContext, places: int, debate_timeout_s: float | None = None
+    ) -> None:
+        self._protocol = protocol
+        self._context = context
+        self._places = asyncio.Semaphore(places)
+        self._debate_timeout_s = debate_timeout_s
+        self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._report = ModeratorReport()
+        self._news = asyncio.Event()
+        self._broken: BaseException | None = None
+        self._open = 0
+        context.telemetry.meter.set(DEBATES_OPEN, 0.0)
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
+        """Take assignments and return what is new.
+
+        Args:
+            wait: whether to wait for news, at most `_NEWS_WITHIN_S`, and then a little for more. The arena does not
+                while it has more to hand over: places would stay empty until the first debate has ended.
+
+        Raises:
+            RecordError: when the record can no longer be written.
+        """
+        for assignment in () if self._context.drain.is_set() else assignments:
+            key = (assignment.case.id, assignment.attempt)
+            if key not in self._tasks:
+                task = self._tasks[key] = asyncio.create_task(self._run(assignment), name=f"debate {key[0]}")
+                task.add_done_callback(self._task_done)
+        if wait:
+            await self._wait_for_news()
+        if self._broken is not None:
+            raise self._broken
+        self._news.clear()
+        report, self._report = self._report, ModeratorReport()
+        return report
+
+    async def _wait_for_news(self) -> None:
+        try:
+            async with asyncio.timeout(_NEWS_WITHIN_S):
+                await self._news.wait()
+        except TimeoutError:
+            return
+        if self._tasks:
+            await asyncio.sleep(_LINGER_S)
+
+    async def drain(self, seconds: float) -> None:
+        """Start no new ask, let those under way finish for at most `seconds`, then put every debate aside."""
+        self._context.drain.set()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._context.agents.drain()
+                while self._context.in_flight.count:  # noqa: ASYNC110 - a counter, at most once per run
+                    await asyncio.sleep(0.02)
+                await asyncio.sleep(0.05)
+        except TimeoutError:
+            pass
+        await self.close()
+
+    async def cancel(self, keys: Sequence[tuple[str, int]]) -> None:
+        """Put these debates aside, as far as they are open; each goes on from the journal when it is assigned again."""
+        tasks = [task for key in keys if (task := self._tasks.pop(key, None)) is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Put every debate aside at once; it goes on from the journal another time."""
+        self._context.drain.set()
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, assignment: Assignment) -> None:
+        key = (assignment.case.id, assignment.attempt)
+        with structlog.contextvars.bound_contextvars(debate=key[0]):
+            async with self._places:
+                history = await self._context.record.history(*key) if assignment.replay else None
+            tracer, span = self._context.telemetry.tracer, None
+            paid: dict[str, ModelUsage] = {}
+            for _ in range(_MAX_REPLAYS):
+                try:
+                    async with self._places:
+                        span = span or tracer.debate(*key)
+                        with self._counted_as_open():
+                            ended = await self._debate(assignment, history, paid)
+                except RunStopping as stop:
+                    self._done(DebateOutcome(*key, "stopped", str(stop), paid=paid))
+                    return
+                failpoint("moderator.debate_closed")
+                if isinstance(ended, _AwaitingPerson):
+                    await self._kept(assignment, ended.replies)
+                    self._done(DebateOutcome(*key, "parked", path=ended.path, form=ended.form, paid=paid))
+                    return
+                if await self._context.record.commit(ended.verdict_record):
+                    failpoint("moderator.committed")
+                    _end(span, ended.verdict_record, self._protocol)
+                    status: Literal["finished", "failed"] = "failed" if ended.verdict_record.failure else "finished"
+                    told = ended if assignment.return_result else None
+                    self._done(
+                        DebateOutcome(*key, status, result=told, paid=paid, used_recorded=ended.used_more_than(paid))
+                    )
+                    return
+                _log.warning("the journal may lack something of this debate; replaying it")
+                history = await self._context.record.history(*key)
+            raise RecordError(f"{key[0]}: the record refused its verdict {_MAX_REPLAYS} times")
+
+    @contextmanager
+    def _counted_as_open(self) -> Iterator[None]:
+        meter = self._context.telemetry.meter
+        self._open += 1
+        meter.set(DEBATES_OPEN, self._open)
+        try:
+            yield
+        finally:
+            self._open -= 1
+            meter.set(DEBATES_OPEN, self._open)
+
+    async def _kept(self, assignment: Assignment, replies: Mapping[str, str]) -> None:
+        """Wait until the journal holds what a debate rests on: a person reads it there, and the debate may be opened
+        again at once. What does not come in time was lost on its way, and is paid for again."""
+        for _ in range(_KEPT_TRIES):
+            history = await self._context.record.history(assignment.case.id, assignment.attempt)
+            if replies.keys() <= {reply.path for reply in history.replies}:
+                return
+            await asyncio.sleep(_KEPT_EACH_S)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        """A debate that ended with an error of the record's ends the run: nothing more can be trusted to be kept."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._broken = error
+            self._news.set()
+
+    def _done(self, outcome: DebateOutcome) -> None:
+        self._tasks.pop((outcome.case_id, outcome.attempt), None)
+        self._report.done.append(outcome)
+        self._news.set()
+
+    async def _debate(
+        self, assignment: Assignment, history: History | None, paid: dict[str, ModelUsage]
+    ) -> DebateResult | _AwaitingPerson:
+        """Run the protocol once."""
+        started = time.perf_counter()
+        deadline = asyncio.timeout(self._debate_timeout_s)
+        floor = CaseFloor(assignment.case, assignment.attempt, self._context, history, assignment.decided, paid)
+        try:
+            if assignment.invalid:
+                return _ended(floor, None, "invalid_case", assignment.invalid, 0.0)
+            async with deadline:
+                said = await self._protocol.run(assignment.case, floor)
+            verdict = _checked(said, assignment.case)
+            return _ended(floor, verdict, "", "", time.perf_counter() - started)
+        except Parked as parked:
+            return _AwaitingPerson(parked.path, parked.form, floor.replies)
+        except (RecordError, ActorGone):
+            raise  # the run's trouble, not the case's
+        except PathReused as reused:
+            failure, error = "path_reused", str(reused)
+        except MootError as known:
+            failure, error = _snake(type(known).__name__), str(known)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # the debate is put aside
+            failure, error = "bug", "the protocol let a cancellation of its own escape"
+        except TimeoutError as late:
+            if deadline.expired():
+                failure, error = "deadline", f"no verdict within {self._debate_timeout_s:g} s"
+            else:
+                failure, error = "bug", f"TimeoutError: {late}"
+                _log.exception("the protocol raised")
+        except (Exception, SystemExit, KeyboardInterrupt) as bug:  # `sys.exit` ends its case, not the process
+            if isinstance(bug, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                raise  # somebody's Ctrl-C; in any other thread only the protocol itself can have raised it
+            failure, error = "bug", f"{type(bug).__name__}: {bug}"
+            _log.exception("the protocol raised")
+        return _ended(floor, None, failure, error, time.perf_counter() - started)
+
+
+def _checked(verdict: object, case: Case) -> Verdict:
+    """What a protocol returned, if it is a verdict on this case. Raises TypeError or ValueError."""
+    if not isinstance(verdict, Verdict):
+        raise TypeError(f"the protocol returned {type(verdict).__name__}, not a Verdict")
+    if case.labels is not None and verdict.answer is not None and verdict.answer not in case.labels:
+        raise ValueError(f"the verdict's answer is {verdict.answer!r}; the case's labels are {', '.join(case.labels)}")
+    for share in (verdict.confidence, *(verdict.distribution or {}).values()):
+        if share is not None and not 0.0 <= share <= 1.0:
+            raise ValueError(f"a verdict's confidence or share is {share!r}; expected a number from 0 to 1")
+    return verdict
+
+
+def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> DebateResult:
+    """What the record is told. Raises `msgspec.ValidationError` or TypeError for a verdict that it cannot hold."""
+    said: Mapping[str, Any] = {}
+    if verdict is not None:
+        said = {
+            "answer": verdict.answer,
+            "how": verdict.how,
+            "confidence": verdict.confidence,
+            "distribution": dict(verdict.distribution) if verdict.distribution is not None else None,
+            "rounds": verdict.rounds,
+            "flags": tuple(verdict.flags),
+            "payload": msgspec.to_builtins(dict(verdict.payload)),
+        }
+    known = {
+        "case_id": floor.case.id,
+        "attempt": floor.attempt,
+        "replies": floor.replies,
+        "failure": failure,
+        "error": error[:2000],
+        "calls": floor.calls,
+        "prompt_tokens": floor.prompt_tokens,
+        "completion_tokens": floor.completion_tokens,
+        "calls_without_usage": floor.calls_without_usage,
+        "wall_s": wall_s,
+    }
+    verdict_record = msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, VerdictRecord)
+    return DebateResult(verdict_record, floor.usage)
+
+
+def _end(span: Span, verdict_record: VerdictRecord, protocol: DebateProtocol) -> None:
+    """A debate's span ends with its verdict; one that is put aside has none until it has gone on."""
+    span.end(
+        verdict_record.failure,
+        moot__protocol=getattr(protocol, "name", type(protocol).__name__),
+        moot__case_id=verdict_record.case_id,
+        moot__attempt=verdict_record.attempt,
+        moot__outcome="failed" if verdict_record.failure else "done",
+        moot__how=verdict_record.how,
+        moot__rounds=verdict_record.rounds,
+        gen_ai__usage__input_tokens=verdict_record.prompt_tokens,
+        gen_ai__usage__output_tokens=verdict_record.completion_tokens,
+    )
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

@@ -1,0 +1,188 @@
+"""The arena: hands cases to moderators with a bound on how many are open, and sees every one of them through."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import structlog
+
+from moot.actors.debate.engine import ModeratorHandle, ModeratorLost, Runtime
+from moot.actors.debate.moderator import Assignment, DebateOutcome
+from moot.actors.debate.pending_decisions import PendingDecisions, Person
+from moot.actors.dispatch.completed_cases import CompletedCases
+from moot.actors.limits.budget_forecast import BudgetForecast
+from moot.actors.record.schema import CaseKey
+from moot.actors.telemetry.failpoints import failpoint
+from moot.protocols.case import LabelledCase
+
+_log = structlog.get_logger(__name__)
+BATCH_SIZE = 128
+"""Cases that are handed over in one call, at most."""
+
+_AHEAD = 3
+"""Cases at hand per place: one that is debated, one whose verdict is about to be durable, and one that waits at the
+moderator, so that a place that falls free is taken at once. What a slow record has not taken yet stays bounded."""
+
+DRAIN_S = 6.0
+"""Seconds that asks under way have to finish when a run is stopped."""
+
+_GLANCE_S = 0.2
+"""While a person is asked, seats are asked for news so often, so that a decision does not wait for another debate."""
+
+
+class Dispatcher:
+    """Holds one run.
+
+    Args:
+        runtime: started by `run`.
+        cases: the task's cases, read lazily.
+        past: what the record already holds.
+        person: answers forms while the run lives; None leaves the debates that ask waiting.
+        affordable: how many debates the run's budgets let be open; None for a run without.
+
+    Attributes:
+        stopped_by: what put debates aside that nobody asked to stop: a budget, an endpoint; empty otherwise.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        cases: Iterator[LabelledCase],
+        completed: CompletedCases,
+        person: Person | None = None,
+        affordable: BudgetForecast | None = None,
+    ) -> None:
+        self._runtime, self._cases, self._completed = runtime, cases, completed
+        self._held = [0] * len(runtime.moderators)
+        self._person, self._affordable = person, affordable
+        self._exhausted = False
+        self._change = asyncio.Event()
+        self._reading = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self._decisions: list[PendingDecisions] = []
+        self.stopped_by = ""
+
+    def stop(self) -> None:
+        """Ask for a drain: nothing new starts, asks under way finish, open debates are put aside."""
+        self._stopping.set()
+
+    @property
+    def parked(self) -> list[str]:
+        """Ids of the cases that wait for a person whom this run does not wait for."""
+        return [case_id for decisions in self._decisions for case_id in decisions.undecided]
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether a drain was asked for."""
+        return self._stopping.is_set()
+
+    async def run(self) -> None:
+        """Hold every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
+        moderators = self._runtime.moderators
+        self._held = [0] * len(moderators)
+        self._decisions = [PendingDecisions(self._person) for _ in moderators]
+        serving = asyncio.gather(*(self._serve(number, moderator) for number, moderator in enumerate(moderators)))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        both: list[asyncio.Future[Any]] = [serving, stopping]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+            if self.is_draining:
+                await asyncio.gather(*(moderator.drain(DRAIN_S) for moderator in moderators), return_exceptions=True)
+        finally:
+            stopping.cancel()
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+            await asyncio.gather(*(decisions.close() for decisions in self._decisions))
+
+    async def _serve(self, number: int, moderator: ModeratorHandle) -> None:
+        waiting: dict[CaseKey, Assignment] = {}
+        again: list[Assignment] = []
+        decisions = self._decisions[number]
+        while True:
+            again += decisions.pop_decided()
+            change = self._change
+            batch = again or await self._next(number)
+            if batch and self.is_draining:
+                return
+            again = []
+            waiting |= {(a.case.id, a.attempt): a for a in batch}
+            self._held[number] = len(waiting)
+            if not waiting:
+                if decisions.busy:
+                    await decisions.wait()
+                elif self._exhausted:
+                    return
+                else:  # until a debate elsewhere has ended, the budget covers no other one
+                    await change.wait()
+                continue
+            wait = not batch or not self._room(number)
+            try:
+                report = await moderator.exchange(batch, wait=wait and not decisions.busy)
+            except ModeratorLost:
+                if self.is_draining:
+                    return
+                again = [Assignment(a.case, a.attempt, True, a.invalid, a.decided) for a in waiting.values()]
+                _log.warning("a moderator was lost; its debates go on from the journal", debates=len(again))
+                continue
+            failpoint("driver.fed")
+            self._settle(report.done, waiting, decisions)
+            self._held[number] = len(waiting)
+            if report.done:
+                self._change.set()
+                self._change = asyncio.Event()
+            if wait and decisions.busy and not report.done:
+                await decisions.wait(_GLANCE_S)
+
+    def _room(self, number: int) -> int:
+        """How many more cases a seat may have: beyond its places only when no other seat's place is left empty, and
+        over all seats no more than the budgets cover."""
+        places = max(1, self._runtime.max_open // len(self._held))
+        others = self._held[:number] + self._held[number + 1 :]
+        most = places * _AHEAD if all(held >= places for held in others) else places
+        room = most - self._held[number]
+        if self._affordable is not None:
+            room = min(room, self._affordable.most_open - sum(self._held))
+        return max(0, room)
+
+    def _settle(
+        self, done: Sequence[DebateOutcome], waiting: dict[CaseKey, Assignment], decisions: PendingDecisions
+    ) -> None:
+        for outcome in done:
+            assignment = waiting.pop((outcome.case_id, outcome.attempt), None)
+            if self._affordable is not None:
+                self._affordable.settle(outcome.paid, whole=outcome.is_whole)
+            if outcome.status == "parked" and assignment is not None:
+                decisions.add(assignment, outcome)
+            if outcome.status == "stopped":
+                self.stopped_by, self._exhausted = outcome.why, True
+                for each in self._decisions:  # no decision could be acted upon: nobody is to be waited for
+                    each.cancel()
+        asked = decisions.case_ids
+        self._runtime.writers.forget([outcome.case_id for outcome in done if outcome.case_id not in asked])
+
+    async def _next(self, number: int) -> list[Assignment]:
+        """Debates that are not done yet, as many as a seat has room for, registered with the record."""
+        async with self._reading:
+            count = 0 if self._exhausted else min(self._room(number), BATCH_SIZE)
+            taken = await asyncio.to_thread(self._take, count) if count else []
+            self._held[number] += len(taken)
+        if taken:
+            await self._runtime.writers.register([labelled for labelled, _ in taken])
+        return [assignment for _, assignment in taken]
+
+    def _take(self, count: int) -> list[tuple[LabelledCase, Assignment]]:
+        """The next `count` cases that are not done; reading a pipe may block, so this runs in a thread."""
+        taken: list[tuple[LabelledCase, Assignment]] = []
+        while len(taken) < count:
+            labelled = next(self._cases, None)
+            if labelled is None:
+                self._exhausted = True
+                break
+            assignment = self._completed.assignment(labelled)
+            if assignment is not None:
+                taken.append((labelled, assignment))
+        return taken

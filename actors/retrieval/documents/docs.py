@@ -1,0 +1,232 @@
+"""What `--docs` names, opened: documents that are cut into chunks, or a library that was made before."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+from moot.actors.retrieval.documents.parser_client import MOST_BYTES, MOST_CHARACTERS, DocumentParser, read_plain_text
+from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, digest_of
+from moot.protocols.chunking import PAGE_BREAK, located_chunks
+from moot.protocols.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDocument:
+    """What one file says.
+
+    Attributes:
+        name: unique among the documents of a library.
+        pages: its text, page by page; one for a document without pages. Every one may be empty, but not all.
+        paged: whether its pages have numbers.
+    """
+
+    name: str
+    pages: tuple[str, ...]
+    paged: bool = False
+
+
+def chunk_documents(documents: Iterable[SourceDocument]) -> list[LibraryChunk]:
+    """The chunks of all documents, in order; one that goes on over the page is on the page on which it begins."""
+    return [chunk for document in documents for chunk in _chunks(document)]
+
+
+def _chunks(document: SourceDocument) -> list[LibraryChunk]:
+    text = PAGE_BREAK.join(document.pages)
+    begins = [0, *accumulate(len(page) + 1 for page in document.pages[:-1])]
+    return [
+        LibraryChunk(
+            document=document.name,
+            chunk=number,
+            page=bisect_right(begins, chunk.start) if document.paged else None,
+            text=chunk.text,
+        )
+        for number, chunk in enumerate(located_chunks(text))
+    ]
+
+
+KINDS = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".pdf"})
+"""Suffixes of what can be read."""
+
+_SHOWN = ".txt, .md, .html or .pdf"
+
+
+class DocumentFile(NamedTuple):
+    """A file.
+
+    Attributes:
+        path: where it lies, links followed.
+        name: what its document is called.
+        kind: one of `KINDS`, by the name that was given: what a link leads to may be called anything.
+    """
+
+    path: Path
+    name: str
+    kind: str
+
+
+def find_documents(named: str) -> Iterator[DocumentFile]:
+    """The file behind a path, or the files of a folder, at any depth, by path.
+
+    Left out of a folder are hidden files, other kinds, and links that lead out of it: whoever fills a folder would else
+    say what is read beyond it. A file that is named may be a link to anywhere.
+
+    Raises:
+        ConfigError: nothing is there, or nothing that can be read.
+    """
+    path = Path(named).expanduser()
+    if path.is_dir():
+        yield from _files_in_folder(named, path)
+        return
+    if not path.exists():
+        raise ConfigError(f"--docs {named}: no such file or folder")
+    kind = path.suffix.lower()
+    if kind not in KINDS:
+        raise ConfigError(f"--docs {named}: expected {_SHOWN}, found {path.suffix or 'a name without a kind'!r}")
+    if not path.is_file():
+        raise ConfigError(f"--docs {named}: expected a file, found a pipe or a device")
+    yield DocumentFile(path.resolve(), path.name, kind)
+
+
+def _files_in_folder(named: str, folder: Path) -> list[DocumentFile]:
+    names = [file.relative_to(folder) for file in sorted(folder.rglob("*")) if file.is_file()]
+    names = [n for n in names if n.suffix.lower() in KINDS and not any(part.startswith(".") for part in n.parts)]
+    files = [DocumentFile((folder / name).resolve(), name.as_posix(), name.suffix.lower()) for name in names]
+    inside = [each for each in files if each.path.is_relative_to(folder.resolve())]
+    if not inside:
+        why = "; links that lead out of a folder are passed over: name the files themselves" if files else ""
+        raise ConfigError(f"--docs {named}: the folder holds no document ({_SHOWN}){why}")
+    return inside
+
+
+def read_documents(named: Sequence[str]) -> list[SourceDocument]:
+    """The documents in files and folders, in the order in which they are named, those of a folder by path.
+
+    A file is called by its name, one of a folder by its path in there; where two would be called the same, every
+    document is called by its path from the nearest folder that holds them all. A file that is named twice is read once.
+    See `find_documents` for which files are taken, and `moot.actors.retrieval.documents.parser_client` for what reading
+    one may take.
+
+    Raises:
+        ConfigError: naming the file and what is wrong with it.
+    """
+    found: dict[Path, DocumentFile] = {}
+    for each in named:
+        for one in find_documents(each):
+            found.setdefault(one.path, one)
+    files = _unique_names(list(found.values()))
+    with DocumentParser() as reading:
+        return [_read(each, reading) for each in files]
+
+
+def _unique_names(files: Sequence[DocumentFile]) -> list[DocumentFile]:
+    if max(Counter(each.name for each in files).values(), default=0) <= 1:
+        return list(files)
+    common = Path(os.path.commonpath([each.path.parent for each in files]))
+    return [each._replace(name=each.path.relative_to(common).as_posix()) for each in files]
+
+
+def _read(found: DocumentFile, reading: DocumentParser) -> SourceDocument:
+    where = f"document {found.name!r}"
+    try:
+        with found.path.open("rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{where} cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
+    if len(raw) > MOST_BYTES:
+        raise ConfigError(f"{where} is larger than {MOST_BYTES >> 20} MiB: split it")
+    if not raw.strip():
+        raise ConfigError(f"{where} is empty")
+    try:
+        pages = (read_plain_text(raw),) if found.kind == ".txt" else reading.pages(found.kind, raw)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    paged = found.kind == ".pdf"
+    _check_text(where, pages, scanned=paged)
+    return SourceDocument(found.name, pages, paged=paged)
+
+
+def _check_text(where: str, pages: Sequence[str], *, scanned: bool = False) -> None:
+    if not any(character.isalnum() for page in pages for character in page):
+        hint = ": a scanned PDF has to be put through text recognition first" if scanned else ""
+        raise ConfigError(f"{where} has no text in it{hint}")
+    if sum(map(len, pages)) > MOST_CHARACTERS:
+        raise ConfigError(f"{where} is longer than {MOST_CHARACTERS:,} characters: split it")
+    try:
+        "".join(pages).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{where} holds a lone surrogate, which is not Unicode text") from None
+
+
+@dataclass(frozen=True)
+class DocumentSet:
+    """Documents that can be made a library, or one that is at hand.
+
+    Attributes:
+        digest: of the chunks.
+        size: how many chunks there are.
+        documents: how many documents they are of; None for a library that is at hand.
+        chunks: in order; empty for a library that is at hand.
+        library: the folder of a library that is at hand, absolute; None when it has to be built.
+    """
+
+    digest: str
+    size: int
+    documents: int | None = None
+    chunks: Sequence[LibraryChunk] = field(default=(), repr=False)
+    library: Path | None = None
+
+
+def open_documents(named: Sequence[str], encoder: str) -> DocumentSet:
+    """Read and cut the documents behind paths, or look at the library behind the only one.
+
+    Args:
+        named: files, folders of them, or the folder of a finished library alone.
+        encoder: identity of the encoder that searches.
+
+    Raises:
+        ConfigError: naming the file and what is wrong with it, or the library and why it cannot be searched.
+    """
+    libraries = [each for each in named if _is_library(each)]
+    if not libraries:
+        return _docs(read_documents(named))
+    if len(named) > 1:
+        raise ConfigError(f"--docs {libraries[0]}: a library is searched alone; name it, or documents")
+    folder = Path(libraries[0]).expanduser().absolute()
+    note = LibraryFolder(folder).check(encoder)
+    return DocumentSet(note.digest, note.chunks, library=folder)
+
+
+def _is_library(named: str) -> bool:
+    """Whether a path is that of a library. Raises ConfigError when it can be nobody's."""
+    try:
+        return LibraryFolder(Path(named).expanduser()).exists()
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"--docs {named[:60]}: {reason.rstrip('.').lower()}") from None
+
+
+def documents_from_texts(texts: Mapping[str, str]) -> DocumentSet:
+    """Documents from texts by name.
+
+    Raises:
+        ConfigError: there are none, or a name or a text is none.
+    """
+    if not texts:
+        raise ConfigError("`docs`: expected at least one document")
+    for name, text in texts.items():
+        if not (isinstance(name, str) and isinstance(text, str) and name.strip()):
+            raise ConfigError(f"`docs`: expected texts by name, found {name!r}: {type(text).__name__}")
+        _check_text(f"document {name!r}", (text,))
+    return _docs([SourceDocument(name, (text,)) for name, text in texts.items()])
+
+
+def _docs(documents: Sequence[SourceDocument]) -> DocumentSet:
+    chunks = chunk_documents(documents)
+    return DocumentSet(digest_of(chunks), len(chunks), len(documents), chunks)

@@ -1,0 +1,80 @@
+"""The process that reads documents: it may be ended by any of them, and the program that started it goes on.
+
+A request is a line of JSON and the bytes of one file; the reply is a line of JSON. The system itself keeps the process
+within the request's bounds: no memory is given beyond them, and who computes for too long is ended.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import resource
+import sys
+import time
+from typing import BinaryIO
+
+import msgspec
+
+from moot.actors.retrieval.documents.parser_client import MOST_CHARACTERS, ParseReply, ParseRequest
+from moot.protocols.errors import ConfigError
+
+
+def serve(source: BinaryIO, sink: BinaryIO) -> None:
+    """Read one document after another until there is no further request."""
+    while line := source.readline():
+        request = msgspec.json.decode(line, type=ParseRequest)
+        raw = source.read(request.size_bytes)
+        _set_rlimit(resource.RLIMIT_CPU, math.ceil(time.process_time()) + request.seconds)
+        _set_rlimit(resource.RLIMIT_AS, request.memory_bytes)
+        sink.write(_encoded(parse_document(request.kind, raw)) + b"\n")
+        sink.flush()
+
+
+def parse_document(kind: str, raw: bytes) -> ParseReply:
+    """What the bytes of a file say, or why they cannot be read; whatever a parser raises is told, not raised."""
+    try:
+        pages = _pages(kind, raw)
+    except ConfigError as error:
+        return ParseReply(refused=str(error))
+    except Exception as error:  # parsers of others on bytes of anybody
+        # SystemError: the interpreter, where an allocation failed and nobody said so.
+        is_full = isinstance(error, MemoryError | SystemError) or getattr(error, "errno", None) == errno.ENOMEM
+        if is_full:
+            return ParseReply(
+                refused="it needs more memory to be read than a document may: split it, or save it as text"
+            )
+        return ParseReply(refused=f"it is broken ({type(error).__name__})")
+    if sum(map(len, pages)) > MOST_CHARACTERS:
+        return ParseReply(refused=f"its text is longer than {MOST_CHARACTERS:,} characters: split it")
+    return ParseReply(pages=pages)
+
+
+def _pages(kind: str, raw: bytes) -> tuple[str, ...]:
+    """Each parser is loaded when the first file needs it: a handful of documents is read as soon as that is done."""
+    if kind == ".pdf":
+        from moot.actors.retrieval.documents.pdf import read_pdf
+
+        return read_pdf(raw)
+    from moot.actors.retrieval.documents.web_page import read_markdown, read_web_page
+
+    return (read_markdown(raw) if kind in (".md", ".markdown") else read_web_page(raw),)
+
+
+def _encoded(reply: ParseReply) -> bytes:
+    try:
+        return msgspec.json.encode(reply)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(ParseReply(refused="it holds a lone surrogate, which is not Unicode text"))
+
+
+def _set_rlimit(what: int, most: int) -> None:
+    """Set a limit of this process, or keep to a lower one that it was started with."""
+    _, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+if __name__ == "__main__":
+    _set_rlimit(resource.RLIMIT_CORE, 0)
+    replies = sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a parser prints is no reply
+    serve(sys.stdin.buffer, replies)

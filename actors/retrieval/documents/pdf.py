@@ -1,0 +1,62 @@
+"""PDF as text, page by page."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+from pypdf import PdfReader
+from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError, PyPdfError
+
+from moot.actors.retrieval.documents.parser_client import MOST_CHARACTERS, MOST_PAGES
+from moot.protocols.errors import ConfigError
+
+_OF_BROKEN_FILES = (PyPdfError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What the reader raises on bytes that are no PDF, or only half of one."""
+
+# Of the reader's own remarks a slightly broken file has hundreds: they are for those who configured logging.
+logging.getLogger("pypdf").addHandler(logging.NullHandler())
+
+
+def read_pdf(raw: bytes) -> tuple[str, ...]:
+    """The text of each page; empty for a page without any, as a scanned one is.
+
+    Raises:
+        ConfigError: it is no PDF, is broken or too long, or cannot be read without a password.
+    """
+    try:
+        reader = PdfReader(io.BytesIO(raw))
+        if reader.is_encrypted and not reader.decrypt(""):  # a password for changes only keeps nobody from reading
+            raise _encrypted()
+        return _pages(reader)
+    except (FileNotDecryptedError, DependencyError):
+        raise _encrypted() from None
+    except LimitReachedError:
+        raise ConfigError("a part of the PDF is too large once it is unpacked") from None
+    except _OF_BROKEN_FILES as error:
+        raise ConfigError(f"the PDF is broken ({_first_line(error)})") from None
+
+
+def _pages(reader: PdfReader) -> tuple[str, ...]:
+    """Refused as soon as it is too long: a small file can name one page, or one stream of text, again and again."""
+    pages: list[str] = []
+    length = 0
+    for page in reader.pages:
+        pages.append(_plain(page.extract_text()))
+        length += len(pages[-1])
+        if len(pages) > MOST_PAGES or length > MOST_CHARACTERS:
+            raise ConfigError(f"the PDF has more than {MOST_PAGES:,} pages or {MOST_CHARACTERS:,} characters: split it")
+    return tuple(pages)
+
+
+def _encrypted() -> ConfigError:
+    return ConfigError("the PDF is encrypted: save a copy without a password")
+
+
+def _plain(text: str) -> str:
+    """Without what is no Unicode text: lone surrogates and NUL, which broken fonts give."""
+    return text.encode("utf-8", "replace").decode().replace("\0", " ").strip()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:100]

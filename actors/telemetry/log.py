@@ -1,0 +1,87 @@
+"""structlog for a terminal and, as JSON lines, for actors; nothing that looks like a key leaves either."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Literal, get_args
+
+import structlog
+
+from moot.actors.telemetry.redaction import redact
+from moot.protocols.errors import unknown_name
+
+Level = Literal["debug", "info", "warning", "error"]
+_SECRET_NAME = re.compile(r"authorization|api[-_]?key$|token$|password|secret", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What a terminal acts upon; tabs and new lines stay."""
+
+_HIDDEN = "[secret]"
+
+
+def configure_terminal(level: str = "warning") -> None:
+    """Log lines that a person reads, on stderr.
+
+    Raises:
+        ConfigError: there is no such level.
+    """
+    renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    _configure(level, structlog.processors.TimeStamper("%H:%M:%S", utc=False), renderer)
+
+
+def configure_unless_done() -> None:
+    """The terminal's logging, unless the program has configured structlog: its own default shows local variables."""
+    if not structlog.is_configured():
+        configure_terminal()
+
+
+def configure_json(level: str = "info") -> None:
+    """One JSON object per line on stderr, with the debate's id where one is bound.
+
+    Raises:
+        ConfigError: there is no such level.
+    """
+    _configure(level, structlog.processors.TimeStamper("iso"), structlog.processors.JSONRenderer())
+
+
+def safe_to_show(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor that hides keys, by the name that holds them and by how they look; control characters from
+    replies and exceptions are shown, not sent to the terminal.
+
+    >>> safe_to_show(None, "info", {"event": "sent", "headers": {"Authorization": "Bearer abc", "n": 1}})
+    {'event': 'sent', 'headers': {'Authorization': '[secret]', 'n': 1}}
+    """
+    return {key: _clean(key, value) for key, value in event.items()}
+
+
+def _clean(name: object, value: Any) -> Any:
+    if isinstance(name, str) and _SECRET_NAME.search(name) and isinstance(value, str | bytes):
+        return _HIDDEN
+    if isinstance(value, str):
+        return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", redact(value))
+    if isinstance(value, Mapping):
+        return {key: _clean(key, inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clean(None, inner) for inner in value]
+    return value if isinstance(value, int | float | None) else redact(str(value))
+
+
+def _configure(level: str, stamp: Any, renderer: Any) -> None:
+    if level not in get_args(Level):
+        raise unknown_name("log level", level, get_args(Level))
+    as_json = isinstance(renderer, structlog.processors.JSONRenderer)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            stamp,
+            *([structlog.processors.dict_tracebacks] if as_json else [structlog.processors.format_exc_info]),
+            safe_to_show,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )

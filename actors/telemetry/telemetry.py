@@ -1,0 +1,154 @@
+"""One trace per debate, through OpenTelemetry: its API is always there, its SDK only where the environment asks for it.
+
+A trace's id hangs on the run's place, the case and its attempt, so that a debate that is replayed after a crash, or
+resumed on another day, stays one trace. Exporter, batches, sampler and resource are set by OpenTelemetry's variables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from importlib.util import find_spec
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import SpanContext, TraceFlags
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from moot.actors.telemetry.meter import SILENT, Meter
+
+FLUSH_WITHIN_S = 5.0
+"""Seconds for the last spans; a collector that does not take them by then does not get them."""
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_SPOKEN = "http/protobuf"
+_UNNAMED = "unknown_service"
+_W3C = TraceContextTextMapPropagator()
+
+
+def exporters(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment asks for traces to be exported by OTLP."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    named = [name.strip() for name in environ.get("OTEL_TRACES_EXPORTER", "").lower().split(",") if name.strip()]
+    return "otlp" in named if named else any(environ.get(name) for name in _ENDPOINTS)
+
+
+def untraceable(environ: Mapping[str, str] = os.environ) -> str:
+    """Why no trace can be exported although the environment asks for it; empty when one can, or none is asked for."""
+    if not exporters(environ):
+        return ""
+    spoken = next((environ[name] for name in _PROTOCOLS if environ.get(name)), _SPOKEN)
+    if spoken != _SPOKEN:
+        return f"only {_SPOKEN} is spoken, not {spoken}: set {_PROTOCOLS[1]}={_SPOKEN}"
+    try:
+        found = find_spec("opentelemetry.exporter.otlp.proto.http")
+    except ModuleNotFoundError:
+        found = None
+    return "" if found else "it needs an extra: pip install 'moot[tracing]'"
+
+
+class Span:
+    """Work with a beginning and an end; without its end it is never exported."""
+
+    __slots__ = ("_span", "_tracer")
+
+    def __init__(self, tracer: trace.Tracer, span: trace.Span) -> None:
+        self._tracer, self._span = tracer, span
+
+    def child(self, name: str) -> Span:
+        """A part of it that begins now."""
+        if not self._span.get_span_context().is_valid:
+            return self
+        return Span(self._tracer, self._tracer.start_span(name, trace.set_span_in_context(self._span, Context())))
+
+    def end(self, failed: str = "", **attributes: str | int | float | bool | None) -> None:
+        """It ends now.
+
+        Args:
+            failed: kind of failure; empty for none.
+            attributes: a `__` in a name stands for a dot; None is left out.
+        """
+        if self._span.is_recording():
+            known = {name.replace("__", "."): value for name, value in attributes.items() if value is not None}
+            self._span.set_attributes(known | ({"error.type": failed} if failed else {}))
+            if failed:
+                self._span.set_status(trace.StatusCode.ERROR)
+        self._span.end()
+
+
+NO_SPAN = Span(trace.NoOpTracer(), trace.INVALID_SPAN)
+
+
+class Tracing:
+    """Begins the spans of a process's debates; never waits.
+
+    Args:
+        run: what tells the run from others: its place.
+        environ: what may ask for traces to be exported.
+    """
+
+    def __init__(self, run: str = "", environ: Mapping[str, str] = os.environ) -> None:
+        self._run = run
+        self._tracer: trace.Tracer = NO_SPAN._tracer
+        self._sdk: Any = None
+        self._closing: asyncio.Task[None] | None = None
+        if run and exporters(environ) and not untraceable(environ):
+            from moot.actors.telemetry.otel_sdk import SdkProvider
+
+            self._sdk = SdkProvider()
+            self._tracer = self._sdk.tracer
+
+    def context(self, case_id: str, attempt: int) -> SpanContext:
+        """The place of a debate's root span: the same for every life of it; sampled as a root of that trace is."""
+        digest = blake2b("\0".join((self._run, case_id, str(attempt))).encode("utf-8", "surrogatepass"), digest_size=24)
+        trace_id, span_id = (int.from_bytes(part, "big") or 1 for part in (digest.digest()[:16], digest.digest()[16:]))
+        sampled = self._sdk is not None and self._sdk.samples(trace_id)
+        return SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(int(sampled)))
+
+    def traceparent(self, case_id: str, attempt: int) -> str:
+        """The same as a W3C `traceparent`."""
+        carrier: dict[str, str] = {}
+        at = trace.set_span_in_context(trace.NonRecordingSpan(self.context(case_id, attempt)), Context())
+        _W3C.inject(carrier, at)
+        return carrier["traceparent"]
+
+    def debate(self, case_id: str, attempt: int) -> Span:
+        """The root span of a debate."""
+        if self._sdk is None:
+            return NO_SPAN
+        return Span(self._tracer, self._sdk.root(self.context(case_id, attempt)))
+
+    def ask(self, traceparent: str) -> Span:
+        """The span of an ask, below what has asked; none where that is no `traceparent`."""
+        if self._sdk is None:
+            return NO_SPAN
+        above = trace.get_current_span(_W3C.extract({"traceparent": traceparent}, Context()))
+        return Span(self._tracer, above).child("ask")
+
+    async def close(self) -> None:
+        """Export what there is, for a few seconds at most; none begins afterwards."""
+        if self._sdk is None:
+            return
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._sdk.close(FLUSH_WITHIN_S))
+        await asyncio.shield(self._closing)
+
+
+UNTRACED = Tracing()
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """A meter and a tracer; by default neither does anything."""
+
+    meter: Meter = SILENT
+    tracer: Tracing = UNTRACED
+
+
+NO_TELEMETRY = Telemetry()
