@@ -11,8 +11,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from moot.deploy.serving.deployment import application
-from moot.deploy.serving.settings import CONFIG_ENV, ServeConfig
+from moot.deploy.service.deployment import application
+from moot.deploy.service.settings import CONFIG_ENV, ServeConfig
 from moot.protocols.errors import ConfigError
 
 __all__ = ["app", "build"]

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from moot.actors.record.progress import StreamedEvent
     from moot.actors.record.signals import Signals
     from moot.actors.retrieval.documents.library import Library, index
-    from moot.deploy.analysis.analysis import Analysis, analyze
-    from moot.deploy.analysis.settings import AnalysisSettings
-    from moot.deploy.calibration.calibrate import calibrate
-    from moot.deploy.checking.check import check
-    from moot.deploy.checking.check_result import Checked
-    from moot.deploy.dataset.stages import DebateStage, JudgeStage, debate_dataset
-    from moot.deploy.planning.plan import RunPlan, plan
-    from moot.deploy.reading.show import show
-    from moot.deploy.reading.summaries.compare import compare
-    from moot.deploy.reading.summaries.summary import Summary, summarise
-    from moot.deploy.running.config import RunConfig
-    from moot.deploy.running.judge import judge
-    from moot.deploy.running.outcome import Run
-    from moot.deploy.running.run import arun, run, stream
-    from moot.deploy.running.single_debate import Debated, debate
-    from moot.deploy.training.train import train_classifier
+    from moot.deploy.results.analysis.analysis import Analysis, analyze
+    from moot.deploy.results.analysis.settings import AnalysisSettings
+    from moot.deploy.results.calibration.calibrate import calibrate
+    from moot.deploy.results.show import show
+    from moot.deploy.results.summaries.compare import compare
+    from moot.deploy.results.summaries.summary import Summary, summarise
+    from moot.deploy.runs.checking.check import check
+    from moot.deploy.runs.checking.check_result import Checked
+    from moot.deploy.runs.config import RunConfig
+    from moot.deploy.runs.judge import judge
+    from moot.deploy.runs.outcome import Run
+    from moot.deploy.runs.ray_data.stages import DebateStage, JudgeStage, debate_dataset
+    from moot.deploy.runs.run import arun, run, stream
+    from moot.deploy.runs.single_debate import Debated, debate
+    from moot.deploy.studies.planning.plan import RunPlan, plan
+    from moot.deploy.studies.training.train import train_classifier
     from moot.protocols.case import Case, Image, LabelledCase
     from moot.protocols.errors import ConfigError, MootError, UserError
     from moot.protocols.floor import Brief, DebateProtocol, Floor, Request
@@ -48,23 +48,23 @@ _HOME = {
     "moot.actors.record.progress": ("StreamedEvent",),
     "moot.actors.record.signals": ("Signals",),
     "moot.actors.agent.roles": ("RoleBinding",),
-    "moot.deploy.analysis.analysis": ("Analysis", "analyze"),
-    "moot.deploy.analysis.settings": ("AnalysisSettings",),
-    "moot.deploy.calibration.calibrate": ("calibrate",),
-    "moot.deploy.checking.check": ("check",),
-    "moot.deploy.checking.check_result": ("Checked",),
-    "moot.deploy.dataset.stages": ("DebateStage", "JudgeStage", "debate_dataset"),
+    "moot.deploy.results.analysis.analysis": ("Analysis", "analyze"),
+    "moot.deploy.results.analysis.settings": ("AnalysisSettings",),
+    "moot.deploy.results.calibration.calibrate": ("calibrate",),
+    "moot.deploy.runs.checking.check": ("check",),
+    "moot.deploy.runs.checking.check_result": ("Checked",),
+    "moot.deploy.runs.ray_data.stages": ("DebateStage", "JudgeStage", "debate_dataset"),
     "moot.actors.retrieval.documents.library": ("Library", "index"),
-    "moot.deploy.reading.summaries.compare": ("compare",),
-    "moot.deploy.running.config": ("RunConfig",),
-    "moot.deploy.running.judge": ("judge",),
-    "moot.deploy.running.outcome": ("Run",),
-    "moot.deploy.running.run": ("arun", "run", "stream"),
-    "moot.deploy.planning.plan": ("RunPlan", "plan"),
-    "moot.deploy.reading.show": ("show",),
-    "moot.deploy.running.single_debate": ("Debated", "debate"),
-    "moot.deploy.reading.summaries.summary": ("Summary", "summarise"),
-    "moot.deploy.training.train": ("train_classifier",),
+    "moot.deploy.results.summaries.compare": ("compare",),
+    "moot.deploy.runs.config": ("RunConfig",),
+    "moot.deploy.runs.judge": ("judge",),
+    "moot.deploy.runs.outcome": ("Run",),
+    "moot.deploy.runs.run": ("arun", "run", "stream"),
+    "moot.deploy.studies.planning.plan": ("RunPlan", "plan"),
+    "moot.deploy.results.show": ("show",),
+    "moot.deploy.runs.single_debate": ("Debated", "debate"),
+    "moot.deploy.results.summaries.summary": ("Summary", "summarise"),
+    "moot.deploy.studies.training.train": ("train_classifier",),
     "moot.protocols.case": ("Case", "Image", "LabelledCase"),
     "moot.protocols.errors": ("ConfigError", "MootError", "UserError"),
     "moot.protocols.floor": ("Brief", "DebateProtocol", "Floor", "Request"),

@@ -148,13 +148,13 @@ def _ray_for_who_asks(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     if _uses_ray(request.node):
         request.getfixturevalue("local_ray")
     elif "ray" in sys.modules:
-        monkeypatch.setattr("moot.deploy.running.single_debate.sys", SimpleNamespace(modules={}))
+        monkeypatch.setattr("moot.deploy.runs.single_debate.sys", SimpleNamespace(modules={}))
 
 
 @pytest.fixture(autouse=True)
 def _encoder_of_a_plain_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     """`--encoder auto` chooses the same, whether or not the weights of the small encoder are installed here."""
-    monkeypatch.setattr("moot.deploy.running.prior_runs.minilm_installed", lambda: False)
+    monkeypatch.setattr("moot.deploy.runs.prior_runs.minilm_installed", lambda: False)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -24,9 +24,9 @@ from typer.testing import CliRunner
 import moot
 from moot import ENCODERS, PROTOCOLS
 from moot.actors.debate.placement import ClusterSettings
-from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
-from moot.deploy.reading.rounds.round_trace import MEASURES
+from moot.deploy.results.analysis.settings import AnalysisSettings
+from moot.deploy.results.rounds.round_trace import MEASURES
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.registry import setting_keys

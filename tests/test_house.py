@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("metrics", "protocols", "actors", "deploy")
 MAX_LINES = 400
-APPLIED = ("deploy/docker", "deploy/kubernetes", "deploy/ray-cluster.yaml")
+APPLIED = ("deploy/ops/docker", "deploy/ops/kubernetes", "deploy/ops/ray-cluster.yaml")
 """What is applied to a cluster and never imported: it belongs to the repository, and to no wheel."""
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -117,7 +117,7 @@ def test_ray_is_known_in_few_rooms_only() -> None:
         for path in _sources()
         if re.search(r"^\s*(import|from) ray\b", path.read_text(), re.MULTILINE) and "tests" not in path.parts
     }
-    assert rays == {"actors/remote", "deploy/dataset", "deploy/serving"}
+    assert rays == {"actors/remote", "deploy/runs/ray_data", "deploy/service"}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_ray_is_known_in_few_rooms_only() -> None:
     [
         ("moot", {"ray", "openai", "anthropic", "torch", "pandas"}),
         (
-            "moot.deploy.cli.run, moot.deploy.reading.show",
+            "moot.deploy.cli.run, moot.deploy.results.show",
             {"ray", "openai", "anthropic", "torch", "pandas", "scipy.special", "scipy.stats"},
         ),
     ],

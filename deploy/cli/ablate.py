@@ -12,7 +12,7 @@ import typer
 from moot.deploy.cli import options
 
 if TYPE_CHECKING:
-    from moot.deploy.ablation.prepare import ReadyCell
+    from moot.deploy.studies.ablation.prepare import ReadyCell
 
 Command = options.run_options(
     "attended",
@@ -44,12 +44,12 @@ def ablate(
 
     The same command again goes on where it was stopped. A budget holds for all the runs together.
     """
-    from moot.deploy.ablation.effects import measure_grid
-    from moot.deploy.ablation.grid import baseline_of, check_keys, parse_axes
-    from moot.deploy.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid, write_grid_file
-    from moot.deploy.ablation.report import next_cells, show_ablation
-    from moot.deploy.ablation.run_grid import plan_lines
-    from moot.deploy.cli.run import build_run_config, print_next_commands
+    from moot.deploy.cli.console import build_run_config, print_next_commands
+    from moot.deploy.studies.ablation.effects import measure_grid
+    from moot.deploy.studies.ablation.grid import baseline_of, check_keys, parse_axes
+    from moot.deploy.studies.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid, write_grid_file
+    from moot.deploy.studies.ablation.report import next_cells, show_ablation
+    from moot.deploy.studies.ablation.run_grid import plan_lines
 
     axes = parse_axes(over or [])
     compared_with = baseline_of(axes, baseline or [])
@@ -83,11 +83,11 @@ def _run_grid(grid: list[ReadyCell], *, quiet: bool) -> int:
     Raises:
         Exit: one was interrupted.
     """
-    from moot.deploy.ablation.prepare import cells_to_run
-    from moot.deploy.ablation.run_grid import run_grid
-    from moot.deploy.cli.run import print_status, report_interrupted, report_outcome, run_with_progress
-    from moot.deploy.running.outcome import EXIT_STOPPED, Run
-    from moot.deploy.running.prepare import Prepared
+    from moot.deploy.cli.console import print_status, report_interrupted, report_outcome, run_with_progress
+    from moot.deploy.runs.outcome import EXIT_STOPPED, Run
+    from moot.deploy.runs.prepare import Prepared
+    from moot.deploy.studies.ablation.prepare import cells_to_run
+    from moot.deploy.studies.ablation.run_grid import run_grid
 
     names = [each.cell.name for each in cells_to_run(grid)]
     for each in grid:

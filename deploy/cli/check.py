@@ -28,11 +28,11 @@ def check(
 ) -> None:
     """Check one claim: label, confidence, evidence with its place, and the debate. Exit codes: 0 supported,
     5 hallucinated, 6 undecided."""
-    from moot.deploy.checking.check import PROTOCOL, claim_case, with_content_folder
-    from moot.deploy.checking.check_result import read_checked
-    from moot.deploy.checking.show import show_checked
-    from moot.deploy.cli.run import build_run_config, readable_folder, run_and_report
-    from moot.deploy.running.prepare import prepare
+    from moot.deploy.cli.console import build_run_config, readable_folder, run_and_report
+    from moot.deploy.runs.checking.check import PROTOCOL, claim_case, with_content_folder
+    from moot.deploy.runs.checking.check_result import read_checked
+    from moot.deploy.runs.checking.show import show_checked
+    from moot.deploy.runs.prepare import prepare
 
     case = claim_case(_from_standard_input() if claim == "-" else claim, image or [])
     config = build_run_config(options.inline_options(context.obj), protocol=PROTOCOL)

@@ -11,7 +11,7 @@ import typer
 from moot.deploy.cli import options
 
 if TYPE_CHECKING:
-    from moot.deploy.running.prepare import Prepared
+    from moot.deploy.runs.prepare import Prepared
 
 DEFAULT_PROTOCOL = "socrasynth"
 
@@ -44,10 +44,10 @@ def debate(
 ) -> None:
     """Debate one subject and show the debate; the same command again goes on with it, or shows it again."""
     from moot.actors.record.store.uri import is_uri
-    from moot.deploy.cli.run import readable_folder, run_and_report
-    from moot.deploy.moderation.terminal import run_moderated
-    from moot.deploy.reading.show import show
-    from moot.deploy.running.single_debate import CASE_ID
+    from moot.deploy.cli.console import readable_folder, run_and_report
+    from moot.deploy.cli.moderation.terminal import run_moderated
+    from moot.deploy.results.show import show
+    from moot.deploy.runs.single_debate import CASE_ID
     from moot.protocols.errors import ConfigError
 
     flags = options.inline_options(context.obj)
@@ -74,11 +74,11 @@ def debate(
 
 
 def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict[str, Any], *, new: bool) -> Prepared:
-    from moot.deploy.cli.run import build_run_config
-    from moot.deploy.running.prepare import prepare
-    from moot.deploy.running.resume import check_resumable
-    from moot.deploy.running.run_folders import run_name
-    from moot.deploy.running.single_debate import Subject, default_debate_out, read_facts_file
+    from moot.deploy.cli.console import build_run_config
+    from moot.deploy.runs.prepare import prepare
+    from moot.deploy.runs.resume import check_resumable
+    from moot.deploy.runs.run_folders import run_name
+    from moot.deploy.runs.single_debate import Subject, default_debate_out, read_facts_file
     from moot.protocols.errors import ConfigError
 
     if not question.strip():

@@ -27,10 +27,10 @@ def decide(
 
     An action that takes a text is given it at once, with --text, or at the terminal, where it is asked for.
     """
-    from moot.deploy.moderation.dialogue import parse_choice
-    from moot.deploy.reading.text import visible_line
-    from moot.deploy.running.decide import pending_form
-    from moot.deploy.running.decide import record_decision as decided
+    from moot.deploy.cli.moderation.dialogue import parse_choice
+    from moot.deploy.results.text import visible_line
+    from moot.deploy.runs.decide import pending_form
+    from moot.deploy.runs.decide import record_decision as decided
     from moot.protocols.errors import ConfigError
 
     if case is None:
@@ -52,8 +52,8 @@ def decide(
 
 
 def _list(folder: Path) -> None:
-    from moot.deploy.reading.text import visible_line
-    from moot.deploy.running.decide import pending_forms
+    from moot.deploy.results.text import visible_line
+    from moot.deploy.runs.decide import pending_forms
 
     forms = pending_forms(folder)
     if not forms:
@@ -65,7 +65,7 @@ def _list(folder: Path) -> None:
 def _show(form: Form) -> None:
     from rich.console import Console
 
-    from moot.deploy.moderation.dialogue import form_text
+    from moot.deploy.cli.moderation.dialogue import form_text
 
     Console().print(form_text(form))
 
@@ -73,6 +73,6 @@ def _show(form: Form) -> None:
 def _asked(action: str, form: Form) -> str:
     from rich.console import Console
 
-    from moot.deploy.moderation.dialogue import ask_text
+    from moot.deploy.cli.moderation.dialogue import ask_text
 
     return ask_text(action, form, Console(stderr=True))

@@ -27,18 +27,18 @@ def judge(
     quiet: options.Quiet = False,
 ) -> None:
     """Have judges score replies under a rubric, and show how far they agree; the same command again goes on."""
-    from moot.deploy.cli.run import (
+    from moot.deploy.cli.console import (
         build_run_config,
         folder_as_given,
         print_next_commands,
         readable_folder,
         run_and_report,
-        show_plans,
     )
-    from moot.deploy.reading.summaries.judging import show_judging, summarise_judging
-    from moot.deploy.running.judge import PROTOCOL, default_judge_out, replies_spec, rubric_of
-    from moot.deploy.running.outcome import EXIT_SOME_FAILED
-    from moot.deploy.running.prepare import prepare
+    from moot.deploy.cli.run import show_plans
+    from moot.deploy.results.summaries.judging import show_judging, summarise_judging
+    from moot.deploy.runs.judge import PROTOCOL, default_judge_out, replies_spec, rubric_of
+    from moot.deploy.runs.outcome import EXIT_SOME_FAILED
+    from moot.deploy.runs.prepare import prepare
 
     sheet = rubric_of(rubric)
     settings = {"rubric": sheet.model_dump(mode="json"), "passes": passes}

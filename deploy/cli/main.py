@@ -70,7 +70,7 @@ def _said(error: TyperException) -> str:
 def _print_error(said: str) -> None:
     """One line on standard error: no secret of an address, nothing that a terminal would obey."""
     from moot.actors.telemetry.redaction import without_credentials
-    from moot.deploy.reading.text import visible_line
+    from moot.deploy.results.text import visible_line
 
     print(f"error: {visible_line(' '.join(without_credentials(said).split()))}", file=sys.stderr)
 
@@ -135,16 +135,16 @@ def calibrate(
     """Choose the gate's thresholds from a run made with --set both_branches=true, or learn when to stop a reply early
     from a run with log-probabilities."""
     if early_stop:
-        from moot.deploy.calibration.early_stop import calibrate_early_stop
-        from moot.deploy.calibration.report import show_early_stop
+        from moot.deploy.results.calibration.early_stop import calibrate_early_stop
+        from moot.deploy.results.calibration.report import show_early_stop
 
         found = calibrate_early_stop(
             folder, role=role, holdout=holdout, seed=seed, share=share, keep_truncated=keep_truncated
         )
         show_early_stop(found, form)
         return
-    from moot.deploy.calibration.calibrate import calibrate as calibrated
-    from moot.deploy.calibration.report import show_calibration
+    from moot.deploy.results.calibration.calibrate import calibrate as calibrated
+    from moot.deploy.results.calibration.report import show_calibration
 
     thresholds = calibrated(folder, holdout=holdout, seed=seed, tolerance=tolerance, keep_truncated=keep_truncated)
     show_calibration(thresholds, form)
@@ -156,9 +156,9 @@ def compare(
     form: options.Form = "text",
 ) -> None:
     """Compare runs over the same cases, case by case."""
-    from moot.deploy.reading.report.render import show_report
-    from moot.deploy.reading.summaries.compare import compare as compared
-    from moot.deploy.reading.summaries.compare import comparison_blocks
+    from moot.deploy.results.report.render import show_report
+    from moot.deploy.results.summaries.compare import compare as compared
+    from moot.deploy.results.summaries.compare import comparison_blocks
 
     found = compared(folders)
     show_report(found, lambda: comparison_blocks(found), form)

@@ -10,7 +10,7 @@ import typer
 def models() -> None:
     """List the forms of a model's name, and what each declares that it can do."""
     from moot.actors.models.resolve import MODELS
-    from moot.deploy.running.capabilities import NOTES, forms, in_one_line
+    from moot.deploy.runs.capabilities import NOTES, forms, in_one_line
 
     for form, words in forms().items():
         print(f"{form}\n    {MODELS[form]}\n    {in_one_line(words)}")
@@ -38,12 +38,12 @@ def doctor(
     import asyncio
 
     from moot.actors.models.resolve import ModelBinding
-    from moot.deploy.reading.text import visible, visible_line
-    from moot.deploy.running.config import RunConfig
-    from moot.deploy.running.doctor import examine, machine
-    from moot.deploy.running.doctor_protocol import try_protocol
-    from moot.deploy.running.flags import flag_of, parse_settings
-    from moot.deploy.running.validation import validate_model
+    from moot.deploy.results.text import visible, visible_line
+    from moot.deploy.runs.config import RunConfig
+    from moot.deploy.runs.doctor import examine, machine
+    from moot.deploy.runs.doctor_protocol import try_protocol
+    from moot.deploy.runs.flags import flag_of, parse_settings
+    from moot.deploy.runs.validation import validate_model
     from moot.protocols.errors import ConfigError
 
     debates = protocol is not None or preset is not None

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moot.actors.record.store.uri import below
-from moot.deploy.running.config import RunConfig, nested
-from moot.deploy.running.run_folders import default_out, run_name
+from moot.deploy.runs.config import RunConfig, nested
+from moot.deploy.runs.run_folders import default_out, run_name
 from moot.protocols.errors import ConfigError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import PROTOCOLS, make_protocol

@@ -41,7 +41,7 @@ File = Annotated[Path | None, typer.Argument(help="A YAML configuration; flags w
 
 
 def _known_form(form: str) -> str:
-    from moot.deploy.reading.text import check_output_format
+    from moot.deploy.results.text import check_output_format
 
     check_output_format(form)
     return form
@@ -116,8 +116,8 @@ def _typer_options(without: tuple[str, ...], said: tuple[tuple[str, str], ...]) 
 
 
 def _annotations(said: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    from moot.deploy.running.config import RunConfig
-    from moot.deploy.running.flags import flags_of, help_of
+    from moot.deploy.runs.config import RunConfig
+    from moot.deploy.runs.flags import flags_of, help_of
 
     for name, info in RunConfig.model_fields.items():
         if flags := flags_of(name):
@@ -142,7 +142,7 @@ def fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: a `--role`, `--set` or `--cluster` has another form, or is given twice.
     """
-    from moot.deploy.running.flags import parse_roles, parse_settings
+    from moot.deploy.runs.flags import parse_roles, parse_settings
 
     roles, settings, cluster = given.get("roles"), given.get("set"), given.get("cluster")
     return {

@@ -44,8 +44,8 @@ def plan(
     form: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
 ) -> None:
     """Plan a large run from the record of a small one: time, cost, machines, and what holds it back."""
-    from moot.deploy.planning.plan import plan as planned
-    from moot.deploy.planning.show import check_output_form, show_plan
+    from moot.deploy.studies.planning.plan import plan as planned
+    from moot.deploy.studies.planning.show import check_output_form, show_plan
 
     check_output_form(form)
     found = planned(

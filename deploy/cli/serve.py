@@ -10,7 +10,7 @@ import typer
 from moot.deploy.cli import options
 
 if TYPE_CHECKING:
-    from moot.deploy.serving.settings import ServeConfig
+    from moot.deploy.service.settings import ServeConfig
 
 
 Command = options.run_options(
@@ -35,7 +35,7 @@ def serve(
     checks: Annotated[bool, typer.Option("--checks", help="Offer checks of claims, too.")] = False,
 ) -> None:
     """Serve debates over HTTP until Ctrl-C, judgments and checks, too, when asked to; see docs/operate/serve.md."""
-    from moot.deploy.serving.process import run_server
+    from moot.deploy.service.process import run_server
 
     flags: dict[str, Any] = context.obj
     address = flags.pop("address")
@@ -53,8 +53,8 @@ _OF_ONE_KIND = ("concurrency", "requests_per_min", "tokens_per_min", "max_cost_u
 
 def _config(file: Path | None, parameters: dict[str, Any], fields: dict[str, Any]) -> ServeConfig:
     """The file's configuration with the flags over it."""
-    from moot.deploy.running.flags import flag_of
-    from moot.deploy.serving.settings import ServeConfig
+    from moot.deploy.runs.flags import flag_of
+    from moot.deploy.service.settings import ServeConfig
     from moot.protocols.errors import ConfigError
 
     base = ServeConfig.build(file)

@@ -31,32 +31,32 @@ def show(
     form: options.Form = "text",
 ) -> None:
     """Show a run's figures, or one debate as a transcript."""
-    from moot.deploy.reading.report.render import show_report
+    from moot.deploy.results.report.render import show_report
 
     _only_with("--questioned", questioned, {"--confidence": confidence, "--crit": crit})
     of_debate = {"a case": case, "--attempt": attempt, "--plot": plot}
     if rounds:
         _not_with("--rounds", of_debate | {"--questioned": questioned or None, "--dial": dial or None})
-        from moot.deploy.reading.rounds.dynamics import dynamics_blocks, round_dynamics
+        from moot.deploy.results.rounds.dynamics import dynamics_blocks, round_dynamics
 
         held = round_dynamics(folder)
         show_report(held, lambda: dynamics_blocks(held), form)
     elif dial:
         _not_with("--dial", of_debate | {"--questioned": questioned or None})
-        from moot.deploy.reading.rounds.contentiousness_effect import contentiousness_blocks, contentiousness_effect
+        from moot.deploy.results.rounds.contentiousness_effect import contentiousness_blocks, contentiousness_effect
 
         effect = contentiousness_effect(folder)
         show_report(effect, lambda: contentiousness_blocks(effect), form)
     elif questioned:
         _not_with("--questioned", of_debate)
-        from moot.deploy.reading.summaries.label_audit import CONFIDENCE, CRIT, label_audit_blocks
-        from moot.deploy.reading.summaries.label_audit import audit_labels as listed
+        from moot.deploy.results.summaries.label_audit import CONFIDENCE, CRIT, label_audit_blocks
+        from moot.deploy.results.summaries.label_audit import audit_labels as listed
 
         bounds = (CONFIDENCE if confidence is None else confidence, CRIT if crit is None else crit)
         labels = listed(folder, *bounds)
         show_report(labels, lambda: label_audit_blocks(labels), form)
     else:
-        from moot.deploy.reading.show import show as shown
+        from moot.deploy.results.show import show as shown
 
         shown(folder, case, attempt=attempt, form=form, plot=plot)
 

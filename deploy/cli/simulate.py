@@ -44,8 +44,8 @@ def simulate(
     from moot.actors.simulated.server.options import SimulateOptions
     from moot.actors.simulated.server.server import run_server
     from moot.actors.simulated.settings import SimulatedSettings
-    from moot.deploy.running.flags import flag_of
-    from moot.deploy.running.validation import validate_model
+    from moot.deploy.runs.flags import flag_of
+    from moot.deploy.runs.validation import validate_model
     from moot.protocols.tasks import open_task
 
     own = SimulatedSettings.model_fields.keys() - SimulateOptions.model_fields.keys()

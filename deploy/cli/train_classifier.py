@@ -34,10 +34,10 @@ def train_classifier(
     form: options.Form = "text",
 ) -> None:
     """Train a classifier of judges' summaries, and measure it on held-out cases."""
-    from moot.deploy.running.flags import flag_of
-    from moot.deploy.running.validation import validate_model
-    from moot.deploy.training.report import show_training
-    from moot.deploy.training.train import TrainingSettings, train_with_progress
+    from moot.deploy.runs.flags import flag_of
+    from moot.deploy.runs.validation import validate_model
+    from moot.deploy.studies.training.report import show_training
+    from moot.deploy.studies.training.train import TrainingSettings, train_with_progress
 
     given = {key: value for key, value in context.params.items() if key in TrainingSettings.model_fields}
     settings = validate_model(TrainingSettings, given, typed={key: flag_of(key) for key in given})

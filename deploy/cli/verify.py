@@ -23,7 +23,7 @@ def verify(
     from moot.actors.record.salvage import salvage as salvaged
     from moot.actors.record.store.mirror import display_name, store_of, with_uris
     from moot.actors.record.verify import verify as verified
-    from moot.deploy.reading.text import visible_line
+    from moot.deploy.results.text import visible_line
 
     record = RunFolder(folder, store_of(folder))
     if salvage:

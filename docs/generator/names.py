@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import moot
 from generator.markdown import code, page, prose, table
-from moot.deploy.running.capabilities import forms
+from moot.deploy.runs.capabilities import forms
 from moot.protocols.presets.preset import find_preset, preset_names
 from moot.protocols.templates import template_headers
 

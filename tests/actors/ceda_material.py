@@ -9,8 +9,8 @@ from pathlib import Path
 
 from PIL import Image as Pillow
 
-from moot.deploy.running.run import run
-from moot.deploy.training.train import TrainingSettings, train_with_progress
+from moot.deploy.runs.run import run
+from moot.deploy.studies.training.train import TrainingSettings, train_with_progress
 
 COLOURS = ("red", "green", "blue")
 

@@ -20,7 +20,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import FLUSH_ROWS
 from moot.actors.record.tables import read_table
 from moot.actors.remote.record_client import ROWS_PER_BATCH
-from moot.deploy.running.run import run
+from moot.deploy.runs.run import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 

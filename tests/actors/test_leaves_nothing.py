@@ -21,7 +21,7 @@ import ray
 from ray.util import list_named_actors
 
 import moot
-from moot.deploy.running.session import Session
+from moot.deploy.runs.session import Session
 from moot.protocols.errors import ConfigError
 
 OWN_RAY = """
@@ -182,7 +182,7 @@ def _interrupted_while_it_debates(out: Path, monkeypatch: pytest.MonkeyPatch) ->
         return begun(session)
 
     with monkeypatch.context() as patched:
-        patched.setattr("moot.deploy.running.interruption.wait", interrupting)
+        patched.setattr("moot.deploy.runs.interruption.wait", interrupting)
         patched.setattr(Session, "run", hold)
         with pytest.raises(KeyboardInterrupt):
             moot.run(task="sample", model="simulated?latency_ms=200", out=out)

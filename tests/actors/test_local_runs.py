@@ -16,7 +16,7 @@ from tiny_model import tiny_folder
 
 from moot.actors.models.local.model import LocalModel
 from moot.actors.models.model_profile import ModelProfile
-from moot.deploy.running.run import arun
+from moot.deploy.runs.run import arun
 from moot.protocols.errors import CapabilityMissing
 from moot.protocols.registry import make_protocol
 from moot.protocols.tasks import Task

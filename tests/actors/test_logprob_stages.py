@@ -12,7 +12,7 @@ from moot.actors.models.interface import ModelReply, ReplaySource, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.sampling import Sampling
 from moot.actors.record.signal_group import JudgedReplySignals
-from moot.deploy.analysis.tokens import Tokens
+from moot.deploy.results.analysis.tokens import Tokens
 from moot.metrics.ragged import RaggedArray
 from moot.protocols.messages import Ask, LogprobStage, Usage
 from moot.protocols.rubrics.assessment import AssessmentData

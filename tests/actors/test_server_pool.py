@@ -17,7 +17,7 @@ from moot.actors.agent.backends import make_model
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model
 from moot.actors.models.server_pool import HUNG_S, LEFT_OUT_S, ServerPool
-from moot.deploy.running.flags import parse_roles
+from moot.deploy.runs.flags import parse_roles
 from moot.protocols.errors import ConfigError, ModelUnavailable
 
 

@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from moot.actors.remote import watchdog
-from moot.deploy.running.run import run
+from moot.deploy.runs.run import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
 AT_WORK_S = 2.0

@@ -21,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / room) for room in ("deploy", "ac
 
 from plan_regimes import rows_file, run_and_measure, scaled, server  # noqa: E402 - a module of the tests
 
-from moot.deploy.planning.plan import plan  # noqa: E402
+from moot.deploy.studies.planning.plan import plan  # noqa: E402
 
 BAR = 0.15
 LATENCY = {"latency_ms": 1000.0, "jitter_ms": 600.0}

@@ -4,7 +4,8 @@
 
 The seven-call debate on the mock server of `seven_call.py`, with 100 ms plus a uniform 0 to 60 ms, for each placement,
 with and without log-probabilities. CPU is user and system time of the driver and every actor; memory is summed PSS,
-each the least of several samples. The figures stand in `deploy/planning/costs.py`, with the machine and the day.
+each the least of several samples. The figures stand in `deploy/studies/planning/costs.py`, with the machine and the
+day.
 """
 
 from __future__ import annotations

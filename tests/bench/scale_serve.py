@@ -29,8 +29,8 @@ from typing import Any
 import aiohttp
 from bench_runs import lamp
 
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.open_run import OpenRun
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.open_run import OpenRun
 
 OPEN, DEBATES = 200, 1000
 MODEL = "simulated?latency_ms=1000"

@@ -13,10 +13,10 @@ from openai_server import simulated_server
 
 from moot.actors.record.schema import ASKED
 from moot.actors.record.tables import read_table
-from moot.deploy.planning.pilot import read_pilot
-from moot.deploy.planning.plan import RunPlan, plan_of
-from moot.deploy.planning.settings import PlanSettings
-from moot.deploy.running.run import run
+from moot.deploy.runs.run import run
+from moot.deploy.studies.planning.pilot import read_pilot
+from moot.deploy.studies.planning.plan import RunPlan, plan_of
+from moot.deploy.studies.planning.settings import PlanSettings
 
 LATENCY = {"latency_ms": 300.0, "jitter_ms": 200.0}
 

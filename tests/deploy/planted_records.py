@@ -17,8 +17,8 @@ from moot.actors.record.debate_result import VerdictRecord
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.rows import RowBuffer
-from moot.deploy.ablation.effects import Ablation, measure_grid
-from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
+from moot.deploy.studies.ablation.effects import Ablation, measure_grid
+from moot.deploy.studies.ablation.grid import baseline_of, cells_of, parse_axes
 from moot.protocols.case import Case, LabelledCase, Reference
 from moot.protocols.evince import round_numbers
 from moot.protocols.messages import Event

@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from scipy.stats import rankdata
 
-from moot.deploy.analysis.analysis import Analysis, analyze
-from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.show import show_analysis
+from moot.deploy.results.analysis.analysis import Analysis, analyze
+from moot.deploy.results.analysis.settings import AnalysisSettings
+from moot.deploy.results.analysis.show import show_analysis
 
 Floats = npt.NDArray[np.float64]
 

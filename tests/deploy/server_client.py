@@ -15,10 +15,10 @@ import aiohttp
 import pytest
 import uvicorn
 
-from moot.deploy.serving.api import make_api
-from moot.deploy.serving.listener import listening_socket, serve_on_socket
-from moot.deploy.serving.services import Services
-from moot.deploy.serving.settings import ServeConfig
+from moot.deploy.service.api import make_api
+from moot.deploy.service.listener import listening_socket, serve_on_socket
+from moot.deploy.service.services import Services
+from moot.deploy.service.settings import ServeConfig
 
 INLINE = {"engine": "inline"}
 SLOW = {"engine": "inline", "model": "simulated?latency_ms=60000"}

@@ -16,10 +16,10 @@ import moot
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record.folder import RunFolder
 from moot.actors.simulated.answer_key import AnswerKey
-from moot.deploy.running.bounds import spent_by_earlier_sessions
-from moot.deploy.running.outcome import Run
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.session import Session
+from moot.deploy.runs.bounds import spent_by_earlier_sessions
+from moot.deploy.runs.outcome import Run
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.session import Session
 from moot.protocols.tasks import open_task
 
 KEY = AnswerKey.from_cases(open_task("sample").cases())

@@ -11,7 +11,7 @@ import pytest
 from not_none import not_none
 from planted_records import GridOf, PlantedGrid, Printed
 
-from moot.deploy.ablation.report import next_cells, show_ablation
+from moot.deploy.studies.ablation.report import next_cells, show_ablation
 from moot.protocols.errors import ConfigError
 
 RIGHT, WRONG, FAILED, SILENT, UNLABELLED = "right", "wrong", "failed", "silent", "unlabelled"

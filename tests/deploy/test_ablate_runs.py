@@ -19,17 +19,17 @@ from planted_records import Command
 from small_runs import stable_rows
 
 from moot.actors.record.tables import read_table
-from moot.deploy.ablation.grid import parse_axes
-from moot.deploy.ablation.prepare import prepare_grid
-from moot.deploy.ablation.run_grid import CellRun, run_grid
-from moot.deploy.reading.summaries.summary import summarise
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.dry_run import plan
-from moot.deploy.running.interruption import run_in_thread
-from moot.deploy.running.outcome import Run
-from moot.deploy.running.prepare import Prepared, prepare
-from moot.deploy.running.run import run
-from moot.deploy.running.session import Session
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.dry_run import plan
+from moot.deploy.runs.interruption import run_in_thread
+from moot.deploy.runs.outcome import Run
+from moot.deploy.runs.prepare import Prepared, prepare
+from moot.deploy.runs.run import run
+from moot.deploy.runs.session import Session
+from moot.deploy.studies.ablation.grid import parse_axes
+from moot.deploy.studies.ablation.prepare import prepare_grid
+from moot.deploy.studies.ablation.run_grid import CellRun, run_grid
 
 OVER = ["--over", "gate.tau_d=0.2,off", "--over", "agents=2,3"]
 CELLS = [f"gate.tau_d={tau},agents={agents}" for tau in ("0.2", "off") for agents in (2, 3)]

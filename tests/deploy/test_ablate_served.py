@@ -11,12 +11,12 @@ import pytest
 from not_none import not_none
 from planted_records import Command, GridOf, Printed
 
-from moot.deploy.ablation.effects import Ablation
-from moot.deploy.ablation.grid import parse_axes
-from moot.deploy.ablation.prepare import cells_to_run, prepare_grid
-from moot.deploy.ablation.report import next_cells, show_ablation
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.run import run
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.run import run
+from moot.deploy.studies.ablation.effects import Ablation
+from moot.deploy.studies.ablation.grid import parse_axes
+from moot.deploy.studies.ablation.prepare import cells_to_run, prepare_grid
+from moot.deploy.studies.ablation.report import next_cells, show_ablation
 
 pytestmark = pytest.mark.slow
 

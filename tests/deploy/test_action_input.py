@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.deploy.moderation.dialogue import FormChoice, parse_choice
+from moot.deploy.cli.moderation.dialogue import FormChoice, parse_choice
 from moot.protocols.errors import ConfigError
 
 ACTIONS = ("go on", "set kappa", "set temperature", "ask", "edit topics", "end")

@@ -12,8 +12,8 @@ import pytest
 from planted_replies import analysed, changed, planted, row_of, rows_of, shown
 from scipy.stats import spearmanr
 
-from moot.deploy.analysis.analysis import Analysis
-from moot.deploy.analysis.show import FEW_GROUPS
+from moot.deploy.results.analysis.analysis import Analysis
+from moot.deploy.results.analysis.show import FEW_GROUPS
 
 N = 120
 TARGETS = ("flag", "correct")

@@ -14,9 +14,9 @@ import pytest
 from planted_replies import QUICK
 
 import moot
-from moot.deploy.analysis.imported import replies_of_table
-from moot.deploy.analysis.judges import score_distributions_table
-from moot.deploy.analysis.replies import strata
+from moot.deploy.results.analysis.imported import replies_of_table
+from moot.deploy.results.analysis.judges import score_distributions_table
+from moot.deploy.results.analysis.replies import strata
 from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.significance import wilson_interval
 from moot.protocols.rubrics.assessment import AssessmentData

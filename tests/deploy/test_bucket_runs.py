@@ -31,14 +31,14 @@ from moot.actors.record.store.store import Store
 from moot.actors.record.tables import read_table
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.cli.main import app
-from moot.deploy.running import session
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.decide import pending_forms as decisions
-from moot.deploy.running.decide import record_decision
-from moot.deploy.running.open_run import OpenRun
-from moot.deploy.running.outcome import Run
-from moot.deploy.running.run import run
-from moot.deploy.running.single_debate import debate
+from moot.deploy.runs import session
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.decide import pending_forms as decisions
+from moot.deploy.runs.decide import record_decision
+from moot.deploy.runs.open_run import OpenRun
+from moot.deploy.runs.outcome import Run
+from moot.deploy.runs.run import run
+from moot.deploy.runs.single_debate import debate
 from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.tasks import open_task
 

@@ -14,9 +14,9 @@ from not_none import not_none
 from planted_records import InlineRun, PlantedSession, Printed
 
 from moot.actors.record.tables import read_table
-from moot.deploy.calibration.calibrate import GateCalibration, calibrate
-from moot.deploy.calibration.cases import read_both_branches
-from moot.deploy.calibration.grid import (
+from moot.deploy.results.calibration.calibrate import GateCalibration, calibrate
+from moot.deploy.results.calibration.cases import read_both_branches
+from moot.deploy.results.calibration.grid import (
     GridPoint,
     best_by_skip_rate,
     cheapest_within,
@@ -25,9 +25,9 @@ from moot.deploy.calibration.grid import (
     sweep_grid,
     threshold_axes,
 )
-from moot.deploy.calibration.report import show_calibration
-from moot.deploy.reading.record import read_events, read_replies
-from moot.deploy.reading.summaries.accuracy import compare_paired
+from moot.deploy.results.calibration.report import show_calibration
+from moot.deploy.results.record import read_events, read_replies
+from moot.deploy.results.summaries.accuracy import compare_paired
 from moot.metrics.detection import auroc
 from moot.metrics.significance import wilson_interval
 from moot.protocols.case import Reference

@@ -12,11 +12,11 @@ from not_none import not_none
 from planted_records import InlineRun, PlantedSession, Printed
 from test_calibrate import gate
 
-from moot.deploy.calibration.calibrate import GateCalibration, calibrate
-from moot.deploy.calibration.cases import read_both_branches
-from moot.deploy.calibration.epsilon import EpsilonChoice, majority_answer, read_debate_rounds
-from moot.deploy.calibration.report import show_calibration
-from moot.deploy.reading.record import read_events
+from moot.deploy.results.calibration.calibrate import GateCalibration, calibrate
+from moot.deploy.results.calibration.cases import read_both_branches
+from moot.deploy.results.calibration.epsilon import EpsilonChoice, majority_answer, read_debate_rounds
+from moot.deploy.results.calibration.report import show_calibration
+from moot.deploy.results.record import read_events
 from moot.protocols.selene.debate import stop_reason
 
 Round = tuple[float | None, Sequence[str]]

@@ -22,9 +22,9 @@ from small_runs import assert_equal_records, assert_same_but_unpaid, stable_rows
 
 from moot.actors.models.probe_calls import STEP_KEY as PROBE
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.show import show
-from moot.deploy.running.outcome import Run
-from moot.deploy.running.run import run
+from moot.deploy.results.show import show
+from moot.deploy.runs.outcome import Run
+from moot.deploy.runs.run import run
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 CLAIMS = 9

@@ -15,8 +15,8 @@ from vendor_roles import KEY_ENV, Vendor, ceda_roles
 
 from moot.actors.models.pictures import load_image
 from moot.actors.models.probe_calls import STEP_KEY as PROBE
-from moot.deploy.running.outcome import Run
-from moot.deploy.running.run import run
+from moot.deploy.runs.outcome import Run
+from moot.deploy.runs.run import run
 from moot.protocols.claims import answered_claim
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"

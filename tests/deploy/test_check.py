@@ -13,7 +13,7 @@ from summary_debate import card, write_classifier_folder
 from test_pictures import picture
 
 import moot
-from moot.deploy.checking.show import show_checked
+from moot.deploy.runs.checking.show import show_checked
 
 CLAIM = "The bridge opened in 1932."
 TEXT = "The bridge opened in 1932. It is made of steel."

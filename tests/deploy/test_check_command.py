@@ -15,11 +15,11 @@ from made_pdfs import made_pdf
 from PIL import Image as Pillow
 from planted_records import Command, Printed
 
-from moot.deploy.checking.check_result import Checked, read_checked
-from moot.deploy.checking.show import show_checked
 from moot.deploy.cli import main as cli
-from moot.deploy.reading.record import read_run_info
-from moot.deploy.reading.show import show
+from moot.deploy.results.record import read_run_info
+from moot.deploy.results.show import show
+from moot.deploy.runs.checking.check_result import Checked, read_checked
+from moot.deploy.runs.checking.show import show_checked
 
 CLAIM = "The bridge opened in 1932."
 EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$"

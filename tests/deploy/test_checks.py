@@ -16,10 +16,10 @@ from moot.actors.models.interface import Capabilities, Model
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe_calls import STEP_KEY, ProbeRequest, declared_profile
 from moot.actors.simulated.model import SimulatedModel
-from moot.deploy.running.checks import check_models
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.run import arun
+from moot.deploy.runs.checks import check_models
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.run import arun
 from moot.protocols.errors import CapabilityMissing, UserError
 
 QUESTION = {"question": "Is it a cat?", "labels": ["Yes", "No"], "passage": "It purrs."}
@@ -77,7 +77,7 @@ async def test_only_the_replies_that_the_cases_need_are_tried(
         tried.update(each.model.__name__ for each in trial.replies)
         return declared_profile(model, model.capabilities.dialect), False
 
-    monkeypatch.setattr("moot.deploy.running.checks.probe", probed)
+    monkeypatch.setattr("moot.deploy.runs.checks.probe", probed)
     given = {"task": task, "protocol": "socrasynth", "model": server.model, "out": str(tmp_path / "run")}
     await check_models(prepare(RunConfig.build(given)))
     assert tried & {"LabelledOpening", "Opening"} == {opening}
@@ -141,7 +141,7 @@ async def test_a_server_without_log_probabilities_is_refused_with_both_ways_out(
     async def no(*_: object) -> tuple[ModelProfile, bool]:
         return ModelProfile(schemas="free"), False
 
-    monkeypatch.setattr("moot.deploy.running.checks.probe", no)
+    monkeypatch.setattr("moot.deploy.runs.checks.probe", no)
     options: dict[str, Any] = {"task": [QUESTION], "protocol": "selene", "model": server.model}
     with pytest.raises(CapabilityMissing, match=r"intrinsic=none.*intrinsic=resampled"):
         await run_checks(tmp_path / "run", **options)

@@ -15,8 +15,8 @@ import moot
 from moot import Case, Floor, RunConfig, Verdict
 from moot.actors.models.interface import Capabilities
 from moot.actors.simulated.model import SimulatedModel
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.run import arun
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.run import arun
 from moot.protocols.errors import CapabilityMissing, ConfigError
 
 QUESTION = {"question": "who wrote it", "answer": ["Ann"]}

@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 
 from moot.actors.classifiers.card import CARD, ClassifierCard, read_card
 from moot.deploy.cli.main import app
-from moot.deploy.reading.record import read_events
-from moot.deploy.reading.report.render import show_report
-from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.compare import compare, comparison_blocks
-from moot.deploy.reading.summaries.summary import summarise
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.run import run
+from moot.deploy.results.record import read_events
+from moot.deploy.results.report.render import show_report
+from moot.deploy.results.show import show
+from moot.deploy.results.summaries.compare import compare, comparison_blocks
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.run import run
 from moot.protocols.case import Case
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, classified_label, text_hash
 from moot.protocols.errors import ConfigError, RunMismatch

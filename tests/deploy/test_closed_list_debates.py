@@ -10,9 +10,9 @@ import pytest
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 
-from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.summary import summarise
-from moot.deploy.running.run import Run, run
+from moot.deploy.results.show import show
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.runs.run import Run, run
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from planted_records import PlantedSession, Printed
 
-from moot.deploy.reading.record import rescore_verdicts
-from moot.deploy.reading.report.render import show_report
-from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.accuracy import PairedComparison
-from moot.deploy.reading.summaries.compare import RunComparison, compare, comparison_blocks
-from moot.deploy.reading.summaries.summary import summarise
-from moot.deploy.reading.summaries.summary_rows import summary_rows
+from moot.deploy.results.record import rescore_verdicts
+from moot.deploy.results.report.render import show_report
+from moot.deploy.results.show import show
+from moot.deploy.results.summaries.accuracy import PairedComparison
+from moot.deploy.results.summaries.compare import RunComparison, compare, comparison_blocks
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.protocols.case import JudgedReply
 
 

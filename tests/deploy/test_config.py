@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.flags import parse_roles, parse_settings
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.resume import describe, differences
-from moot.deploy.running.run_folders import default_out, run_folder
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.flags import parse_roles, parse_settings
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.resume import describe, differences
+from moot.deploy.runs.run_folders import default_out, run_folder
 from moot.protocols.errors import ConfigError
 
 

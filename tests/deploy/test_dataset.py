@@ -128,7 +128,7 @@ def test_a_stage_puts_aside_what_is_cancelled_and_what_it_is_closed_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the batches that wait for a place it opens none when it is closed."""
-    monkeypatch.setattr("moot.deploy.dataset.stage_engine.MOST_BATCHES", 2)
+    monkeypatch.setattr("moot.deploy.runs.ray_data.stage_engine.MOST_BATCHES", 2)
     before = actors()
     options: dict[str, Any] = {"protocol": "single-agent", "labels": ("Yes", "No"), **SMALL}
     with moot.DebateStage(out=tmp_path / "run", model=SLOW, **options) as stage:

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import moot
-from moot.deploy.dataset.column_mapping import ColumnMapping, plain
-from moot.deploy.dataset.row_ids import MOST_EXECUTIONS, RowIds
-from moot.deploy.dataset.row_kinds import DebateRows, JudgmentRows
-from moot.deploy.dataset.stage_client import as_table, cells, with_columns
+from moot.deploy.runs.ray_data.column_mapping import ColumnMapping, plain
+from moot.deploy.runs.ray_data.row_ids import MOST_EXECUTIONS, RowIds
+from moot.deploy.runs.ray_data.row_kinds import DebateRows, JudgmentRows
+from moot.deploy.runs.ray_data.stage_client import as_table, cells, with_columns
 from moot.protocols.errors import ConfigError, TaskFileError, UserError
 from moot.protocols.long_texts import MOST_CHARACTERS
 
@@ -137,8 +137,8 @@ def test_a_stage_is_checked_when_it_is_made(tmp_path: Any, monkeypatch: pytest.M
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(__import__("sys").modules, "moot.deploy.dataset.stage_client", raising=False)
-    monkeypatch.delattr("moot.deploy.dataset.stage_client", raising=False)
+    monkeypatch.delitem(__import__("sys").modules, "moot.deploy.runs.ray_data.stage_client", raising=False)
+    monkeypatch.delattr("moot.deploy.runs.ray_data.stage_client", raising=False)
     monkeypatch.setitem(__import__("sys").modules, "ray.data.block", None)
     with pytest.raises(ConfigError, match=r"moot\[data\]"):
         moot.DebateStage()

@@ -10,8 +10,8 @@ import yaml
 from planted_records import Command
 
 from moot.actors.record.tables import read_table
-from moot.deploy.running.decide import pending_forms
-from moot.deploy.running.single_debate import Subject, default_debate_out
+from moot.deploy.runs.decide import pending_forms
+from moot.deploy.runs.single_debate import Subject, default_debate_out
 
 SUBJECT = "Should cities ban cars?"
 

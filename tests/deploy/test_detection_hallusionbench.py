@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from not_none import not_none
 
-from moot.deploy.reading.detection.claims import Claim
-from moot.deploy.reading.detection.figures import VERDICT
-from moot.deploy.reading.detection.hallusionbench import (
+from moot.deploy.results.detection.claims import Claim
+from moot.deploy.results.detection.figures import VERDICT
+from moot.deploy.results.detection.hallusionbench import (
     ALWAYS_NO,
     HallusionAccuracies,
     hallusion_accuracies,

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from moot.actors.models.interface import TokenLogprobs
 from moot.actors.models.resolve import ModelBinding
 from moot.deploy.cli.main import app
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.doctor import Finding, check_logprobs, examine
-from moot.deploy.running.doctor_protocol import ProtocolTrial, try_protocol
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.doctor import Finding, check_logprobs, examine
+from moot.deploy.runs.doctor_protocol import ProtocolTrial, try_protocol
 from moot.protocols.errors import ConfigError
 
 HELD = '{"answer": "Yes", "reasoning": "It rained.", "confidence": 0.9}'
@@ -153,7 +153,7 @@ def test_a_preset_is_tried_with_its_own_protocol(monkeypatch: pytest.MonkeyPatch
         tried.append(wanted)
         return ProtocolTrial((), (), cases, cases, "")
 
-    monkeypatch.setattr("moot.deploy.running.doctor_protocol.try_protocol", noted)
+    monkeypatch.setattr("moot.deploy.runs.doctor_protocol.try_protocol", noted)
     asked = ["doctor", "--model", "simulated", "--preset", "early-token"]
     assert CliRunner().invoke(app, asked).exit_code == 0
     assert (tried[0].protocol, tried[0].preset) == ("constructor-auditor", "early-token")

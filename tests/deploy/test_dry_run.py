@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.dry_run import CallEstimate, estimate_calls, plan
-from moot.deploy.running.prepare import prepare
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.dry_run import CallEstimate, estimate_calls, plan
+from moot.deploy.runs.prepare import prepare
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Verdict

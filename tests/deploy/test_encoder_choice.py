@@ -10,10 +10,10 @@ import yaml
 from structlog.testing import capture_logs
 
 from moot.actors.encoders import resolve
-from moot.deploy.running.caveats import log_caveats
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.prepare import Prepared, prepare
-from moot.deploy.running.run import run
+from moot.deploy.runs.caveats import log_caveats
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.prepare import Prepared, prepare
+from moot.deploy.runs.run import run
 from moot.protocols.errors import RunMismatch
 from moot.protocols.selene.settings import DEFAULT_ENCODER, TAU_D
 
@@ -24,7 +24,7 @@ REAL = "http://127.0.0.1:9/v1#some-model"
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the weights of the small encoder are."""
-    monkeypatch.setattr("moot.deploy.running.prior_runs.minilm_installed", lambda: True)
+    monkeypatch.setattr("moot.deploy.runs.prior_runs.minilm_installed", lambda: True)
     monkeypatch.setattr(resolve, "minilm_identity", lambda digest="": MINILM)
 
 
@@ -71,7 +71,7 @@ def test_a_run_that_has_begun_keeps_its_encoder(
 ) -> None:
     done = run(task="sample", engine="inline", limit=2, out=tmp_path / "run")
     request.getfixturevalue("installed")
-    monkeypatch.setattr("moot.deploy.running.prior_runs.is_simulated", lambda model: False)
+    monkeypatch.setattr("moot.deploy.runs.prior_runs.is_simulated", lambda model: False)
     assert prepared(tmp_path, out=str(tmp_path / "new")).config.encoder == MINILM
     assert prepared(tmp_path).config.encoder == DEFAULT_ENCODER
     assert run(task="sample", engine="inline", limit=3, out=done.path).done == 3

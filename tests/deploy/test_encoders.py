@@ -14,12 +14,12 @@ from openai_server import simulated_server
 from structlog.testing import capture_logs
 
 from moot.actors.models.retry import RetryPolicy
-from moot.deploy.calibration.calibrate import calibrate
-from moot.deploy.running.caveats import log_caveats
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.flags import parse_settings
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.run import run
+from moot.deploy.results.calibration.calibrate import calibrate
+from moot.deploy.runs.caveats import log_caveats
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.flags import parse_settings
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.run import run
 from moot.protocols.errors import ConfigError, MissingKey, ModelUnavailable, RunMismatch
 from moot.protocols.registry import make_protocol
 
@@ -36,7 +36,7 @@ def content(out: Path) -> Any:
 
 @pytest.fixture(autouse=True)
 def _no_wait_before_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.running.checks.PROBE_RETRIES", RetryPolicy(max_attempts=2, base_s=0.0))
+    monkeypatch.setattr("moot.deploy.runs.checks.PROBE_RETRIES", RetryPolicy(max_attempts=2, base_s=0.0))
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,12 @@ from not_none import not_none
 from planted_records import Command, PlantedSession, Printed
 
 import moot
-from moot.deploy.reading.rounds.case_means import LEAST_CASES
-from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
-from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate_distributions
-from moot.deploy.reading.summaries.label_audit import audit_labels
-from moot.deploy.reading.summaries.summary import Summary, summarise
+from moot.deploy.results.rounds.case_means import LEAST_CASES
+from moot.deploy.results.show import show
+from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
+from moot.deploy.results.summaries.evaluation import Evaluation, evaluate_distributions
+from moot.deploy.results.summaries.label_audit import audit_labels
+from moot.deploy.results.summaries.summary import Summary, summarise
 
 LABELS = ("a", "b", "c", "d")
 CONSENSUS = {"distribution_from": "consensus"}

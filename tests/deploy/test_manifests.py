@@ -24,9 +24,9 @@ from typer.testing import CliRunner
 
 from moot.actors.debate.placement import ClusterInfo
 from moot.deploy.cli.main import app
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.flags import parse_settings
-from moot.deploy.serving.settings import CONFIG_ENV, ServeConfig
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.flags import parse_settings
+from moot.deploy.service.settings import CONFIG_ENV, ServeConfig
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"

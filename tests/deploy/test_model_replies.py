@@ -15,11 +15,11 @@ from test_calibrate import add_case, gate
 from test_calibrate_early_stop import _plant
 
 import moot
-from moot.deploy.analysis.recorded import replies_of_runs
-from moot.deploy.calibration.calibrate import calibrate
-from moot.deploy.calibration.early_stop import calibrate_early_stop
 from moot.deploy.cli.run import execute
-from moot.deploy.reading.summaries.model_replies import ModelReplies, commonest_failure, model_replies, warnings_of
+from moot.deploy.results.analysis.recorded import replies_of_runs
+from moot.deploy.results.calibration.calibrate import calibrate
+from moot.deploy.results.calibration.early_stop import calibrate_early_stop
+from moot.deploy.results.summaries.model_replies import ModelReplies, commonest_failure, model_replies, warnings_of
 
 OUTSIDE = "`answer` is 'perhaps', expected one of: Yes, No"
 LOOP = '{"answer": "Yes", "reasoning": "' + "It is so. " * 60

@@ -13,11 +13,11 @@ import yaml
 from oldest_records import SETTINGS, oldest
 
 import moot
-from moot.deploy.reading.summaries.summary import summarise
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.flags import parse_settings
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.resume import check_configuration_unchanged, describe, differences
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.flags import parse_settings
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.resume import check_configuration_unchanged, describe, differences
 from moot.protocols.errors import RunMismatch
 
 TASKS = {"ceda": "sample-claims", "judge-panel": "sample-replies"}

@@ -18,10 +18,10 @@ from moot.actors.debate.inline_engine import InlineRuntime
 from moot.actors.dispatch.case_router import DebateCancelled
 from moot.actors.record.tables import read_table
 from moot.actors.simulated.answer_key import AnswerKey
-from moot.deploy.running.checks import check_models
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.open_run import OpenRun
-from moot.deploy.running.run_library import default_library_folder
+from moot.deploy.runs.checks import check_models
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.open_run import OpenRun
+from moot.deploy.runs.run_library import default_library_folder
 from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy, RunMismatch, TaskFileError
 from moot.protocols.tasks import open_task
 
@@ -207,7 +207,7 @@ async def test_a_folder_that_is_in_use_costs_no_trial_call(tmp_path: Path, monke
         asked.append(prepared)
         return await check_models(prepared)
 
-    monkeypatch.setattr("moot.deploy.running.open_run.check_models", counted)
+    monkeypatch.setattr("moot.deploy.runs.open_run.check_models", counted)
     async with opened(tmp_path / "run"):
         assert len(asked) == 1
         waiting = OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3))

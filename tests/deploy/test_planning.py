@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from moot.actors.models.prices import Price
-from moot.deploy.planning.costs import BUSY_SHARE
-from moot.deploy.planning.pilot import Floats, Pilot, most_under_way
-from moot.deploy.planning.plan import RunPlan, plan_of
-from moot.deploy.planning.settings import PlanSettings, Scenario
-from moot.deploy.planning.show import show_plan
-from moot.deploy.planning.times import REFILL_S, seconds_by_bound, time_s
+from moot.deploy.studies.planning.costs import BUSY_SHARE
+from moot.deploy.studies.planning.pilot import Floats, Pilot, most_under_way
+from moot.deploy.studies.planning.plan import RunPlan, plan_of
+from moot.deploy.studies.planning.settings import PlanSettings, Scenario
+from moot.deploy.studies.planning.show import show_plan
+from moot.deploy.studies.planning.times import REFILL_S, seconds_by_bound, time_s
 
 SERVER = "http://127.0.0.1:1/v1#made"
 PRICE = Price(input=1.0, output=4.0)

@@ -18,9 +18,9 @@ import moot
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import app
-from moot.deploy.planning.pilot import read_pilot
-from moot.deploy.planning.plan import plan
-from moot.deploy.running.run import run
+from moot.deploy.runs.run import run
+from moot.deploy.studies.planning.pilot import read_pilot
+from moot.deploy.studies.planning.plan import plan
 from moot.protocols.errors import ConfigError, RecordError, UserError
 
 
@@ -118,7 +118,7 @@ def test_failed_cases_are_expected_and_later_attempts_left_out(tmp_path: Path) -
 
 
 def test_a_record_with_a_large_number_of_debates_is_sampled(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.planning.pilot.MOST_DEBATES", 10)
+    monkeypatch.setattr("moot.deploy.studies.planning.pilot.MOST_DEBATES", 10)
     one, again, other = read_pilot(record, seed=1), read_pilot(record, seed=1), read_pilot(record, seed=2)
     assert (one.debates, one.sampled_from) == (10, 24)
     assert (one.prompt_tokens == again.prompt_tokens).all()

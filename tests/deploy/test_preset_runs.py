@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from moot.deploy.ablation.grid import parse_axes
-from moot.deploy.ablation.prepare import prepare_grid
 from moot.deploy.cli.multi_protocol import configs_by_protocol, unused_roles
 from moot.deploy.cli.protocols import describe_protocol
-from moot.deploy.reading.summaries.summary import summarise
-from moot.deploy.reading.summaries.summary_rows import summary_rows
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.resume import describe
-from moot.deploy.running.run import run
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.summaries.summary_rows import summary_rows
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.resume import describe
+from moot.deploy.runs.run import run
+from moot.deploy.studies.ablation.grid import parse_axes
+from moot.deploy.studies.ablation.prepare import prepare_grid
 from moot.protocols.errors import ConfigError
 from moot.protocols.presets.preset import preset_names, presets_of
 from moot.protocols.registry import PROTOCOLS

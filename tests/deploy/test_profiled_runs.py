@@ -22,12 +22,12 @@ from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.tables import read_table
-from moot.deploy.running.checks import check_models
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.doctor import examine
-from moot.deploy.running.doctor_protocol import try_protocol
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.run import arun
+from moot.deploy.runs.checks import check_models
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.doctor import examine
+from moot.deploy.runs.doctor_protocol import try_protocol
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.run import arun
 from moot.protocols.errors import CapabilityMissing
 
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(3)]
@@ -259,7 +259,7 @@ async def test_a_record_that_is_older_is_resumed_as_it_was_without_another_trial
     """One without any profile, and one that knew two stages of log-probabilities."""
     with monkeypatch.context() as patched:
         if masked is None:
-            patched.setattr("moot.deploy.running.checks._probe", no_profile)
+            patched.setattr("moot.deploy.runs.checks._probe", no_profile)
         await run_profiled(tmp_path / "run", server.model, 2)
     older = ("schemas", "listed_labels", "server", "reasons", "folds_system", "bounds_completion", "api", "omitted")
     found = profile(tmp_path / "run")

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from planted_records import EVIL
 from rich.console import Console
 
-from moot.deploy.reading.report.blocks import (
+from moot.deploy.results.report.blocks import (
     Block,
     Code,
     Heading,
@@ -27,8 +27,8 @@ from moot.deploy.reading.report.blocks import (
     Table,
     TextFigure,
 )
-from moot.deploy.reading.report.render import report_html, report_markdown, report_text
-from moot.deploy.reading.text import markdown_quote, visible_line
+from moot.deploy.results.report.render import report_html, report_markdown, report_text
+from moot.deploy.results.text import markdown_quote, visible_line
 
 SHARE = "83.3 % [72.6, 91.1] (n = 1,234)"
 WIDE = Table("wide", ("run", *(f"figure /{i}" for i in range(6))), [(f"run-{i}", *[SHARE] * 6) for i in range(2)])
@@ -61,8 +61,8 @@ def test_a_table_wraps_by_column_and_never_cuts_a_figure(width: int) -> None:
 
 def test_a_pipe_has_no_width() -> None:
     code = (
-        "from pydantic import BaseModel;from moot.deploy.reading.report.render import show_report;"
-        "from moot.deploy.reading.report.blocks import Table;"
+        "from pydantic import BaseModel;from moot.deploy.results.report.render import show_report;"
+        "from moot.deploy.results.report.blocks import Table;"
         f"show_report(type('M', (BaseModel,), dict())(), lambda: [Table('', ('a',) * 9, [({SHARE!r},) * 9])])"
     )
     where = {name: value for name, value in os.environ.items() if name != "COLUMNS"}

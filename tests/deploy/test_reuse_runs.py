@@ -10,10 +10,10 @@ import yaml
 
 from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.summaries.summary_rows import summary_rows
-from moot.deploy.reading.transcripts.transcript import build_transcript
-from moot.deploy.running.dry_run import plan
-from moot.deploy.running.run import prepare_from, run
+from moot.deploy.results.summaries.summary_rows import summary_rows
+from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.runs.dry_run import plan
+from moot.deploy.runs.run import prepare_from, run
 from moot.protocols.errors import CapabilityMissing, ConfigError, RunMismatch
 
 FEW = 8

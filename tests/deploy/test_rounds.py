@@ -14,14 +14,14 @@ from not_none import not_none
 from planted_records import Command, PlantedSession, Printed
 
 import moot
-from moot.deploy.reading.report.render import report_markdown, show_report
-from moot.deploy.reading.rounds.contentiousness_effect import contentiousness_blocks, contentiousness_effect
-from moot.deploy.reading.rounds.dynamics import dynamics_blocks, round_dynamics
+from moot.deploy.results.report.render import report_markdown, show_report
+from moot.deploy.results.rounds.contentiousness_effect import contentiousness_blocks, contentiousness_effect
+from moot.deploy.results.rounds.dynamics import dynamics_blocks, round_dynamics
 
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.reading.rounds.case_means._RESAMPLES", 400)
+    monkeypatch.setattr("moot.deploy.results.rounds.case_means._RESAMPLES", 400)
 
 
 def _plant(session: PlantedSession, cases: int = 20) -> None:

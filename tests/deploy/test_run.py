@@ -19,15 +19,15 @@ from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.tables import read_table
-from moot.deploy.running import session
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.dry_run import plan
-from moot.deploy.running.listener import Listener
-from moot.deploy.running.outcome import Run
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.run import arun, run, stream
-from moot.deploy.running.session import Session
-from moot.deploy.running.single_debate import debate
+from moot.deploy.runs import session
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.dry_run import plan
+from moot.deploy.runs.listener import Listener
+from moot.deploy.runs.outcome import Run
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.run import arun, run, stream
+from moot.deploy.runs.session import Session
+from moot.deploy.runs.single_debate import debate
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import ConfigError, ModelUnavailable, RunFolderBusy, RunMismatch
 from moot.protocols.floor import Floor
@@ -389,7 +389,7 @@ async def test_the_record_is_never_read_on_the_event_loop(
         reads.append(_on_a_loop())
         return read_table(*args, **options)
 
-    monkeypatch.setattr("moot.deploy.running.session.read_table", watched)
+    monkeypatch.setattr("moot.deploy.runs.session.read_table", watched)
     config = RunConfig(task="sample", limit=3, engine="inline", out=str(tmp_path / "run"))
     assert (await Session(prepare(config)).run()).done == 3
     more = Session(prepare(config.model_copy(update={"limit": 5})))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from openai_server import simulated_server
 
-from moot.deploy.running.outcome import Run
-from moot.deploy.running.run import run
+from moot.deploy.runs.outcome import Run
+from moot.deploy.runs.run import run
 from moot.protocols.errors import CapabilityMissing, ConfigError
 
 

@@ -25,14 +25,14 @@ from moot.actors.models.prices import Price, cost_usd, price_table
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
 from moot.actors.simulated.answer_key import AnswerKey
-from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_by_earlier_sessions
-from moot.deploy.running.budget_capacity import affordable_debates
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.listener import Listener
-from moot.deploy.running.prepare import prepare
-from moot.deploy.running.resume import _closed
-from moot.deploy.running.run import arun, run
-from moot.deploy.running.session import Session
+from moot.deploy.runs.bounds import endpoint_limits, known_prices, spent_by_earlier_sessions
+from moot.deploy.runs.budget_capacity import affordable_debates
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.listener import Listener
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.resume import _closed
+from moot.deploy.runs.run import arun, run
+from moot.deploy.runs.session import Session
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Usage
 from moot.protocols.tasks import open_task

@@ -11,7 +11,7 @@ import pytest
 from server_client import CASE, INLINE, SLOW, parsed, served
 
 from moot.actors.record.tables import read_table
-from moot.deploy.running.open_run import OpenRun
+from moot.deploy.runs.open_run import OpenRun
 from moot.protocols.messages import Event, Verdict
 
 HOSTILE = 'x\n\nevent: end\ndata: {"status":"done"}\r\nid: 9\u2028<script>alert(1)</script>\u0085'
@@ -110,7 +110,7 @@ async def test_who_follows_the_last_debate_of_a_drain_is_told_its_end(tmp_path: 
 async def test_a_quiet_stream_has_heartbeats_and_ends_for_its_reader_to_come_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.deploy.serving.stream.HEARTBEAT_S", 0.05)
+    monkeypatch.setattr("moot.deploy.service.stream.HEARTBEAT_S", 0.05)
     async with served(tmp_path, debates=SLOW, stream_s=0.6) as client:
         await client.post("/v1/debates", {**CASE, "id": "slow"})
         text = (await client.get("/v1/debates/slow/events")).text
@@ -122,7 +122,7 @@ async def test_a_quiet_stream_has_heartbeats_and_ends_for_its_reader_to_come_aga
 
 
 async def test_what_is_said_never_begins_an_event_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.serving.service.OpenRun", lambda config, **_: OpenRun(config, protocol=Loud()))
+    monkeypatch.setattr("moot.deploy.service.service.OpenRun", lambda config, **_: OpenRun(config, protocol=Loud()))
     async with served(tmp_path) as client:
         await client.post("/v1/debates", {"question": "what is said", "id": "loud"})
         told = await client.end("/v1/debates/loud")

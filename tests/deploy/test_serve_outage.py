@@ -13,7 +13,7 @@ from openai_server import simulated_server
 from server_client import CASE, SLOW, ServerClient, served
 
 from moot.actors.simulated.answer_key import AnswerKey
-from moot.deploy.running.open_run import OpenRun
+from moot.deploy.runs.open_run import OpenRun
 from moot.protocols.errors import ModelUnavailable, UserError
 
 IDS = [f"q{number}" for number in range(14)]
@@ -24,8 +24,8 @@ IDS = [f"q{number}" for number in range(14)]
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.actors.limits.limiter_client.GIVE_UP_S", 0.3)
     monkeypatch.setattr("moot.actors.limits.concurrency.FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr("moot.deploy.serving.lifecycle.FIRST_S", 0.1)
-    monkeypatch.setattr("moot.deploy.serving.lifecycle.LONGEST_S", 0.2)
+    monkeypatch.setattr("moot.deploy.service.lifecycle.FIRST_S", 0.1)
+    monkeypatch.setattr("moot.deploy.service.lifecycle.LONGEST_S", 0.2)
 
 
 async def counts(client: ServerClient) -> dict[str, int]:
@@ -117,7 +117,7 @@ async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
 async def test_a_server_that_is_closed_while_it_waits_tries_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.deploy.serving.lifecycle.FIRST_S", 60.0)
+    monkeypatch.setattr("moot.deploy.service.lifecycle.FIRST_S", 60.0)
     async with served(tmp_path, debates=SLOW) as client:
         await client.post("/v1/debates", {**CASE, "id": "one"})
         await client.until("/v1/debates/one", "open")

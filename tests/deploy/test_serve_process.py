@@ -21,7 +21,7 @@ from waiting import wait_until
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import _command
-from moot.deploy.serving.process import changes
+from moot.deploy.service.process import changes
 from moot.protocols.errors import UserError
 
 MOOT = [sys.executable, "-m", "moot", "serve"]
@@ -161,7 +161,7 @@ def test_the_folder_of_a_run_is_no_place_for_a_servers_records(tmp_path: Path) -
 
 def test_a_bound_is_not_taken_for_each_of_several_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("moot.deploy.serving.process.run_server", lambda *_: 0)
+    monkeypatch.setattr("moot.deploy.service.process.run_server", lambda *_: 0)
     (tmp_path / "prices.yaml").write_text("models:\n  simulated: {input: 1.0, output: 1.0}\n")
     for flag, value in (("--max-cost", "5"), ("--rpm", "60"), ("--max-tokens", "100")):
         options = (flag, value, "--prices", "prices.yaml")
@@ -174,7 +174,7 @@ def test_a_bound_is_not_taken_for_each_of_several_kinds(tmp_path: Path, monkeypa
 
 
 def test_a_port_that_is_taken_and_a_record_that_is_owned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.serving.process._LET_GO_S", 0.0)
+    monkeypatch.setattr("moot.deploy.service.process._LET_GO_S", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UserError, match="cannot listen on"):
         serve("--out", str(tmp_path / "x"), "--port", str(taken.getsockname()[1]))
     owner = Ownership.acquire(RunFolder(tmp_path / "run" / "debates"))

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from server_client import CASE, INLINE, SLOW, parsed, pending, served, until
 
-from moot.deploy.serving.inbox import Inbox
+from moot.deploy.service.inbox import Inbox
 from moot.protocols.errors import ActorGone
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray Serve's own code warns while it is imported
 async def test_a_broken_engine_fails_the_health_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from moot.deploy.serving.deployment import DebateServer
+    from moot.deploy.service.deployment import DebateServer
 
     async def fails(*_: Any) -> None:
         raise OSError("the disk is full")
@@ -61,7 +61,7 @@ async def test_without_a_place_a_stream_is_refused_and_a_post_does_not_wait(
 ) -> None:
     async with served(tmp_path, debates=SLOW) as client:
         with monkeypatch.context() as patched:
-            patched.setattr("moot.deploy.serving.services.MAX_CONNECTION_SLOTS", 0)
+            patched.setattr("moot.deploy.service.services.MAX_CONNECTION_SLOTS", 0)
             accepted = await client.post("/v1/debates?wait_s=60", {**CASE, "id": "one"})
             stream = await client.get("/v1/debates/one/events")
             waits = await client.get("/v1/debates/one?wait_s=60")
@@ -154,7 +154,7 @@ async def test_a_record_that_cannot_be_read_ends_its_stream_with_an_error(
     def fails(*_: Any) -> None:
         raise OSError("a secret place")
 
-    monkeypatch.setattr("moot.deploy.running.open_run.recorded_events", fails)
+    monkeypatch.setattr("moot.deploy.runs.open_run.recorded_events", fails)
     async with served(tmp_path) as client:
         answer = await client.get("/v1/debates/one/events")
     assert [event["event"] for event in parsed(answer.text)] == ["error"]
@@ -162,7 +162,7 @@ async def test_a_record_that_cannot_be_read_ends_its_stream_with_an_error(
 
 
 async def test_the_last_cancelled_ones_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.serving.inbox.KEPT_CANCELLED", 2)
+    monkeypatch.setattr("moot.deploy.service.inbox.KEPT_CANCELLED", 2)
     inbox = Inbox(tmp_path / "inbox.sqlite")
     await inbox.open()
     for number in range(5):

@@ -19,7 +19,7 @@ from server_client import CASE, ServerClient, until
 from waiting import processes_titled
 
 from moot.actors.record.tables import read_table
-from moot.deploy.serving.settings import CONFIG_ENV
+from moot.deploy.service.settings import CONFIG_ENV
 
 # Ray Serve's own code warns while it is imported and while it runs.
 pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.filterwarnings("ignore")]

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from server_client import CASE, INLINE, served
 
-from moot.deploy.running.open_run import OpenRun
-from moot.deploy.running.task import task_from_cases
-from moot.deploy.serving.errors import RequestError
-from moot.deploy.serving.request_models import CaseRequest, CheckRequest, DebateRequest, JudgmentRequest, case_of
-from moot.deploy.serving.settings import KINDS, ServeConfig
+from moot.deploy.runs.open_run import OpenRun
+from moot.deploy.runs.task import task_from_cases
+from moot.deploy.service.errors import RequestError
+from moot.deploy.service.request_models import CaseRequest, CheckRequest, DebateRequest, JudgmentRequest, case_of
+from moot.deploy.service.settings import KINDS, ServeConfig
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError
 
@@ -128,7 +128,7 @@ async def test_answers_are_what_the_schema_says(tmp_path: Path) -> None:
 def test_the_manifest_gives_its_server_the_time_to_drain_and_begins_it() -> None:
     from ray.serve.scripts import cli
 
-    from moot.deploy.serving.deployment import NAME, grace_s
+    from moot.deploy.service.deployment import NAME, grace_s
 
     config_map, service = list(yaml.safe_load_all(MANIFEST.read_text()))[:2]
     needed_s = grace_s(ServeConfig.build(yaml.safe_load(config_map["data"]["serve.yaml"])))

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from server_client import CASE, ServerClient, served
 
-from moot.deploy.serving.errors import RequestError
-from moot.deploy.serving.guard import Guard
-from moot.deploy.serving.process import run_server
-from moot.deploy.serving.settings import ServeConfig
+from moot.deploy.service.errors import RequestError
+from moot.deploy.service.guard import Guard
+from moot.deploy.service.process import run_server
+from moot.deploy.service.settings import ServeConfig
 from moot.protocols.errors import MissingKey
 from moot.protocols.long_texts import MOST_CHARACTERS
 
@@ -155,7 +155,7 @@ async def test_no_body_is_read_for_a_probe_without_the_token() -> None:
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.serving.guard._BODY_S", 0.05)
+    monkeypatch.setattr("moot.deploy.service.guard._BODY_S", 0.05)
     asked = _Asked("POST", "/v1/debates")
     await Guard(never, None, 100, 100)(asked.scope, asyncio.Queue().get, asked.send)
     assert asked.told == (408, "too_slow")

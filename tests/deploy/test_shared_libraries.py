@@ -17,10 +17,10 @@ from summary_debate import card, write_classifier_folder
 from moot.actors.record.tables import read_table
 from moot.actors.retrieval.documents.docs import DocumentSet, open_documents
 from moot.actors.retrieval.library import StoredLibrary
-from moot.deploy.reading.record import read_events
-from moot.deploy.running import run_library
-from moot.deploy.running.config import RunConfig
-from moot.deploy.running.prepare import prepare
+from moot.deploy.results.record import read_events
+from moot.deploy.runs import run_library
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.prepare import prepare
 
 FACTS = "Cats make about 100 different sounds.\nDogs make only about 10 sounds.\nEels are fish."
 OWN = "short_protocols:RetrievalProtocol"

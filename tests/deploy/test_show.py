@@ -11,11 +11,11 @@ import pytest
 from not_none import not_none
 from planted_records import CONTROL, InlineRun, PlantedSession, Printed
 
-from moot.deploy.reading.report.blocks import Table
-from moot.deploy.reading.report.render import SIMULATED, report_markdown
-from moot.deploy.reading.show import show, summary_blocks
-from moot.deploy.reading.summaries.summary import Summary, summarise
-from moot.deploy.reading.text import (
+from moot.deploy.results.report.blocks import Table
+from moot.deploy.results.report.render import SIMULATED, report_markdown
+from moot.deploy.results.show import show, summary_blocks
+from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.deploy.results.text import (
     markdown_block,
     markdown_inline,
     markdown_table,
@@ -23,9 +23,9 @@ from moot.deploy.reading.text import (
     visible,
     visible_line,
 )
-from moot.deploy.reading.transcripts.blocks import known_event, transcript_blocks
-from moot.deploy.reading.transcripts.transcript import build_transcript
-from moot.deploy.reading.transcripts.views import EventView, Transcript
+from moot.deploy.results.transcripts.blocks import known_event, transcript_blocks
+from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcripts.views import EventView, Transcript
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
 

@@ -16,11 +16,10 @@ from planted_records import CONTROL, EVIL, PlantedSession, Printed
 from pydantic import BaseModel
 
 import moot
-from moot.deploy.checking.check_result import read_checked
-from moot.deploy.reading.report.blocks import Block, Items
-from moot.deploy.reading.show import show
-from moot.deploy.reading.transcripts.blocks import known_event
-from moot.deploy.reading.transcripts.ceda import (
+from moot.deploy.results.report.blocks import Block, Items
+from moot.deploy.results.show import show
+from moot.deploy.results.transcripts.blocks import known_event
+from moot.deploy.results.transcripts.ceda import (
     EvidenceData,
     EvidenceItem,
     RulingData,
@@ -28,7 +27,8 @@ from moot.deploy.reading.transcripts.ceda import (
     StateData,
     check_pairs,
 )
-from moot.deploy.reading.transcripts.views import EventView
+from moot.deploy.results.transcripts.views import EventView
+from moot.deploy.runs.checking.check_result import read_checked
 from moot.protocols.ceda.items import Item
 from moot.protocols.claims import CLAIM_LABELS
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from planted_records import EVIL, PlantedSession, Printed
 
-from moot.deploy.reading.distributions import distribution_line, distribution_rows
-from moot.deploy.reading.show import show
-from moot.deploy.reading.transcripts.blocks import known_event
-from moot.deploy.reading.transcripts.evince import consensus_pairs
-from moot.deploy.reading.transcripts.transcript import build_transcript
-from moot.deploy.reading.transcripts.views import EventView
+from moot.deploy.results.distributions import distribution_line, distribution_rows
+from moot.deploy.results.show import show
+from moot.deploy.results.transcripts.blocks import known_event
+from moot.deploy.results.transcripts.evince import consensus_pairs
+from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcripts.views import EventView
 
 A, B = {"HCV": 0.4, "HBV": 0.35, "(other)": 0.25}, {"HBV": 0.6, EVIL: 0.4}
 STATED = [{"label": "HBV", "probability": 0.6}, {"label": EVIL, "probability": 0.3}]

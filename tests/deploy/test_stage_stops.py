@@ -15,9 +15,9 @@ from server_client import until
 
 from moot.actors.dispatch.case_router import RunFailed
 from moot.actors.record.folder import RunFolder
-from moot.deploy.dataset.row_kinds import DebateRows
-from moot.deploy.dataset.stage_actor import StageActor
-from moot.deploy.running.open_run import OpenRun
+from moot.deploy.runs.open_run import OpenRun
+from moot.deploy.runs.ray_data.row_kinds import DebateRows
+from moot.deploy.runs.ray_data.stage_actor import StageActor
 
 Make = Callable[..., StageActor]
 
@@ -26,7 +26,7 @@ Make = Callable[..., StageActor]
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """Makes the actor of a stage as an object of this process."""
     monkeypatch.chdir(tmp_path)  # it goes to its driver's folder
-    monkeypatch.setattr("moot.deploy.dataset.stage_actor.configure_json", lambda level: None)
+    monkeypatch.setattr("moot.deploy.runs.ray_data.stage_actor.configure_json", lambda level: None)
     monkeypatch.setattr("moot.actors.dispatch.case_router.DRAIN_S", 0.1)
 
     def made(**options: Any) -> StageActor:

@@ -12,14 +12,14 @@ import pytest
 from markdown_it import MarkdownIt
 from planted_records import PlantedSession, Printed
 
-from moot.deploy.reading.document.blocks import document_blocks
-from moot.deploy.reading.document.read import build_document
-from moot.deploy.reading.document.views import PanelView, StopView
-from moot.deploy.reading.document.words import stop_reason_words, too_close
-from moot.deploy.reading.report.render import report_markdown
-from moot.deploy.reading.show import show
-from moot.deploy.reading.transcripts.transcript import build_transcript
-from moot.deploy.running.run import run
+from moot.deploy.results.document.blocks import document_blocks
+from moot.deploy.results.document.read import build_document
+from moot.deploy.results.document.views import PanelView, StopView
+from moot.deploy.results.document.words import stop_reason_words, too_close
+from moot.deploy.results.report.render import report_markdown
+from moot.deploy.results.show import show
+from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.runs.run import run
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;t\x07 \u202egnp.exe\u202c\n```\n# out | <script> **b**"
 PARTS = ["Topics", "Joint proposal", "The panel", "Arguments", "Rounds", "Round by round", "Cost"]

@@ -11,12 +11,12 @@ import pytest
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 
-from moot.deploy.reading.show import show
-from moot.deploy.reading.summaries.accuracy import PairedComparison
-from moot.deploy.reading.summaries.costs import measurement_only
-from moot.deploy.reading.summaries.evaluation import confidence_rows
-from moot.deploy.reading.summaries.summary import summarise
-from moot.deploy.reading.summaries.summary_rows import summary_rows
+from moot.deploy.results.show import show
+from moot.deploy.results.summaries.accuracy import PairedComparison
+from moot.deploy.results.summaries.costs import measurement_only
+from moot.deploy.results.summaries.evaluation import confidence_rows
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.metrics.significance import wilson_interval
 from moot.protocols.errors import RecordError
 

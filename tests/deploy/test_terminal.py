@@ -8,7 +8,7 @@ import threading
 import time
 
 from moot.actors.debate.pending_decisions import Consultation
-from moot.deploy.moderation.terminal import ModeratorTerminal
+from moot.deploy.cli.moderation.terminal import ModeratorTerminal
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Decision, Form
 

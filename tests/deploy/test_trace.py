@@ -18,11 +18,11 @@ from planted_records import PlantedSession, Printed
 from rich.console import Console
 
 from moot.deploy.cli.main import main
-from moot.deploy.reading.report.render import report_text
-from moot.deploy.reading.rounds.round_trace import BLOCKS, PLAIN, RoundTrace, build_round_trace, sparkline, trace_blocks
-from moot.deploy.reading.show import show
-from moot.deploy.reading.transcripts.transcript import build_transcript
-from moot.deploy.running.run import run
+from moot.deploy.results.report.render import report_text
+from moot.deploy.results.rounds.round_trace import BLOCKS, PLAIN, RoundTrace, build_round_trace, sparkline, trace_blocks
+from moot.deploy.results.show import show
+from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.runs.run import run
 from moot.protocols.errors import ConfigError, RecordError
 
 P, Q = {"HCV": 0.4, "HBV": 0.6}, {"HCV": 0.7, "HBV": 0.3}

@@ -15,12 +15,12 @@ from planted_rulings import FACTS, HASHED, Tells, add_claim, add_claims
 from sklearn.metrics import brier_score_loss, f1_score
 
 from moot.actors.classifiers.card import CARD, ClassifierCard, HeldOutMetrics, read_card
-from moot.deploy.reading.detection.calibration import calibrations
-from moot.deploy.reading.detection.claims import Claim
-from moot.deploy.training.card import ALWAYS, JUDGES, MASKED, OWN, HeldOutCases
-from moot.deploy.training.examples import read_examples
-from moot.deploy.training.report import caveats
-from moot.deploy.training.train import train_classifier
+from moot.deploy.results.detection.calibration import calibrations
+from moot.deploy.results.detection.claims import Claim
+from moot.deploy.studies.training.card import ALWAYS, JUDGES, MASKED, OWN, HeldOutCases
+from moot.deploy.studies.training.examples import read_examples
+from moot.deploy.studies.training.report import caveats
+from moot.deploy.studies.training.train import train_classifier
 from moot.protocols.case import Reference
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError, RecordError

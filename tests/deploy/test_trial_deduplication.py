@@ -12,9 +12,9 @@ from planted_records import Command
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
-from moot.deploy.serving.process import _check
-from moot.deploy.serving.services import Services
-from moot.deploy.serving.settings import ServeConfig
+from moot.deploy.service.process import _check
+from moot.deploy.service.services import Services
+from moot.deploy.service.settings import ServeConfig
 
 
 @pytest.mark.parametrize(

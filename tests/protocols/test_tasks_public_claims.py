@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from task_files import DATA, Write, article, cases, fails, summary
 
-from moot.deploy.running.task import as_claim_task, claim_forms
+from moot.deploy.runs.task import as_claim_task, claim_forms
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, HALLUCINATED, SUPPORTED, is_claim
 from moot.protocols.tasks import open_task
 from moot.protocols.tasks.public_claims import source_name

@@ -1,0 +1,163 @@
+"""A run at a terminal: its progress while it runs, and what its user has to know when it ends."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from typer import Exit
+
+from moot.actors.debate.placement import cluster_address
+from moot.actors.models.resolve import is_embedded
+from moot.actors.record.tables import read_table
+from moot.deploy.results.summaries.model_replies import (
+    FOLLOWED_BY,
+    members_without_replies,
+    model_replies,
+    warnings_of,
+)
+from moot.deploy.results.text import cases, visible_line
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.decide import pending_forms
+from moot.deploy.runs.flags import flag_of
+from moot.deploy.runs.interruption import run_in_thread
+from moot.deploy.runs.outcome import EXIT_INTERRUPTED, Run
+from moot.deploy.runs.prepare import Prepared
+from moot.deploy.runs.progress import progress_listener
+from moot.deploy.runs.session import Session
+from moot.protocols.errors import REPLAY_DIVERGED
+
+_NAMED = 3
+"""Waiting cases that are named."""
+
+
+_LASTING = frozenset({"invalid_case", REPLAY_DIVERGED})
+"""Failures that another attempt does not mend."""
+
+
+_LONGEST = 300
+
+
+def build_run_config(flags: Mapping[str, Any], file: Path | None = None, **fixed: Any) -> RunConfig:
+    """A command's configuration: its file's, its flags over that, and what the command itself says.
+
+    Raises:
+        ConfigError: in one line, naming the flag or the key.
+    """
+    return RunConfig.build(file, {**flags, **fixed}, flag_of)
+
+
+def run_with_progress(prepared: Prepared, *, quiet: bool) -> Run:
+    """Hold a run, its progress on stderr; the first Ctrl-C drains it, the second ends this process."""
+    session = Session(prepared, progress_listener(quiet=quiet, gated=prepared.gated))
+    tried = dict.fromkeys(member.model for member in prepared.members if not is_embedded(member.model))
+    if tried and not prepared.record.exists():
+        print_status(f"trying {', '.join(tried)} before the first debate ...", quiet=quiet)
+    if prepared.config.engine == "ray" and not quiet:
+        where = cluster_address(prepared.config.address)
+        starting = "starting a local Ray ..." if where is None else f"joining the Ray cluster at {where} ..."
+        print_status(starting, quiet=not sys.stderr.isatty())
+    return run_in_thread(session, on_signals=lambda: report_stopping(session))
+
+
+def run_and_report(prepared: Prepared, *, quiet: bool, tells: bool = True, summarised: bool = False) -> Run:
+    """Hold a run visibly, and say what its user has to know beside the figures; see `report_outcome`.
+
+    Raises:
+        Exit: it was interrupted, which has been said.
+    """
+    done = run_with_progress(prepared, quiet=quiet)
+    if done.status == "interrupted":
+        raise Exit(report_interrupted(done, prepared))
+    report_outcome(done, prepared, quiet=quiet or not tells, summarised=summarised)
+    return done
+
+
+def report_stopping(session: Session) -> None:
+    """Say what a stop waits for."""
+    what = "finishing calls under way" if session.is_running else "taking down what was being started"
+    print(f"stopping: {what} ... Ctrl-C again stops now", file=sys.stderr, flush=True)
+
+
+def report_interrupted(done: Run, prepared: Prepared) -> int:
+    """Say how far an interrupted run came; returns the exit code."""
+    how = "; the same command goes on from here" if prepared.record.exists() else "; nothing was begun or written"
+    print(f"interrupted: {_progress_text(done, prepared)}{how}", file=sys.stderr)
+    return EXIT_INTERRUPTED
+
+
+def _progress_text(done: Run, prepared: Prepared) -> str:
+    of = "" if prepared.total is None else f" of {prepared.total:,}"
+    under_way = f", {done.under_way:,} under way" if done.under_way else ""
+    where = f" in {folder_as_given(prepared)}" if prepared.record.exists() else ""
+    return f"{done.done:,}{of} cases done{under_way}{where}"
+
+
+def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bool = False) -> None:
+    """What a user has to know besides the figures; `summarised` leaves out what a summary warns of."""
+    if done.status == "stopped":
+        told = f"stopped: {done.stopped_by}; {_progress_text(done, prepared)}"
+        print(f"{told}; the same command, with what stopped it changed, goes on from here", file=sys.stderr)
+    if not done.worked:
+        print_status("nothing left to do: every case has ended", quiet=quiet)
+    _report_failures(done)
+    warnings = [] if summarised else warnings_of(model_replies(done.path))
+    for member in members_without_replies(done.path):
+        warnings.append(f"none of the asks of {member} got a usable reply: {FOLLOWED_BY}")
+    for line in warnings:
+        print(visible_line(f"warning: {line}"), file=sys.stderr)
+    if done.parked:
+        wait = "waits" if len(done.parked) == 1 else "wait"
+        print(f"{cases(len(done.parked))} {wait} for a person:", file=sys.stderr)
+        for each in [form for form in pending_forms(done.path) if form.case_id in done.parked][:_NAMED]:
+            actions = visible_line(" | ".join(each.form.actions))
+            print(
+                f"  moot decide {folder_as_given(prepared)} {_shell_case_id(each.case_id)} {actions}", file=sys.stderr
+            )
+
+
+def _report_failures(done: Run) -> None:
+    """Failed cases by kind with what helps."""
+    rows = read_table(done.path, "verdicts", ["failure", "error"]).to_pylist()
+    latest = {row["case_id"]: row for row in sorted(rows, key=lambda row: row["attempt"])}
+    failed = [row for row in latest.values() if row["failure"]]
+    if failed:
+        kinds = Counter(row["failure"] for row in failed)
+        what = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+        again = "; --retry-failed gives a new attempt" if set(kinds) - _LASTING else ""
+        print(f"{cases(len(failed))} failed ({what}){again}", file=sys.stderr)
+        print(visible_line(f"  {failed[0]['case_id']}: {failed[0]['error']}"[:_LONGEST]), file=sys.stderr)
+
+
+def print_next_commands(commands: Iterable[tuple[str, str]]) -> None:
+    """Name commands that go on from here, each with what it shows."""
+    told = list(commands)
+    width = max(len(command) for command, _ in told)
+    print("\nnext:")
+    for command, about in told:
+        print(f"  {command:<{width}}  {about}")
+
+
+def _shell_case_id(case_id: str) -> str:
+    """A case id as one types it: ids come from files and may hold anything."""
+    return ("-- " if case_id.startswith("-") else "") + visible_line(shlex.quote(case_id))
+
+
+def readable_folder(prepared: Prepared) -> str | Path:
+    """Where a run is read after it was held: as it was named, or the copy of what lies in a store."""
+    return folder_as_given(prepared) if prepared.mirror is None else prepared.folder
+
+
+def folder_as_given(prepared: Prepared) -> str:
+    """A run's folder as it was named."""
+    return str(prepared.config.out)
+
+
+def print_status(line: str, *, quiet: bool) -> None:
+    """A line on stderr, unless that is not wanted."""
+    if not quiet:
+        print(line, file=sys.stderr, flush=True)

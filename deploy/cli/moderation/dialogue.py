@@ -1,0 +1,152 @@
+"""The conversation over one form: it is shown, lines are read, and at the end there is a decision or none."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import termios
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
+
+from moot.deploy.cli.moderation.live_transcript import DebateTranscript
+from moot.deploy.results.text import visible, visible_line
+from moot.protocols.errors import ConfigError, MootError, unknown_name
+from moot.protocols.messages import Decision, Form
+
+with contextlib.suppress(ImportError):
+    import readline  # noqa: F401 - gives `input` its editing
+
+_HELP = """Type a number, or the beginning of an action; what follows is its text: `set 0.3`, `ask and the costs?`.
+  show   the debate so far, whole
+  quit   leave; the same command comes back to this form (so does Ctrl-D; Ctrl-C stops the run, too)"""
+
+_SHOWN = 40
+"""Characters of what was typed that an error repeats."""
+
+
+class FormChoice(NamedTuple):
+    """An action of a form, and the text that was typed with it (empty: none)."""
+
+    action: str
+    text: str
+
+
+def parse_choice(line: str, actions: Sequence[str]) -> FormChoice:
+    """The action that a line begins with, by its number or by the beginnings of its words; the rest is the text.
+
+    >>> parse_choice("set 0.3", ("go on", "set kappa", "end"))
+    FormChoice(action='set kappa', text='0.3')
+    >>> parse_choice("2 0.3", ("go on", "set kappa", "end"))
+    FormChoice(action='set kappa', text='0.3')
+
+    Raises:
+        ConfigError: it begins with none of them, or with several alike.
+    """
+    typed, names = line.casefold().split(), {action: action.casefold().split() for action in actions}
+    if typed and typed[0].isdecimal():
+        if not 1 <= int(typed[0]) <= len(actions):
+            raise ConfigError(f"there is no action {typed[0][:_SHOWN]}: expected a number from 1 to {len(actions)}")
+        return FormChoice(actions[int(typed[0]) - 1], "".join(line.split(maxsplit=1)[1:]).strip())
+    for words in range(len(typed), 0, -1):
+        begun = [
+            action for action, name in names.items() if len(name) >= words and _matches_prefix(typed[:words], name)
+        ]
+        found = [action for action in begun if names[action] == typed[:words]] or begun
+        if len(found) > 1:
+            raise ConfigError(f"{line.strip()[:_SHOWN]!r} may be any of {', '.join(found)}: type more, or a number")
+        if found:
+            return FormChoice(found[0], "".join(line.split(maxsplit=words)[words:]).strip())
+    raise unknown_name("action", line.strip()[:_SHOWN], actions)
+
+
+def _matches_prefix(typed: Sequence[str], name: Sequence[str]) -> bool:
+    return all(word.startswith(part) for part, word in zip(typed, name, strict=False))
+
+
+def prompt_decision(form: Form, story: DebateTranscript, console: Console) -> Decision | None:
+    """Show what has happened and a form, until there is a decision; None when the person leaves.
+
+    Raises:
+        MootError: the record cannot be read.
+    """
+    story.print_new(console)
+    console.print(Group(form_text(form), Text("     or help, show, quit")))
+    with contextlib.suppress(termios.error, ValueError, OSError):
+        # What was typed before the form could be seen answers nothing.
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    while True:
+        try:
+            line = console.input("> ").strip()
+            if line == "quit" and line not in form.actions:
+                return None
+            if line == "show" and line not in form.actions:
+                console.print(story.full_transcript())
+            elif line not in ("", "help", "?") or line in form.actions:
+                return _decision(line, form, console)
+            else:
+                console.print(Group(_actions(form), Text(_HELP)))
+        except EOFError:
+            console.print()
+            return None
+        except MootError as error:
+            console.print(Text(visible_line(str(error)), style="red"))
+
+
+def _decision(line: str, form: Form, console: Console) -> Decision:
+    action, text = parse_choice(line, form.actions)
+    if not text and form.takes_text(action):
+        text = ask_text(action, form, console)
+    if not text and form.takes_text(action):
+        raise ConfigError("no text, so nothing is decided")
+    # That it is decided is told from the record, where the person reads it before the next form.
+    console.print(Text(f"understood: {visible_line(f'{action}: {text}' if text else action)}", style="green"))
+    return Decision(action, text)
+
+
+def ask_text(action: str, form: Form, console: Console) -> str:
+    """The text of an action from the person at the terminal: a line, or the action's draft as their editor leaves it.
+
+    Empty when they give none.
+
+    Raises:
+        ConfigError: their editor does not do what it should, or the draft comes back as it was.
+    """
+    draft = form.drafts.get(action)
+    if draft is None:
+        with contextlib.suppress(EOFError):
+            return console.input(Text(f"{visible_line(action)}: ")).strip()
+        return ""
+    old = signal.signal(signal.SIGINT, lambda number, frame: None)  # Ctrl-C is the editor's, while it has the terminal
+    try:
+        text = (click.edit(visible(draft).rstrip(), require_save=False) or "").strip()
+    except (click.ClickException, ValueError) as error:
+        said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        raise ConfigError(f"{said}; the text stays as it was: type it after `{action}`, or set EDITOR") from None
+    finally:
+        signal.signal(signal.SIGINT, old)
+    if text == visible(draft).strip():
+        raise ConfigError("the text is what it was, so nothing is decided")
+    return text
+
+
+def form_text(form: Form) -> RenderableType:
+    """A form as it is shown: title, body and numbered actions; whatever models wrote is plain text."""
+    parts: list[RenderableType] = [Rule(Text(visible_line(form.title)), align="left")]
+    if form.body:
+        parts.append(Padding(Text(visible(form.body)), (0, 0, 0, 2), expand=False))
+    return Group(*parts, _actions(form))
+
+
+def _actions(form: Form) -> RenderableType:
+    lines = []
+    for number, action in enumerate(form.actions, start=1):
+        wants = " (edits the text)" if action in form.drafts else " TEXT" if form.takes_text(action) else ""
+        lines.append(f"  {number}  {visible_line(action)}{wants}")
+    return Text("\n".join(lines), style="bold")

@@ -1,0 +1,74 @@
+"""What a person is told of a debate: what has happened since they last looked, and all of it on request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+
+from moot.actors.record.schema import BOOKKEEPING_EVENTS
+from moot.deploy.results.report.blocks import Block, Heading, Note
+from moot.deploy.results.report.render import report_text
+from moot.deploy.results.show import debate_blocks
+from moot.deploy.results.transcripts.blocks import section_blocks
+from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcripts.views import EventView, TurnView
+
+_UNTOLD = BOOKKEEPING_EVENTS | {"parked", "superseded", "moderation"}
+"""Events that say nothing to the person who moderates: the form itself does."""
+
+
+class DebateTranscript:
+    """One debate, as it is told to the person who moderates it.
+
+    Args:
+        folder: the run's folder.
+        case_id: of the debate.
+    """
+
+    def __init__(self, folder: Path, case_id: str) -> None:
+        self._folder, self._case_id = folder, case_id
+        self._told: set[tuple[str, str]] = set()
+
+    def print_new(self, console: Console) -> None:
+        """Show what has happened since the last call, but for judges' replies: what they found is in the events.
+
+        Raises:
+            RecordError: the record cannot be read.
+        """
+        blocks: list[Block] = []
+        for section in build_transcript(self._folder, self._case_id).sections:
+            turns = [turn for turn in section.turns if self._is_news(turn)]
+            said = [turn for turn in turns if turn.role != "person"]
+            events = [event for event in section.events if self._is_noted(event)]
+            blocks += [Note(_decided(turn), "strong") for turn in turns if turn.role == "person"]
+            if said or events:
+                blocks += [Heading(section.title), *section_blocks(said, events)]
+        if blocks:
+            console.print(report_text(blocks))
+
+    def full_transcript(self) -> RenderableType:
+        """The debate so far.
+
+        Raises:
+            RecordError: the record cannot be read.
+        """
+        return report_text(debate_blocks(build_transcript(self._folder, self._case_id)))
+
+    def _is_news(self, turn: TurnView) -> bool:
+        return not (turn.superseded or turn.role.startswith("judge")) and self._is_new(turn.path, turn.text)
+
+    def _is_noted(self, event: EventView) -> bool:
+        return event.kind not in _UNTOLD and self._is_new(f"{event.kind} at {event.path}", str(event.data))
+
+    def _is_new(self, where: str, what: str) -> bool:
+        key = (where, what)
+        is_new = key not in self._told
+        self._told.add(key)
+        return is_new
+
+
+def _decided(turn: TurnView) -> str:
+    data = turn.data or {}
+    who = "you" if turn.model == "person" else turn.model
+    return f"{who} decided: {data.get('action', 'unknown')}{f': {text}' if (text := data.get('text')) else ''}"

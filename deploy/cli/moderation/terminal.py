@@ -1,0 +1,180 @@
+"""A debate that the person at this process's terminal moderates: asked by the session's thread, answered in the main
+one."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from queue import Empty, SimpleQueue
+from types import FrameType, TracebackType
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from moot.actors.debate.pending_decisions import Consultation
+from moot.actors.record.progress import Counts
+from moot.deploy.cli.console import folder_as_given, report_interrupted, report_outcome, report_stopping
+from moot.deploy.cli.moderation.dialogue import prompt_decision
+from moot.deploy.cli.moderation.live_transcript import DebateTranscript
+from moot.deploy.results.document.read import build_document
+from moot.deploy.results.report.render import report_text
+from moot.deploy.results.transcripts.blocks import ending_blocks
+from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.runs.interruption import run_in_thread
+from moot.deploy.runs.listener import Listener
+from moot.deploy.runs.outcome import Run
+from moot.deploy.runs.prepare import Prepared
+from moot.deploy.runs.session import Session
+from moot.deploy.runs.single_debate import CASE_ID
+from moot.protocols.messages import Decision
+
+
+class PromptInterrupted(BaseException):
+    """Whoever is at the prompt is taken away from it: by Ctrl-C, or because the run is over.
+
+    Not an `Exception`: what reads the terminal must not take it for an error of its own.
+    """
+
+
+class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
+    """A `Person` who sits at this process's terminal. Use it in a `with` of the main thread.
+
+    Args:
+        hold: shows a form and gives the decision, or None when the person leaves; called in the main thread.
+    """
+
+    def __init__(self, hold: Callable[[Consultation], Decision | None]) -> None:
+        self._hold = hold
+        self._asked: SimpleQueue[tuple[Consultation, Future[Decision | None]]] = SimpleQueue()
+        self._at_prompt = False
+        self.asked = 0
+        """How many forms have been shown."""
+        self.gone = False
+        """Whether the person has left: what is asked from then on waits for another day."""
+
+    def __enter__(self) -> ModeratorTerminal:
+        self._old = signal.signal(signal.SIGUSR1, self._dismissed)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        signal.signal(signal.SIGUSR1, self._old)
+
+    async def decide(self, consultation: Consultation) -> Decision | None:
+        """See `Person.decide`; called on the session's event loop."""
+        answer: Future[Decision | None] = Future()
+        self._asked.put((consultation, answer))
+        try:
+            return await asyncio.wrap_future(answer)
+        except asyncio.CancelledError:
+            # A read of the terminal is ended by a signal only; away from the prompt this one does nothing.
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+            raise
+
+    def answer_next(self, within_s: float) -> None:
+        """Let the person answer the next form; returns after so many seconds when there is none."""
+        try:
+            asked, answer = self._asked.get(timeout=within_s)
+        except Empty:
+            return
+        if not answer.set_running_or_notify_cancel():
+            return
+        if self.gone:
+            answer.set_result(None)
+            return
+        self.asked += 1
+        try:
+            self._at_prompt = True
+            decision = self._hold(asked)
+        except PromptInterrupted:
+            return  # the session ends, and with it who waits for the answer
+        except BaseException as error:
+            answer.set_exception(error)
+            return
+        finally:
+            self._at_prompt = False
+        self.gone = decision is None
+        answer.set_result(decision)
+
+    def interrupt(self) -> bool:
+        """Ctrl-C was pressed: takes the person away from the prompt, or returns False when nobody is there.
+
+        Raises:
+            Left: in the main thread, out of what it reads.
+        """
+        if self._at_prompt:
+            self._at_prompt = False
+            raise PromptInterrupted
+        return False
+
+    def _dismissed(self, number: int, frame: FrameType | None) -> None:
+        self.interrupt()
+
+
+class _ProgressNote(Listener):
+    """Says what models have done by now, while nobody is asked."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    def counts(self, counts: Counts) -> None:
+        """See `Listener.counts`."""
+        self._status.update(f"debating: {counts.replies:,} replies, {counts.tokens_paid:,} tokens")
+
+
+def run_moderated(prepared: Prepared, *, quiet: bool) -> Run:
+    """Hold a debate with the person at the terminal as its moderator; everything is said on stderr.
+
+    Args:
+        quiet: not to say that models are at work.
+
+    Raises:
+        UserError: something is wrong with what was asked for; nothing has been written then.
+        RecordError: the record cannot be read or written.
+    """
+    console, story = Console(stderr=True), DebateTranscript(prepared.folder, CASE_ID)
+
+    def hold(asked: Consultation) -> Decision | None:
+        status.stop()
+        try:
+            return prompt_decision(asked.form, story, console)
+        finally:
+            status.start()
+
+    def stopping() -> None:
+        if not terminal.interrupt():
+            report_stopping(session)
+
+    if prepared.simulated:
+        console.print(Text("simulated models", style="bold yellow"))
+    console.print(Text(f"record: {folder_as_given(prepared)}"))
+    with Console(stderr=True, quiet=quiet).status("starting") as status, ModeratorTerminal(hold) as terminal:
+        session = Session(prepared, _ProgressNote(status), terminal)
+        done = run_in_thread(session, on_signals=stopping, attend=terminal.answer_next)
+    _report_end(done, prepared, story, console, asked=terminal.asked)
+    return done
+
+
+def _report_end(done: Run, prepared: Prepared, story: DebateTranscript, console: Console, *, asked: int) -> None:
+    if done.status == "interrupted":
+        console.print()
+        report_interrupted(done, prepared)
+        return
+    if done.status == "waiting":
+        console.print(Text("left: the debate waits for you; the same command comes back to it"))
+        return
+    report_outcome(done, prepared, quiet=True)
+    if done.done:
+        if not asked and done.worked:
+            console.print(Text("nobody was asked anything: this protocol did not consult a person"))
+        debate = build_transcript(prepared.folder, CASE_ID)
+        if build_document(debate) is None:
+            story.print_new(console)
+            console.print(report_text(ending_blocks(debate)))
+        else:
+            console.print(story.full_transcript())
+    console.print(Text(f"next: moot show {folder_as_given(prepared)} {CASE_ID}"))

@@ -1,0 +1,225 @@
+"""The whole analysis: replies in, tables and figures out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from moot.actors.record.store.mirror import display_name, record_path
+from moot.deploy.results.analysis import figures as drawn
+from moot.deploy.results.analysis.correctness import correctness_table, signal_pairs_table, stated_confidence_table
+from moot.deploy.results.analysis.divergences import divergence_tables
+from moot.deploy.results.analysis.features import ablation_table, associations_table, top_features_table
+from moot.deploy.results.analysis.imported import replies_of_table
+from moot.deploy.results.analysis.judges import consistency_table, score_distributions_table
+from moot.deploy.results.analysis.recorded import replies_of_runs
+from moot.deploy.results.analysis.replies import Replies, ReplyFeatures, extract_features, strata
+from moot.deploy.results.analysis.role_comparison import role_comparison_tables, strata_table
+from moot.deploy.results.analysis.settings import AnalysisSettings
+from moot.deploy.results.analysis.sweep import run_sweep
+from moot.deploy.results.analysis.table import AnalysisTable
+from moot.deploy.results.analysis.trajectories import entropies_table, openings_table, trajectories, trajectory_tables
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import read_run_info
+from moot.deploy.results.summaries.model_replies import ModelReplies, model_replies
+from moot.protocols.errors import ConfigError, unknown_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Draw = Callable[[], "Figure | None"]
+
+
+class AnalysisScope(FrozenModel):
+    """What an analysis is over.
+
+    Attributes:
+        sources: the runs or the file.
+        replies: that it is over.
+        cases, groups: that these are on; replies of one group are not independent.
+        with_logprobs: replies with log-probabilities; the others are left out of every figure about confidence and
+            stay in those about scores.
+        judged: replies with a score, a Q or a flag.
+        scored: replies whose case's answer can be held against a gold one.
+        empty: replies with log-probabilities of no token.
+        one_token: replies of one token, which have no slope.
+        features: extracted from each reply.
+        unknown_tokens: tokens whose log-probability is none (not finite, or a vendor's -9999); windows that hold one
+            are left out.
+        left_out: replies that could not be taken in, by reason.
+        simulated: whether any of them is a simulated model's.
+        model_replies: what the models of the runs did, by role and template; empty for a table.
+    """
+
+    sources: list[str]
+    replies: int
+    cases: int
+    groups: int
+    with_logprobs: int
+    judged: int
+    scored: int
+    empty: int
+    one_token: int
+    features: int
+    unknown_tokens: int
+    left_out: dict[str, int]
+    simulated: bool
+    model_replies: list[ModelReplies]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Analysis:
+    """Result of an analysis: tables and figures.
+
+    Attributes:
+        facts: what it is over.
+        settings: how it was counted.
+        tables: by name, in the order in which they are read.
+        figures: by name, how each is drawn; one that has nothing to show gives None.
+    """
+
+    facts: AnalysisScope
+    settings: AnalysisSettings
+    tables: Mapping[str, AnalysisTable]
+    figures: Mapping[str, Draw]
+
+    def table(self, name: str) -> pa.Table:
+        """A table's rows, as Arrow (`.to_pandas()` where pandas is installed).
+
+        Raises:
+            ConfigError: there is no such table.
+        """
+        if name not in self.tables:
+            raise unknown_name("table", name, self.tables)
+        return self.tables[name].arrow()
+
+    def figure(self, name: str) -> Figure | None:
+        """A figure, for a notebook; None when it has nothing to show.
+
+        Raises:
+            ConfigError: there is no such figure, or matplotlib is not installed.
+        """
+        from moot.deploy.results.plotting import plot_style, require_matplotlib
+
+        if name not in self.figures:
+            raise unknown_name("figure", name, self.figures)
+        require_matplotlib(f"the figure {name!r}")
+        with plot_style():
+            return self.figures[name]()
+
+
+def analyze(
+    *runs: str | Path,
+    table: str | Path | None = None,
+    vocabulary: int | None = None,
+    settings: AnalysisSettings | None = None,
+    keep_truncated: bool = False,
+) -> Analysis:
+    """Analyse token confidence against judged reasoning and correctness, over runs or over a table of your own.
+
+    Args:
+        runs: folders of runs whose replies were judged.
+        table: a Parquet file instead, one row for each reply; its columns are those of
+            `moot.deploy.results.analysis.imported.COLUMNS`.
+        vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
+        settings: how to count.
+        keep_truncated: whether replies of runs count that ended at their token limit.
+
+    Raises:
+        ConfigError: neither runs nor a table, or both; a run is named twice; the vocabulary is smaller than what is
+            listed of it; or the table cannot be used.
+        RecordError: a run cannot be read, or no reply was judged in any.
+    """
+    if bool(runs) == (table is not None):
+        raise ConfigError("expected the folders of runs, or a table with --table: one of the two")
+    runs = tuple(record_path(run) for run in runs)
+    simulated = any(read_run_info(run).simulated for run in runs)
+    replies = (
+        replies_of_table(Path(table), vocabulary)
+        if table is not None
+        else replies_of_runs(runs, vocabulary, keep_truncated=keep_truncated)
+    )
+    sources = [display_name(source) for source in runs] if table is None else [str(table)]
+    return analyze_replies(
+        replies, sources, settings or AnalysisSettings(), simulated=simulated, behaviour=model_replies(*runs)
+    )
+
+
+def analyze_replies(
+    replies: Replies,
+    sources: Sequence[str],
+    settings: AnalysisSettings,
+    *,
+    simulated: bool,
+    behaviour: Sequence[ModelReplies] = (),
+) -> Analysis:
+    """Every table and figure over these replies; `behaviour` is what models did in the runs that they are from."""
+    measured = extract_features(replies)
+    named, by_domain = strata(replies), strata(replies, "domain")
+    by_dataset = [stratum for stratum in named if len(stratum.rows) >= settings.too_few]
+    sweeps = run_sweep(measured, by_dataset, settings)
+    found = trajectories(replies, by_dataset)
+    divergences, cases = divergence_tables(measured, by_domain, settings)
+    tables = [
+        strata_table(measured, named, sweeps, settings),
+        top_features_table(measured, sweeps, settings),
+        signal_pairs_table(measured, by_dataset, settings),
+        *role_comparison_tables(measured, by_dataset, sweeps, settings),
+        correctness_table(measured, by_dataset, settings),
+        stated_confidence_table(replies, named, settings),
+        divergences,
+        consistency_table(replies, by_dataset),
+        score_distributions_table(replies, by_dataset),
+        openings_table(replies, by_dataset),
+        entropies_table(replies, by_dataset),
+        *trajectory_tables(found),
+        ablation_table(sweeps, settings),
+        cases,
+        associations_table(sweeps),
+    ]
+    figures: dict[str, Draw] = {
+        "bands": partial(drawn.by_percent, found),
+        "trajectories": partial(drawn.by_position, found),
+        "strengths": partial(drawn.association_heatmap, sweeps),
+        "score_distributions": partial(drawn.score_distributions, replies, by_dataset),
+        "divergences": partial(drawn.divergences, divergences.rows),
+    }
+    return Analysis(
+        _facts(measured, sources, simulated, behaviour), settings, {each.name: each for each in tables}, figures
+    )
+
+
+def _facts(
+    measured: ReplyFeatures, sources: Sequence[str], simulated: bool, behaviour: Sequence[ModelReplies]
+) -> AnalysisScope:
+    replies = measured.replies
+    lengths = replies.logprobs.lengths[replies.has_logprobs]
+    return AnalysisScope(
+        sources=list(sources),
+        replies=len(replies),
+        cases=len(set(zip(replies.dataset, replies.case, strict=True))),
+        groups=len(np.unique(replies.group)),
+        with_logprobs=int(replies.has_logprobs.sum()),
+        judged=int(_judged(replies).sum()),
+        scored=int(np.isfinite(replies.correct).sum()),
+        empty=int((lengths == 0).sum()),
+        one_token=int((lengths == 1).sum()),
+        features=len(measured.features),
+        unknown_tokens=measured.unknown_tokens,
+        left_out=dict(replies.left_out),
+        simulated=simulated,
+        model_replies=list(behaviour),
+    )
+
+
+def _judged(replies: Replies) -> npt.NDArray[np.bool_]:
+    """`(R,)`, whether there is any mark."""
+    marks = [*replies.scores.values(), replies.quality, replies.flag]
+    return np.asarray(np.isfinite(marks).any(axis=0))

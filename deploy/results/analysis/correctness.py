@@ -1,0 +1,228 @@
+"""Judged quality, confidence and correctness in pairs ("The Confident Liar", section 3.6.1); what foretells the last.
+
+Do confidence features foretell whether the answer is right, and does the slope add to the mean (RQ 1.2)?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.deploy.results.analysis.replies import Replies, ReplyFeatures, Stratum
+from moot.deploy.results.analysis.settings import AnalysisSettings
+from moot.deploy.results.analysis.table import AnalysisTable, Column, Value, with_interval
+from moot.metrics.bootstrap import cluster_bootstrap
+from moot.metrics.calibration_error import brier_stated
+from moot.metrics.cluster_bootstrap import (
+    cluster_weights,
+    interval_from,
+    p_value_from,
+    resampled_pearson,
+    resampled_spearman,
+)
+from moot.metrics.cluster_permutation import permutation_test
+from moot.metrics.distribution import Floats
+from moot.metrics.nested_models import nested_comparison
+from moot.metrics.rank_correlation import pearson_matrix, spearman_matrix
+from moot.metrics.significance import benjamini_hochberg
+
+PAIRS = (
+    Column("stratum", "stratum"),
+    Column("pair", "pair", short="pair"),
+    Column("n", "n", digits=None, short="n"),
+    Column("pearson", "Pearson", interval=True, short="Pearson"),
+    Column("pearson_q", "q", is_p=True),
+    Column("spearman", "Spearman", interval=True, short="Spearman"),
+    Column("p", "p", is_p=True, short="p"),
+    Column("q", "q", is_p=True),
+)
+
+
+def signal_pairs_table(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
+    """Q with mu and sigma, correctness with Q and mu, and each of them with the reply's length."""
+    return AnalysisTable(
+        name="signal_pairs",
+        title="Judged quality, confidence and correctness in pairs",
+        rows=_with_q([row for stratum in strata for row in _pair_rows(measured, stratum, settings)]),
+        shown=PAIRS,
+        notes=(
+            "mu and sigma: mean and standard deviation of the whole reply's log-probabilities. Intervals: 95 %, cases "
+            "resampled; p: of Spearman's rho, cases permuted; of Pearson's, from its resamples; q: Benjamini-Hochberg "
+            "over this table. A dash: undefined, as one of the two does not vary, or too few replies have both.",
+        ),
+    )
+
+
+def _pair_rows(measured: ReplyFeatures, stratum: Stratum, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+    replies = measured.replies
+    signals = {
+        "Q": replies.quality,
+        "mu": measured.mu,
+        "sigma": measured.sigma,
+        "correct": replies.correct,
+        "length": measured.length,
+    }
+    pairs = [("Q", "mu"), ("Q", "sigma"), ("correct", "Q"), ("correct", "mu"), ("Q", "length"), ("correct", "length")]
+    for first, second in pairs:
+        a, b = (signals[name][stratum.rows] for name in (first, second))
+        both = np.isfinite(a) & np.isfinite(b)
+        if not both.any():
+            continue
+        row: dict[str, Value] = {**stratum.named, "pair": f"({first}, {second})"}
+        where = stratum.rows[both]
+        yield row | _pair(a[both], b[both], replies.group[where], replies.slot[where].astype(str), settings)
+
+
+def _with_q(rows: list[dict[str, Value]]) -> list[dict[str, Value]]:
+    """Each p-value with what Benjamini and Hochberg's method makes of it."""
+    for name in ("p", "pearson_p"):
+        found = benjamini_hochberg([p if isinstance(p := row[name], float) else None for row in rows])
+        for row, q in zip(rows, found.tolist(), strict=True):
+            row[f"{name[:-1]}q"] = q
+    return rows
+
+
+def _pair(
+    a: Floats, b: Floats, clusters: npt.NDArray[np.int64], slots: npt.NDArray[np.str_], settings: AnalysisSettings
+) -> dict[str, Value]:
+    columns = a[:, np.newaxis], b[:, np.newaxis]
+    pearson, spearman = pearson_matrix(*columns).item(), spearman_matrix(*columns).item()
+    found: dict[str, Value] = {"n": len(a)}
+    if len(a) < settings.too_few or np.isnan(spearman):
+        unknown = {"p": None, "pearson_p": None}
+        return found | _figure("pearson", pearson, None) | _figure("spearman", spearman, None) | unknown
+    draws = cluster_weights(clusters, settings.resamples, settings.seed)
+    resampled = resampled_pearson(a, b, draws)
+    found |= _figure("pearson", pearson, resampled) | {"pearson_p": float(p_value_from(resampled, pearson))}
+    found |= _figure("spearman", spearman, resampled_spearman(*columns, draws)[:, 0, 0])
+    tested = permutation_test(*columns, clusters, settings.permutations, settings.seed, slots=slots)
+    return found | {"p": tested.p_value.item()}
+
+
+def _figure(name: str, value: float, resampled: Floats | None) -> dict[str, Value]:
+    return with_interval(name, value, *([] if resampled is None else [[*map(float, interval_from(resampled, value))]]))
+
+
+FEATURES = ("full.mean", "full.std", "full.slope", "first-10.mean", "first-3.range", "last-10.mean", "full.min")
+"""Of the log-probabilities; chosen before anything was seen, few enough for a small run."""
+
+SHOWN = (
+    Column("stratum", "stratum"),
+    Column("question", "question", short="question"),
+    Column("model_of", "model", short="model"),
+    Column("n", "n", digits=None, short="n"),
+    Column("auroc", "AUROC", short="AUROC"),
+    Column("brier", "Brier"),
+    Column("log_loss", "log-loss"),
+    Column("gain", "gain over the row above", interval=True, short="gain"),
+)
+
+
+def correctness_table(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
+    """Nested logistic regressions of correctness, cross-validated by case."""
+    return AnalysisTable(
+        name="correctness",
+        title="What foretells a right answer",
+        rows=[row for stratum in strata for row in _rows(measured, stratum, settings)],
+        shown=SHOWN,
+        notes=(
+            "Logistic regressions, each row with the predictors of the rows above it; probabilities are those of "
+            f"models that have not seen the case ({settings.folds} folds by case). Gain: log-loss saved, nats; an "
+            "interval above 0 says that the block helps.",
+            "Features: " + ", ".join(FEATURES) + " of the log-probabilities.",
+        ),
+    )
+
+
+def _rows(measured: ReplyFeatures, stratum: Stratum, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+    rows = stratum.rows
+    correct = measured.replies.correct[rows]
+    clusters = measured.replies.group[rows]
+    for question, blocks in _questions(measured, rows).items():
+        known = np.isfinite(np.column_stack([correct, *blocks.values()])).all(axis=1)
+        if known.sum() < settings.least_n or len(np.unique(clusters[known])) < settings.folds:
+            continue
+        if len(np.unique(correct[known])) < 2:
+            continue
+        for score in nested_comparison(blocks, correct, clusters, folds=settings.folds, seed=settings.seed):
+            yield {
+                **stratum.named,
+                "question": question,
+                "model_of": score.name,
+                "n": score.n,
+                "predictors": score.predictors,
+                "auroc": score.auroc if score.predictors else None,
+                "brier": score.brier,
+                "log_loss": score.log_loss,
+                **with_interval("gain", score.gain, (score.gain_low, score.gain_high)),
+            }
+
+
+def _questions(measured: ReplyFeatures, rows: npt.NDArray[np.int64]) -> dict[str, Mapping[str, Floats]]:
+    """By question, blocks of predictors in the order in which they are added."""
+    features = np.column_stack([measured.column(f"logprob.{name}")[rows] for name in FEATURES])
+    mean, slope = (measured.column(f"logprob.full.{name}")[rows] for name in ("mean", "slope"))
+    length, quality = np.log(measured.length[rows]), measured.replies.quality[rows]
+    nothing = np.empty((len(rows), 0))
+    asked: dict[str, Mapping[str, Floats]] = {
+        "does the slope add to the mean?": {"share": nothing, "mean": mean, "and slope": slope},
+        "do the features foretell it?": {"share": nothing, "features": features},
+    }
+    if np.isfinite(quality).any():
+        asked["... beyond length and Q?"] = {
+            "share": nothing,
+            "log T": length,
+            "and Q": quality,
+            "and features": features,
+        }
+    return asked
+
+
+FEWEST_GROUPS = 5
+"""Independent groups of replies below which no interval is given."""
+
+STATED_SHOWN = (
+    Column("stratum", "stratum"),
+    Column("n", "replies with both", digits=None, short="replies"),
+    Column("confidence", "mean confidence", short="stated"),
+    Column("accuracy", "correct", short="correct"),
+    Column("brier", "Brier", interval=True, short="Brier"),
+    Column("brier_constant", "Brier of always stating the share correct", short="constant"),
+)
+
+
+def stated_confidence_table(replies: Replies, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
+    """One row for each stratum with replies that state a confidence and can be scored."""
+    found = [row for stratum in strata if (row := _row(replies, stratum, settings)) is not None]
+    note = (
+        "Brier: mean of (c - [right])^2, 0 (best) to 1, of the one confidence c that was stated of the answer given; "
+        "not of the larger of c and 1 - c. Whoever always states the share of right answers scores the last column."
+    )
+    return AnalysisTable(
+        "stated_confidence", "Stated confidence against right answers", found, STATED_SHOWN, notes=(note,)
+    )
+
+
+def _row(replies: Replies, stratum: Stratum, settings: AnalysisSettings) -> dict[str, Value] | None:
+    known = np.isfinite(replies.confidence[stratum.rows]) & np.isfinite(replies.correct[stratum.rows])
+    rows = stratum.rows[known]
+    if not len(rows):
+        return None
+    scores = np.asarray(brier_stated(replies.confidence[rows], replies.correct[rows]))
+    groups, accuracy = replies.group[rows], float(replies.correct[rows].mean())
+    ends: tuple[float | None, float | None] = (None, None)
+    if len(np.unique(groups)) >= FEWEST_GROUPS:
+        drawn = cluster_bootstrap(
+            lambda rows: float(scores[rows].mean()), groups, resamples=settings.resamples, seed=settings.seed
+        )
+        ends = drawn.low, drawn.high
+    return {
+        **stratum.named,
+        "n": len(rows),
+        "confidence": float(replies.confidence[rows].mean()),
+        "accuracy": accuracy,
+        **with_interval("brier", float(scores.mean()), ends),
+        "brier_constant": accuracy * (1.0 - accuracy),
+    }

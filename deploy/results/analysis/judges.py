@@ -1,0 +1,186 @@
+"""The judges: how consistent they are, with each other and each with itself, and how their scores lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.deploy.results.analysis.replies import FLAG, QUALITY, Replies, Stratum, numbers
+from moot.deploy.results.analysis.table import AnalysisTable, Column, Value, with_interval
+from moot.deploy.results.detection.estimates import IntervalEstimate
+from moot.deploy.results.summaries.consistency import Agreement, judge_consistency
+from moot.metrics.distribution import Floats
+from moot.metrics.rank_correlation import spearman_ceiling, spearman_matrix
+from moot.protocols.rubrics.assessment import AssessmentData, MarkData
+from moot.protocols.rubrics.score_sheet import FLAG as FLAG_KEY
+
+CONSISTENCY = (
+    Column("of", "raters"),
+    Column("dimension", "dimension", short="dimension"),
+    Column("n", "n", digits=None),
+    Column("alpha", "Krippendorff's alpha", interval=True, short="alpha"),
+    Column("ac2", "Gwet's AC2", interval=True, short="AC2"),
+    Column("raw", "raw agreement", interval=True, short="raw"),
+    Column("spearman", "mean rho"),
+    Column("why", "remark"),
+)
+
+
+def consistency_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
+    """Agreement between judges and within each, for every dimension and the flag."""
+    rows = [row for stratum in strata for row in _consistency(replies, stratum)]
+    return AnalysisTable(
+        name="judge_consistency",
+        title="Consistency of the judges",
+        rows=rows,
+        shown=CONSISTENCY,
+        notes=(
+            "Alpha: ordinal for dimensions, nominal for the flag; it collapses where nearly all scores are alike, so "
+            "raw agreement and AC2 stand beside it.",
+            "n: replies within a judge, replies times passes between judges. Mean rho: over pairs of raters.",
+        ),
+    )
+
+
+def _consistency(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Value]]:
+    chosen = [row for row in stratum.rows.tolist() if replies.assessments[row] is not None]
+    if not chosen:
+        return
+    assessments = [each for row in chosen if (each := replies.assessments[row]) is not None]
+    found = judge_consistency(assessments, replies.group[chosen].tolist())
+    marks = _marks(assessments)
+    judges = sorted({judge for judge, _ in marks})
+    passes = sorted({number for _, number in marks})
+    for agreement in found.between:
+        raters = [[marks[judge, number] for number in passes if (judge, number) in marks] for judge in judges]
+        yield _agreement(stratum, f"{len(judges)} judges", agreement, raters)
+    for within in found.within:
+        raters = [[marks[within.judge, number]] for number in passes if (within.judge, number) in marks]
+        for agreement in within.rows:
+            yield _agreement(stratum, f"{within.judge} ({within.model}), {len(passes)} passes", agreement, raters)
+
+
+Marks = list[MarkData | None]
+
+
+def _marks(assessments: Sequence[AssessmentData]) -> dict[tuple[str, int], Marks]:
+    """By judge and pass, the mark of each reply."""
+    found: dict[tuple[str, int], Marks] = {}
+    for place, each in enumerate(assessments):
+        for mark in each.judges:
+            found.setdefault((mark.judge, mark.pass_index), [None] * len(assessments))[place] = mark
+    return found
+
+
+def _agreement(
+    stratum: Stratum, raters: str, found: Agreement, of_raters: Sequence[Sequence[Marks]]
+) -> dict[str, Value]:
+    row: dict[str, Value] = {
+        "of": f"{stratum.words}: {raters}, n = {found.n:,}",
+        **stratum.named,
+        "raters": raters,
+        "dimension": found.name,
+        "n": found.n,
+        "clusters": found.clusters,
+    }
+    for name in ("alpha", "ac2", "raw"):
+        figure: IntervalEstimate = getattr(found, name)
+        row |= with_interval(name, figure.value, figure.interval or (None, None))
+    marks = [list(chain.from_iterable(each)) for each in of_raters]
+    return row | {"spearman": _mean_rho(found.name, marks), "why": found.why}
+
+
+def _mean_rho(dimension: str, marks: Sequence[Marks]) -> float | None:
+    """Mean over the pairs of raters, as far as it is defined."""
+    columns = [numbers(_score(dimension, mark) for mark in each) for each in marks]
+    if len({len(column) for column in columns}) != 1:
+        return None
+    pairs = [float(spearman_matrix(a, b)[0, 0]) for a, b in combinations(columns, 2)]
+    known = [value for value in pairs if not np.isnan(value)]
+    return float(np.mean(known)) if known else None
+
+
+def _score(dimension: str, mark: MarkData | None) -> float | None:
+    if mark is None or mark.scores is None:
+        return None
+    score = mark.flag if dimension == FLAG_KEY else mark.scores.get(dimension)
+    return None if score is None else float(score)
+
+
+DISTRIBUTIONS = (
+    Column("stratum", "stratum"),
+    Column("target", "target", short="target"),
+    Column("n", "n", digits=None, short="n"),
+    Column("missing", "missing", digits=None, short="missing"),
+    Column("mean", "mean", digits=2, short="mean"),
+    Column("distribution", "score: replies"),
+    Column("at_top", "share at top", short="top"),
+    Column("passed", "passed", short="passed"),
+    Column("ceiling", "|rho| at most", short="max rho"),
+)
+
+
+def score_distributions_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
+    """Each target's scores in each stratum, with the ceiling that their ties set on Spearman's rho."""
+    return AnalysisTable(
+        name="score_distributions",
+        title="Distributions of the judges' scores",
+        rows=[row for stratum in strata for row in _distributions(replies, stratum)],
+        shown=DISTRIBUTIONS,
+        notes=(
+            "A reply passes a dimension when its mean score is at least what the rubric says passes, and it is not "
+            "flagged; unknown where the rubric says nothing. `share at top`: replies to which every mark gives the "
+            "highest score that there is; unknown for a table, which names no scale. `|rho| at most`: what a feature "
+            "without ties could reach with scores tied like these.",
+        ),
+    )
+
+
+def _distributions(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Value]]:
+    flag = replies.flag[stratum.rows]
+    for target, values in {**replies.ordinal, FLAG: replies.flag}.items():
+        scores = values[stratum.rows]
+        known = scores[np.isfinite(scores)]
+        if not len(known):
+            continue
+        levels, counts = np.unique(known, return_counts=True)
+        tops = _tops(replies, stratum, target)
+        # The lowest score that passes under the rubric that each reply was judged by.
+        judged = [replies.assessments[row] for row in stratum.rows]
+        bar = numbers(None if each is None else each.passes_at.get(target) for each in judged)
+        yield {
+            **stratum.named,
+            "target": target,
+            "n": len(known),
+            "missing": len(scores) - len(known),
+            "mean": float(known.mean()),
+            "distribution": _in_words(levels, counts),
+            "at_top": _share(scores == tops, scores, tops),
+            "passed": None if target in (FLAG, QUALITY) else _share((scores >= bar) & (flag != 1.0), scores, bar),
+            "ceiling": None if target == FLAG else float(spearman_ceiling(known)),
+        }
+
+
+def _tops(replies: Replies, stratum: Stratum, target: str) -> Floats:
+    """By reply the highest score that there is, for Q their sum; NaN where the assessment does not say."""
+    scales = [{} if each is None else each.ends for each in (replies.assessments[row] for row in stratum.rows)]
+    if target != QUALITY:
+        return numbers(ends[target][1] if target in ends else None for ends in scales)
+    return numbers(sum(high for name, (_, high) in ends.items() if name != FLAG_KEY) or None for ends in scales)
+
+
+def _share(holds: npt.NDArray[np.bool_], scores: Floats, bounds: Floats) -> float | None:
+    """The share for which something holds, of the scores that are known as their bounds are; None without any."""
+    known = np.isfinite(scores) & np.isfinite(bounds)
+    return float(holds[known].mean()) if known.any() else None
+
+
+def _in_words(levels: Floats, counts: npt.NDArray[np.int64]) -> str:
+    """Up to eight levels one by one, more as quartiles."""
+    if len(levels) <= 8:
+        return ", ".join(f"{level:g}: {count:,}" for level, count in zip(levels, counts, strict=True))
+    quartiles = np.quantile(np.repeat(levels, counts), [0.0, 0.25, 0.5, 0.75, 1.0])
+    return "quartiles " + ", ".join(f"{value:g}" for value in quartiles)

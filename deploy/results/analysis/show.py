@@ -1,0 +1,260 @@
+"""An analysis on a terminal, as JSON, as Markdown, and as files: tables, figures, and a page that holds it all."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from pydantic import BaseModel
+from rich.console import Console
+
+from moot.actors.record.folder import write_whole
+from moot.deploy.results.analysis.analysis import Analysis, AnalysisScope
+from moot.deploy.results.analysis.table import AnalysisTable
+from moot.deploy.results.plotting import has_matplotlib, plot_style, render_figure
+from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Picture
+from moot.deploy.results.report.render import banner, report_html, show_report
+from moot.deploy.results.summaries.model_replies import replies_words, warnings_of
+from moot.deploy.results.text import cases as number_of_cases
+from moot.deploy.results.text import visible
+from moot.protocols.errors import ConfigError, RecordError
+
+MOST_ROWS = 200
+"""Rows of a table that the page shows; the files hold all."""
+
+TITLE = "Confidence signals against judged reasoning"
+
+FEW_GROUPS = 30
+"""Below, intervals that come from drawing whole groups are too narrow."""
+
+_NO_FIGURES = "need matplotlib (pip install 'moot[plot]')"
+_CAPTIONS = {
+    "bands": "Log-probability along the replies: mean, middle half and middle four fifths",
+    "trajectories": "Mean token probability by position; the dotted lines bound the phases",
+    "strengths": "Spearman's rho of judged quality with every log-probability feature",
+    "score_distributions": "The judges' scores: a reply's mean over its marks, rounded to a whole score",
+    "divergences": "How often the signals disagree, with 95 % intervals",
+}
+
+
+class AnalysisView(BaseModel):
+    """An analysis as JSON.
+
+    Attributes:
+        tables: rows by table; NaN is null.
+        files: the folder with everything.
+    """
+
+    facts: AnalysisScope
+    settings: dict[str, object]
+    tables: dict[str, list[dict[str, object]]]
+    files: str
+
+
+def show_analysis(found: Analysis, written: Path, form: str = "text", console: Console | None = None) -> None:
+    """Write an analysis to the console.
+
+    Args:
+        found: the analysis.
+        written: its page.
+        form: `text`, `json` or `md`.
+
+    Raises:
+        ConfigError: for an unknown format.
+    """
+    tables = {each.name: each.arrow().to_pylist() for each in _tables(found, folded=False)}
+    data = AnalysisView(
+        facts=found.facts, settings=found.settings.model_dump(), tables=tables, files=str(written.parent)
+    )
+    but = "with figures" if has_matplotlib() else f"but figures, which {_NO_FIGURES}"
+    end = Note(f"everything{',' if has_matplotlib() else ''} {but}: {written}")
+    show_report(data, lambda: [*_front(found), *_read(found), end], form, console)
+
+
+def analysis_page(found: Analysis, pictures: Mapping[str, bytes]) -> str:
+    """The analysis as one self-contained page.
+
+    Args:
+        found: the analysis.
+        pictures: SVG files by name.
+    """
+    counted = "; ".join(f"{name} = {value}" for name, value in found.settings.model_dump().items())
+    more = [block for table in _tables(found, folded=True) for block in _blocks(table, table.title)]
+    how = "Intervals are 95 %, with replies on one case, or on cases of one group, resampled together."
+    blocks = [
+        *_front(found),
+        *_pictures(pictures),
+        *_read(found, MOST_ROWS),
+        *([Heading("More"), *more] if more else []),
+        Note(f"Settings: {counted}. {how}", "dim"),
+    ]
+    return report_html(TITLE, blocks)
+
+
+def _tables(found: Analysis, *, folded: bool) -> list[AnalysisTable]:
+    return [table for table in found.tables.values() if table.rows and table.in_files_only == folded]
+
+
+def _front(found: Analysis) -> list[Block]:
+    return [Heading(TITLE, 1), *banner(found.facts.simulated), Items(list(scope_words(found.facts)))]
+
+
+def _pictures(pictures: Mapping[str, bytes]) -> Iterable[Block]:
+    if not pictures:
+        yield Note(f"No figures: they {_NO_FIGURES}.", "dim")
+        return
+    yield Heading("Figures")
+    for name in (Path(file).stem for file in pictures):
+        yield Picture(f"{_CAPTIONS[name]} ({name}.svg, {name}.png)", pictures[f"{name}.svg"])
+
+
+def _read(found: Analysis, most: int | None = None) -> Iterator[Block]:
+    for table in _tables(found, folded=False):
+        yield Heading(table.title)
+        yield from _blocks(table, "", most)
+
+
+def _blocks(table: AnalysisTable, title: str, most: int | None = MOST_ROWS) -> Iterator[Block]:
+    yield table.block(title, most)
+    yield from (Note(note, "dim") for note in table.notes)
+    if most is not None and (left := len(table.rows) - most) > 0:
+        yield Note(f"{left:,} more rows stand in {table.name}.csv and {table.name}.parquet.", "dim")
+
+
+def scope_words(facts: AnalysisScope) -> Iterator[str]:
+    """One line for each thing that a reader must know; nothing is said of what there is none of."""
+    groups = f" in {facts.groups:,} groups" if facts.groups != facts.cases else ""
+    replies = _count(facts.replies, "reply", "replies")
+    yield f"{', '.join(facts.sources)}: {replies} on {number_of_cases(facts.cases)}{groups}"
+    with_logprobs = f"{facts.with_logprobs:,} with token log-probabilities"
+    yield f"{facts.judged:,} judged, {facts.scored:,} on cases that can be scored, {with_logprobs}"
+    if facts.groups < FEW_GROUPS:
+        independent = _count(facts.groups, "independent case", "independent cases")
+        yield f"{independent}: below about {FEW_GROUPS} the intervals are too narrow"
+    if without := facts.replies - facts.with_logprobs:
+        yield (
+            f"{_count(without, 'reply', 'replies')} without log-probabilities: left out of every figure about "
+            "confidence, kept in the others"
+        )
+    if facts.empty:
+        yield f"{_count(facts.empty, 'reply', 'replies')} of no token: without any feature"
+    if facts.one_token:
+        yield f"{_count(facts.one_token, 'reply', 'replies')} of one token: without a slope"
+    if facts.unknown_tokens:
+        yield (
+            f"{_count(facts.unknown_tokens, 'token', 'tokens')} whose log-probability is none (not finite, or a "
+            "vendor's -9999): windows that hold one are left out"
+        )
+    if facts.model_replies:
+        yield f"replies in these runs: {replies_words(facts.model_replies)}"
+    for warning in warnings_of(facts.model_replies):
+        yield f"warning: {warning}"
+    for reason, count in facts.left_out.items():
+        yield f"{_count(count, 'reply', 'replies')} {reason}: left out"
+
+
+def _count(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
+
+
+MANIFEST = "analysis.json"
+"""Names the files of an analysis, what it is over and how it was counted."""
+
+PAGE = "index.html"
+
+_FORMULA = re.compile(r"^[=+\-@\t]")
+
+
+def write_analysis(found: Analysis, folder: Path) -> Path:
+    """Write everything; files of an earlier analysis in that folder go, other files stay.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        ConfigError: the folder is a file.
+        RecordError: something cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}: is a file, not a folder")
+    files = dict(_table_files(found))
+    pictures = _figure_files(found)
+    files |= pictures
+    files[PAGE] = analysis_page(
+        found, {name: picture for name, picture in pictures.items() if name.endswith(".svg")}
+    ).encode()
+    manifest = {
+        "facts": found.facts.model_dump(),
+        "settings": found.settings.model_dump(),
+        "files": sorted([*files, MANIFEST]),
+    }
+    for name in _earlier(folder) - files.keys() - {MANIFEST}:
+        _remove(folder / name)
+    for name, content in files.items():
+        write_whole(folder / name, content)
+    write_whole(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+    return folder / PAGE
+
+
+def _table_files(found: Analysis) -> Iterable[tuple[str, bytes]]:
+    for name, table in found.tables.items():
+        rows = table.arrow()
+        buffer = io.BytesIO()
+        pq.write_table(rows, buffer, compression="zstd")
+        yield f"{name}.parquet", buffer.getvalue()
+        text = io.BytesIO()
+        pyarrow.csv.write_csv(_plain(rows), text)
+        yield f"{name}.csv", text.getvalue()
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """Fit for CSV, which wants a type for every column, and for the programs that open it.
+
+    Control characters become visible, and a text that a spreadsheet would take for a formula begins with an apostrophe.
+    """
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_null(field.type):
+            rows = rows.set_column(place, field.name, rows[field.name].cast(pa.string()))
+        elif pa.types.is_string(field.type):
+            texts = [text and _FORMULA.sub(r"'\g<0>", visible(text)) for text in rows[field.name].to_pylist()]
+            rows = rows.set_column(place, field.name, pa.array(texts, pa.string()))
+    return rows
+
+
+def _figure_files(found: Analysis) -> dict[str, bytes]:
+    """Every figure that has something to show; none without matplotlib."""
+    if not has_matplotlib():
+        return {}
+    files = dict[str, bytes]()
+    with plot_style():
+        for name, draw in found.figures.items():
+            drawn = draw()
+            if drawn is not None:
+                files |= {f"{name}.{form}": render_figure(drawn, form) for form in ("svg", "png")}
+    return files
+
+
+def _earlier(folder: Path) -> set[str]:
+    """The files of the analysis that lies in the folder, by what its manifest says."""
+    try:
+        named = msgspec.json.decode((folder / MANIFEST).read_bytes())["files"]
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
+        raise RecordError(
+            f"{folder / MANIFEST} cannot be read: {error}; take it away or choose another --out"
+        ) from None
+    return {name for name in named if isinstance(name, str) and Path(name).name == name and (folder / name).is_file()}
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise RecordError(f"cannot remove {file}: {error.strerror}") from error

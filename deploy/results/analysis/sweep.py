@@ -1,0 +1,220 @@
+"""The sweep: every feature against every target, in every stratum, each with n, interval, p and q."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.deploy.results.analysis.replies import ReplyFeatures, Stratum, settings_of
+from moot.deploy.results.analysis.settings import AnalysisSettings
+from moot.metrics.class_separation import auroc_matrix, point_biserial_matrix, within_groups_auroc
+from moot.metrics.cluster_bootstrap import Weights, cluster_weights, interval_from, resampled_auroc, resampled_spearman
+from moot.metrics.cluster_permutation import Statistic, permutation_test
+from moot.metrics.confidence_features import Feature
+from moot.metrics.distribution import Floats
+from moot.metrics.rank_correlation import (
+    kendall_matrix,
+    pairwise_n,
+    partial_spearman,
+    spearman_matrix,
+    within_groups_spearman,
+)
+from moot.metrics.significance import benjamini_hochberg
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """One stratum's associations of one kind. Arrays are `(F + 1, T)`: the last row is the reply's length, a baseline.
+
+    Attributes:
+        kind: `spearman` of targets with an order, or `auroc` of yes/no targets (directed: above .5 when a high value
+            goes with yes).
+        targets: names of the columns.
+        n: replies that have both.
+        rarer: of the two classes of a yes/no target, how many replies the rarer one has; n for other targets.
+        value: the association; NaN where it is undefined.
+        low, high: its 95 % interval, clusters resampled.
+        second: Kendall's tau-b beside Spearman's rho, the point-biserial correlation beside the AUROC.
+        given_length: the rank correlation with the reply's length held fixed, for an AUROC, too.
+        within_openings: inside groups of replies with the same opening.
+        p: by permuting clusters; q: the same after Benjamini-Hochberg over the whole sweep, the baseline left out.
+        max_p: adjusted by the largest association of the sweep over the features of one signal and origin; NaN for
+            features that few replies have.
+        movable: `(T,)`, the share of the replies whose groups could be exchanged for the p-values; at 0 there are none.
+        resampled: `(B, F + 1, T)`, the association in every resample.
+    """
+
+    stratum: Stratum
+    kind: Statistic
+    features: tuple[Feature, ...]
+    targets: tuple[str, ...]
+    n: npt.NDArray[np.int64]
+    rarer: npt.NDArray[np.int64]
+    value: Floats
+    low: Floats
+    high: Floats
+    second: Floats
+    given_length: Floats
+    within_openings: Floats
+    p: Floats
+    max_p: Floats
+    q: Floats
+    movable: Floats
+    resampled: Floats
+
+    def enough(self, settings: AnalysisSettings) -> npt.NDArray[np.bool_]:
+        """Where there are replies enough to rank a feature for a target."""
+        least = settings.least_n if self.kind == "spearman" else settings.least_class
+        return (self.n >= settings.least_n) & (self.rarer >= least)
+
+    @property
+    def strength(self) -> Floats:
+        """How far from no association, in [0, 1] or [0, .5]."""
+        return np.abs(self.value - (0.5 if self.kind == "auroc" else 0.0))
+
+
+def feature_blocks(features: Sequence[Feature]) -> Iterator[tuple[str, str, npt.NDArray[np.int64]]]:
+    """(signal, origin, numbers of the features) for each signal and origin: the papers' sweep is one of these."""
+    keys = [(feature.signal, feature.origin) for feature in features]
+    for key in dict.fromkeys(keys):
+        yield *key, np.array([number for number, other in enumerate(keys) if other == key], np.int64)
+
+
+def run_sweep(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> list[Sweep]:
+    """The sweep over every stratum that is large enough and has log-probabilities."""
+    kinds: list[tuple[Statistic, Mapping[str, Floats]]] = [
+        ("spearman", measured.replies.ordinal),
+        ("auroc", measured.replies.binary),
+    ]
+    found = []
+    for _, members in settings_of(strata):
+        # The clusters that the roles of one setting have: a case is drawn for all its roles at once.
+        group = measured.replies.group
+        clusters = np.unique(np.concatenate([group[stratum.rows] for stratum in members]))
+        weights = cluster_weights(clusters, settings.resamples, settings.seed)
+        for stratum in members:
+            if int(np.isfinite(measured.x[stratum.rows]).any(axis=1).sum()) < settings.too_few:
+                continue
+            drawn = weights[:, np.searchsorted(clusters, group[stratum.rows])]
+            for kind, targets in kinds:
+                there = {name: values[stratum.rows] for name, values in targets.items()}
+                there = {name: values for name, values in there.items() if np.isfinite(values).any()}
+                if there:
+                    found.append(_one(measured, stratum, kind, there, drawn, settings))
+    return _with_q(found)
+
+
+def _one(
+    measured: ReplyFeatures,
+    stratum: Stratum,
+    kind: Statistic,
+    targets: Mapping[str, Floats],
+    weights: Weights,
+    settings: AnalysisSettings,
+) -> Sweep:
+    rows = stratum.rows
+    length = measured.length[rows]
+    x = np.column_stack([measured.x[rows], length])
+    y = np.column_stack(list(targets.values()))
+    openings = measured.replies.opening[rows].astype(str)
+    ranked = kind == "spearman"
+    value = spearman_matrix(x, y) if ranked else _varied(auroc_matrix(x, y), x, y)
+    resampled = (resampled_spearman if ranked else resampled_auroc)(x, y, weights)
+    low, high = interval_from(resampled, value, lowest=-1.0 if ranked else 0.0)
+    n = pairwise_n(x, y)
+    rarer = n if ranked else np.minimum(pairwise_n(x, _only(y, 1.0)), pairwise_n(x, _only(y, 0.0)))
+    if not ranked:  # an interval around what one or two replies say would be no more than their luck
+        low, high = (np.where(rarer >= settings.least_class, end, np.nan) for end in (low, high))
+    p, max_p, movable = _tests(measured, stratum, x, y, n, kind, settings)
+    return Sweep(
+        stratum=stratum,
+        kind=kind,
+        features=measured.features,
+        targets=tuple(targets),
+        n=n,
+        rarer=rarer,
+        value=value,
+        low=low,
+        high=high,
+        second=kendall_matrix(x, y) if ranked else point_biserial_matrix(x, y),
+        given_length=partial_spearman(x, y, length),
+        within_openings=(within_groups_spearman if ranked else within_groups_auroc)(x, y, openings),
+        p=p,
+        max_p=max_p,
+        movable=movable,
+        q=np.full(value.shape, np.nan),
+        resampled=resampled,
+    )
+
+
+def _tests(
+    measured: ReplyFeatures,
+    stratum: Stratum,
+    x: Floats,
+    y: Floats,
+    n: npt.NDArray[np.int64],
+    kind: Statistic,
+    settings: AnalysisSettings,
+) -> tuple[Floats, Floats, Floats]:
+    """`p`, `max_p` and `movable` of a sweep.
+
+    By chance the features of few replies have the largest associations: they must not stand for the maximum.
+    """
+    clusters, slots = measured.replies.group[stratum.rows], measured.replies.slot[stratum.rows].astype(str)
+    p, max_p = np.full(n.shape, np.nan), np.full(n.shape, np.nan)
+    movable = np.zeros(y.shape[1])
+    for targets, enough in targets_by_features(n >= settings.least_n):
+        parts = [numbers[enough[numbers]] for _, _, numbers in feature_blocks(measured.features)]
+        for numbers in [*parts, np.flatnonzero(~enough[:-1]), np.array([x.shape[1] - 1])]:
+            if not len(numbers):
+                continue
+            tested = permutation_test(
+                x[:, numbers], y[:, targets], clusters, settings.permutations, settings.seed, kind, slots
+            )
+            where = np.ix_(numbers, targets)
+            p[where] = tested.p_value
+            max_p[where] = np.where(enough[numbers][:, np.newaxis], tested.max_p_value, np.nan)
+            movable[targets] = tested.movable
+    return p, max_p, movable
+
+
+def targets_by_features(enough: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
+    """The targets for which the same features have enough replies, with these features."""
+    masks, kind = np.unique(enough, axis=1, return_inverse=True)
+    for number in range(masks.shape[1]):
+        yield np.flatnonzero(kind.ravel() == number), masks[:, number]
+
+
+def _only(flags: Floats, value: float) -> Floats:
+    """Known where a flag has that value."""
+    return np.where(flags == value, flags, np.nan)
+
+
+def _varied(area: Floats, x: Floats, y: Floats) -> Floats:
+    """The area, unknown where the feature does not vary over the rows that have both: one half is not what was seen."""
+    ranges = np.stack([_spread(x[~np.isnan(target)]) for target in y.T], axis=1)
+    return np.where(ranges > 0.0, area, np.nan)
+
+
+def _spread(x: Floats) -> Floats:
+    """`(F,)`, greatest less least known value; 0 where there is none."""
+    least, greatest = np.fmin.reduce(x, axis=0), np.fmax.reduce(x, axis=0)
+    return np.asarray(np.nan_to_num(greatest - least), np.float64)
+
+
+def _with_q(sweeps: Sequence[Sweep]) -> list[Sweep]:
+    """Benjamini-Hochberg over every test of every stratum, the baselines left out."""
+    if not sweeps:
+        return []
+    adjusted = benjamini_hochberg(np.concatenate([each.p[:-1].ravel() for each in sweeps]))
+    found, at = [], 0
+    for each in sweeps:
+        count = each.p[:-1].size
+        q = np.full(each.p.shape, np.nan)
+        q[:-1] = adjusted[at : at + count].reshape(each.p[:-1].shape)
+        found.append(replace(each, q=q))
+        at += count
+    return found

@@ -1,0 +1,128 @@
+"""A table of the analysis: rows for files, and what of them is shown to a reader."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from moot.deploy.results.report.blocks import Table as Block
+from moot.deploy.results.text import p_value
+
+Value = str | float | int | bool | None
+"""A cell. NaN and None are both unknown; files hold null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How a column is shown.
+
+    Attributes:
+        key: its name in files.
+        title: its name for readers.
+        interval: whether the columns `KEY_low` and `KEY_high` hold its 95 % interval.
+        digits: decimals of a number; None for text and counts.
+        is_p: whether it is a p-value (or a q-value).
+        short: its title on a terminal, which has little room; empty where it is left to the page and the files.
+    """
+
+    key: str
+    title: str
+    interval: bool = False
+    digits: int | None = 3
+    is_p: bool = False
+    short: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisTable:
+    """Figures of one kind.
+
+    Attributes:
+        name: of its files.
+        title: for readers.
+        rows: by column name; every row has the same keys, in the same order.
+        shown: the columns that readers see, in order; on a terminal the first one heads the rows that share it.
+        notes: what a reader must know.
+        in_files_only: whether it is too long to be read through: it stands in the files, and folded up in the page.
+        terse: the rows that a terminal shows; None for all of them.
+    """
+
+    name: str
+    title: str
+    rows: Sequence[Mapping[str, Value]]
+    shown: tuple[Column, ...]
+    notes: tuple[str, ...] = ()
+    in_files_only: bool = False
+    terse: Sequence[Mapping[str, Value]] | None = None
+
+    def block(self, title: str = "", most: int | None = None) -> Block:
+        """The table as it is read, or its first rows; a terminal, which has little room, gets fewer columns."""
+        rows = [[format_cell(row, column) for column in self.shown] for row in self.rows[:most]]
+        header = [column.title for column in self.shown]
+        return Block(title, header, rows, folded=self.in_files_only, terse=self._for_terminal())
+
+    def _for_terminal(self) -> Block:
+        """The columns with a short title; a cell does not repeat what its heading says (`confident ->`)."""
+        columns = [
+            replace(column, digits=2) if column.interval else column for column in self.shown[1:] if column.short
+        ]
+        rows = [
+            (
+                format_cell(row, self.shown[0]),
+                *(format_cell(row, column).removeprefix(f"{column.short} ") for column in columns),
+            )
+            for row in (self.rows if self.terse is None else self.terse)
+        ]
+        return Block("", (self.shown[0].title, *(column.short for column in columns)), rows, grouped=True)
+
+    def arrow(self) -> pa.Table:
+        """The rows for a file: NaN is null."""
+        names = list(self.rows[0]) if self.rows else [column.key for column in self.shown]
+        columns = {name: [_known(row[name]) for row in self.rows] for name in names}
+        return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def with_interval(name: str, value: float | None, ends: Sequence[float | None] = (None, None)) -> dict[str, Value]:
+    """The columns of a figure and of its interval."""
+    low, high = ends
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
+
+
+def format_cell(row: Mapping[str, Value], column: Column) -> str:
+    """One value as it is shown; `-` is unknown.
+
+    >>> format_cell({"rho": 0.25, "rho_low": 0.1, "rho_high": 0.4}, Column("rho", "rho", interval=True))
+    '0.250 [0.100, 0.400]'
+    >>> format_cell({"x": -0.0001}, Column("x", "x", digits=2))
+    '0.00'
+    >>> format_cell({"n": 12000}, Column("n", "n", digits=None)), format_cell({"x": None}, Column("x", "x"))
+    ('12,000', '-')
+    """
+    value = _known(row[column.key])
+    if value is None:
+        return "-"
+    if column.is_p:
+        return p_value(float(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if column.digits is None:
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    shown = _fixed(value, column.digits)
+    low, high = (_known(row.get(f"{column.key}_{end}")) for end in ("low", "high"))
+    if not column.interval or low is None or high is None:
+        return shown
+    return f"{shown} [{_fixed(float(low), column.digits)}, {_fixed(float(high), column.digits)}]"
+
+
+def _fixed(value: float, digits: int) -> str:
+    """Without the sign of a zero."""
+    return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def _known(value: Value) -> Value:
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,262 @@
+"""Thresholds for the gate: chosen on one part of a run's cases, evaluated on the other, without a further call."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from moot.actors.record.store.mirror import record_path
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.calibration.cases import Bools, BothBranches, read_both_branches
+from moot.deploy.results.calibration.epsilon import EpsilonChoice, choose_epsilon, read_debate_rounds
+from moot.deploy.results.calibration.grid import (
+    GridPoint,
+    Threshold,
+    cheapest_within,
+    evaluate_point,
+    skip_mask,
+    sweep_grid,
+    threshold_axes,
+)
+from moot.deploy.results.record import RunInfo, read_replies, read_run_info
+from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired, share
+from moot.deploy.results.text import Interval, finite_or_none
+from moot.metrics.detection import auroc
+from moot.protocols.errors import ConfigError
+
+SMALL = 100
+"""Held-out cases below which the figures are called too few."""
+
+
+class AccuracyEstimate(FrozenModel):
+    """A share of right answers with its Wilson interval (95 %)."""
+
+    value: float
+    interval: Interval
+
+
+class Predictor(FrozenModel):
+    """How well a signal tells the cases that the skip branch gets wrong.
+
+    Attributes:
+        name: `d`, `m`, `p` or `c`.
+        direction: which way the score is read.
+        auroc: 0.5 says nothing, 1 everything, below 0.5 points the other way; None when all or none are wrong.
+        n, errors: cases with a known signal, and how many of them are wrong.
+    """
+
+    name: str
+    direction: str
+    auroc: float | None
+    n: int
+    errors: int
+
+
+class HeldOutPoint(FrozenModel):
+    """A setting of the gate on the held-out cases, with Wilson intervals (95 %).
+
+    Attributes:
+        point: its figures.
+        accuracy_interval, accuracy_skipped_interval: None where the share is.
+        vs_debate: the gate (first) against always debating (second), on the same cases.
+    """
+
+    point: GridPoint
+    accuracy_interval: Interval | None
+    accuracy_skipped_interval: Interval | None
+    vs_debate: PairedComparison
+
+
+class GateCalibration(FrozenModel):
+    """What `calibrate` found. "Always debating" is the debate branch of the same run.
+
+    Attributes:
+        encoder: whose D the thresholds are for: another one needs others.
+        n_validation, n_held_out: cases that choose and cases that evaluate.
+        left_out: cases that cannot be used, by reason.
+        debate_accuracy_validation, skip_accuracy_validation: always and never debating on the validation cases.
+        debate_accuracy, skip_accuracy: the same on the held-out cases, with intervals.
+        grid: every setting on the validation cases.
+        chosen: the cheapest setting whose accuracy is at most `tolerance` below always debating's.
+        held_out: the chosen setting on the held-out cases; `as_run` the run's own thresholds there, if it had any.
+        predictors: over all usable cases: nothing is fitted to them.
+        stopping: the bound at which debates stop; None where the record has no rounds on one of the two sides.
+        warnings: what a reader must know before using this.
+        set_line: the options to copy: the thresholds. `stopping.chosen` was found by itself, over all debates and by
+            the agents' vote, and is no part of what `held_out` evaluates.
+    """
+
+    schema_version: int
+    run: str
+    task: str | None
+    protocol: str | None
+    models: dict[str, list[str]]
+    simulated: bool
+    encoder: str
+    seed: int
+    holdout: float
+    tolerance: float
+    n_validation: int
+    n_held_out: int
+    left_out: dict[str, int]
+    debate_accuracy_validation: float
+    skip_accuracy_validation: float
+    debate_accuracy: AccuracyEstimate
+    skip_accuracy: AccuracyEstimate
+    grid: list[GridPoint]
+    chosen: GridPoint
+    held_out: HeldOutPoint
+    as_run: HeldOutPoint | None
+    predictors: list[Predictor]
+    stopping: EpsilonChoice | None
+    warnings: list[str]
+    set_line: str
+
+
+def calibrate(
+    folder: str | Path,
+    *,
+    holdout: float = 0.5,
+    seed: int = 0,
+    tolerance: float = 0.01,
+    keep_truncated: bool = False,
+) -> GateCalibration:
+    """Choose the gate's thresholds from a run made with `both_branches`.
+
+    The cases are split by a seeded hash of their ids. On the validation part every point of a grid over (tau_d,
+    tau_m, tau_p), cut at the tenths of the observed signals, is evaluated by arithmetic; the cheapest whose accuracy
+    is at most `tolerance` below that of always debating is chosen and evaluated on the held-out part. In the same way
+    `debate.epsilon` is chosen among the run's and larger ones.
+
+    Args:
+        folder: the run's folder.
+        holdout: share of the cases that is held out, in (0, 1).
+        seed: of the split.
+        tolerance: how much accuracy may be given up for fewer tokens, in [0, 1].
+        keep_truncated: whether cases count that rest on a reply which ended at its token limit.
+
+    Raises:
+        ConfigError: when the run has no case with both branches, or an argument does not fit.
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    if not 0.0 < holdout < 1.0:
+        raise ConfigError(f"holdout is the share of cases held out, between 0 and 1, not {holdout:g}")
+    if not 0.0 <= tolerance <= 1.0:
+        raise ConfigError(f"tolerance is a difference of accuracies in [0, 1], not {tolerance:g}")
+    folder = record_path(folder)
+    facts = read_run_info(folder)
+    if not facts.models:
+        facts = read_run_info(folder, read_replies(folder))
+    cases = read_both_branches(folder, _how(facts), keep_truncated=keep_truncated)
+    held = cases.held_out(holdout, seed)
+    if held.all() or not held.any():
+        raise ConfigError(
+            f"{folder}: {len(cases)} usable cases cannot be split with holdout={holdout:g}; use more cases"
+        )
+    encoder = _encoder(folder, facts)
+    grid = sweep_grid(cases, ~held, threshold_axes(cases, ~held))
+    debate_validation = float(cases.debate_right[~held].mean())
+    chosen = cheapest_within(grid, debate_validation, tolerance)
+    stopping = choose_epsilon(read_debate_rounds(folder, cases.case_ids), cases, held, tolerance)
+    return GateCalibration(
+        **{name: getattr(facts, name) for name in ("schema_version", "task", "protocol", "models", "simulated")},
+        run=facts.name,
+        encoder=encoder,
+        seed=seed,
+        holdout=holdout,
+        tolerance=tolerance,
+        n_validation=int((~held).sum()),
+        n_held_out=int(held.sum()),
+        left_out=cases.left_out,
+        debate_accuracy_validation=debate_validation,
+        skip_accuracy_validation=float(cases.skip_right[~held].mean()),
+        debate_accuracy=_share(cases.debate_right[held]),
+        skip_accuracy=_share(cases.skip_right[held]),
+        grid=grid,
+        chosen=chosen,
+        held_out=_held_out(cases, held, (chosen.tau_d, chosen.tau_m, chosen.tau_p)),
+        as_run=None if cases.taus is None else _held_out(cases, held, cases.taus),
+        predictors=list(_predictors(cases)),
+        stopping=stopping,
+        warnings=_warnings(cases, facts, int(held.sum()), chosen),
+        set_line=set_line(chosen, encoder),
+    )
+
+
+def _share(right: Bools) -> AccuracyEstimate:
+    value, interval, _ = share(right.tolist())
+    return AccuracyEstimate.model_validate({"value": value, "interval": interval})
+
+
+def _how(facts: RunInfo) -> str:
+    if facts.protocol not in ("selene", None):
+        return (
+            f"protocol {facts.protocol!r} has no gate to calibrate: make a run of selene with --set both_branches=true"
+        )
+    return f"give the command of this run again, with --set both_branches=true --out {facts.name}-both"
+
+
+def _encoder(folder: str | Path, facts: RunInfo) -> str:
+    """The encoder whose embeddings D was computed from: the record's word counts before run.yaml's."""
+    used = read_table(folder, "embeddings", ["encoder"])["encoder"].unique().to_pylist()
+    if len(used) > 1:
+        names = ", ".join(sorted(used))
+        raise ConfigError(f"{folder}: embeddings of several encoders ({names}): tau_d belongs to one of them")
+    return str(used[0]) if used else facts.encoder or "unknown"
+
+
+def _held_out(cases: BothBranches, held: Bools, taus: Sequence[Threshold]) -> HeldOutPoint:
+    skipped = skip_mask(cases, *taus)
+    right = np.where(skipped, cases.skip_right, cases.debate_right)
+    return HeldOutPoint(
+        point=evaluate_point(cases, held, taus),
+        accuracy_interval=share(right[held].tolist())[1],
+        accuracy_skipped_interval=share(right[held & skipped].tolist())[1],
+        vs_debate=compare_paired(right[held].tolist(), cases.debate_right[held].tolist()),
+    )
+
+
+def _predictors(cases: BothBranches) -> Iterator[Predictor]:
+    signals = {"d": "higher D", "m": "higher M", "p": "lower mean p", "c": "lower mean c"}
+    for name, which in signals.items():
+        values = getattr(cases, name) * (1.0 if which.startswith("higher") else -1.0)
+        known = ~np.isnan(values)
+        wrong = ~cases.skip_right[known]
+        area = finite_or_none(auroc(values[known], wrong))
+        direction = f"{which}, more errors"
+        yield Predictor(name=name, direction=direction, auroc=area, n=int(known.sum()), errors=int(wrong.sum()))
+
+
+def _warnings(cases: BothBranches, facts: RunInfo, n_held_out: int, chosen: GridPoint) -> list[str]:
+    found = []
+    if facts.simulated:
+        found.append("simulated models: these thresholds say nothing about any real model")
+    if n_held_out < SMALL:
+        found.append(
+            f"only {n_held_out} held-out cases: the figures are coarse, see their intervals; take {SMALL} or more"
+        )
+    if chosen.n_skipped == 0:
+        found.append(
+            "no setting that skips a debate keeps the accuracy on the validation cases: this one always debates"
+        )
+    if chosen.cost_vs_debate is None:
+        found.append("no usage was recorded: the highest skip rate counts as the cheapest")
+    return [*found, *cases.notes]
+
+
+def set_line(point: GridPoint, encoder: str) -> str:
+    """The options that set a point's thresholds, the encoder they belong to included.
+
+    >>> line = set_line(GridPoint(tau_d=0.2, tau_m=None, tau_p=0.6, skip_rate=0.5, accuracy=1.0, accuracy_skipped=1.0,
+    ...     n_skipped=1, cost_vs_debate=None, cost_vs_single=None), "hashed-ngrams-512-v1")
+    >>> print(line)
+    --set gate.tau_d=0.2 --set gate.tau_m=none --set gate.tau_p=0.6 --set gate.tau_d_encoder=hashed-ngrams-512-v1
+    """
+    taus = {"tau_d": point.tau_d, "tau_m": point.tau_m, "tau_p": point.tau_p}
+    words = [f"--set gate.{name}={'none' if tau is None else f'{tau:g}'}" for name, tau in taus.items()]
+    belongs = [] if encoder == "unknown" else [f"--set {shlex.quote(f'gate.tau_d_encoder={encoder}')}"]
+    return " ".join([*words, *belongs])

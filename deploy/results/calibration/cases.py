@@ -1,0 +1,189 @@
+"""What calibration reads from a record: per case the gate's signals, both branches' answers, and their tokens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.record.rows import step_of
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.tables import read_table
+from moot.deploy.results.record import EventRow, References, ReplyRow, latest_verdicts, read_events, read_replies
+from moot.deploy.results.summaries.costs import measurement_only, total_tokens
+from moot.deploy.results.summaries.model_replies import USABLE
+from moot.metrics.distribution import Floats
+from moot.protocols.errors import RAISE_MAX_TOKENS, ConfigError
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class BothBranches:
+    """One row per case that ran both branches and can be scored; NaN is unknown.
+
+    Attributes:
+        case_ids: in order.
+        d, m, p, c: disagreement, misalignment, mean intrinsic and mean stated probability of the openings.
+        may_skip: whether the tests that have no threshold here let the case skip (equal answers, and one of every
+            agent, if required; probabilities of one stage).
+        skip_right, debate_right: whether each branch's answer is right.
+        skip_tokens, debate_tokens: openings and that branch, as if only it had run.
+        single_tokens: agent 0's opening.
+        taus: the run's own tau_d, tau_m, tau_p, None where a test was off; None when its gate asked no signals.
+        left_out: cases that cannot be used, by reason.
+        notes: what a reader must know of the signals.
+    """
+
+    case_ids: tuple[str, ...]
+    d: Floats
+    m: Floats
+    p: Floats
+    c: Floats
+    may_skip: Bools
+    skip_right: Bools
+    debate_right: Bools
+    skip_tokens: Floats
+    debate_tokens: Floats
+    single_tokens: Floats
+    taus: tuple[float | None, float | None, float | None] | None
+    left_out: dict[str, int]
+    notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.case_ids)
+
+    def held_out(self, share: float, seed: int) -> Bools:
+        """Which cases are held out, see `held_out_mask`."""
+        return held_out_mask(self.case_ids, share, seed)
+
+
+def held_out_mask(case_ids: Sequence[str], share: float, seed: int) -> Bools:
+    """Which cases are held out: by a hash of seed and case id, so that no case changes sides if others come."""
+    ids = (blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest() for case_id in case_ids)
+    return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
+
+
+def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = False) -> BothBranches:
+    """Read the cases of a run with `both_branches`.
+
+    Args:
+        folder: the run's folder.
+        how: what gives such a run, for the error.
+        keep_truncated: whether cases stay that rest on a reply which ended at its token limit.
+
+    Raises:
+        ConfigError: when the run has no case that ran both branches and can be scored.
+        RecordError: when the record cannot be read.
+    """
+    events = read_events(folder, ("gate", "branches", "audit"))
+    branches = {event.key: event for event in events if event.kind == "branches"}
+    if not branches:
+        audits = sum(event.kind == "audit" for event in events)
+        also = f" (its {audits} audited cases are reported by `moot show {folder}`)" if audits else ""
+        raise ConfigError(f"{folder}: no case ran both branches{also}; {how}")
+    gates = {event.key: event for event in events if event.kind == "gate"}
+    references, left_out = References.of(folder), Counter[str]()
+    truncated = set[CaseKey]() if keep_truncated else _truncated(folder)
+    usable: list[tuple[EventRow, EventRow, bool, bool]] = []
+    for verdict in latest_verdicts(folder):
+        gate, both = gates.get(verdict.key), branches.get(verdict.key)
+        if verdict.failed or gate is None or both is None:
+            left_out["failed" if verdict.failed else "without both branches"] += 1
+            continue
+        if verdict.key in truncated:
+            left_out["with a truncated reply"] += 1
+            continue
+        skip_right = references.correct(verdict.case_id, both.data["skipped_answer"], verdict.gold)
+        debate_right = references.correct(verdict.case_id, both.data["debated_answer"], verdict.gold)
+        if skip_right is None or debate_right is None:
+            left_out["cannot be scored"] += 1
+            continue
+        usable.append((gate, both, skip_right, debate_right))
+    if not usable and left_out["with a truncated reply"]:
+        raise ConfigError(
+            f"{folder}: {left_out['with a truncated reply']} cases rest on truncated replies, and no other is left: "
+            f"{RAISE_MAX_TOKENS}, or say --keep-truncated"
+        )
+    if not usable:
+        raise ConfigError(f"{folder}: no case with both branches has a gold label to score it by; give labelled cases")
+    return _arrays(folder, usable, dict(sorted(left_out.items())))
+
+
+def _truncated(folder: str | Path) -> set[CaseKey]:
+    """The debates that rest on a reply which ended at its token limit."""
+    replies = read_replies(folder)
+    return {reply.key for reply in replies if reply.truncated and reply.outcome in USABLE and not reply.superseded}
+
+
+def _arrays(
+    folder: str | Path, usable: Sequence[tuple[EventRow, EventRow, bool, bool]], left_out: dict[str, int]
+) -> BothBranches:
+    gates = [gate for gate, _, _, _ in usable]
+    keys = [gate.key for gate in gates]
+    by_case = _current_replies(folder, set(keys))
+    reading = gates[0].data.get("intrinsic_reading")
+    stages = _stages(folder, set(keys)) if reading in ("normalised", "printed") else set()
+    pooled = len(stages) < 2
+    mixed = (
+        f"log-probabilities of {len(stages)} kinds ({', '.join(sorted(stages))} temperature) are not pooled: M and p "
+        "are taken as unknown and their tests are off"
+    )
+    first = gates[0].data
+    single = [total_tokens([r for r in by_case[key] if step_of(r.path) == "opening/agent/0"]) for key in keys]
+    taus = (first.get("tau_d"), first.get("tau_m") if pooled else None, first.get("tau_p") if pooled else None)
+    return BothBranches(
+        case_ids=tuple(gate.case_id for gate in gates),
+        d=_column(gates, "d"),
+        m=_column(gates, "m") if pooled else np.full(len(gates), np.nan),
+        p=_column(gates, "p") if pooled else np.full(len(gates), np.nan),
+        c=_column(gates, "c"),
+        may_skip=np.array([_may_skip(gate.data) for gate in gates], np.bool_),
+        skip_right=np.array([right for _, _, right, _ in usable], np.bool_),
+        debate_right=np.array([right for _, _, _, right in usable], np.bool_),
+        skip_tokens=_tokens(keys, by_case, "skip"),
+        debate_tokens=_tokens(keys, by_case, "debate"),
+        single_tokens=np.array(single, np.float64),
+        taus=taus if first.get("when") == "selective" else None,
+        left_out=left_out,
+        notes=() if pooled else (mixed,),
+    )
+
+
+def _may_skip(gate: Mapping[str, Any]) -> bool:
+    """Records from before `equal` and `complete` know only `unanimous`, which was of the valid answers."""
+    equal = gate.get("equal", gate["unanimous"]) or not gate["require_unanimity"]
+    complete = gate.get("complete", True) or not gate.get("require_complete", False)
+    return bool(equal and complete and gate.get("comparable", True))
+
+
+def _column(gates: Sequence[EventRow], name: str) -> Floats:
+    return np.array([gate.data.get(name) for gate in gates], np.float64)
+
+
+def _current_replies(folder: str | Path, keys: set[CaseKey]) -> dict[CaseKey, list[ReplyRow]]:
+    found: dict[CaseKey, list[ReplyRow]] = {key: [] for key in keys}
+    for reply in read_replies(folder):
+        if reply.key in found and not reply.superseded:
+            found[reply.key].append(reply)
+    return found
+
+
+def _tokens(keys: Sequence[CaseKey], replies: Mapping[CaseKey, list[ReplyRow]], branch: str) -> Floats:
+    totals = [total_tokens([r for r in replies[key] if not measurement_only(r.path, branch)]) for key in keys]
+    return np.array(totals, np.float64)
+
+
+def _stages(folder: str | Path, keys: set[CaseKey]) -> set[str]:
+    """Whether the servers took log-probabilities before or after temperature, over the openings."""
+    return {
+        row["logprob_stage"]
+        for row in read_table(folder, "turns", ["logprob_stage"]).to_pylist()
+        if row["logprob_stage"] and row["path"].startswith("opening/") and (row["case_id"], row["attempt"]) in keys
+    }

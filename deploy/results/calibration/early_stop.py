@@ -1,0 +1,237 @@
+"""When to stop a reply early: learned on one part of a run's cases, tried on the other, without a further call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import yaml
+
+from moot.actors.models.early_stop import EarlyStop
+from moot.actors.record.store.mirror import record_path
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.calibration.cases import held_out_mask
+from moot.deploy.results.calibration.labelled_replies import Bools, LabelledReplies, read_labelled_replies
+from moot.deploy.results.record import read_replies, read_run_info
+from moot.deploy.results.text import Interval
+from moot.metrics.bootstrap import BootstrapInterval, cluster_bootstrap
+from moot.metrics.confidence_features import STATISTICS
+from moot.metrics.detection import auroc
+from moot.metrics.distribution import Floats
+from moot.protocols.errors import ConfigError
+
+WINDOWS = (3, 5, 10, 20, 30, 50)
+"""First so many tokens that are tried; the windows of "Early-Token Confidence"."""
+
+LEAST = 50
+"""Replies with a known value that a feature needs on either part."""
+
+
+class EarlySignal(FrozenModel):
+    """What the first tokens of one model's replies say of their answers, at one temperature and stage.
+
+    Attributes:
+        model, temperature: whose replies; a temperature of None is the server's default.
+        stage: where their log-probabilities are taken; those of several stages are never learned from together.
+        n_learning, n_held_out: replies of the two parts.
+        early_stop: the choice; None where no feature could be tried.
+        auroc_learning: of the chosen feature on the part that chose it: optimistic, for it is the best of many.
+        auroc: on the held-out part, read in the learned direction; 0.5 says nothing. None when unknown; so below.
+        auroc_interval: 95 %, by case.
+        n_known: held-out replies that have the feature.
+        share_stopped: of them, how many the choice would stop.
+        error_stopped, error_kept: share of wrong answers among those it would stop, and among the others.
+        difference_interval: 95 % interval of their difference, by case.
+        works: whether the held-out area lies above 0.5, and the difference above 0, with the whole interval: a signal
+            may tell right from wrong on the whole and yet stop the right ones.
+    """
+
+    model: str
+    temperature: float | None
+    stage: str
+    n_learning: int
+    n_held_out: int
+    early_stop: EarlyStop | None = None
+    auroc_learning: float | None = None
+    auroc: float | None = None
+    auroc_interval: Interval | None = None
+    n_known: int = 0
+    share_stopped: float | None = None
+    error_stopped: float | None = None
+    error_kept: float | None = None
+    difference_interval: Interval | None = None
+    works: bool = False
+
+    @property
+    def role_yaml(self) -> str:
+        """The lines to put under the role; empty unless it works."""
+        if not self.works or self.early_stop is None:
+            return ""
+        settings = self.early_stop.model_dump(mode="json")
+        return yaml.safe_dump({"early_stop": settings}, default_flow_style=None, sort_keys=False, width=200).strip()
+
+
+class EarlyStopCalibration(FrozenModel):
+    """What `calibrate_early_stop` found.
+
+    Attributes:
+        role: whose replies; `share` is the share of them that was to be stopped.
+        left_out: replies that cannot be used, by reason. Those with a forced token in the window (the chosen one, else
+            the shortest) are among the replies of their signal.
+        signals: by model, temperature and stage.
+        warnings: what a reader must know before using this.
+    """
+
+    schema_version: int
+    run: str
+    simulated: bool
+    role: str
+    seed: int
+    holdout: float
+    share: float
+    left_out: dict[str, int]
+    signals: list[EarlySignal]
+    warnings: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _StopChoice:
+    stop: EarlyStop
+    auroc: float
+    sign: float
+
+
+def calibrate_early_stop(
+    folder: str | Path,
+    *,
+    role: str = "agent",
+    holdout: float = 0.5,
+    seed: int = 0,
+    share: float = 0.1,
+    keep_truncated: bool = False,
+) -> EarlyStopCalibration:
+    """Learn which early signal goes with wrong answers, in which direction, and try it on other cases.
+
+    On one part of the cases the area under the ROC curve of every window and statistic is computed; the one farthest
+    from 0.5 is chosen, with its direction and the bound that would stop `share` of the replies. The other part says how
+    good that is: the choice was not made there.
+
+    Args:
+        folder: the run's folder; its cases are labelled and its tokens recorded.
+        role: the family whose replies count.
+        holdout: share of the cases that is held out, in (0, 1).
+        seed: of the split and of the bootstrap.
+        share: of the replies that shall be stopped, in (0, 0.5].
+        keep_truncated: whether replies count that ended at their token limit.
+
+    Raises:
+        ConfigError: no reply can be used, or an argument does not fit.
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    if not 0.0 < holdout < 1.0:
+        raise ConfigError(f"holdout is the share of cases held out, between 0 and 1, not {holdout:g}")
+    if not 0.0 < share <= 0.5:
+        raise ConfigError(f"share is the share of replies to stop, above 0 and at most 0.5, not {share:g}")
+    folder = record_path(folder)
+    facts = read_run_info(folder, read_replies(folder))
+    groups, left_out = read_labelled_replies(folder, role, keep_truncated=keep_truncated)
+    signals = [_signal(group, holdout, seed, share) for group in groups]
+    windows = [min(WINDOWS) if each.early_stop is None else each.early_stop.window for each in signals]
+    if forced := sum(group.forced(window) for group, window in zip(groups, windows, strict=True)):
+        left_out["with a token in the window that a schema may have forced"] = forced
+    return EarlyStopCalibration(
+        schema_version=facts.schema_version,
+        run=facts.name,
+        simulated=facts.simulated,
+        role=role,
+        seed=seed,
+        holdout=holdout,
+        share=share,
+        left_out=left_out,
+        signals=signals,
+        warnings=list(_warnings(facts.simulated, signals)),
+    )
+
+
+def _warnings(simulated: bool, signals: list[EarlySignal]) -> Iterator[str]:
+    if simulated:
+        yield "simulated models: what was learned says nothing about any real model"
+    if len(signals) > 1:
+        yield f"{len(signals)} models, temperatures and stages were tried: one in forty seems to work by chance"
+    if not any(signal.works for signal in signals):
+        yield "no early signal tells wrong answers from right ones on the held-out cases: leave early stop off"
+
+
+def _signal(replies: LabelledReplies, holdout: float, seed: int, share: float) -> EarlySignal:
+    held = held_out_mask(replies.case_ids, holdout, seed)
+    known = EarlySignal(
+        model=replies.model,
+        temperature=replies.temperature,
+        stage=replies.stage,
+        n_learning=int((~held).sum()),
+        n_held_out=int(held.sum()),
+    )
+    choice = _choice(replies, ~held, share)
+    return known if choice is None else known.model_copy(update=_tried(replies, held, choice, seed))
+
+
+def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _StopChoice | None:
+    """The feature farthest from saying nothing; of equal ones the one that is known first."""
+    best: _StopChoice | None = None
+    for window in WINDOWS:
+        for statistic in STATISTICS:
+            values = replies.feature(window, statistic)
+            usable = learning & ~np.isnan(values)
+            found = auroc(values[usable], replies.wrong[usable])
+            if usable.sum() < LEAST or math.isnan(found):
+                continue
+            sign = 1.0 if found >= 0.5 else -1.0
+            directed = found if sign > 0 else 1.0 - found
+            if best is not None and directed <= best.auroc:
+                continue
+            keep: Literal["above", "below"] = "below" if sign > 0 else "above"
+            bound = float(np.quantile(values[usable], 1.0 - share if sign > 0 else share))
+            stop = EarlyStop(window=window, statistic=statistic, keep=keep, bound=float(f"{bound:.6g}"))
+            best = _StopChoice(stop, directed, sign)
+    return best
+
+
+def _tried(replies: LabelledReplies, held: Bools, choice: _StopChoice, seed: int) -> dict[str, object]:
+    values = choice.sign * replies.feature(choice.stop.window, choice.stop.statistic)
+    usable = held & ~np.isnan(values)
+    told: dict[str, object] = {"early_stop": choice.stop, "auroc_learning": choice.auroc, "n_known": int(usable.sum())}
+    values, wrong = values[usable], replies.wrong[usable]
+    found = auroc(values, wrong)
+    if usable.sum() < LEAST or math.isnan(found):
+        return told
+    cases = np.array(replies.case_ids)[usable]
+    stopped = values > choice.sign * choice.stop.bound
+    area = cluster_bootstrap(lambda drawn: auroc(values[drawn], wrong[drawn]), cases, seed=seed)
+    difference = cluster_bootstrap(lambda drawn: _difference(wrong[drawn], stopped[drawn]), cases, seed=seed)
+    return told | {
+        "auroc": found,
+        "auroc_interval": _interval(area),
+        "share_stopped": float(stopped.mean()),
+        "error_stopped": _mean(wrong[stopped]),
+        "error_kept": _mean(wrong[~stopped]),
+        "difference_interval": _interval(difference),
+        "works": area.low > 0.5 and difference.low > 0.0,
+    }
+
+
+def _difference(wrong: Bools, stopped: Bools) -> float:
+    if stopped.all() or not stopped.any():
+        return math.nan
+    return float(wrong[stopped].mean() - wrong[~stopped].mean())
+
+
+def _mean(wrong: Bools | Floats) -> float | None:
+    return float(wrong.mean()) if len(wrong) else None
+
+
+def _interval(found: BootstrapInterval) -> Interval | None:
+    return None if math.isnan(found.low) else (found.low, found.high)

@@ -1,0 +1,138 @@
+"""Replies with log-probabilities whose answers can be scored, from a record."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from moot.actors.agent.attempt import LENGTH
+from moot.actors.models.sampling import UNKNOWN, mask_forced_tokens, may_be_masked
+from moot.actors.record.rows import step_of
+from moot.actors.record.tables import read_table
+from moot.deploy.results.record import References
+from moot.deploy.results.summaries.model_replies import USABLE
+from moot.metrics.confidence_features import Statistic, window_statistic
+from moot.metrics.distribution import Floats
+from moot.protocols.errors import ConfigError
+from moot.protocols.messages import family_of
+
+Bools = npt.NDArray[np.bool_]
+
+_Scored = tuple[str, bool, Floats, float]
+"""Of a reply: its case, whether its answer is wrong, its log-probabilities, its first forced token."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledReplies:
+    """Replies of one model at one temperature and stage; log-probabilities of others mean something else.
+
+    Attributes:
+        model: its name.
+        temperature: as asked; None is the server's default.
+        stage: where their log-probabilities are taken, see `actors.record.sampling`.
+        case_ids: `(n,)`, the case of each reply.
+        wrong: `(n,)`, whether its answer is wrong.
+        logprobs: n vectors, one number per token; NaN where a schema's mask may have left no choice.
+        first_forced: `(n,)`, the number of the first such token; infinite where there is none.
+    """
+
+    model: str
+    temperature: float | None
+    stage: str
+    case_ids: tuple[str, ...]
+    wrong: Bools
+    logprobs: tuple[Floats, ...]
+    first_forced: Floats
+
+    def forced(self, window: int) -> int:
+        """Replies whose first `window` tokens are there, one of them NaN because a schema may have forced it."""
+        lengths = np.array([len(values) for values in self.logprobs])
+        return int(np.count_nonzero((lengths >= window) & (self.first_forced < window)))
+
+    def feature(self, window: int, statistic: Statistic) -> Floats:
+        """`(n,)`, the statistic of each reply's first `window` tokens; NaN for a shorter reply or an unknown value."""
+        found = np.full(len(self.logprobs), np.nan)
+        long_enough = [i for i, values in enumerate(self.logprobs) if len(values) >= window]
+        if long_enough:
+            windows = np.stack([self.logprobs[i][:window] for i in long_enough])
+            found[long_enough] = window_statistic(windows, statistic)
+        return found
+
+
+def read_labelled_replies(
+    folder: str | Path, role: str, *, keep_truncated: bool = False
+) -> tuple[list[LabelledReplies], dict[str, int]]:
+    """The replies of a role by model, temperature and stage, and how many of the role's were left out, by reason.
+
+    Those that ended at their token limit are left out unless `keep_truncated`.
+
+    Replies that were themselves stopped early are left out, and those they were replaced by, too: which ones came to be
+    kept is no fair sample.
+
+    Raises:
+        ConfigError: no reply can be used.
+        RecordError: the record cannot be read.
+    """
+    gold = {row["case_id"]: row["gold"] for row in read_table(folder, "cases", ["gold"]).to_pylist()}
+    references = References.of(folder)
+    logprobs = _logprobs(folder)
+    columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason"]
+    columns += ["logprob_stage", "held"]
+    rows = [row for row in read_table(folder, "turns", columns).to_pylist() if family_of(row["role"] or "") == role]
+    replaced = {(row["case_id"], row["attempt"], step_of(row["path"])) for row in rows if row["outcome"] == "cut"}
+    left_out: Counter[str] = Counter()
+    groups: defaultdict[tuple[str, float | None, str], list[_Scored]] = defaultdict(list)
+    for row in rows:
+        if row["outcome"] not in USABLE or row["superseded"] or row["answer"] is None:
+            continue
+        tokens = logprobs.get(row["reply_id"])
+        correct = references.correct(row["case_id"], row["answer"], gold.get(row["case_id"]))
+        if (row["case_id"], row["attempt"], row["path"]) in replaced:
+            left_out["in place of one that was stopped"] += 1
+        elif row["finish_reason"] == LENGTH and not keep_truncated:
+            left_out["truncated"] += 1
+        elif correct is None:
+            left_out["cannot be scored"] += 1
+        elif tokens is None or not len(tokens):
+            left_out["without log-probabilities"] += 1
+        else:
+            stage = row["logprob_stage"] or UNKNOWN
+            own = mask_forced_tokens(tokens) if may_be_masked(stage, bool(row["held"])) else tokens
+            forced = np.flatnonzero(np.isnan(own) & ~np.isnan(tokens))
+            first_forced = float(forced[0]) if len(forced) else np.inf
+            groups[row["model"], row["temperature"], stage].append((row["case_id"], not correct, own, first_forced))
+    if not groups:
+        why = ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} said nothing"
+        raise ConfigError(f"{folder}: no reply can be used: {why}; log-probabilities come with `top_logprobs: 1`")
+    return [_labelled(*key, found) for key, found in groups.items()], dict(sorted(left_out.items()))
+
+
+def _labelled(model: str, temperature: float | None, stage: str, found: Sequence[_Scored]) -> LabelledReplies:
+    return LabelledReplies(
+        model=model,
+        temperature=temperature,
+        stage=stage,
+        case_ids=tuple(case_id for case_id, *_ in found),
+        wrong=np.array([wrong for _, wrong, *_ in found], np.bool_),
+        logprobs=tuple(tokens for _, _, tokens, _ in found),
+        first_forced=np.array([first for *_, first in found]),
+    )
+
+
+def _logprobs(folder: str | Path) -> dict[str, Floats]:
+    """By reply id; an empty vector where none were recorded."""
+    table = read_table(folder, "tokens", ["logprob"])
+    found: dict[str, Floats] = {}
+    for batch in table.to_batches():
+        column: pa.ListArray = batch["logprob"]
+        offsets = column.offsets.to_numpy()
+        values = column.values.to_numpy(zero_copy_only=False).astype(np.float64)
+        for i, reply_id in enumerate(batch["reply_id"].to_pylist()):
+            found[reply_id] = values[offsets[i] : offsets[i + 1]]
+    return found

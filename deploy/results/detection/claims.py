@@ -1,0 +1,159 @@
+"""The claims of a run as its record has them: gold label, answer, the judges' bare verdict, probabilities, stances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from moot.actors.classifiers.card import CARD, read_card
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel, parse_event
+from moot.deploy.results.record import References, VerdictRow, decode_json
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
+
+Stance = Literal["supports", "denies"]
+
+
+class _Classified(FrozenModel):
+    p_hallucinated: float = Field(ge=0.0, le=1.0)
+    trained_on: bool = False
+
+
+class _ClaimPayload(FrozenModel):
+    """What a verdict on a claim says beside its answer; protocols that say none of it are read, too."""
+
+    verdict: Literal[0, 1] | None = None
+    p_judges: float | None = Field(default=None, ge=0.0, le=1.0)
+    classifier: _Classified | None = None
+    first_stances: dict[str, Stance | None] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim and what became of it.
+
+    Attributes:
+        case_id: of the case.
+        gold: `supported` or `hallucinated`; None when the file does not say.
+        group: what it has in common with claims that are not independent of it; its own id when it stands alone.
+        tags: of its reference.
+        state: `open` as long as there is no verdict.
+        answer: a label of claims; None for an abstention, and without a verdict.
+        judged: whether the verdict says what the judges alone came to.
+        bare: that, as a label; None for a tie, or when none could be read.
+        p_classifier, p_judges: probability that it is hallucinated, in [0, 1]; None when unknown.
+        trained_on: `claim` when the run's classifier was trained on this claim, in whatever spelling; `group` when it
+            was on another one of its group; None for neither, and without a classifier.
+        stances: of the debaters' first messages, on the claim itself, the second having heard the first; None when
+            unknown.
+        wall_s: seconds from the debate's beginning to its verdict; None when unknown.
+        tokens: of the debate, without what served only to measure; None when unknown.
+    """
+
+    case_id: str
+    gold: str | None
+    group: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+    state: Literal["open", "failed", "finished"] = "finished"
+    answer: str | None = None
+    judged: bool = False
+    bare: str | None = None
+    p_classifier: float | None = None
+    p_judges: float | None = None
+    trained_on: Literal["claim", "group"] | None = None
+    stances: Mapping[str, Stance | None] = field(default_factory=dict)
+    wall_s: float | None = None
+    tokens: int | None = None
+
+    @property
+    def is_hallucinated(self) -> float | None:
+        """The class as a number: 1 for hallucinated, 0 for supported; None when the gold label is unknown."""
+        return class_of(self.gold)
+
+
+def class_of(label: str | None) -> float | None:
+    """The number of a claim's label, by its place in `CLAIM_LABELS`; None for anything else.
+
+    >>> class_of("supported"), class_of("hallucinated"), class_of(None)
+    (0.0, 1.0, None)
+    """
+    return float(CLAIM_LABELS.index(label)) if label in CLAIM_LABELS else None
+
+
+def read_claims(
+    folder: str | Path,
+    verdicts: Iterable[VerdictRow],
+    references: References,
+    tokens: Mapping[CaseKey, int | None] | None = None,
+) -> list[Claim]:
+    """The claims among a run's cases, in the order of the task's file; empty for a run over anything else.
+
+    Args:
+        folder: the run's folder.
+        verdicts: the latest of each case, failed ones included.
+        references: of the run's cases.
+        tokens: of each debate, as far as they are known.
+
+    Raises:
+        RecordError: the record cannot be read.
+        ConfigError: the copy of the classifier's card was changed.
+    """
+    rows = read_table(folder, "cases", ["index", "labels", "gold"]).to_pylist()
+    rows = [row for row in rows if tuple(row["labels"] or ()) == CLAIM_LABELS]
+    if not rows:
+        return []
+    latest = {verdict.case_id: verdict for verdict in verdicts}
+    more = {
+        (row["case_id"], row["attempt"]): (row["payload"], row["wall_s"])
+        for row in read_table(folder, "verdicts", ["payload", "wall_s"]).to_pylist()
+    }
+    groups = _trained_groups(folder)
+    found = []
+    for row in sorted(rows, key=lambda row: (row["index"], row["case_id"])):
+        reference = references[row["case_id"]]
+        given = {
+            "case_id": row["case_id"],
+            "gold": row["gold"] if row["gold"] in CLAIM_LABELS else None,
+            "group": reference.group or row["case_id"],
+            "tags": reference.tags,
+        }
+        verdict = latest.get(row["case_id"])
+        if verdict is None or verdict.failed:
+            found.append(Claim(**given, state="open" if verdict is None else "failed"))
+        else:
+            of_group = bool(reference.group) and text_hash(reference.group) in groups
+            outcome = _outcome(verdict, *more[verdict.key], of_group=of_group)
+            found.append(Claim(**given, **outcome, tokens=(tokens or {}).get(verdict.key)))
+    return found
+
+
+def ids_trained_on(claims: Iterable[Claim]) -> frozenset[str]:
+    """The case ids that no accuracy, paired test or score of the run may be over, as its classifier knows their labels.
+
+    Empty for a run without a classifier, and for one over anything but claims.
+    """
+    return frozenset(claim.case_id for claim in claims if claim.trained_on)
+
+
+def _trained_groups(folder: str | Path) -> frozenset[str]:
+    run = Path(folder)
+    return frozenset(read_card(run).trained_on_groups) if (run / CARD).is_file() else frozenset()
+
+
+def _outcome(verdict: VerdictRow, payload: str | None, wall_s: float | None, *, of_group: bool) -> dict[str, Any]:
+    said = parse_event(_ClaimPayload, decode_json(payload)) or _ClaimPayload()
+    return {
+        "answer": verdict.answer if verdict.answer in CLAIM_LABELS else None,
+        "judged": "verdict" in said.model_fields_set,
+        "bare": None if said.verdict is None else (SUPPORTED if said.verdict == 1 else HALLUCINATED),
+        "p_classifier": said.classifier and said.classifier.p_hallucinated,
+        "p_judges": said.p_judges,
+        "trained_on": said.classifier and ("claim" if said.classifier.trained_on else "group" if of_group else None),
+        "stances": said.first_stances,
+        "wall_s": wall_s,
+    }

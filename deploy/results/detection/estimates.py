@@ -1,0 +1,154 @@
+"""A figure with its interval, from what it is and what it is when whole groups are drawn anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.rounds.case_means import LEAST_CASES
+from moot.deploy.results.text import Interval, number
+from moot.metrics.calibration_error import calibration_null_band
+from moot.metrics.cluster_bootstrap import interval_from, resampled_sums
+from moot.metrics.distribution import Floats
+from moot.metrics.significance import wilson_interval
+
+
+def calibration_null(confidences: Sequence[float] | Floats, bins: int) -> Interval | None:
+    """95 % of perfectly calibrated forecasters with these confidences would be found between these.
+
+    None with fewer than `LEAST_CASES`: the band then spans nearly all that can be measured.
+
+    Args:
+        confidences: `(n,)`, in [0, 1].
+        bins: of the calibration error that it stands beside.
+    """
+    if len(confidences) < LEAST_CASES:
+        return None
+    band = calibration_null_band(confidences, bins=bins)
+    return band.low, band.high
+
+
+def calibration_null_words(found: Interval | None) -> str:
+    """The band, or that there are too few cases for one.
+
+    >>> calibration_null_words((0.043, 0.267)), calibration_null_words(None)
+    ('0.043 to 0.267 (95 %)', 'too few cases')
+    """
+    return "too few cases" if found is None else f"{number(found[0])} to {number(found[1])} (95 %)"
+
+
+RESAMPLES = 1000
+"""Of the groups, behind every interval."""
+
+LEAST_GROUPS = 6
+"""Behind an interval: of fewer groups there are too few distinct resamples for their spread to mean anything."""
+
+
+class IntervalEstimate(FrozenModel):
+    """A figure; None when it is unknown.
+
+    Attributes:
+        value: the figure.
+        interval: 95 %, from the spread of the figure when whole groups of cases are drawn anew
+            (`metrics.cluster_bootstrap.interval_from`); of a share of 0 or 1, Wilson's of so many groups; None where
+            neither leaves anything to go by, and with fewer than `LEAST_GROUPS` groups.
+    """
+
+    value: float | None = None
+    interval: Interval | None = None
+
+
+def estimate(
+    observed: npt.ArrayLike, resampled: npt.ArrayLike, *, groups: int, lowest: float = 0.0, is_share: bool = False
+) -> IntervalEstimate:
+    """A figure and its interval.
+
+    Where all are right (or none), resamples do not vary; as many groups that are right still leave room for doubt.
+
+    Args:
+        observed: one number; NaN when unknown.
+        resampled: `(resamples,)`, the same of each resample; NaN where one has none.
+        groups: how many have a claim that enters the figure; there is no interval below `LEAST_GROUPS`.
+        lowest: the least that it can be; 1 is the most.
+        is_share: whether it is a share of cases that chance had a part in, so that Wilson's interval fits.
+
+    >>> resampled = [0.4, 0.5, 0.6]
+    >>> in_percent(estimate(0.5, resampled, groups=6)), in_percent(estimate(0.5, resampled, groups=5))
+    ('50.0 [31.3, 68.7]', '50.0')
+    """
+    value = float(np.asarray(observed))
+    if isnan(value):
+        return IntervalEstimate()
+    if groups < LEAST_GROUPS:
+        return IntervalEstimate(value=value)
+    low, high = (float(end) for end in interval_from(resampled, value, lowest=lowest))
+    if not isnan(low) and not isnan(high):
+        return IntervalEstimate(value=value, interval=(low, high))
+    if not is_share or value not in (0.0, 1.0):
+        return IntervalEstimate(value=value)
+    ends = wilson_interval(groups if value else 0, groups)
+    return IntervalEstimate(value=value, interval=(ends.low, ends.high))
+
+
+def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = False) -> IntervalEstimate:
+    """The mean of one value for each case, and its interval when whole groups of cases are drawn anew.
+
+    Args:
+        values: `(n,)`.
+        groups: of each case.
+        is_share: see `estimate`.
+    """
+    drawn = resampled_sums(np.stack([values, np.ones(len(values))], axis=1), groups, RESAMPLES)
+    return estimate(values.mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups)), is_share=is_share)
+
+
+def in_units(
+    found: IntervalEstimate, digits: int = 3, *, unknown: str = "unknown", times: float = 1.0, sign: str = ""
+) -> str:
+    """An estimate as it is, or so many times it; `sign` is `+` where a number above 0 has one.
+
+    >>> in_units(IntervalEstimate(value=0.25, interval=(0.125, 0.5)), 2), in_units(IntervalEstimate())
+    ('0.25 [0.12, 0.50]', 'unknown')
+    """
+    if found.value is None:
+        return unknown
+    value, *ends = (f"{times * each:{sign}.{digits}f}" for each in (found.value, *(found.interval or ())))
+    return f"{value} [{', '.join(ends)}]" if ends else value
+
+
+def in_percent(found: IntervalEstimate) -> str:
+    """An estimate of a share in percent, without the sign, as a cell of a table.
+
+    >>> in_percent(IntervalEstimate(value=0.667, interval=(0.6, 0.72))), in_percent(IntervalEstimate())
+    ('66.7 [60.0, 72.0]', '-')
+    """
+    return in_units(found, 1, unknown="-", times=100.0)
+
+
+def without_interval(found: IntervalEstimate) -> str:
+    """The same without the interval."""
+    return in_percent(IntervalEstimate(value=found.value))
+
+
+def signed_points(found: IntervalEstimate) -> str:
+    """A difference of shares in points.
+
+    >>> signed_points(IntervalEstimate(value=0.02, interval=(-0.01, 0.05)))
+    '+2.0 [-1.0, +5.0]'
+    """
+    return in_units(found, 1, times=100.0, sign="+")
+
+
+def in_seconds(value: float | None) -> str:
+    """Seconds as a cell of a table, or `unknown`; few of them are not printed as 0.
+
+    >>> in_seconds(10.39), in_seconds(0.00312)
+    ('10.39', '0.0031')
+    """
+    if value is None:
+        return "unknown"
+    return f"{value:,.2f}" if value >= 0.1 or value == 0.0 else f"{value:.2g}"

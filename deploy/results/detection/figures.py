@@ -1,0 +1,217 @@
+"""F1, precision, recall and accuracy over claims: the verdict's, the judges' alone, and those of trivial answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.detection.claims import Claim, class_of
+from moot.deploy.results.detection.estimates import RESAMPLES, IntervalEstimate, estimate
+from moot.deploy.results.text import mean_of
+from moot.metrics.cluster_bootstrap import resampled_sums
+from moot.metrics.detection import OUTCOMES, DetectionFigures, detection_figures, detection_outcomes, resampled_figures
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
+
+VERDICT, BARE = "verdict", "judges' bare verdict"
+ALWAYS = {SUPPORTED: f"always {SUPPORTED}", HALLUCINATED: f"always {HALLUCINATED}"}
+"""Names of the trivial answers."""
+
+
+class ClassFigures(FrozenModel):
+    """Figures with one class as the positive one.
+
+    Attributes:
+        n: claims of this class.
+        precision: unknown when none is called so; like the others, where only the other class occurs.
+        recall: share of them that is found; an abstention is a miss.
+        f1: of both.
+    """
+
+    n: int
+    precision: IntervalEstimate = IntervalEstimate()
+    recall: IntervalEstimate = IntervalEstimate()
+    f1: IntervalEstimate = IntervalEstimate()
+
+
+class Detector(FrozenModel):
+    """What one way to answer is worth.
+
+    Attributes:
+        by: `verdict`, `judges' bare verdict`, `always supported` or `always hallucinated`.
+        abstained: claims that it leaves open: misses of their class, and wrong for the accuracy.
+        supported, hallucinated: figures with this class as the positive one.
+        macro_f1: mean of both F1; None where only one class occurs, for it would be the mean of that one's F1 and of
+            nothing.
+    """
+
+    by: str
+    abstained: int
+    supported: ClassFigures
+    hallucinated: ClassFigures
+    macro_f1: IntervalEstimate
+    accuracy: IntervalEstimate
+
+    def of(self, label: str) -> ClassFigures:
+        """The figures with this label as the positive one."""
+        return self.supported if label == SUPPORTED else self.hallucinated
+
+
+class ClaimSet(FrozenModel):
+    """Ways to answer the same claims.
+
+    Attributes:
+        category: of the claims; None for all of them.
+        n: claims; `groups` how many are independent of each other.
+        only: the class that all are of, where there is but one: precision is then 1 by construction, and recall says
+            all there is to say; None otherwise.
+        detectors: `verdict` first, then `judges' bare verdict` where it is known, then the trivial ones.
+        seconds: mean from a debate's beginning to its verdict; None when unknown.
+        tokens: mean of a debate, without what served only to measure and what several debates share; None when unknown.
+        classified: claims that a classifier gave a probability; without any, the verdict is the judges' bare one.
+        gain: macro F1 (accuracy where there is one class) of the verdict over the judges' bare verdict, drawn from the
+            same resamples; None without a bare verdict.
+    """
+
+    category: str | None
+    n: int
+    groups: int
+    only: str | None
+    detectors: list[Detector]
+    seconds: float | None
+    tokens: float | None
+    classified: int
+    gain: IntervalEstimate | None
+
+    def by(self, name: str) -> Detector | None:
+        """The detector of that name; None when there is none."""
+        return next((each for each in self.detectors if each.by == name), None)
+
+    @property
+    def has_bare(self) -> bool:
+        """Whether the judges' bare verdict is one of its own: without a classifier it repeats the verdict."""
+        return self.classified > 0 and self.by(BARE) is not None
+
+
+def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
+    """The figures of claims, each with a gold label and a verdict.
+
+    Args:
+        claims: one at least.
+        category: what they have in common, for the name alone.
+    """
+    answers = _answers(claims)
+    truth = [claim.is_hallucinated for claim in claims]
+    outcomes = np.stack([detection_outcomes(truth, [class_of(each) for each in given]) for given in answers.values()])
+    flat = np.moveaxis(outcomes, 0, 1).reshape(len(claims), -1)
+    drawn = resampled_sums(flat, [claim.group for claim in claims], RESAMPLES)
+    counts = outcomes.sum(axis=1)
+    resampled = resampled_figures(counts, drawn.reshape(RESAMPLES, len(answers), OUTCOMES))
+    golds = {claim.gold for claim in claims}
+    only = next(iter(golds)) if len(golds) == 1 else None
+    made = _Set(claims, answers, only, detection_figures(counts), resampled)
+    return ClaimSet(
+        category=category,
+        n=len(claims),
+        groups=_groups(claims),
+        only=only,
+        detectors=[made.detector(name) for name in answers],
+        seconds=mean_of(claim.wall_s for claim in claims),
+        tokens=mean_of(claim.tokens for claim in claims),
+        classified=sum(claim.p_classifier is not None for claim in claims),
+        gain=made.gain(),
+    )
+
+
+def _answers(claims: Sequence[Claim]) -> Mapping[str, Sequence[str | None]]:
+    answers: dict[str, Sequence[str | None]] = {VERDICT: [claim.answer for claim in claims]}
+    if any(claim.judged for claim in claims):
+        answers[BARE] = [claim.bare for claim in claims]
+    return answers | {name: [label] * len(claims) for label, name in ALWAYS.items()}
+
+
+class _Set(NamedTuple):
+    """Claims with the answers to them by name, the class that all are of if there is but one, and their figures."""
+
+    claims: Sequence[Claim]
+    answers: Mapping[str, Sequence[str | None]]
+    only: str | None
+    observed: DetectionFigures
+    resampled: DetectionFigures
+
+    def detector(self, name: str) -> Detector:
+        place = list(self.answers).index(name)
+        classes = [self._class(label, name, place) for label in CLAIM_LABELS]
+        groups, one, many = _groups(self.claims), self.observed, self.resampled
+        is_share = name not in ALWAYS.values()
+        return Detector(
+            by=name,
+            abstained=sum(answer is None for answer in self.answers[name]),
+            supported=classes[0],
+            hallucinated=classes[1],
+            macro_f1=IntervalEstimate()
+            if self.only
+            else estimate(one.macro_f1[place], many.macro_f1[:, place], groups=groups),
+            accuracy=estimate(one.accuracy[place], many.accuracy[:, place], groups=groups, is_share=is_share),
+        )
+
+    def _class(self, label: str, name: str, place: int) -> ClassFigures:
+        are = [claim for claim in self.claims if claim.gold == label]
+        if self.only not in (None, label):
+            return ClassFigures(n=len(are))
+        called = [claim for claim, answer in zip(self.claims, self.answers[name], strict=True) if answer == label]
+        number = CLAIM_LABELS.index(label)
+        is_share = name not in ALWAYS.values()  # a trivial answer's are so by construction, which leaves no doubt
+        doubted = is_share and len(are) < len(self.claims)  # of one class only, precision is 1 by construction
+
+        def figure(name: str, behind: Sequence[Claim], *, is_share: bool = False) -> IntervalEstimate:
+            one, many = getattr(self.observed, name), getattr(self.resampled, name)
+            return estimate(one[place, number], many[:, place, number], groups=_groups(behind), is_share=is_share)
+
+        return ClassFigures(
+            n=len(are),
+            precision=figure("precision", called, is_share=doubted),
+            recall=figure("recall", are, is_share=is_share),
+            f1=figure("f1", [*are, *called]),
+        )
+
+    def gain(self) -> IntervalEstimate | None:
+        names = list(self.answers)
+        if BARE not in names:
+            return None
+        first, second = names.index(VERDICT), names.index(BARE)
+        one, many = (each.accuracy if self.only else each.macro_f1 for each in (self.observed, self.resampled))
+        difference = many[:, first] - many[:, second]
+        return estimate(one[first] - one[second], difference, groups=_groups(self.claims), lowest=-1.0)
+
+
+def _groups(claims: Iterable[Claim]) -> int:
+    return len({claim.group for claim in claims})
+
+
+def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim]) -> IntervalEstimate:
+    """The macro F1 of the first verdicts minus that of the second, both over the claims that are in both.
+
+    Args:
+        first, second: by case id, claims with a gold label and a verdict each.
+
+    Returns:
+        Drawn from the same resamples; unknown where they share no claim, or only claims of one class.
+    """
+    shared = sorted(first.keys() & second.keys())
+    if len({first[each].gold for each in shared}) < 2:
+        return IntervalEstimate()
+    truth = [first[each].is_hallucinated for each in shared]
+    outcomes = [
+        detection_outcomes(truth, [class_of(claims[each].answer) for each in shared]) for claims in (first, second)
+    ]
+    drawn = resampled_sums(np.concatenate(outcomes, axis=1), [first[each].group for each in shared], RESAMPLES)
+    counts = [each.sum(axis=0) for each in outcomes]
+    one, other = (detection_figures(each).macro_f1 for each in counts)
+    many, others = (
+        resampled_figures(each, drawn[:, place : place + OUTCOMES]).macro_f1
+        for each, place in zip(counts, (0, OUTCOMES), strict=True)
+    )
+    return estimate(one - other, many - others, groups=_groups(first[each] for each in shared), lowest=-1.0)

@@ -1,0 +1,161 @@
+"""HallusionBench as its authors score it: by question, by figure and by question pair.
+
+A question of the part VS (visual supplement) that comes without its figure cannot be known: to leave it open counts as
+right there, as it does with the authors. Original questions (figure 0) are the easy ones; the hard ones are those about
+edited figures, and a pair's hard part is right when all of them are.
+
+A figure or a pair counts only with all of its questions: what is left of it after `limit` or for want of pictures is
+easier than the whole. How many it has in the file is in the tags of its claims; in records from before these tags it is
+taken to have those that the run has.
+
+Source: Guan et al., HallusionBench, CVPR 2024, and the authors' evaluation code.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.detection.claims import Claim
+from moot.deploy.results.detection.estimates import IntervalEstimate, mean_estimate
+from moot.deploy.results.detection.figures import BARE, VERDICT
+from moot.protocols.claims import HALLUCINATED
+from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
+
+ALWAYS_NO = "always no"
+_TAGS = {"category", "subcategory", "set", "figure", "question", "visual_input"}
+
+Unit = tuple[str, ...]
+
+
+class UnitAccuracy(FrozenModel):
+    """A share of right units.
+
+    Attributes:
+        share: in [0, 1]; None without a unit.
+        n: units all of whose questions in the file are in the run, with a verdict and a gold label each; `incomplete`
+            how many others the run has questions of.
+    """
+
+    share: IntervalEstimate
+    n: int
+    incomplete: int
+
+
+class HallusionAccuracies(FrozenModel):
+    """The figures of one way to answer.
+
+    Attributes:
+        by: `verdict`, `judges' bare verdict` or `always no`.
+        part: `VD` (visual dependent), `VS` (visual supplement), or None for both.
+        question: aAcc, share of questions.
+        figure: fAcc, share of figures all of whose questions are right; a question without a figure is in none.
+        pair: qAcc, share of question pairs (one question about the original and the edited figures of a set) that are
+            right throughout.
+        easy, hard: share of pairs whose original question is right, and of those whose other ones are.
+        left_open_right: questions without their figure that were left open, which counts as right.
+    """
+
+    by: str
+    part: Literal["VD", "VS"] | None
+    question: UnitAccuracy
+    figure: UnitAccuracy
+    pair: UnitAccuracy
+    easy: UnitAccuracy
+    hard: UnitAccuracy
+    left_open_right: int
+
+
+def hallusion_accuracies(claims: Sequence[Claim]) -> list[HallusionAccuracies] | None:
+    """The authors' figures for both parts together and each; None for claims of another benchmark.
+
+    Args:
+        claims: all of the run, those without a verdict included: what they belong to is incomplete.
+    """
+    ours = [claim for claim in claims if claim.tags.keys() >= _TAGS]
+    if not ours:
+        return None
+    answers: dict[str, Callable[[Claim], str | None]] = {VERDICT: lambda claim: claim.answer}
+    if any(claim.judged for claim in ours):
+        answers[BARE] = lambda claim: claim.bare
+    answers[ALWAYS_NO] = lambda claim: HALLUCINATED
+    parts: list[Literal["VD", "VS"] | None] = [None, "VD", "VS"]
+    found = []
+    for name, answer in answers.items():
+        for part in parts:
+            if some := [claim for claim in ours if part in (None, claim.tags["category"])]:
+                found.append(_accuracies(name, part, some, answer))
+    return found
+
+
+def _accuracies(
+    name: str, part: Literal["VD", "VS"] | None, claims: Sequence[Claim], answer: Callable[[Claim], str | None]
+) -> HallusionAccuracies:
+    right = {claim.case_id: _right(claim, answer(claim)) for claim in claims}
+    shown = [claim for claim in claims if not _without_figure(claim)]
+    easy = [claim for claim in claims if claim.tags["figure"] == "0"]
+    hard = [claim for claim in claims if claim.tags["figure"] != "0"]
+    left_open = [c for c in claims if c.gold and _has_verdict(c) and _without_figure(c) and answer(c) is None]
+    return HallusionAccuracies(
+        by=name,
+        part=part,
+        question=_accuracy(claims, lambda claim: (claim.case_id,), right),
+        figure=_accuracy(shown, lambda claim: _unit(claim, "figure"), right, (FIGURE_QUESTIONS,)),
+        pair=_accuracy(claims, _pair, right, (EASY_QUESTIONS, HARD_QUESTIONS)),
+        easy=_accuracy(easy, _pair, right, (EASY_QUESTIONS,)),
+        hard=_accuracy(hard, _pair, right, (HARD_QUESTIONS,)),
+        left_open_right=len(left_open),
+    )
+
+
+def _has_verdict(claim: Claim) -> bool:
+    return claim.state == "finished" and not claim.trained_on
+
+
+def _without_figure(claim: Claim) -> bool:
+    return claim.tags["category"] == "VS" and claim.tags["figure"] == "0"
+
+
+def _right(claim: Claim, answer: str | None) -> bool | None:
+    if claim.gold is None or not _has_verdict(claim):
+        return None
+    return _without_figure(claim) if answer is None else answer == claim.gold
+
+
+def _unit(claim: Claim, part: str) -> Unit:
+    return tuple(claim.tags[name] for name in ("category", "subcategory", "set", part))
+
+
+def _pair(claim: Claim) -> Unit:
+    return _unit(claim, "question")
+
+
+def _accuracy(
+    claims: Sequence[Claim],
+    unit: Callable[[Claim], Unit],
+    right: Mapping[str, bool | None],
+    sizes: tuple[str, ...] = (),
+) -> UnitAccuracy:
+    """The share of complete units all of whose claims are right; drawn anew are the groups, in which whole units lie.
+
+    Args:
+        sizes: the tags that add up to how many questions a unit has in the file, where the record says it.
+    """
+    units: dict[Unit, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        units[unit(claim)].append(claim)
+    outcomes = {each: [right[claim.case_id] for claim in found] for each, found in units.items()}
+    whole = {
+        each: all(outcomes[each])
+        for each, found in units.items()
+        if None not in outcomes[each] and len(found) >= sum(int(found[0].tags.get(size, "0")) for size in sizes)
+    }
+    if not whole:
+        return UnitAccuracy(share=IntervalEstimate(), n=0, incomplete=len(units))
+    right_ones = np.array(list(whole.values()), np.float64)
+    share = mean_estimate(right_ones, [units[each][0].group for each in whole], is_share=True)
+    return UnitAccuracy(share=share, n=len(whole), incomplete=len(units) - len(whole))

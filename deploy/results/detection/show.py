@@ -1,0 +1,206 @@
+"""A run over claims in words: rows for the summary, and tables of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from moot.deploy.results.detection.calibration import DebaterErrors, SourceCalibration
+from moot.deploy.results.detection.detection import Detection, DurationSummary
+from moot.deploy.results.detection.estimates import (
+    LEAST_GROUPS,
+    IntervalEstimate,
+    calibration_null_words,
+    in_percent,
+    in_seconds,
+    in_units,
+    signed_points,
+    without_interval,
+)
+from moot.deploy.results.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet
+from moot.deploy.results.detection.hallusionbench import HallusionAccuracies, UnitAccuracy
+from moot.deploy.results.report.blocks import Block, Note, Table
+from moot.deploy.results.text import count, number, percent
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
+
+NOTE = (
+    f"%, [95 %, groups drawn anew; none of fewer than {LEAST_GROUPS} groups]. Each F1 has its own class as the "
+    "positive one; macro is the mean of both. A claim left open is a miss of its class, and wrong."
+)
+"""What a reader must know of the tables of F1."""
+
+
+def detection_rows(found: Detection, tokens_per_case: float | None) -> list[tuple[str, str]]:
+    """What is one figure for the run, as pairs of a name and a value in words."""
+    rows = [("claims", _claims(found))]
+    if found.whole is not None and (verdict := found.whole.by(VERDICT)) is not None:
+        rows.append(("claims left open", f"{verdict.abstained:,} of {found.whole.n:,}"))
+        if found.whole.gain is not None and found.whole.has_bare:
+            said = "accuracy" if found.whole.only else "macro F1"
+            rows.append((f"{said} over the judges' bare verdict", f"{signed_points(found.whole.gain)} points"))
+    if found.debaters is not None:
+        rows += _debater_rows(found.debaters)
+    if (took := found.seconds) is not None:
+        mean, median, p90 = map(in_seconds, (took.mean, took.median, took.p90))
+        rows.append(("seconds per case", f"{mean} (median {median}, 90 % within {p90})"))
+    return [*rows, ("tokens per case", count(tokens_per_case))]
+
+
+def _claims(found: Detection) -> str:
+    counted = 0 if found.whole is None else found.whole.n
+    left = [
+        f"{n:,} {why}"
+        for n, why in (
+            (found.failed, "failed"),
+            (found.open, "without verdict"),
+            (found.unlabelled, "without a label"),
+            (found.trained_on, "the classifier was trained on"),
+            (found.group_trained_on, "of a group that the classifier was trained on"),
+        )
+        if n
+    ]
+    return f"{counted:,} counted" + (f"; left out: {', '.join(left)}" if left else "")
+
+
+def _debater_rows(found: DebaterErrors) -> list[tuple[str, str]]:
+    (one, other), (first, second) = found.debaters, (percent(rate) for rate in found.error_rates)
+    base = f"({one} errs on {first}, {other}, which has heard it, on {second}; n = {found.n:,})"
+    rho, effective = in_units(found.rho, 2), in_units(found.effective_debaters, 2)
+    return [
+        ("debaters' first errors, rho", f"{rho} {base}"),
+        ("debaters in effect, as variance", f"{effective} of 2"),
+    ]
+
+
+def detection_blocks(found: Detection) -> list[Block]:
+    """The tables: all claims, each category, HallusionBench, calibration; and their note."""
+    blocks = list[Block]()
+    if found.whole is not None:
+        blocks += _whole(found.whole)
+    if found.by_category:
+        blocks += [_categories(found.by_category), _category_costs(found.by_category)]
+    if found.hallusionbench:
+        has_bare = found.whole is not None and found.whole.has_bare
+        blocks.append(_hallusionbench([each for each in found.hallusionbench if has_bare or each.by != BARE]))
+    blocks += [_calibration(each) for each in found.calibration]
+    return blocks + ([Note(NOTE, "dim")] if found.whole is not None else [])
+
+
+def _whole(found: ClaimSet) -> list[Table]:
+    base = f"{found.n:,} claims" + (f" in {found.groups:,} groups" if found.groups < found.n else "")
+    rows = [each for each in found.detectors if found.has_bare or each.by != BARE]
+    if found.only is not None:
+        title = f"{base}, all {found.only}: precision is 1 by construction and F1 says no more than recall R, 2R/(1+R)"
+        return [Table(title, ("", "recall"), [(each.by, in_percent(each.accuracy)) for each in rows])]
+    of = f"{rows[0].supported.n:,} {SUPPORTED}, {rows[0].hallucinated.n:,} {HALLUCINATED}"
+    f1s = [(each.supported.f1, each.hallucinated.f1, each.macro_f1) for each in rows]
+    recalls = [(each.supported.recall, each.hallucinated.recall, each.accuracy) for each in rows]
+    f1_cells, recall_cells = (
+        [(each.by, *map(in_percent, figures)) for each, figures in zip(rows, several, strict=True)]
+        for several in (f1s, recalls)
+    )
+    f1_header = ("", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro")
+    recall_header = ("", f"recall /{SUPPORTED}", f"recall /{HALLUCINATED}", "accuracy")
+    return [
+        Table(f"{base}: {of}", f1_header, f1_cells),
+        Table("recall of each class, and accuracy", recall_header, recall_cells),
+    ]
+
+
+def _categories(sets: Sequence[ClaimSet]) -> Table:
+    bare = any(each.has_bare for each in sets)
+    heads = ("category", "n", "F1 /macro", "accuracy", *(("bare /macro",) if bare else ()), "trivial /macro")
+    meaning = "bare: the judges' bare verdict; " if bare else ""
+    title = f"by category ({meaning}trivial: the better of always one label)"
+    return Table(title, heads, [_category(each, bare) for each in sets])
+
+
+def _category_costs(sets: Sequence[ClaimSet]) -> Table:
+    rows = [
+        (
+            each.category or "none",
+            in_seconds(each.seconds),
+            count(each.tokens),
+        )
+        for each in sets
+    ]
+    return Table("what a claim takes by category, means", ("category", "seconds", "tokens"), rows)
+
+
+def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
+    verdict, judges = found.by(VERDICT), found.by(BARE)
+    if verdict is None:
+        return (found.category or "-", count(found.n))
+    trivial = max((each.macro_f1.value or 0.0 for name in ALWAYS.values() if (each := found.by(name))), default=0.0)
+    return (
+        found.category or "none",
+        count(found.n),
+        in_percent(verdict.macro_f1),
+        without_interval(verdict.accuracy),
+        *((without_interval(judges.macro_f1 if judges else IntervalEstimate()),) if bare else ()),
+        "-" if found.only else f"{100 * trivial:.1f}",
+    )
+
+
+def _hallusionbench(rows: Sequence[HallusionAccuracies]) -> Table:
+    ways = list(dict.fromkeys(each.by for each in rows))
+    table = {(each.by, each.part): each for each in rows}
+    parts = list(dict.fromkeys(each.part for each in rows))
+    cells = []
+    for name, share in _SHARES.items():
+        for part in parts:
+            found = [share(table[way, part]) for way in ways]
+            shown = [in_percent(each.share) for each in found]
+            cells.append((name if part is None else f"{name}, {part}", count(found[0].n), *shown))
+    return Table(_hallusion_title(rows[0]), ("", "n", *ways), cells)
+
+
+_SHARES: dict[str, Callable[[HallusionAccuracies], UnitAccuracy]] = {
+    "aAcc": lambda found: found.question,
+    "fAcc": lambda found: found.figure,
+    "qAcc": lambda found: found.pair,
+    "easy": lambda found: found.easy,
+    "hard": lambda found: found.hard,
+}
+
+
+def _hallusion_title(whole: HallusionAccuracies) -> str:
+    said = ["HallusionBench as its authors score it: questions (aAcc), figures (fAcc), question pairs (qAcc)"]
+    if n := whole.left_open_right:
+        said.append(f"{n:,} questions without their figure left open, which counts as right")
+    if n := whole.question.incomplete:
+        said.append(f"{n:,} questions not counted")
+    for what, units in (("figures", whole.figure), ("question pairs", whole.pair)):
+        if units.incomplete:
+            said.append(f"{units.incomplete:,} {what} incomplete, not counted")
+    return "; ".join(said)
+
+
+def _calibration(found: SourceCalibration) -> Table:
+    unknown = f", {found.unknown:,} unknown" if found.unknown else ""
+    title = (
+        f"p_hallucinated, {found.source} (n = {found.n:,}{unknown}): Brier {in_units(found.brier)}, of always stating "
+        f"the share {number(found.brier_of_share)}; ECE {number(found.calibration_error)}, if perfectly calibrated "
+        f"{calibration_null_words(found.calibration_null)}"
+    )
+    rows = [(f"{each.p_hallucinated:.2f}", f"{100 * each.hallucinated:.1f}", count(each.n)) for each in found.bins]
+    return Table(title, ("stated, mean", "hallucinated, %", "n"), rows)
+
+
+def mean_seconds(found: DurationSummary | None) -> str:
+    """What a run's claims took on average."""
+    return in_seconds(None if found is None else found.mean)
+
+
+def claims_notes(names: Sequence[str], trained_on: Sequence[tuple[int, int]]) -> list[str]:
+    """What stands under the tables: whose claims are left out because the run's classifier was trained on them.
+
+    Args:
+        names: of the runs.
+        trained_on: of each, how many claims of these it was trained on, and on others of the groups of how many.
+    """
+    return [
+        f"{name}: {claims + groups:,} claims left out: its classifier was trained on {claims:,} of them, and on others "
+        f"of the groups of {groups:,}"
+        for name, (claims, groups) in zip(names, trained_on, strict=True)
+        if claims or groups
+    ]

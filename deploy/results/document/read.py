@@ -1,0 +1,195 @@
+"""From a transcript to a document, where the debate was one on a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from moot.deploy.results.base_models import FrozenModel, parse_event
+from moot.deploy.results.document.views import (
+    AgendaView,
+    ArgumentView,
+    ClosingView,
+    ConfirmView,
+    DebateDocument,
+    FailureView,
+    JointView,
+    Letter,
+    ModerationView,
+    PanelView,
+    PositionsView,
+    RoundView,
+    StopView,
+    TopicView,
+    VersusView,
+)
+from moot.deploy.results.document.words import SIDE
+from moot.deploy.results.text import natural_sort_key
+from moot.deploy.results.transcripts.views import EventView, Transcript, TurnView
+from moot.protocols.case import Case
+from moot.protocols.socrasynth.agenda import without_repeats
+from moot.protocols.socrasynth.moderation import EDIT_TOPICS, UnusableInput, read_topics
+from moot.protocols.socrasynth.replies import Agenda
+from moot.protocols.socrasynth.sides import Topic, open_answers
+
+_ONCE: dict[str, type[FrozenModel]] = {
+    "topics": AgendaView,
+    "joint": JointView,
+    "panel": PanelView,
+    "versus": VersusView,
+    "confirm": ConfirmView,
+    "closing": ClosingView,
+    "stop": StopView,
+    "positions": PositionsView,
+}
+"""Events that are noted once, on a path that is their kind."""
+
+
+def build_document(debate: Transcript) -> DebateDocument | None:
+    """The debate as a document; None when its topics are not on record as SocraSynth notes them.
+
+    None, too, when another protocol has noted events of the same names that do not fit.
+    """
+    events = [event for section in debate.sections for event in section.events]
+    turns = {turn.path: turn for section in debate.sections for turn in section.turns if not turn.superseded}
+    noted = {event.kind: event.data for event in events if event.kind in _ONCE and event.path == event.kind}
+    if "topics" not in noted:
+        return None
+    try:
+        once = {kind: shape.model_validate(noted[kind]) for kind, shape in _ONCE.items() if kind in noted}
+        return _document(debate, events, turns, once)
+    except ValidationError:
+        return None
+
+
+def _document(
+    debate: Transcript, events: Iterable[EventView], turns: Mapping[str, TurnView], once: Mapping[str, Any]
+) -> DebateDocument:
+    rounds = [RoundView.model_validate(event.data) for event in _ordered(events, "round")]
+    agenda, closing = once["topics"], once.get("closing")
+    moderation = [
+        ModerationView.model_validate({**event.data, "path": event.path}) for event in _ordered(events, "moderation")
+    ]
+    argued = [held.topics for held in rounds]
+    closed = closing.topics if closing is not None else None
+    topics, dropped, edited = final_topics(agenda, turns.get("topics/moderator"), argued, closed, moderation)
+    failed = [turn for turn in turns.values() if turn.outcome == "failed"]
+    as_it_is = DebateDocument.model_fields.keys() & Transcript.model_fields.keys()
+    taken: dict[str, Any] = {name: getattr(debate, name) for name in as_it_is}
+    taken |= {name: once.get(name) for name in ("positions", "joint", "panel", "versus", "stop")}
+    return DebateDocument(
+        **taken,
+        subject=debate.question,
+        open_answers=_open_answers(debate),
+        facts=debate.passage,
+        agenda=agenda,
+        topics=topics,
+        dropped_topics=dropped,
+        topics_by="person" if edited else "protocol" if agenda.by == "protocol" else "moderator",
+        rounds=rounds,
+        confirmed=once.get("confirm"),
+        closing=closing,
+        arguments=list(_arguments(rounds, once.get("confirm"), closing, turns)),
+        moderation=moderation,
+        failures=[FailureView(path=t.path, role=t.role, failure=t.failure, error=t.error) for t in failed],
+    )
+
+
+def _open_answers(debate: Transcript) -> list[str]:
+    case = Case(
+        id=debate.case_id,
+        question=debate.question,
+        labels=tuple(debate.labels) or None,
+        choices=tuple(debate.choices),
+        aliases=tuple(map(tuple, debate.aliases)),
+    )
+    return list(open_answers(case))
+
+
+def _ordered(events: Iterable[EventView], kind: str) -> list[EventView]:
+    """Events of a kind as they came: what was done to the topics beforehand, then round by round."""
+    found = [event for event in events if event.kind == kind]
+    return sorted(found, key=lambda event: ("/round/" in event.path, natural_sort_key(event.path)))
+
+
+def _arguments(
+    rounds: Iterable[RoundView],
+    confirmed: ConfirmView | None,
+    closing: ClosingView | None,
+    turns: Mapping[str, TurnView],
+) -> Iterable[ArgumentView]:
+    """What the sides said, topic by topic; what one added although it had presented all was passed over."""
+    said = [(f"round/{held.round}", "argument", held.topics, held.round, SIDE) for held in rounds]
+    if confirmed is not None:
+        added = {role: letter for role, letter in SIDE.items() if role in confirmed.added}
+        said.append(("confirm", "addition", confirmed.topics, confirmed.round, added))
+    for step, what, topics, held_in, sides in said:
+        for role, letter in sides.items():
+            yield from _argued(turns.get(f"{step}/{role}"), letter, what, topics, held_in)
+    for role, letter in SIDE.items() if closing is not None else ():
+        assert closing is not None
+        yield from _argued(turns.get(f"closing/{role}"), letter, "statement", closing.topics, None)
+
+
+def _argued(
+    turn: TurnView | None, side: Letter, what: str, topics: list[str], held_in: int | None
+) -> Iterable[ArgumentView]:
+    """What a reply says on each topic."""
+    if turn is None:
+        return
+    told = (turn.data or {}).get(f"{what}s")
+    said = {"round": held_in, "last_word": what == "addition", "side": side, "mended": turn.outcome == "repaired"}
+    for one in told if isinstance(told, list) else ():
+        number, text = (one.get("topic"), one.get(what)) if isinstance(one, dict) else (None, None)
+        if isinstance(number, int) and 1 <= number <= len(topics) and isinstance(text, str):
+            yield ArgumentView.model_validate({**said, "topic": topics[number - 1], "text": text})
+
+
+def final_topics(
+    agenda: AgendaView,
+    moderator: TurnView | None,
+    argued: Sequence[Sequence[str]],
+    closed: Sequence[str] | None,
+    moderation: Iterable[ModerationView],
+) -> tuple[list[TopicView], list[TopicView], bool]:
+    """The topics in the end in the panel's order, those that a person took off, and whether the last word was theirs.
+
+    Args:
+        moderator: its reply with the list that a person may have edited.
+        argued: titles by round.
+        closed: titles of the closing statements; None while there are none.
+        moderation: what a person did, in order.
+    """
+    edits = [one for one in moderation if one.used and one.action == EDIT_TOPICS]
+    listed = [_fixed(moderator, agenda.wanted), agenda.topics]
+    for edit in edits:
+        listed.append(_edited(edit.text, listed[-1]))
+    described = {topic.title: topic for topics in listed for topic in topics}
+    titles = list(closed) if closed is not None else [topic.title for topic in listed[-1]]
+    ever = dict.fromkeys(
+        [*(topic.title for topics in listed[:2] for topic in topics), *(t for each in argued for t in each)]
+    )
+    left = [described.get(title, TopicView(title=title)) for title in titles]
+    dropped = [described.get(title, TopicView(title=title)) for title in ever if title not in titles]
+    return left, dropped, bool(edits) or agenda.by == "person"
+
+
+def _fixed(moderator: TurnView | None, wanted: int) -> list[TopicView]:
+    """The moderator's list before a person saw it; empty where its reply cannot be read."""
+    reply = parse_event(Agenda, moderator.data if moderator is not None else None)
+    return [] if reply is None else _views(without_repeats(reply.topics, wanted)[0])
+
+
+def _edited(text: str, before: Iterable[TopicView]) -> list[TopicView]:
+    """The topics after an edit, read as the protocol has read it."""
+    known = [Topic(topic.title, topic.description) for topic in before]
+    try:
+        return _views(read_topics(text, known))
+    except UnusableInput:
+        return _views(known)
+
+
+def _views(topics: Iterable[Topic]) -> list[TopicView]:
+    return [TopicView(title=topic.title, description=topic.description) for topic in topics]

@@ -1,0 +1,226 @@
+"""Pieces of a document in words and cells."""
+
+from __future__ import annotations
+
+from moot.deploy.results.document.views import (
+    AgendaView,
+    ConfirmView,
+    DebateDocument,
+    JointView,
+    Letter,
+    MergeView,
+    ModerationView,
+    PanelView,
+    RoundView,
+    ScoreSheetView,
+    StopView,
+    VersusView,
+)
+from moot.deploy.results.text import number
+from moot.deploy.results.transcripts.views import VerdictView
+from moot.protocols.socrasynth.rounds import stop_reason_text
+from moot.protocols.socrasynth.scoring import ANSWERS
+from moot.protocols.socrasynth.sides import SIDES
+
+SIDE: dict[str, Letter] = {side.name: side.letter for side in SIDES}
+"""What the two sides are called."""
+
+ROUNDS_HEADER = ("round", "contentiousness", "A", "B", "Gamma", "what happened")
+"""Columns of `round_cells`."""
+
+FLAGS = {
+    "agreed-at-once": "both sides named the same answer at once: there was nothing to debate",
+    "subject-unbalanced": "a side finds the subject unbalanced",
+    "no-consensus": "the sides came to no common answer",
+    "conceded": "a side conceded during the debate",
+    "both-conceded": "both sides conceded at once: neither had an answer of its own left to close for",
+    "closing-failed": "a side gave no closing statements: its last arguments were judged in their place",
+    "joint-failed": "there is no joint proposal",
+    "reservations": "not both sides stand behind the joint proposal",
+    "judges-missing": "judgments are missing",
+    "judges-not-independent": "a judge is of a model that also debated",
+    "fewer-topics": "there are fewer topics than were wanted",
+    "proposal-failed": "a side proposed no topics",
+}
+"""What a reader should know of a verdict, by its flag."""
+
+_REACHED = {
+    "at once": "both sides named it before they had heard each other",
+    "concession": "a side conceded, and both hold it now",
+    "proposal": "both sides propose it together",
+}
+"""How both sides came to one answer."""
+
+
+def merged_words(merge: MergeView, agenda: AgendaView) -> str:
+    """What went into a topic: numbers of proposals with their titles, or repeated titles."""
+    titles = {
+        f"{SIDE.get(role, role)}{place}": theme.title
+        for role, themes in agenda.refined.items()
+        for place, theme in enumerate(themes, start=1)
+    }
+    return ", ".join(f"{tag} ({titles[tag]})" if tag in titles else tag for tag in merge.sources)
+
+
+def verdict_line(document: DebateDocument) -> str:
+    """The verdict in one line."""
+    verdict, panel = document.verdict, document.panel
+    if verdict is None:
+        waits = "the debate waits for a person" if document.state == "parked" else "the debate is not over"
+        return f"No verdict yet: {waits}"
+    if verdict.failed:
+        return f"The debate failed ({verdict.failure}): {verdict.error}"
+    if document.positions is not None:
+        return _consensus_line(document, verdict)
+    if panel is None or panel.winner is None:
+        return "No answer: no judgment is known in both orders"
+    winner = ANSWERS.get(panel.winner, panel.winner)
+    answered = "" if verdict.answer == winner else f" (answer: {verdict.answer or 'none of the possible ones'})"
+    return f"{winner}{answered}: {_closed_better(panel)}"
+
+
+def _consensus_line(document: DebateDocument, verdict: VerdictView) -> str:
+    """On a closed list: what both sides came to hold, and how; without that, who closed better."""
+    panel = document.panel
+    if verdict.answer is None:
+        better = f"; {_closed_better(panel)}" if panel is not None and panel.winner is not None else ""
+        return f"No answer: the sides came to no consensus{better}"
+    return f"{verdict.answer}: {_REACHED.get(str(verdict.payload.get('consensus')), 'both sides agree on it')}"
+
+
+def _closed_better(panel: PanelView) -> str:
+    """Who closed better, by how much, and whether that is too close to call."""
+    marks = (panel.totals.A, panel.totals.B) if panel.winner != "B" else (panel.totals.B, panel.totals.A)
+    by = f"{number(marks[0])} to {number(marks[1])} marks on average"
+    said = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"
+    doubt = too_close(panel)
+    call = f"; too close to call: {doubt}" if doubt else ""
+    return f"{said}, {by} ({_coverage(panel)}){call}"
+
+
+def sides_line(document: DebateDocument) -> str:
+    """What each side stands for, in one line."""
+    if document.positions is not None:
+        named = ", ".join(f"{letter} for {document.positions.named.get(role)}" for role, letter in SIDE.items())
+        return f"Each side named its own answer and argued for it: {named}."
+    if document.open_answers:
+        return (
+            "A argues for the answer that it holds likeliest, B for that one's strongest rival; which ones, their "
+            "arguments say: it is not on record by itself."
+        )
+    return f"A argues for (says yes to) and B against: {document.subject}"
+
+
+def _coverage(panel: PanelView) -> str:
+    """What the verdict rests on: all that was to be judged, or how many pairs of judge and topic have both orders."""
+    judges = list(panel.position_bias)
+    known = [
+        all(sheet.scores[place] is not None for sheet in panel.orders if sheet.judge == judge)
+        for judge in judges
+        for place in range(len(panel.topics))
+    ]
+    topics = "1 topic" if len(panel.topics) == 1 else f"{len(panel.topics)} topics"
+    by = "1 judge" if len(judges) == 1 else f"{len(judges)} judges"
+    if all(known):
+        return f"{topics}, {by}, both orders"
+    return f"{topics}, {by}; both orders known for {sum(known)} of {len(known)} pairs of judge and topic"
+
+
+def stop_reason_words(stop: StopView | None, how: str) -> str:
+    """Why the rounds ended, on the scale of the rounds' table; `how` of the verdict when the event is not on record."""
+    if stop is None:
+        return how
+    rise = 10.0 * stop.min_delta
+    words = stop_reason_text(stop.reason, patience=stop.patience, min_delta=rise, max_rounds=stop.max_rounds)
+    return f"{words}, on the scale from 0 to 10" if stop.reason == "plateau" else words
+
+
+def confirm_words(confirmed: ConfirmView) -> str:
+    """What both sides said when they were asked whether that was all."""
+    return "; ".join(f"{letter} {_last_word(confirmed, role)}" for role, letter in SIDE.items())
+
+
+def _last_word(confirmed: ConfirmView, role: str) -> str:
+    if role in confirmed.failed:
+        return f"did not say ({confirmed.failed[role]})"
+    said = ["conceded"] if role in confirmed.conceded else []
+    if role in confirmed.added:
+        said.append(f"added a last argument on {', '.join(confirmed.added[role])}")
+    if not said:
+        all_told = confirmed.presented_all.get(role)
+        said.append("confirmed that it had presented all" if all_told else "had more to say, but on none of the topics")
+    over = confirmed.passed_over.get(role, 0)
+    more = f" (passed over: {over} more argument{'' if over == 1 else 's'} in the same reply)" if over else ""
+    return " and ".join(said) + more
+
+
+def joint_words(joint: JointView) -> str:
+    """Who stands behind the joint proposal."""
+    if joint.proposal is None:
+        return "; ".join(f"{SIDE.get(role, role)} gave no draft ({why})" for role, why in joint.failed.items())
+    stands = {True: "consents", False: "does not consent", None: "did not say whether it consents"}
+    said = ", ".join(f"{SIDE.get(role, role)} {stands[consent]}" for role, consent in joint.consents.items())
+    drafted = "" if joint.answer is None else f"It names the answer {joint.answer}. "
+    return f"{drafted}Drafted by A{', amended by B' if joint.amended_by else ', not amended'}; {said}"
+
+
+def score_sheet_cells(sheet: ScoreSheetView) -> tuple[str, ...]:
+    """One judge's marks in one order, by topic and in total, and who won."""
+    marks = ["missing" if pair is None else f"{number(pair[0])}-{number(pair[1])}" for pair in sheet.scores]
+    totals = (number(sheet.totals.A), number(sheet.totals.B))
+    return (sheet.judge, "A" if sheet.order == 1 else "B", *marks, *totals, sheet.winner or "unknown")
+
+
+def versus_words(versus: VersusView) -> str:
+    """Which of the two the judges prefer."""
+    if versus.winner is None:
+        return f"Unknown: {versus.why or 'no judgment is known in both orders'}."
+    better = {"debate": "the debate's proposal", "answer": "the single answer", "tie": "neither"}
+    words = ", ".join(f"{name} {count} words" for name, count in versus.words.items())
+    return f"The judges, who were not told which is which, prefer {better.get(versus.winner, versus.winner)} ({words})."
+
+
+def round_cells(held: RoundView) -> tuple[str, ...]:
+    """One round in figures."""
+    happened = [f"{SIDE.get(role, role)} failed: {why}" for role, why in held.failed.items()]
+    happened += [f"{SIDE.get(role, role)} concedes" for role in held.conceded]
+    done = [SIDE.get(role, role) for role in held.finished]
+    if done:
+        happened.append(f"{' and '.join(done)} said all")
+    return (
+        "opening" if held.round == 0 else str(held.round),
+        number(held.kappa, 2) + ("" if held.temperature is None else f" (temperature {number(held.temperature, 2)})"),
+        *(number(None if (score := held.crit.get(role)) is None else 10.0 * score, 1) for role in SIDE),
+        number(None if held.gamma is None else 10.0 * held.gamma, 1),
+        "; ".join(happened) or "-",
+    )
+
+
+def moderation_words(one: ModerationView) -> str:
+    """What a person did and was used."""
+    where = one.path.removeprefix("moderation/").split("/")
+    place = "topics" if where[0] == "topics" else "after the opening" if where[1] == "0" else f"after round {where[1]}"
+    return f"{place}: {one.action}{f' ({one.text})' if one.text else ''}"
+
+
+def too_close(panel: PanelView) -> str:
+    """Why the winner is too close to call; empty where it is not, and for a tie.
+
+    It is where what coming first is worth to a judge is no less than the margin, or where every judge's winner changes
+    with the order.
+    """
+    if panel.winner not in ("A", "B") or panel.totals.A is None or panel.totals.B is None:
+        return ""
+    margin = abs(panel.totals.A - panel.totals.B)
+    worth = max((abs(bias) for bias in panel.position_bias.values() if bias is not None), default=None)
+    if worth is not None and worth >= margin:
+        than = "more than" if worth > margin else "as much as"
+        return f"what coming first is worth ({number(worth)}) is {than} the margin ({number(margin)})"
+    return "every judge's winner changes with the order" if _all_change(panel) else ""
+
+
+def _all_change(panel: PanelView) -> bool:
+    winners: dict[str, set[str | None]] = {}
+    for sheet in panel.orders:
+        winners.setdefault(sheet.judge, set()).add(sheet.winner)
+    return bool(winners) and all(found == {"A", "B"} for found in winners.values())

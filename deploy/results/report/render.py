@@ -1,0 +1,252 @@
+"""A report on a terminal, as Markdown, as JSON, and as a page; whatever models and files say in it stays text."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+from pydantic import BaseModel
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.constrain import Constrain
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table as Grid
+from rich.text import Text
+
+from moot.deploy.results.report.blocks import Block, Code, Heading, Items, Note, Pairs, Quote, Table, TextFigure
+from moot.deploy.results.text import (
+    check_output_format,
+    markdown_block,
+    markdown_inline,
+    markdown_quote,
+    markdown_table,
+    safe_json,
+    visible,
+    visible_line,
+)
+
+SIMULATED = "simulated models: these figures show that the machinery works; they say nothing about any real model"
+"""What is said wherever results of the simulated model are shown."""
+
+
+_WIDTH_OF_A_PIPE = 1000
+"""A pipe has no width: nothing is wrapped there."""
+
+_GAP, _LONGEST_RULE = 2, 120
+_STYLES = {"strong": "bold", "warning": "bold yellow", "dim": "dim"}
+_FIGURE = re.compile(r"[-+<]?\s?\d\S*( \[[^\]]*\])?( %| x| USD)?( \[[^\]]*\])?( \(n = [\d,]+\))?")
+_WORD_LENGTH = 24
+"""Characters that a word of a cell keeps together at most."""
+
+
+def banner(simulated: bool) -> list[Block]:
+    """What stands above results of the simulated model."""
+    return [Note(SIMULATED, "warning")] if simulated else []
+
+
+def report_text(blocks: Iterable[Block]) -> RenderableType:
+    """The report for a terminal."""
+    return Group(*(part for block in blocks for part in _terminal(block)))
+
+
+def report_markdown(blocks: Iterable[Block]) -> str:
+    """The report as Markdown; nothing in it is Markdown or HTML but what the renderer writes."""
+    return "\n\n".join(part for block in blocks for part in _markdown(block)) + "\n"
+
+
+def show_report(
+    found: BaseModel, blocks: Callable[[], Iterable[Block]], form: str = "text", console: Console | None = None
+) -> None:
+    """Write a report to the console; JSON and Markdown go out as they are, without wrapping.
+
+    What the encoding of standard output does not have is written as its code, except in JSON.
+
+    Args:
+        found: what JSON holds.
+        blocks: the same to be read.
+
+    Raises:
+        ConfigError: for an unknown format.
+    """
+    check_output_format(form)
+    if console is None:
+        console = Console()
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            console.width = _WIDTH_OF_A_PIPE
+        if isinstance(console.file, io.TextIOWrapper) and form != "json":
+            console.file.reconfigure(errors="backslashreplace")
+    if form == "text":
+        console.print(report_text(blocks()), crop=False)
+        return
+    written = safe_json(found) if form == "json" else report_markdown(blocks())
+    console.file.write(written.rstrip("\n") + "\n")
+    console.file.flush()
+
+
+def _terminal(block: Block) -> Iterator[RenderableType]:
+    if isinstance(block, Heading):
+        text = Text(visible_line(block.text), style="bold")
+        yield Constrain(Rule(text, align="left"), _LONGEST_RULE) if block.level == 2 else text
+    elif isinstance(block, Note):
+        yield Text(visible_line(block.text), style=_STYLES.get(block.style, ""))
+    elif isinstance(block, Table):
+        yield from _titled(block)
+    elif isinstance(block, Pairs):
+        yield _pairs(block)
+    elif isinstance(block, Items):
+        for mark, item in _marked(block):
+            yield Padding(Text(f"{mark} {visible_line(item)}"), (0, 0, 0, 2), expand=False)
+    elif isinstance(block, Quote):
+        yield Text(visible_line(block.head), style="bold red" if block.failed else "bold")
+        if block.text:
+            yield Padding(Text(visible(block.text)), (0, 0, 0, 4), expand=False)
+    elif isinstance(block, Code):
+        yield Text(visible(block.text), style="bold", no_wrap=True, overflow="ignore")
+    elif isinstance(block, TextFigure):
+        yield _Drawn(block)
+
+
+def _pairs(block: Pairs) -> Grid:
+    table = Grid(show_header=False, box=None, padding=(0, _GAP, 0, 0))
+    table.add_column(style="bold", no_wrap=max((len(name) for name, _ in block.rows), default=0) < 40)
+    table.add_column(overflow="fold")
+    for name, value in block.rows:
+        table.add_row(Text(visible_line(name)), Text(visible(value)))
+    return table
+
+
+def _titled(table: Table) -> Iterator[RenderableType]:
+    if table.folded:
+        return
+    if table.title:
+        yield from (Text(), Text(visible_line(table.title), style="bold"))
+    shown = table.terse or table
+    if not shown.grouped:
+        yield _Fitted(shown)
+        return
+    for head, members in groupby(shown.rows, key=lambda row: row[0]):
+        yield Text(visible_line(head), style="italic")
+        part = Table("", shown.header[1:], [row[1:] for row in members])
+        yield Padding(_Fitted(part), (0, 0, 0, 2), expand=False)
+
+
+def _markdown(block: Block) -> Iterator[str]:
+    if isinstance(block, Heading):
+        yield f"{'#' * block.level} {markdown_inline(block.text)}"
+    elif isinstance(block, Note):
+        text = markdown_inline(block.text)
+        yield f"**{text}**" if block.style in ("strong", "warning") else text
+    elif isinstance(block, Code):
+        yield markdown_block(block.text)
+    elif isinstance(block, Table) and not block.folded:
+        if block.title:
+            yield f"**{markdown_inline(block.title)}**"
+        yield markdown_table([markdown_inline(head.replace(" /", " ")) for head in block.header], block.rows)
+    elif isinstance(block, Pairs):
+        short = [(name, value) for name, value in block.rows if "\n" not in value]
+        yield markdown_table(("", "value"), short)
+        for name, value in block.rows:
+            if "\n" in value:
+                yield from (f"**{markdown_inline(name)}**", markdown_quote(value))
+    elif isinstance(block, Items):
+        yield "\n".join(f"{mark} {markdown_inline(item)}" for mark, item in _marked(block))
+    elif isinstance(block, Quote):
+        yield f"**{markdown_inline(block.head)}**"
+        if block.text:
+            yield markdown_quote(block.text)
+
+
+def _marked(block: Items) -> Iterator[tuple[str, str]]:
+    for place, item in enumerate(block.items, start=1):
+        yield f"{place}." if block.numbered else "-", item
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A table in as many parts as the width asks for: columns wrap between words, never within a figure.
+
+    Every part begins with the first column, which names the rows.
+    """
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        heads = [Text(visible(head).replace(" /", "\n/")) for head in self.table.header]
+        cells = [[Text(visible_line(cell)) for cell in row] for row in self.table.rows]
+        columns = [[head, *(row[i] for row in cells)] for i, head in enumerate(heads)]
+        least = [max(_least(cell.plain, options.max_width) for cell in column) for column in columns]
+        whole = [max(cell_len(line) for cell in column for line in cell.plain.split("\n")) for column in columns]
+        for number, part in enumerate(_parts(least, options.max_width)):
+            if number:
+                yield Text()
+            grid = Grid(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
+            room = options.max_width - sum(least[i] + _GAP for i in part) + _GAP
+            wanted = sum(max(0, whole[i] - least[i]) for i in part)
+            for i in part:
+                more = max(0, whole[i] - least[i])
+                width = least[i] + (more if wanted <= room else more * max(0, room) // wanted)
+                grid.add_column(heads[i], width=width, overflow="fold", vertical="bottom")
+            for row in cells:
+                grid.add_row(*(row[i] for i in part))
+            yield grid
+
+
+def _least(text: str, most: int) -> int:
+    """Columns that a cell needs: of its longest figure with its interval and base, or its longest word."""
+    kept = [found.group() for found in _FIGURE.finditer(text)]
+    words = [word[:_WORD_LENGTH] for word in text.split()]
+    return min(most, max(map(cell_len, (*kept, *words)), default=1))
+
+
+def _parts(least: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Columns that fit side by side, the first one in every part."""
+    part = [0]
+    for i in range(1, len(least)):
+        if len(part) > 1 and sum(least[each] + _GAP for each in (*part, i)) - _GAP > width:
+            yield part
+            part = [0]
+        part.append(i)
+    yield part
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    figure: TextFigure
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from (Text(line, overflow="fold") for line in self.figure.draw(options.max_width, options.ascii_only))
+
+
+def report_html(title: str, blocks: Sequence[Block]) -> str:
+    """The page; its headings of level 2 are linked under that of level 1."""
+    parts = [block.text for block in blocks if isinstance(block, Heading) and block.level == 2]
+    return _template().render(title=title, parts=parts, blocks=[(type(block).__name__, block) for block in blocks])
+
+
+def _uri(svg: bytes) -> str:
+    """A picture as an address that holds it: the page needs no other file, and no script in a picture would run."""
+    return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda text: visible(text) if isinstance(text, str) and not isinstance(text, Markup) else text,
+    )
+    environment.filters["uri"] = _uri
+    return environment.get_template("page.html.j2")

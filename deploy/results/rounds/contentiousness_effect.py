@@ -1,0 +1,246 @@
+"""What contentiousness did, measured over a run: what debates were like at each kappa, and whether kappa made them so.
+
+Most schedules move kappa with the rounds or with the debate itself, so that what goes with kappa need not come from it.
+Where kappa was drawn at random (`schedule=random`), it does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import EventRow, read_events, read_run_info
+from moot.deploy.results.report.blocks import Block, Heading, Note, Table
+from moot.deploy.results.report.render import banner
+from moot.deploy.results.rounds.case_means import (
+    LEAST_CASES,
+    LEVEL,
+    MeanOverCases,
+    interval_words,
+    latest_attempts,
+    mean_over_cases,
+    ratio_interval,
+)
+from moot.deploy.results.text import finite_or_none, number, signed
+from moot.protocols.errors import ConfigError
+
+MEASURES = {
+    "entropy": "entropy of the side that answers, nat",
+    "jsd": "JSD between the sides, nat",
+    "agreement_words": "agreement language, 0 to 1",
+}
+"""What is looked at, in words."""
+
+_MOST_LEVELS = 10
+_SECOND = "agent/1"
+"""The side that answers the opener, where the record does not say in which order they spoke."""
+_RANDOM = "random"
+
+
+class LevelEffect(FrozenModel):
+    """The debates at one level of contentiousness.
+
+    Attributes:
+        kappa: the level, or the middle of a tenth where levels were binned.
+        rounds: how many rounds had it.
+        measured: by key of `MEASURES`, those that any round of the run holds.
+    """
+
+    kappa: float
+    rounds: int
+    measured: dict[str, MeanOverCases]
+
+
+class ContentiousnessSlope(FrozenModel):
+    """How a measure follows kappa among equal rounds.
+
+    Attributes:
+        per_kappa: its change from kappa 0 to 1, by least squares around each round's own means; None when unknown.
+        low, high: bootstrap interval over cases, so wide that all slopes together are covered 95 % of the time.
+        cases: with at least one round that other cases held at another kappa.
+    """
+
+    per_kappa: float | None
+    low: float | None
+    high: float | None
+    cases: int
+
+    @property
+    def moves(self) -> bool | None:
+        """Whether the interval excludes 0; None without one."""
+        return None if self.low is None or self.high is None else self.low > 0.0 or self.high < 0.0
+
+
+class ContentiousnessEffect(FrozenModel):
+    """What kappa did in a run.
+
+    Attributes:
+        schedules: as the events name them.
+        binned: whether the levels are tenths, because a schedule gave too many.
+        levels: the lowest first.
+        slopes: by the same keys; empty unless kappa was drawn at random.
+        randomised: whether kappa was drawn at random in every debate.
+        moves: whether any measure follows kappa; None when that cannot be said.
+    """
+
+    schema_version: int
+    run: str
+    simulated: bool
+    schedules: list[str]
+    binned: bool
+    levels: list[LevelEffect]
+    slopes: dict[str, ContentiousnessSlope]
+    randomised: bool
+    moves: bool | None
+
+
+class _Round(NamedTuple):
+    case_id: str
+    number: int
+    kappa: float
+    values: Mapping[str, float | None]
+
+
+def contentiousness_effect(folder: str | Path) -> ContentiousnessEffect:
+    """Measure it in a run, finished or not; of each case the latest attempt counts.
+
+    The opening exchange is left out: the first side has no level there. So is what a side said that failed to speak.
+
+    Raises:
+        ConfigError: no round of the run states a kappa, or none holds anything that is measured.
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    facts = read_run_info(folder)
+    events = latest_attempts(read_events(folder, ("round", "contentiousness")))
+    rounds = [found for event in events if event.kind == "round" and (found := _round(event)) is not None]
+    if not rounds:
+        raise ConfigError(f"{facts.name}: no round states a kappa: this protocol or schedule has no dial")
+    keys = [key for key in MEASURES if any(each.values[key] is not None for each in rounds)]
+    if not keys:
+        raise ConfigError(f"{facts.name}: rounds state a kappa, but hold no distributions that it could have changed")
+    levels, binned = _levels(rounds, keys)
+    schedules = sorted({str(e.data["schedule"]) for e in events if e.kind != "round" and "schedule" in e.data})
+    randomised = schedules == [_RANDOM]
+    slopes = {key: _slope(rounds, key, len(keys)) for key in keys} if randomised else {}
+    known = [slope.moves for slope in slopes.values() if slope.moves is not None]
+    return ContentiousnessEffect(
+        schema_version=facts.schema_version,
+        run=facts.name,
+        simulated=facts.simulated,
+        schedules=schedules,
+        binned=binned,
+        levels=levels,
+        slopes=slopes,
+        randomised=randomised,
+        moves=any(known) if known else None,
+    )
+
+
+def _round(event: EventRow) -> _Round | None:
+    data = event.data
+    kappa, held, entropies = finite_or_none(data.get("kappa")), data.get("round"), data.get("entropy")
+    if kappa is None or not isinstance(held, int) or held == 0:
+        return None
+    failed = data.get("failed") or []
+    order = data.get("order")
+    second = str(order[1]) if isinstance(order, list) and len(order) > 1 else _SECOND
+    answering = entropies.get(second) if isinstance(entropies, Mapping) else None
+    return _Round(
+        event.case_id,
+        held,
+        kappa,
+        {
+            "entropy": None if f"{event.path}/{second}" in failed else finite_or_none(answering),
+            "jsd": None if failed else finite_or_none(data.get("jsd")),
+            "agreement_words": finite_or_none(data.get("agreement_words")),
+        },
+    )
+
+
+def _levels(rounds: Sequence[_Round], keys: Sequence[str]) -> tuple[list[LevelEffect], bool]:
+    """The schedule's own levels, or tenths where it gave more than ten."""
+    binned = len({round(each.kappa, 2) for each in rounds}) > _MOST_LEVELS
+    found: dict[float, list[_Round]] = defaultdict(list)
+    for each in rounds:
+        found[round(each.kappa, 1 if binned else 2)].append(each)
+    return [_level(kappa, several, keys) for kappa, several in sorted(found.items())], binned
+
+
+def _level(kappa: float, rounds: Sequence[_Round], keys: Sequence[str]) -> LevelEffect:
+    measured = {key: mean_over_cases([(each.case_id, each.values[key]) for each in rounds]) for key in keys}
+    return LevelEffect(kappa=kappa, rounds=len(rounds), measured=measured)
+
+
+def _slope(rounds: Sequence[_Round], key: str, tested: int) -> ContentiousnessSlope:
+    """Only equal rounds are compared with each other, for debates change from round to round whatever kappa is."""
+    known = [each for each in rounds if each.values[key] is not None]
+    parts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for held in {each.number for each in known}:
+        same = [each for each in known if each.number == held]
+        levels = np.array([each.kappa for each in same])
+        measured = np.array([each.values[key] for each in same], dtype=np.float64)
+        for of, kappa, value in zip(same, levels - levels.mean(), measured - measured.mean(), strict=True):
+            parts[of.case_id][0] += float(kappa * value)
+            parts[of.case_id][1] += float(kappa * kappa)
+    told = [part for part in parts.values() if part[1] > 0.0]
+    if not told:
+        return ContentiousnessSlope(per_kappa=None, low=None, high=None, cases=0)
+    products, squares = np.array(told).T
+    low, high = ratio_interval(products, squares, 1.0 - (1.0 - LEVEL) / tested)
+    return ContentiousnessSlope(per_kappa=float(products.sum() / squares.sum()), low=low, high=high, cases=len(told))
+
+
+_CANNOT_TELL = (
+    "Whether the models react to the dial cannot be told from this run: its schedule moves kappa with the rounds and "
+    "the debates, which change by themselves. A run with --set schedule=random tells (EVINCE), or fixed levels side by "
+    "side (moot ablate)."
+)
+_ONE_LEVEL = (
+    "Whether the models react to the dial cannot be told from one level: hold several side by side, as by moot ablate "
+    "--set schedule=fixed --over kappa.start=0.9,0.5,0.1."
+)
+
+
+def conclusion(found: ContentiousnessEffect) -> str:
+    """Whether anything follows kappa."""
+    if not found.randomised:
+        return _ONE_LEVEL if len(found.levels) == 1 else _CANNOT_TELL
+    if found.moves is None:
+        return f"Whether the models react to the dial is unknown: fewer than {LEAST_CASES} cases can be compared."
+    if found.moves:
+        moved = {MEASURES[key].partition(",")[0]: slope for key, slope in found.slopes.items() if slope.moves}
+        by = "; ".join(
+            f"{name} {signed(slope.per_kappa)} ({interval_words(slope.low, slope.high)})"
+            for name, slope in moved.items()
+        )
+        return f"The debates react to kappa, which was drawn at random: {by} from kappa 0 to 1."
+    return "No reaction to the dial can be seen: the interval of every slope over kappa includes 0."
+
+
+def _table_rows(found: ContentiousnessEffect) -> list[list[str]]:
+    rows = []
+    for key in found.levels[0].measured:
+        for i, level in enumerate(found.levels):
+            at = level.measured[key]
+            name, kappa = MEASURES[key] if i == 0 else "", number(level.kappa, 2)
+            rows.append([name, kappa, number(at.mean), interval_words(at.low, at.high), f"{at.cases:,}"])
+        if (slope := found.slopes.get(key)) is not None:
+            rows.append(
+                ["", "slope", number(slope.per_kappa), interval_words(slope.low, slope.high), f"{slope.cases:,}"]
+            )
+    return rows
+
+
+def contentiousness_blocks(found: ContentiousnessEffect) -> list[Block]:
+    """What kappa did: the means, the slopes, and what may be concluded."""
+    schedule = f", schedule {', '.join(found.schedules)}" if found.schedules else ""
+    slopes = " and slopes among equal rounds" if found.slopes else ""
+    said = Note(f"means by kappa{slopes}, with bootstrap intervals over cases{schedule}")
+    head = [*banner(found.simulated), Heading(f"What kappa did: {found.run}", 1), said]
+    header = ("", "kappa, to 0.1" if found.binned else "kappa", "mean", "95 % interval", "cases")
+    return [*head, Table("", header, _table_rows(found)), Note(conclusion(found))]

@@ -1,0 +1,233 @@
+"""How a run's debates went, round by round: means over cases, first against last, and held against the truth."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import read_events, read_run_info
+from moot.deploy.results.report.blocks import Block, Heading, Note, Table
+from moot.deploy.results.report.render import banner
+from moot.deploy.results.rounds.case_means import (
+    LEAST_CASES,
+    MeanOverCases,
+    interval_words,
+    latest_attempts,
+    mean_over_cases,
+)
+from moot.deploy.results.rounds.round_evaluation import CONSENSUS, MIXTURE, RoundEvaluation, evaluate_rounds
+from moot.deploy.results.rounds.round_trace import BY_KEY, MEASURES, Measure, RoundTrace, build_round_trace
+from moot.deploy.results.summaries.consensus import consensus_verdicts
+from moot.deploy.results.text import natural_sort_key, number, signed
+from moot.protocols.errors import ConfigError
+
+_LEFT_OUT = {"kl", "ce", "information_gain"}
+"""What JSD tells without a direction, and what is a change from round to round itself (of `mixture_entropy`)."""
+
+KEYS = tuple(measure.key for measure in MEASURES if measure.key not in _LEFT_OUT)
+"""What is measured: keys of `MEASURES`."""
+
+
+class RoundMeans(FrozenModel):
+    """One round of a run's debates.
+
+    Attributes:
+        round: as the protocol counts it.
+        cases: whose debates held it. Debates that had ended before take no part.
+        measured: by key, as recorded; of a number by side or pair the mean over these, unknown if one is unknown.
+    """
+
+    round: int
+    cases: int
+    measured: dict[str, MeanOverCases]
+
+
+class RoundChange(FrozenModel):
+    """What became of a number from each debate's first round that knows it to the last one that does.
+
+    Attributes:
+        first, last: means over the same cases, those with two such rounds.
+        by_case: the mean change, last less first.
+        percent: the mean change as a share of the mean at first (the source's "total improvement"); None when that
+            is not above 0.
+    """
+
+    first: float | None
+    last: float | None
+    by_case: MeanOverCases
+    percent: float | None
+
+
+class Dynamics(FrozenModel):
+    """The rounds of a run (EVINCE, tables 7.2 and 7.3, over many debates).
+
+    Attributes:
+        rounds: in order.
+        changes: by key of what any debate knows twice.
+        truth: sides, mixture and consensus held against the gold labels in the first round and in the last; empty
+            where there are none, or no distributions.
+    """
+
+    schema_version: int
+    run: str
+    simulated: bool
+    rounds: list[RoundMeans]
+    changes: dict[str, RoundChange]
+    truth: list[RoundEvaluation] = Field(default_factory=list)
+
+
+class _Value(NamedTuple):
+    case_id: str
+    round: int
+    value: float | None
+
+
+def round_dynamics(folder: str | Path) -> Dynamics:
+    """Measure it in a run, finished or not; of each case the latest attempt counts.
+
+    Raises:
+        ConfigError: no round of the run holds anything that is measured.
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    facts = read_run_info(folder)
+    by_case: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
+    for event in latest_attempts(read_events(folder, ("round",))):
+        by_case[event.case_id].append((event.path, event.data))
+    ordered = {
+        case_id: sorted(rounds, key=lambda each: natural_sort_key(each[0])) for case_id, rounds in by_case.items()
+    }
+    traces = {case_id: trace for case_id, rounds in by_case.items() if (trace := build_round_trace(rounds)) is not None}
+    values = {key: _values(traces, key) for key in KEYS}
+    known = {key: found for key, found in values.items() if any(each.value is not None for each in found)}
+    if not known:
+        raise ConfigError(f"{facts.name}: its debates have no rounds with numbers")
+    return Dynamics(
+        schema_version=facts.schema_version,
+        run=facts.name,
+        simulated=facts.simulated,
+        rounds=_rounds(traces, known),
+        changes={key: change for key, found in known.items() if (change := _change(found)) is not None},
+        truth=evaluate_rounds(consensus_verdicts(folder), ordered),
+    )
+
+
+def _values(traces: Mapping[str, RoundTrace], key: str) -> list[_Value]:
+    found = []
+    for case_id, trace in traces.items():
+        series = [one.values for one in trace.series if one.key == key]
+        if series:
+            for held, of_sides in zip(trace.rounds, zip(*series, strict=True), strict=True):
+                said = [value for value in of_sides if value is not None]
+                found.append(_Value(case_id, held, fmean(said) if len(said) == len(of_sides) else None))
+    return found
+
+
+def _rounds(traces: Mapping[str, RoundTrace], known: Mapping[str, Sequence[_Value]]) -> list[RoundMeans]:
+    rounds = []
+    for held in sorted({n for trace in traces.values() for n in trace.rounds}):
+        measured = {
+            key: mean_over_cases([(each.case_id, each.value) for each in values if each.round == held])
+            for key, values in known.items()
+        }
+        cases = sum(held in trace.rounds for trace in traces.values())
+        rounds.append(RoundMeans(round=held, cases=cases, measured=measured))
+    return rounds
+
+
+def _change(values: Sequence[_Value]) -> RoundChange | None:
+    of_case: dict[str, list[float]] = defaultdict(list)
+    for each in values:
+        if each.value is not None:
+            of_case[each.case_id].append(each.value)
+    ends = {case_id: (known[0], known[-1]) for case_id, known in of_case.items() if len(known) > 1}
+    if not ends:
+        return None
+    first, last = (fmean(end[place] for end in ends.values()) for place in (0, 1))
+    by_case = mean_over_cases([(case_id, after - before) for case_id, (before, after) in ends.items()])
+    percent = 100.0 * (last - first) / first if first > 0.0 else None
+    return RoundChange(first=first, last=last, by_case=by_case, percent=percent)
+
+
+_HEADER = ["", "round", "mean", "95 % interval", "cases", "change"]
+
+
+def _note(found: Dynamics) -> str:
+    said = [f"Means over the cases that have the round, with bootstrap intervals over {LEAST_CASES} cases or more."]
+    if len(found.rounds) > 1:
+        said.append("Later rounds are of the debates that had not ended.")
+    if found.changes:
+        said.append("The change from first to last is of each debate's own rounds; in per cent of the mean at first.")
+    return " ".join(said)
+
+
+def _table_rows(found: Dynamics) -> list[list[str]]:
+    rows = []
+    for key in found.rounds[0].measured:
+        measure = BY_KEY[key]
+        for place, each in enumerate(found.rounds):
+            name = measure.heading if place == 0 else ""
+            rows.append([name, str(each.round), *_measured(measure, each.measured[key]), ""])
+        if (change := found.changes.get(key)) is not None:
+            percent = "" if change.percent is None else f"{change.percent:+.0f} %"
+            rows.append(["", "first to last", *_measured(measure, change.by_case, signed), percent])
+    return rows
+
+
+def _measured(
+    measure: Measure, found: MeanOverCases, written: Callable[[float | None, int], str] = number
+) -> list[str]:
+    mean = written(None if found.mean is None else measure.times * found.mean, measure.digits)
+    return [mean, interval_words(found.low, found.high, measure.times, measure.digits), f"{found.cases:,}"]
+
+
+_TRUTH_HEADER = ["round", "of", "accuracy, %", "Brier (0 to 2)", "95 % interval", "KL to truth, nat", "cases"]
+_WEIGHTED_BY = {MIXTURE: "reliability", CONSENSUS: "CRIT"}
+
+
+def _truth_note(found: Dynamics) -> str:
+    held = [each for truth in found.truth for each in truth.held]
+    shown = {each.of for each in held}
+    together = [f"the {of} is weighted by {what}" for of, what in _WEIGHTED_BY.items() if of in shown]
+    weighted = f": {', '.join(together)}" if together else ""
+    infinite = any(each.kl_infinite for each in held)
+    finite = " KL to the truth is a mean over finite ones; +n cases are infinite." if infinite else ""
+    return f"Held against the gold labels{weighted}.{finite}"
+
+
+def _truth_rows(found: Dynamics) -> list[list[str]]:
+    rows = []
+    for truth in found.truth:
+        for place, each in enumerate(truth.held):
+            when = truth.when if place == 0 else ""
+            kl = number(each.kl) + (f" +{each.kl_infinite}" if each.kl_infinite else "")
+            brier = [number(each.brier.mean), interval_words(each.brier.low, each.brier.high)]
+            rows.append([when, each.of, number(100.0 * each.accuracy, 1), *brier, kl, f"{truth.cases:,}"])
+    return rows
+
+
+def _truth_words(found: Dynamics) -> list[str]:
+    """What the sides say together, beside the better of them, or the best of several."""
+    lines = []
+    for truth in found.truth:
+        better = "better" if len(truth.held) - len(truth.over_better) == 2 else "best"
+        for of, over in truth.over_better.items():
+            interval = "interval unknown" if over.low is None else interval_words(over.low, over.high)
+            beats = f"below every side's in {number(100.0 * truth.beats_all[of], 1)} % of the cases"
+            brier = f"{truth.when} round, {of}: Brier {signed(over.mean)} ({interval})"
+            lines.append(f"{brier} against the {better} side, {truth.better}; {beats}")
+    return lines
+
+
+def dynamics_blocks(found: Dynamics) -> list[Block]:
+    """The rounds, and what the sides are worth in them."""
+    head = [*banner(found.simulated), Heading(f"Round by round: {found.run}", 1), Note(_note(found))]
+    blocks: list[Block] = [*head, Table("", _HEADER, _table_rows(found))]
+    if found.truth:
+        blocks += [Note(_truth_note(found)), Table("", _TRUTH_HEADER, _truth_rows(found))]
+    return blocks + [Note(line) for line in _truth_words(found)]

@@ -1,0 +1,144 @@
+"""The trace of a debate as a figure: one small plot per scale, all over the same rounds; as SVG or PNG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import nan
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+from moot.actors.record.folder import write_whole
+from moot.deploy.results.plotting import (
+    OF_ALL,
+    OF_SIDES,
+    LineStyle,
+    plot_style,
+    plot_text,
+    render_figure,
+    require_matplotlib,
+)
+from moot.deploy.results.rounds.round_trace import PlotPanel, RoundTrace, Series
+from moot.deploy.results.text import natural_sort_key, visible_line
+from moot.deploy.results.transcripts.views import Transcript
+from moot.protocols.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SUFFIXES = (".svg", ".png")
+"""What a figure's file may end in."""
+
+_WIDTH_INCHES, _ROW_INCHES, _HEAD_INCHES = 8.0, 1.5, 0.9
+_LABEL_LENGTH = 18
+_NAME_LENGTH = 48
+_MOST_LINES = 8
+
+
+def check_figure_file(file: Path) -> None:
+    """Refuse a file that no figure can be written to.
+
+    Raises:
+        ConfigError: it ends in neither of `SUFFIXES`, its folder does not exist, it is a folder itself, or matplotlib
+            is not installed.
+    """
+    if file.suffix.lower() not in SUFFIXES:
+        raise ConfigError(f"--plot {file}: a figure's name ends in {' or '.join(SUFFIXES)}")
+    if not file.parent.is_dir():
+        raise ConfigError(f"--plot {file}: the folder {file.parent} does not exist")
+    if file.is_dir():
+        raise ConfigError(f"--plot {file}: that is a folder")
+    require_matplotlib("--plot")
+
+
+def save_figure(debate: Transcript, file: Path) -> None:
+    """Write a debate's figure; an existing file is replaced as a whole.
+
+    Raises:
+        ConfigError: see `check_figure_file`; or the debate has no rounds with numbers that are plotted.
+        RecordError: the file cannot be written.
+    """
+    check_figure_file(file)
+    write_whole(file, draw_figure(debate, file.suffix.lower().removeprefix(".")))
+
+
+def draw_figure(debate: Transcript, form: str) -> bytes:
+    """A debate's figure.
+
+    Args:
+        form: `svg` or `png`.
+
+    Raises:
+        ConfigError: the debate has no rounds with numbers that are plotted.
+    """
+    panels = _panels(debate.trace)
+    if debate.trace is None or not panels:
+        raise ConfigError(f"case {visible_line(debate.case_id)!r} has no rounds with numbers: there is nothing to plot")
+    from matplotlib.figure import Figure
+
+    height = _HEAD_INCHES + _ROW_INCHES * len(panels)
+    with plot_style():
+        drawn = Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
+        drawn.suptitle(_title(debate), fontsize=11, fontweight="bold" if debate.simulated else "normal")
+        places = drawn.subplots(len(panels), sharex=True, squeeze=False).flatten()
+        for axes, (panel, several) in zip(places, panels.items(), strict=True):
+            _draw(axes, panel, several, debate.trace.rounds)
+        _label_rounds(places[-1], debate.trace.rounds)
+        drawn.align_ylabels(places)
+        return render_figure(drawn, form)
+
+
+def _panels(trace: RoundTrace | None) -> dict[PlotPanel, list[Series]]:
+    found: dict[PlotPanel, list[Series]] = {}
+    for series in trace.series if trace is not None else ():
+        if series.measure.panel is not None and any(value is not None for value in series.values):
+            found.setdefault(series.measure.panel, []).append(series)
+    return found
+
+
+def _title(debate: Transcript) -> str:
+    texts = [plot_text(name) for name in (Path(debate.run).name, debate.case_id)]
+    run, case = (text if len(text) <= _NAME_LENGTH else f"{text[: _NAME_LENGTH - 3]}..." for text in texts)
+    return f"{run}, case {case}" + ("\nSIMULATED models" if debate.simulated else "")
+
+
+def _draw(axes: Axes, panel: PlotPanel, every: Sequence[Series], rounds: Sequence[int]) -> None:
+    several = sorted(every, key=lambda series: bool(series.of))[:_MOST_LINES]
+    for series, look in zip(several, _looks(several), strict=True):
+        axes.plot(
+            rounds,
+            [nan if value is None else value for value in series.shown],
+            label=plot_text(series.title),
+            color=look.color,
+            marker=look.marker,
+            markersize=look.size,
+            markerfacecolor="none",
+            linestyle=look.dashes,
+            clip_on=False,
+            zorder=4 if series.of else 3,
+        )
+    axes.set_ylabel(fill(panel.axis, _LABEL_LENGTH))
+    lowest = min(value for series in several for value in series.shown if value is not None)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low if lowest < 0.0 else 0.0, panel.top if panel.top is not None else max(high, 1e-9))
+    more = f"and {len(every) - len(several)} more" if len(every) > len(several) else None
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), title=more, title_fontsize=8.5)
+
+
+def _label_rounds(axes: Axes, rounds: Sequence[int]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlabel("round")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.set_xlim(rounds[0] - 0.2, rounds[-1] + 0.2)
+
+
+def _looks(several: Sequence[Series]) -> Iterator[LineStyle]:
+    """A side looks the same in every panel, a pair like its first side unless that look is taken."""
+    sides = sorted({series.of.partition(">")[0] for series in several if series.of}, key=natural_sort_key)
+    free = [*OF_SIDES, *OF_ALL]
+    for series in several:
+        own = OF_SIDES[sides.index(series.of.partition(">")[0]) % len(OF_SIDES)] if series.of else OF_ALL[0]
+        look = own if own in free else next(one for one in (free if series.of else reversed(free)))
+        free.remove(look)
+        yield look

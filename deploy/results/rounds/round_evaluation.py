@@ -1,0 +1,150 @@
+"""What the rounds of a run are worth, held against the gold labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, log
+from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.rounds.case_means import MeanOverCases, mean_over_cases
+from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
+from moot.metrics.calibration_error import brier_multiclass
+from moot.protocols.distribution import OTHER
+from moot.protocols.evince.round_numbers import reliable_mixture
+
+MIXTURE, CONSENSUS = "mixture", "consensus"
+"""What is weighted by reliability (maxim 4.1), and by CRIT."""
+
+When = Literal["first", "last", "only"]
+"""Which round of each debate; `only` where no debate of the run has a second one."""
+
+
+class SideScores(FrozenModel):
+    """Distributions of one side, or of all together, held against the gold labels.
+
+    Attributes:
+        of: the side, `mixture` or `consensus`.
+        accuracy: share of cases whose gold label is the likeliest, alone.
+        brier: over all labels, 0 to 2.
+        kl: mean Kullback-Leibler divergence of the distribution from the truth, -ln P(gold), in nats, over the cases
+            where it is finite; None when there are none.
+        kl_infinite: cases where the gold label has no mass; they are left out of `kl`, so compare by Brier.
+    """
+
+    of: str
+    accuracy: float
+    brier: MeanOverCases
+    kl: float | None
+    kl_infinite: int
+
+
+class RoundEvaluation(FrozenModel):
+    """The sides and what they say together in one round of their debates, over the cases where all can be scored.
+
+    Of debates with other sides than most (one never spoke), nothing is counted. A single side stands alone: it has no
+    mixture, no consensus and one round.
+
+    Attributes:
+        better: the side with the lower mean Brier score; the first one among equals.
+        beats_all: by mixture and consensus, share of cases in which its Brier score is below every side's.
+        over_better: by the same, its Brier score less that of `better`; below 0 where it gains.
+    """
+
+    when: When
+    cases: int
+    held: list[SideScores]
+    better: str
+    beats_all: dict[str, float]
+    over_better: dict[str, MeanOverCases]
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    case_id: str
+    truth: int
+    rows: Mapping[str, Sequence[float]]
+
+    def brier(self, of: str) -> float:
+        return float(brier_multiclass(self.rows[of], self.truth))
+
+
+def evaluate_rounds(
+    verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]]
+) -> list[RoundEvaluation]:
+    """What the first and the last round of a run's debates are worth; empty where nothing can be scored.
+
+    A single side's distribution, the openings of an ensemble, and the opener's in a debate, are what a side says alone.
+
+    Args:
+        verdicts: see `consensus_verdicts`.
+        rounds: by case, path and data of its `round` events, in their order.
+    """
+    has_second = any(len(held) > 1 for held in rounds.values())
+    wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1)) if has_second else (("only", -1),)
+    found: list[RoundEvaluation] = []
+    for when, place in wanted:
+        cases = [case for each in verdicts if (case := _case(each, rounds.get(each.case_id, ()), place)) is not None]
+        if cases:
+            (names, _), *_ = Counter(tuple(case.rows) for case in cases).most_common()
+            if len(names) == 1 and found:
+                continue
+            found.append(_truth(when, [case for case in cases if tuple(case.rows) == names]))
+    return found
+
+
+def _case(verdict: ConsensusVerdict, rounds: Sequence[tuple[str, Mapping[str, Any]]], place: int) -> _Case | None:
+    stated = rounds[place][1].get("distributions") if rounds else None
+    if not isinstance(stated, Mapping) or not stated:
+        return None
+    held = {str(side): score_distribution(stated[side], verdict.labels, verdict.gold) for side in sorted(stated)}
+    rows = {side: each.row for side, each in held.items() if isinstance(each, ScoredDistribution)}
+    if len(rows) < len(held) or verdict.gold is None:
+        return None
+    truth = (*verdict.labels, OTHER).index(verdict.gold)
+    if len(rows) == 1:
+        return _Case(verdict.case_id, truth, rows)
+    together: dict[str, Sequence[float]] = {MIXTURE: reliable_mixture(np.array(list(rows.values()))).tolist()}
+    if place < 0:
+        end = score_distribution(verdict.distribution, verdict.labels, verdict.gold)
+        if not isinstance(end, ScoredDistribution):
+            return None
+        together[CONSENSUS] = end.row
+    return _Case(verdict.case_id, truth, rows | together)
+
+
+def _truth(when: When, cases: Sequence[_Case]) -> RoundEvaluation:
+    names = list(cases[0].rows)
+    brier = {of: [case.brier(of) for case in cases] for of in names}
+    sides = [of for of in names if of not in (MIXTURE, CONSENSUS)]
+    together = [of for of in names if of not in sides]
+    better = min(sides, key=lambda side: fmean(brier[side]))
+    least = np.min([brier[side] for side in sides], axis=0)
+    ids = [case.case_id for case in cases]
+    over = {of: np.subtract(brier[of], brier[better]).tolist() for of in together}
+    return RoundEvaluation(
+        when=when,
+        cases=len(cases),
+        held=[_against(of, cases, brier[of]) for of in names],
+        better=better,
+        beats_all={of: float(np.mean(np.array(brier[of]) < least)) for of in together},
+        over_better={of: mean_over_cases(zip(ids, over[of], strict=True)) for of in together},
+    )
+
+
+def _against(of: str, cases: Sequence[_Case], brier: Sequence[float]) -> SideScores:
+    mass = [(case.rows[of][case.truth], case.rows[of]) for case in cases]
+    divergences = [-log(p) if p > 0.0 else inf for p, _ in mass]
+    finite = [kl for kl in divergences if kl < inf]
+    return SideScores(
+        of=of,
+        accuracy=fmean(p == max(row) and list(row).count(p) == 1 for p, row in mass),
+        brier=mean_over_cases((case.case_id, value) for case, value in zip(cases, brier, strict=True)),
+        kl=fmean(finite) if finite else None,
+        kl_infinite=len(divergences) - len(finite),
+    )

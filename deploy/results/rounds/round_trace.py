@@ -1,0 +1,246 @@
+"""A debate's numbers, round by round, from its `round` events: as data, as a table, and as lines of characters.
+
+A protocol has a trace when its `round` events use the keys of `MEASURES`; nothing else about it needs to be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.report.blocks import Block, Table, TextFigure
+from moot.deploy.results.text import finite_or_none, natural_sort_key, number, visible_line
+
+
+@dataclass(frozen=True, slots=True)
+class PlotPanel:
+    """Measures that share a scale, and so a plot.
+
+    Attributes:
+        title: what is plotted.
+        unit: of its axis, empty for pure numbers.
+        top: where the scale ends by definition; None when the values decide. It begins at 0, or below for a fall.
+    """
+
+    title: str
+    unit: str = ""
+    top: float | None = None
+
+    @property
+    def axis(self) -> str:
+        """The scale in words.
+
+        >>> PlotPanel("CRIT", "of 10").axis, PlotPanel("entropy", "nat").axis, PlotPanel("distance").axis
+        ('CRIT (of 10)', 'entropy (nat)', 'distance')
+        """
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A key of a `round` event: a number, a mapping of sides or pairs of sides to numbers, or a list to be counted.
+
+    Attributes:
+        key: in the event's data.
+        name: as it is shown.
+        unit: as people see it; empty for pure numbers.
+        panel: where it is plotted; None for what only the table shows.
+        times: what people see is the recorded number times this.
+        digits: what people see at most after the point.
+    """
+
+    key: str
+    name: str
+    unit: str = ""
+    panel: PlotPanel | None = None
+    times: float = 1.0
+    digits: int = 3
+
+    @property
+    def heading(self) -> str:
+        """Its name with its unit."""
+        return f"{self.name}, {self.unit}" if self.unit else self.name
+
+
+KAPPA = PlotPanel("contentiousness kappa", "0 to 1", 1.0)
+DISTANCE = PlotPanel("distance between the sides")
+DIVERGENCE = PlotPanel("divergence", "nat")
+ENTROPY = PlotPanel("entropy", "nat")
+QUALITY = PlotPanel("quality of the arguments", "of 10", 10.0)
+CHANGED = PlotPanel("answers changed", "agents")
+
+MEASURES = (
+    Measure("kappa", "kappa", panel=KAPPA),
+    Measure("d", "D", panel=DISTANCE),
+    Measure("changed", "answers changed", panel=CHANGED),
+    Measure("wd", "WD", panel=DISTANCE),
+    Measure("jsd", "JSD", "nat", DIVERGENCE),
+    Measure("generalised_jsd", "JSD of all", "nat", DIVERGENCE),
+    Measure("kl", "KL", "nat", DIVERGENCE),
+    Measure("mi", "MI", "nat"),
+    Measure("nmi", "NMI"),
+    Measure("entropy", "H", "nat", ENTROPY),
+    Measure("mixture_entropy", "H mixture", "nat", ENTROPY),
+    Measure("ce", "CE", "nat"),
+    Measure("information_gain", "gain", "nat"),
+    Measure("crit", "CRIT", "of 10", QUALITY, times=10.0, digits=1),
+    Measure("gamma", "Gamma", "of 10", QUALITY, times=10.0, digits=1),
+)
+"""What is known of rounds, in the order in which it is shown. Logarithms are natural."""
+
+BY_KEY = {measure.key: measure for measure in MEASURES}
+"""The same by key."""
+
+
+class Series(FrozenModel):
+    """One number over the rounds.
+
+    Attributes:
+        key: the measure's, see `MEASURES`.
+        name: as it is shown.
+        of: the side, or the pair of sides, that it is of; empty for the whole debate.
+        values: one per round of the trace, as recorded; None is unknown, never 0.
+    """
+
+    key: str
+    name: str
+    of: str
+    values: list[float | None]
+
+    @property
+    def measure(self) -> Measure:
+        """What it is a series of."""
+        return BY_KEY[self.key]
+
+    @property
+    def shown(self) -> list[float | None]:
+        """The values as people see them, in the measure's unit."""
+        return [None if value is None else self.measure.times * value for value in self.values]
+
+    @property
+    def title(self) -> str:
+        """Its name with whom it is of."""
+        return f"{self.name} {self.of}" if self.of else self.name
+
+
+class RoundTrace(FrozenModel):
+    """The numbers of a debate: its rounds as the protocol counts them, and series in the order of `MEASURES`."""
+
+    rounds: list[int]
+    series: list[Series]
+
+
+def build_round_trace(rounds: Iterable[tuple[str, Mapping[str, Any]]]) -> RoundTrace | None:
+    """The trace of a debate; None when it has no round, or none of its numbers are known to `MEASURES`.
+
+    Args:
+        rounds: path and data of the `round` events, in any order.
+    """
+    numbered = [(path, data) for path, data in rounds if _round_of(data) is not None]
+    ordered = [data for _, data in sorted(numbered, key=lambda each: natural_sort_key(each[0]))]
+    series = [one for measure in MEASURES for one in _series(measure, ordered)]
+    if not series:
+        return None
+    return RoundTrace(rounds=[n for data in ordered if (n := _round_of(data)) is not None], series=series)
+
+
+def _round_of(data: Mapping[str, Any]) -> int | None:
+    found = data.get("round")
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def _series(measure: Measure, rounds: Sequence[Mapping[str, Any]]) -> Iterable[Series]:
+    found = [data.get(measure.key) for data in rounds]
+    sides = {str(side): None for value in found if isinstance(value, Mapping) for side in value}
+    for side in sorted(sides, key=natural_sort_key):
+        values = [finite_or_none(value.get(side)) if isinstance(value, Mapping) else None for value in found]
+        yield Series(key=measure.key, name=measure.name, of=side, values=values)
+    if not sides and any(measure.key in data for data in rounds):
+        values = [float(len(value)) if isinstance(value, list) else finite_or_none(value) for value in found]
+        yield Series(key=measure.key, name=measure.name, of="", values=values)
+
+
+def format_aligned(values: Sequence[float | None], digits: int = 3) -> list[str]:
+    """Numbers in words, all with as many digits as the longest of them needs; `unknown` among them stays.
+
+    >>> format_aligned([0.9, 0.75, None]), format_aligned([3.0, 0.0])
+    (['0.90', '0.75', 'unknown'], ['3', '0'])
+    """
+    written = [number(value, digits).partition(".")[2] for value in values if value is not None]
+    longest = max(map(len, written), default=0)
+    return [number(None) if value is None else f"{value:.{longest}f}" for value in values]
+
+
+_GAP = 2
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+"""Levels from lowest to highest where the terminal's encoding has them."""
+
+PLAIN = "_.:-=+*#"
+"""The same in ASCII."""
+
+
+def trace_blocks(trace: RoundTrace) -> list[Block]:
+    """A table with a row per round, and under it, of several rounds, a small plot."""
+    columns = [format_aligned(series.shown, series.measure.digits) for series in trace.series]
+    rows = [[str(n), *(cells[i] for cells in columns)] for i, n in enumerate(trace.rounds)]
+    table = Table(
+        "", ["round", *(f"{one.measure.heading} {visible_line(one.of)}".rstrip() for one in trace.series)], rows
+    )
+    plot = TextFigure(lambda width, plain: _plot(trace, width, PLAIN if plain else BLOCKS))
+    return [table, plot] if len(rows) > 1 else [table]
+
+
+def _plot(trace: RoundTrace, width: int, levels: str) -> Iterable[str]:
+    """A line per series that has a panel; those of one panel are on one scale, which its first line names."""
+    plotted = [(panel, one) for one in trace.series if (panel := one.measure.panel) is not None]
+    names = [visible_line(one.title) for _, one in plotted]
+    ends = [_ends(one.shown, one.measure) for _, one in plotted]
+    beside = max(map(len, names), default=0) + max(map(len, ends), default=0) + 2 * _GAP
+    across = max(1, width - beside)
+    cells = max(1, min(3, across // len(trace.rounds)))
+    for begin in range(0, len(trace.rounds), across):
+        part = slice(begin, begin + across)
+        if len(trace.rounds) > across:
+            yield f"rounds {trace.rounds[part][0]} to {trace.rounds[part][-1]}"
+        said: set[PlotPanel] = set()
+        for (panel, one), name, end in zip(plotted, names, ends, strict=True):
+            low, high = _scale(panel, [other.shown for its, other in plotted if its == panel])
+            if panel not in said:
+                said.add(panel)
+                yield f"{panel.axis}, {number(low)} to {number(high)}"
+            line = sparkline(one.shown[part], low, high, levels, cells)
+            yield f"{name:<{max(map(len, names))}}{'':{_GAP}}{line}{'':{_GAP}}{end}".rstrip()
+
+
+def _ends(values: Sequence[float | None], measure: Measure) -> str:
+    known = [number(value, measure.digits) for value in values if value is not None]
+    return f"{known[0]} to {known[-1]}" if known else number(None)
+
+
+def _scale(panel: PlotPanel, several: Iterable[Sequence[float | None]]) -> tuple[float, float]:
+    known = [value for values in several for value in values if value is not None]
+    return min([0.0, *known]), max([panel.top or 0.0, *known])
+
+
+def sparkline(values: Sequence[float | None], low: float, high: float, levels: str = BLOCKS, cells: int = 1) -> str:
+    """A line of `cells` characters per value; an unknown value is a gap, the lowest known one is not.
+
+    Args:
+        low, high: ends of the scale; where they are equal every known value is on the lowest level.
+
+    >>> sparkline([0.0, 0.5, None, 1.0], 0.0, 1.0)
+    '▁▅ █'
+    >>> sparkline([0.0, 0.5, None, 1.0], 0.0, 1.0, PLAIN, cells=2)
+    '__==  ##'
+    """
+    return "".join(
+        cells * (" " if value is None else levels[_level(value, low, high, len(levels))]) for value in values
+    )
+
+
+def _level(value: float, low: float, high: float, n: int) -> int:
+    share = (value - low) / (high - low) if high > low else 0.0
+    return min(n - 1, max(0, int(share * n)))

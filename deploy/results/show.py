@@ -1,0 +1,84 @@
+"""Shows a run's summary or one of its debates: on a terminal, as JSON, or as Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from moot.actors.record.store.mirror import record_path
+from moot.deploy.results.detection.show import detection_blocks
+from moot.deploy.results.document.blocks import document_blocks
+from moot.deploy.results.document.read import build_document
+from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs
+from moot.deploy.results.report.render import banner, show_report
+from moot.deploy.results.rounds.figure import save_figure
+from moot.deploy.results.summaries.judging import judging_tables
+from moot.deploy.results.summaries.model_replies import reply_blocks
+from moot.deploy.results.summaries.scores import score_blocks
+from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.deploy.results.summaries.summary_rows import summary_rows
+from moot.deploy.results.transcripts.blocks import transcript_blocks
+from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcripts.views import Transcript
+from moot.protocols.errors import ConfigError
+
+
+def show(
+    folder: str | Path,
+    case_id: str | None = None,
+    *,
+    attempt: int | None = None,
+    form: str = "text",
+    plot: str | Path | None = None,
+    console: Console | None = None,
+) -> None:
+    """Write a run's summary, or one debate's transcript, to the console; of a debate on a subject, a document.
+
+    Args:
+        folder: the run's folder.
+        case_id: the debate to show; None for the summary.
+        attempt: of the case; None for the latest.
+        form: `text`, `json` or `md`.
+        plot: a file, .svg or .png, that the debate's rounds are plotted into; an existing one is replaced.
+        console: standard output when None.
+
+    Raises:
+        ConfigError: for an unknown case, attempt or format, or a plot that cannot be made.
+        RecordError: when there is no run in the folder or it cannot be read, or the plot cannot be written.
+    """
+    if case_id is None:
+        if plot is not None:
+            raise ConfigError("--plot is of one debate: name a case")
+        show_summary(summarise(folder), form, console)
+        return
+    debate = build_transcript(record_path(folder), case_id, attempt)
+    if plot is not None:
+        save_figure(debate, Path(plot))
+    show_report(build_document(debate) or debate, lambda: debate_blocks(debate), form, console)
+
+
+def debate_blocks(debate: Transcript) -> list[Block]:
+    """A debate as `show` gives it: of a debate on a subject a document, of any other its transcript."""
+    document = build_document(debate)
+    return transcript_blocks(debate) if document is None else document_blocks(document)
+
+
+def show_summary(summary: Summary, form: str = "text", console: Console | None = None) -> None:
+    """Write a summary to the console."""
+    show_report(summary, lambda: summary_blocks(summary), form, console)
+
+
+def summary_blocks(summary: Summary) -> list[Block]:
+    """The summary: what should not be missed, the figures, and a table for each thing that has several."""
+    return [
+        *banner(summary.simulated),
+        Heading(f"Run {summary.run}", 1),
+        *(Note(f"warning: {line}", "warning") for line in summary.warnings),
+        Pairs(summary_rows(summary)),
+        *score_blocks(summary.scores or ()),
+        *([] if summary.detection is None else detection_blocks(summary.detection)),
+        *reply_blocks(summary.model_replies),
+        *([] if summary.judging is None else judging_tables(summary.judging)),
+        Note(f"record: {summary.run}", "dim"),
+    ]

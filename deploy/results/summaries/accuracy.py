@@ -1,0 +1,254 @@
+"""Shares of right answers: of verdicts together, and part by part where a task has several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from moot.actors.record.schema import CaseKey
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import EventRow, References, VerdictRow
+from moot.deploy.results.text import Interval, number, percent
+from moot.metrics.bootstrap import bca_interval
+from moot.metrics.significance import paired_difference, wilson_interval
+from moot.protocols.tasks.scoring import accepted_answers, token_f1
+
+
+class PairedComparison(FrozenModel):
+    """Two ways to answer the same cases, compared case by case (McNemar's exact test).
+
+    Attributes:
+        only_first, only_second: cases that only the one got right.
+        difference: accuracy of the first minus accuracy of the second; None for n = 0.
+        p_value: two-sided; None for n = 0.
+        n: cases on which both can be scored.
+    """
+
+    only_first: int
+    only_second: int
+    difference: float | None
+    p_value: float | None
+    n: int
+
+
+def compare_paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> PairedComparison:
+    """Compare two ways to answer the same cases, in the same order; unknown outcomes are left out."""
+    found = paired_difference(first, second)
+    return PairedComparison(
+        only_first=found.b,
+        only_second=found.c,
+        difference=found.difference if found.n else None,
+        p_value=found.p_value if found.n else None,
+        n=found.n,
+    )
+
+
+def audit_difference(
+    finished: Iterable[VerdictRow], events: Iterable[EventRow], references: References
+) -> PairedComparison | None:
+    """Skipped answers against those of the debates held anyway; None where none was (`audit_skipped`, `both_branches`).
+
+    Of a run of both branches, the cases that the gate skipped count.
+    """
+    gold = {verdict.key: verdict.gold for verdict in finished}
+    both = [event for event in events if event.key in gold and event.kind in ("audit", "branches")]
+    audits = [event for event in both if event.kind == "audit" or event.data.get("verdict_from") == "skip"]
+    skipped, debated = (
+        [references.correct(event.case_id, event.data.get(name), gold[event.key]) for event in audits]
+        for name in ("skipped_answer", "debated_answer")
+    )
+    return compare_paired(skipped, debated) if audits else None
+
+
+class PartAccuracy(FrozenModel):
+    """The share of right answers in one part of a task, such as one essay set.
+
+    Attributes:
+        part: its name; empty for cases of no part.
+        accuracy: in [0, 1], no answer being wrong; None when nothing can be scored.
+        interval: Wilson's, 95 %; None where several cases are about one text.
+        scored: verdicts that it is over.
+        answered: of these, those with an answer.
+    """
+
+    part: str
+    accuracy: float | None
+    interval: Interval | None
+    scored: int
+    answered: int
+
+
+class RoundsAccuracy(FrozenModel):
+    """The share of right answers among the verdicts after so many rounds of debate.
+
+    Attributes:
+        rounds: how many.
+        accuracy, interval, scored: as in `PartAccuracy`.
+    """
+
+    rounds: int
+    accuracy: float | None
+    interval: Interval | None
+    scored: int
+
+
+def share(outcomes: Iterable[bool | None]) -> tuple[float | None, Interval | None, int]:
+    """Share of the known outcomes that are true, its Wilson interval (95 %), and how many are known.
+
+    >>> share([None])
+    (None, None, 0)
+    """
+    known = [outcome for outcome in outcomes if outcome is not None]
+    if not known:
+        return None, None, 0
+    ends = wilson_interval(sum(known), len(known))
+    return sum(known) / len(known), (ends.low, ends.high), len(known)
+
+
+def accuracy_of(verdicts: Sequence[VerdictRow], references: References) -> tuple[float | None, Interval | None, int]:
+    """The share of right answers, its interval where the cases are independent, and how many can be scored."""
+    value, interval, n = share(verdict.correct for verdict in verdicts)
+    independent = references.independent(verdict.case_id for verdict in verdicts)
+    return value, interval if independent else None, n
+
+
+def answered(verdicts: Iterable[VerdictRow]) -> list[VerdictRow]:
+    """The verdicts that name an answer."""
+    return [verdict for verdict in verdicts if verdict.answer is not None]
+
+
+def accuracy_by_part(finished: Sequence[VerdictRow], references: References) -> list[PartAccuracy] | None:
+    """The shares of the parts, in the order in which they first come; None where all cases are of one part."""
+    parts = dict.fromkeys(references[verdict.case_id].part for verdict in finished)
+    if len(parts) < 2:
+        return None
+    rows = []
+    for part in parts:
+        verdicts = [verdict for verdict in finished if references[verdict.case_id].part == part]
+        value, interval, n = accuracy_of(verdicts, references)
+        _, _, named = accuracy_of(answered(verdicts), references)
+        rows.append(PartAccuracy(part=part, accuracy=value, interval=interval, scored=n, answered=named))
+    return rows
+
+
+def accuracy_by_rounds(debated: Sequence[VerdictRow], references: References) -> list[RoundsAccuracy] | None:
+    """The shares by length of the debate, the shortest first (SELENE's table 4); None where all are of one length."""
+    lengths = sorted({verdict.rounds for verdict in debated})
+    if len(lengths) < 2:
+        return None
+    rows = []
+    for rounds in lengths:
+        value, interval, n = accuracy_of([verdict for verdict in debated if verdict.rounds == rounds], references)
+        rows.append(RoundsAccuracy(rounds=rounds, accuracy=value, interval=interval, scored=n))
+    return rows
+
+
+class VoteFigures(FrozenModel):
+    """Verdicts that a vote decided. Intervals are Wilson's, 95 %; None where several cases are about one text.
+
+    Attributes:
+        n: verdicts by a vote that did not fail.
+        tied: of these, where several answers shared the most votes, so that a tie-break chose.
+        accuracy_untied: share of right answers where there was no tie, in [0, 1]; None when nothing can be scored.
+        scored_untied: verdicts that it is over.
+        accuracy_strict: share of right answers with every tie counted as wrong: a strict plurality is asked for.
+        scored: verdicts that it is over.
+    """
+
+    n: int
+    tied: int
+    accuracy_untied: float | None
+    accuracy_untied_interval: Interval | None
+    scored_untied: int
+    accuracy_strict: float | None
+    accuracy_strict_interval: Interval | None
+    scored: int
+
+
+def vote_figures(
+    finished: Sequence[VerdictRow], events: Iterable[EventRow], references: References
+) -> VoteFigures | None:
+    """Count the verdicts that a vote decided; None when none did, and for records from before votes were noted."""
+    votes = [each for each in events if each.kind == "vote" and isinstance(each.data.get("tied"), list)]
+    ties = {(vote.key, vote.path): bool(vote.data["tied"]) for vote in votes}
+    voted = [verdict for verdict in finished if _place(verdict) in ties]
+    if not voted:
+        return None
+    tied = {verdict.key for verdict in voted if ties[_place(verdict)]}
+    untied, ends_untied, scored_untied = accuracy_of([each for each in voted if each.key not in tied], references)
+    strict, ends, scored = share(None if v.correct is None else v.correct and v.key not in tied for v in voted)
+    independent = references.independent(verdict.case_id for verdict in voted)
+    return VoteFigures(
+        n=len(voted),
+        tied=len(tied),
+        accuracy_untied=untied,
+        accuracy_untied_interval=ends_untied,
+        scored_untied=scored_untied,
+        accuracy_strict=strict,
+        accuracy_strict_interval=ends if independent else None,
+        scored=scored,
+    )
+
+
+def _place(verdict: VerdictRow) -> tuple[CaseKey, str]:
+    """Where the vote is noted that decided a verdict, if one did."""
+    return verdict.key, "vote/consensus" if verdict.how == "skipped" else "vote"
+
+
+def vote_rows(found: VoteFigures) -> list[tuple[str, str]]:
+    """The figures as pairs of a name and a value in words; of accuracy only where a vote was a tie."""
+    rows = [("tied votes", f"{found.tied:,} of {found.n:,}")]
+    if found.tied:
+        untied = percent(found.accuracy_untied, found.accuracy_untied_interval, found.scored_untied)
+        strict = percent(found.accuracy_strict, found.accuracy_strict_interval, found.scored)
+        rows += [("accuracy without ties", untied), ("accuracy, ties as wrong", strict)]
+    return rows
+
+
+class ShortAnswers(FrozenModel):
+    """Figures over the finished cases with an accepted answer; none given shares no word with it. Intervals are 95 %.
+
+    Attributes:
+        n: cases that both are over.
+        exact_match: share of answers that are an accepted one after normalisation; Wilson's interval.
+        token_f1: mean over the cases of the best F1 with an accepted answer, in [0, 1]; BCa interval, None when the
+            cases are all alike.
+    """
+
+    n: int
+    exact_match: float
+    exact_match_interval: Interval
+    token_f1: float
+    token_f1_interval: Interval | None
+
+
+def short_answers(finished: Sequence[VerdictRow], references: References) -> ShortAnswers | None:
+    """The figures of a run's verdicts; None when none is a short answer that can be scored. Raises nothing."""
+    exact, shared = list[bool](), list[float]()
+    for verdict in finished:
+        reference = references[verdict.case_id]
+        if reference.scoring != "short answer" or verdict.correct is None:
+            continue
+        exact.append(verdict.correct)
+        shared.append(token_f1(verdict.answer or "", accepted_answers(verdict.gold or "", reference)))
+    if not exact:
+        return None
+    ends, f1_ends = wilson_interval(sum(exact), len(exact)), bca_interval(shared)
+    return ShortAnswers(
+        n=len(exact),
+        exact_match=sum(exact) / len(exact),
+        exact_match_interval=(ends.low, ends.high),
+        token_f1=float(np.mean(shared)),
+        token_f1_interval=(f1_ends.low, f1_ends.high) if f1_ends.resamples else None,
+    )
+
+
+def short_answer_rows(found: ShortAnswers) -> list[tuple[str, str]]:
+    """The figures as pairs of a name and a value in words."""
+    ends = found.token_f1_interval
+    interval = f" [{number(ends[0])}, {number(ends[1])}]" if ends else ""
+    return [
+        ("exact match", percent(found.exact_match, found.exact_match_interval, found.n)),
+        ("token F1", f"{number(found.token_f1)}{interval} (n = {found.n:,})"),
+    ]

@@ -1,0 +1,192 @@
+"""How far judges agree with each other, and each with itself over its passes, from the events `assessment`.
+
+Alpha collapses where nearly all ratings are on one level, however high the raw agreement is; so raw agreement and
+Gwet's AC2 stand beside it, always.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import isnan
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.detection.estimates import IntervalEstimate
+from moot.deploy.results.text import natural_sort_key
+from moot.metrics.agreement import (
+    Level,
+    Weights,
+    ac2_interval,
+    alpha_interval,
+    gwet_ac2,
+    krippendorff_alpha,
+    raw_agreement,
+    raw_agreement_interval,
+)
+from moot.metrics.bootstrap import BootstrapInterval
+from moot.metrics.distribution import Floats
+from moot.protocols.rubrics.assessment import AssessmentData, MarkData
+from moot.protocols.rubrics.score_sheet import FLAG
+
+FEWEST_UNITS = 2
+"""Replies that two ratings are needed of, for any figure of agreement."""
+
+FEWEST_CLUSTERS = 5
+"""Independent cases below which no interval is given."""
+
+_RESAMPLES, _RESAMPLES_OF_MANY = 500, 200
+_MANY = 5_000
+"""Units from which fewer resamples do: their cost grows with both, and the intervals are narrow anyway."""
+
+
+class Agreement(FrozenModel):
+    """How far raters agree on one dimension, or on the flag.
+
+    Attributes:
+        name: the dimension's name, or `critical_flag`.
+        raters: judges, or passes.
+        n: units with at least two ratings: replies within a judge, replies times passes between judges.
+        clusters: independent cases (or groups of cases) that these come from.
+        alpha: Krippendorff's; ordinal for a dimension, nominal for the flag; at most 1, 0 for chance.
+        raw: share of pairs of ratings that are the same, in [0, 1].
+        ac2: Gwet's AC2 with ordinal weights; AC1 for the flag.
+        why: why alpha is unknown; empty when it is known.
+    """
+
+    name: str
+    raters: int
+    n: int
+    clusters: int
+    alpha: IntervalEstimate
+    raw: IntervalEstimate
+    ac2: IntervalEstimate
+    why: str
+
+
+class WithinJudge(FrozenModel):
+    """One judge's agreement with itself over its passes."""
+
+    judge: str
+    model: str
+    rows: list[Agreement]
+
+
+class Consistency(FrozenModel):
+    """How consistent a panel is.
+
+    Attributes:
+        between: by dimension, then the flag; empty with a single judge. A pass of one judge is compared with the pass
+            of the same number of the others.
+        within: by judge; empty with a single pass.
+    """
+
+    between: list[Agreement]
+    within: list[WithinJudge]
+
+
+def judge_consistency(read: Sequence[AssessmentData], clusters: Sequence[str | int]) -> Consistency:
+    """How far judges agree, from what the events `assessment` say of each reply.
+
+    Args:
+        read: the events' data.
+        clusters: for each what it is not independent of: its case, or its case's group.
+
+    Raises:
+        ValueError: there is not one cluster per assessment.
+    """
+    if len(read) != len(clusters):
+        raise ValueError(f"{len(read)} assessments but {len(clusters)} clusters")
+    _, numbers = np.unique(np.array([str(cluster) for cluster in clusters]), return_inverse=True)
+    marks = {(i, mark.judge, mark.pass_index): mark for i, each in enumerate(read) for mark in each.judges}
+    judges = sorted({judge for _, judge, _ in marks}, key=natural_sort_key)
+    passes = sorted({number for _, _, number in marks})
+    scales = _scales(read)
+    between, within = list[Agreement](), list[WithinJudge]()
+    if len(judges) > 1:
+        units = [(i, number) for i in range(len(read)) for number in passes]
+        table = [[marks.get((i, judge, number)) for i, number in units] for judge in judges]
+        between = _agreements(table, scales, numbers[[i for i, _ in units]])
+    for judge in judges:
+        table = [[marks.get((i, judge, number)) for i in range(len(read))] for number in passes]
+        model = next((mark.model for row in table for mark in row if mark is not None and mark.model), "")
+        if len(passes) > 1:
+            within.append(WithinJudge(judge=judge, model=model, rows=_agreements(table, scales, numbers)))
+    return Consistency(between=between, within=within)
+
+
+def _scales(read: Sequence[AssessmentData]) -> dict[str, tuple[int, int]]:
+    """By dimension, and for the flag, the lowest and the highest score that could have been given, as far as known."""
+    seen: dict[str, list[int]] = defaultdict(list)
+    for each in read:
+        for name, ends in each.ends.items():
+            seen[name] += ends
+        for mark in each.judges:
+            for name, score in (mark.scores or {}).items():
+                seen[name].append(score)
+            if mark.flag is not None and not each.scales:
+                seen[FLAG] += (0, 1)
+    scales = {name: (min(scores), max(scores)) for name, scores in seen.items()}
+    flag = {FLAG: scales.pop(FLAG)} if FLAG in scales else {}
+    return scales | flag
+
+
+def _agreements(
+    table: Sequence[Sequence[MarkData | None]], scales: Mapping[str, tuple[int, int]], clusters: npt.NDArray[Any]
+) -> list[Agreement]:
+    """By dimension, then the flag; `table` holds the marks of each rater on each unit."""
+    found = []
+    for name, (lowest, highest) in scales.items():
+        ratings = np.array([[_rating(mark, name) for mark in row] for row in table], dtype=np.float64)
+        found.append(_agreement(name, ratings, range(lowest, highest + 1), clusters))
+    return found
+
+
+def _rating(mark: MarkData | None, name: str) -> float:
+    if mark is None or mark.scores is None:
+        return np.nan
+    if name == FLAG:
+        return np.nan if mark.flag is None else float(mark.flag)
+    return float(mark.scores.get(name, np.nan))
+
+
+def _agreement(name: str, ratings: Floats, levels: Sequence[int], clusters: npt.NDArray[Any]) -> Agreement:
+    pairable = (~np.isnan(ratings)).sum(axis=0) >= 2
+    ratings, clusters = ratings[:, pairable], clusters[pairable]
+    n, independent = int(pairable.sum()), len(np.unique(clusters))
+    made = partial(Agreement, name=name, raters=len(ratings), n=n, clusters=independent)
+    unknown = IntervalEstimate()
+    if n < FEWEST_UNITS:
+        return made(alpha=unknown, raw=unknown, ac2=unknown, why=f"fewer than {FEWEST_UNITS} to compare")
+    level: Level = "nominal" if name == FLAG else "ordinal"
+    weights: Weights = "identity" if name == FLAG else "ordinal"
+    categories = [float(each) for each in levels]
+    resamples = _RESAMPLES if n < _MANY else _RESAMPLES_OF_MANY
+    figure = partial(_figure, clusters=independent, resamples=resamples)
+    alpha = krippendorff_alpha(ratings, level)
+    ac2 = unknown
+    if len(categories) > 1:
+        spread = ac2_interval(ratings, categories, weights, clusters, resamples=resamples)
+        ac2 = figure(gwet_ac2(ratings, categories, weights), spread)
+    return made(
+        alpha=figure(alpha, alpha_interval(ratings, level, clusters, resamples=resamples)),
+        raw=figure(raw_agreement(ratings), raw_agreement_interval(ratings, clusters, resamples=resamples)),
+        ac2=ac2,
+        why="all ratings on one level" if isnan(alpha) else "",
+    )
+
+
+def _figure(value: float, spread: BootstrapInterval, clusters: int, resamples: int) -> IntervalEstimate:
+    """A statistic with its 95 % interval (percentiles over resampled cases).
+
+    There is no interval of fewer than `FEWEST_CLUSTERS` cases, of a statistic that half of the resamples do not have,
+    and of one that is the same in all of them: that is no certainty, only data without a disagreement.
+    """
+    if isnan(value):
+        return IntervalEstimate()
+    told = clusters >= FEWEST_CLUSTERS and 2 * spread.resamples > resamples and spread.high - spread.low > 1e-9
+    return IntervalEstimate(value=float(value), interval=(spread.low, spread.high) if told else None)

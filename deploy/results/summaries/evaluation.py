@@ -1,0 +1,207 @@
+"""How good a run's distributions are: the true label's rank, Brier scores and calibration, each with what it is over.
+
+Only distributions that are a consensus of stated probabilities are judged (`distribution_from: consensus` in the
+verdict's payload). SELENE's are shares of votes: nobody said that they are probabilities of being right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from pathlib import Path
+
+import numpy as np
+
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.detection.estimates import calibration_null, calibration_null_words
+from moot.deploy.results.record import VerdictRow, decode_json
+from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
+from moot.deploy.results.text import Interval, number, percent
+from moot.metrics.calibration_error import brier_stated, brier_top_label, expected_calibration_error
+from moot.metrics.detection import macro_f1
+from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_truth
+
+BINS = 15
+"""Of the calibration error; equally many cases in each, as far as equal confidences allow."""
+
+
+class MetricValue(FrozenModel):
+    """A figure; None when there is nothing that it could be over.
+
+    Attributes:
+        n: cases that it is over.
+        coverage: their share of the cases with a label that is one of the closed set, failed and open ones included.
+    """
+
+    value: float | None
+    n: int
+    coverage: float | None
+
+
+class Evaluation(FrozenModel):
+    """Distributions held against the labels.
+
+    Attributes:
+        cases: cases of the run with a label that is one of the closed set.
+        accuracy_at_1, accuracy_at_3, mean_reciprocal_rank: of the true label among the labels sorted by probability,
+            ties at their worst; `accuracy_at_3` is None where no case has more than three labels.
+        macro_f1: of the answers; a case whose mass lies mostly outside the labels has none, which is wrong.
+        brier_multiclass: over all labels, 0 to 2.
+        brier_top_label: of the likeliest label alone, 0 to 1.
+        calibration_error: of the likeliest label's probability, 15 equal-frequency bins.
+        calibration_null: 95 % of perfect forecasters with these probabilities would be found between these;
+            None of too few cases.
+    """
+
+    cases: int
+    accuracy_at_1: MetricValue
+    accuracy_at_3: MetricValue | None
+    mean_reciprocal_rank: MetricValue
+    macro_f1: MetricValue
+    brier_multiclass: MetricValue
+    brier_top_label: MetricValue
+    calibration_error: MetricValue
+    calibration_null: Interval | None
+
+
+def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | None:
+    """Judge the distributions of a run; None when none can be held against a label.
+
+    Args:
+        verdicts: see `consensus_verdicts`.
+        cases: cases of the run with a label that is one of the closed set.
+    """
+    judged = [(v, score_distribution(v.distribution, v.labels, v.gold)) for v in verdicts]
+    held = [each for _, each in judged if isinstance(each, ScoredDistribution)]
+    if not held:
+        return None
+    answers = [verdict.answer for verdict, each in judged if isinstance(each, ScoredDistribution)]
+    truths = [verdict.labels[each.truth] for verdict, each in judged if isinstance(each, ScoredDistribution)]
+    ranks = [float(rank_of_truth(each.row, each.truth)) for each in held]
+    tops = [max(each.row) for each in held]
+    right = [answer == truth for answer, truth in zip(answers, truths, strict=True)]
+    labels = sorted({label for verdict in verdicts for label in verdict.labels})
+
+    def scored(value: float) -> MetricValue:
+        return MetricValue(
+            value=None if isnan(value) else value, n=len(held), coverage=len(held) / cases if cases else None
+        )
+
+    return Evaluation(
+        cases=cases,
+        accuracy_at_1=scored(accuracy_at_k(ranks, 1)),
+        accuracy_at_3=scored(accuracy_at_k(ranks, 3)) if max(len(v.labels) for v in verdicts) > 3 else None,
+        mean_reciprocal_rank=scored(mean_reciprocal_rank(ranks)),
+        macro_f1=scored(macro_f1(truths, answers, labels)),
+        brier_multiclass=scored(float(np.mean([each.brier for each in held]))),
+        brier_top_label=scored(
+            float(np.mean([brier_top_label(each.row, ok) for each, ok in zip(held, right, strict=True)]))
+        ),
+        calibration_error=scored(expected_calibration_error(tops, right, bins=BINS)),
+        calibration_null=calibration_null(tops, BINS),
+    )
+
+
+def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:
+    """The figures as pairs of a name and a value in words; the ECE stands beside what a perfect forecaster scores."""
+    rows = [("Acc@1", _share(found.accuracy_at_1))]
+    if found.accuracy_at_3 is not None:
+        rows.append(("Acc@3", _share(found.accuracy_at_3)))
+    return [
+        *rows,
+        ("MRR", _value(found.mean_reciprocal_rank)),
+        ("macro-F1", _value(found.macro_f1)),
+        ("Brier, all labels (0 to 2)", _value(found.brier_multiclass)),
+        ("Brier, top label (0 to 1)", _value(found.brier_top_label)),
+        (f"ECE, {BINS} equal-frequency bins", _value(found.calibration_error)),
+        ("ECE if perfectly calibrated", calibration_null_words(found.calibration_null)),
+    ]
+
+
+def _share(found: MetricValue) -> str:
+    return f"{percent(found.value)} {_base(found)}"
+
+
+def _value(found: MetricValue) -> str:
+    return f"{number(found.value)} {_base(found)}"
+
+
+def _base(found: MetricValue) -> str:
+    return f"(n = {found.n:,}, coverage {percent(found.coverage)})"
+
+
+class ConfidenceFigures(FrozenModel):
+    """Confidences of verdicts against whether these are right.
+
+    Attributes:
+        source: what the confidence is: `judge`, a judge's score of the answer; `intrinsic`, the mean probability that
+            the answer had for those who gave it. The two are different things and are never pooled.
+        stage: where these probabilities are taken, see `Intrinsic.stage`; those of several are never pooled either.
+            None where none is on record: of a judge's score, of a p from further replies, in older records.
+        n: verdicts with a confidence that can be scored.
+        brier: mean of (confidence - [right])^2, in [0, 1].
+        calibration_error: expected calibration error, 15 equal-frequency bins.
+        calibration_null: 95 % of perfectly calibrated forecasters with these confidences would be found between these;
+            None of too few cases.
+    """
+
+    source: str
+    stage: str | None = None
+    n: int
+    brier: float
+    calibration_error: float
+    calibration_null: Interval | None
+
+
+def confidence_figures(folder: str | Path, counted: Sequence[VerdictRow]) -> list[ConfidenceFigures] | None:
+    """The figures by source and stage; None where no verdict says where its confidence is from and can be scored.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    right = {verdict.key: verdict.correct for verdict in counted if verdict.correct is not None}
+    by_kind: dict[tuple[str, str], list[tuple[float, bool]]] = {}
+    for key, (source, stage, confidence) in _confidences(folder).items():
+        if key in right:
+            by_kind.setdefault((source, stage), []).append((confidence, right[key]))
+    return [_figures(*kind, found) for kind, found in sorted(by_kind.items())] or None
+
+
+def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, str, float]]:
+    """Source, stage (empty: not on record) and confidence of each verdict that says them."""
+    found = {}
+    for row in read_table(folder, "verdicts", ["confidence", "payload"]).to_pylist():
+        payload, confidence = decode_json(row["payload"]), row["confidence"]
+        source, stage = payload.get("confidence_from"), payload.get("confidence_stage")
+        if isinstance(source, str) and confidence is not None and 0.0 <= confidence <= 1.0:
+            found[row["case_id"], row["attempt"]] = (source, stage if isinstance(stage, str) else "", confidence)
+    return found
+
+
+def _figures(source: str, stage: str, found: Sequence[tuple[float, bool]]) -> ConfidenceFigures:
+    confidences, outcomes = zip(*found, strict=True)
+    return ConfidenceFigures(
+        source=source,
+        stage=stage or None,
+        n=len(found),
+        brier=float(np.mean(brier_stated(confidences, outcomes))),
+        calibration_error=expected_calibration_error(confidences, outcomes, bins=BINS),
+        calibration_null=calibration_null(confidences, BINS),
+    )
+
+
+def confidence_rows(figures: Sequence[ConfidenceFigures]) -> list[tuple[str, str]]:
+    """The figures as pairs of a name and a value in words; the ECE stands beside what a perfect forecaster scores."""
+    rows = []
+    for each in figures:
+        kind = f"{each.source} ({each.stage})" if each.stage else f"{each.source} confidence"
+        rows += [
+            (f"Brier, {kind}", f"{number(each.brier)} (n = {each.n:,})"),
+            (
+                f"ECE, {kind}",
+                f"{number(each.calibration_error)}; if perfect {calibration_null_words(each.calibration_null)}",
+            ),
+        ]
+    return rows

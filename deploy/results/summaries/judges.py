@@ -1,0 +1,97 @@
+"""How steadily the judges of a run judged: their stability over evidence variants, how often a winner flips, and how
+often a judge contradicts itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.tables import read_table
+from moot.deploy.results.record import EventRow, VerdictRow
+from moot.deploy.results.summaries.costs import JUDGE_PASS
+from moot.deploy.results.text import finite_or_none, mean_of
+from moot.metrics.evidence_weighting import judge_stability
+from moot.protocols.selene.scoring import contradicts_score
+
+
+def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Sequence[EventRow]) -> dict[str, Any]:
+    """Stability and flip rate, each in [0, 1] or None when unknown: of the verdicts' own judging, and of audits'.
+
+    The flip rate is given twice: where at least two answers were judged it can be other than 0 (`_split`), beside all.
+    `judgments_at_odds` counts the own judgments that contradict themselves among the `judgments_read`; None without
+    any.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    keys = {verdict.key for verdict in finished}
+    judgings = [event for event in events if event.kind == "judging" and event.key in keys]
+    sources = verdict_sources(events)
+    paths = {"skip": ("judge/consensus",), "debate": ("judge",)}
+    own = [
+        event.data
+        for event in judgings
+        if event.path != "audit/judge" and event.path in paths.get(sources.get(event.key, ""), (event.path,))
+    ]
+    audit = [event.data for event in judgings if event.path == "audit/judge"]
+    return {
+        "judge_stability": mean_of(_stabilities(own)) if judgings else _stability_of_judgments(folder, keys),
+        "flip_rate": _flip_rate(own),
+        "flip_rate_split": _flip_rate(filter(_is_split, own)),
+        "judge_stability_audit": mean_of(_stabilities(audit)),
+        "flip_rate_audit": _flip_rate(audit),
+        "flip_rate_audit_split": _flip_rate(filter(_is_split, audit)),
+        **_at_odds(own),
+    }
+
+
+def _flip_rate(judgings: Iterable[Mapping[str, Any]]) -> float | None:
+    return mean_of(finite_or_none(data.get("flip_rate")) for data in judgings)
+
+
+def _is_split(judging: Mapping[str, Any]) -> bool:
+    return len({candidate.get("answer") for candidate in _candidates([judging])}) > 1
+
+
+def _candidates(judgings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    lists = (data.get("candidates") for data in judgings)
+    return [one for several in lists if isinstance(several, list) for one in several if isinstance(one, dict)]
+
+
+def _stabilities(judgings: Iterable[Mapping[str, Any]]) -> list[float | None]:
+    return [finite_or_none(candidate.get("stability")) for candidate in _candidates(judgings)]
+
+
+def _at_odds(judgings: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
+    """Counted from the judgments themselves, which older records have, too."""
+    lists = (candidate.get("judgments") for candidate in _candidates(judgings))
+    found = [one for several in lists if isinstance(several, list) for one in several if isinstance(one, dict)]
+    read = [(one["support"], one["score"]) for one in found if one.get("support") and one.get("score") is not None]
+    return {
+        "judgments_read": len(read) or None,
+        "judgments_at_odds": sum(contradicts_score(support, score) for support, score in read) if read else None,
+    }
+
+
+def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | None:
+    """For protocols that note no `judging` events: from the table of judgments, by the floor's own paths."""
+    scores: dict[tuple[str, int, str], dict[int, list[float]]] = {}
+    for row in read_table(folder, "judgments", ["score"]).to_pylist():
+        place = JUDGE_PASS.fullmatch(row["path"])
+        if place is not None and row["score"] is not None and (row["case_id"], row["attempt"]) in keys:
+            variants = scores.setdefault((row["case_id"], row["attempt"], place[1]), {})
+            variants.setdefault(int(place[2]), []).append(row["score"])
+    return mean_of(
+        judge_stability([fmean(variant) for variant in variants.values()])
+        for variants in scores.values()
+        if len(variants) > 1
+    )
+
+
+def verdict_sources(events: Iterable[EventRow]) -> dict[CaseKey, str]:
+    """By debate that ran both branches, the one that its verdict was taken from: `skip` or `debate`."""
+    both = (event for event in events if event.kind in ("audit", "branches"))
+    return {event.key: str(event.data.get("verdict_from")) for event in both}

@@ -1,0 +1,309 @@
+"""A run of judges in figures: scores by judge and pass, how far they agree, and the panel's verdict on each reply."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from rich.console import Console
+
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.detection.estimates import in_units
+from moot.deploy.results.record import read_events, read_run_info
+from moot.deploy.results.report.blocks import Block, Heading, Items, Table
+from moot.deploy.results.report.render import banner, show_report
+from moot.deploy.results.rounds.case_means import latest_attempts
+from moot.deploy.results.summaries.consistency import Agreement, Consistency, judge_consistency
+from moot.deploy.results.text import count, counts_in_words, mean_of, natural_sort_key, number, percent
+from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, MarkData, abstentions, read_assessment
+from moot.protocols.rubrics.score_sheet import FLAG
+
+
+class CaseAssessment(NamedTuple):
+    """An assessment of a run, with the case that it is of.
+
+    Attributes:
+        cluster: the case's group, or the case itself: what is not independent has the same.
+    """
+
+    case_id: str
+    attempt: int
+    cluster: str
+    data: AssessmentData
+
+
+def read_assessments(folder: str | Path) -> list[CaseAssessment]:
+    """The assessments of each case's latest attempt that has any, in the order of the task's file.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    events = latest_attempts(read_events(folder, [ASSESSMENT]))
+    if not events:
+        return []
+    cases = {row["case_id"]: row for row in read_table(folder, "cases", ["index", "group"]).to_pylist()}
+    found = []
+    for event in events:
+        if (data := read_assessment(event.data)) is not None:
+            group = cases.get(event.case_id, {}).get("group")
+            found.append(CaseAssessment(event.case_id, event.attempt, group or event.case_id, data))
+    return sorted(found, key=lambda each: (cases.get(each.case_id, {}).get("index", 0), each.case_id, each.data.reply))
+
+
+class PassScores(FrozenModel):
+    """What one judge gave in one pass over all replies; means are over the marks that are there.
+
+    Attributes:
+        marks: how many are there.
+        scores: by dimension the mean; None without marks.
+        quality: mean Q: the sum of the dimensions, 0 when flagged.
+        flagged: share of the marks that flag; None without marks, or under a rubric without a flag.
+        missing: how many marks are not there, by the kind of failure.
+    """
+
+    judge: str
+    model: str
+    pass_index: int
+    marks: int
+    scores: dict[str, float | None]
+    quality: float | None
+    flagged: float | None
+    missing: dict[str, int]
+
+
+class PanelVerdict(FrozenModel):
+    """What the panel found of one reply; everything but the counts is None when no mark is there.
+
+    Attributes:
+        reply: where it was said.
+        means, medians: by dimension.
+        quality: mean Q over the marks.
+        flag: share of the marks that flag; None under a rubric without a flag.
+        marks: how many are there.
+        missing: how many are not, by the kind of failure: judges that failed or abstained.
+    """
+
+    case_id: str
+    reply: str
+    role: str
+    means: dict[str, float | None]
+    medians: dict[str, float | None]
+    quality: float | None
+    flag: float | None
+    marks: int
+    missing: dict[str, int]
+
+
+class JudgingSummary(FrozenModel):
+    """A run of judges.
+
+    Attributes:
+        run: its folder.
+        simulated: whether any judge was the simulated model: then the figures mean nothing.
+        rubrics: the names of the rubrics that were used, usually one.
+        scales: by dimension, and for the flag where there is one, the lowest and the highest score.
+        replies: how many were judged, those without any mark included.
+        passes: by judge and pass.
+        consistency: how far judges agree.
+        verdicts: in the order of the task's file.
+    """
+
+    run: str
+    simulated: bool
+    rubrics: list[str]
+    scales: dict[str, tuple[int, int]]
+    replies: int
+    passes: list[PassScores]
+    consistency: Consistency
+    verdicts: list[PanelVerdict]
+
+    @property
+    def dimensions(self) -> list[str]:
+        """The dimensions' names, in the rubric's order."""
+        return [name for name in self.scales if name != FLAG]
+
+
+def summarise_judging(folder: str | Path) -> JudgingSummary | None:
+    """Count the assessments of a run; None when it has none.
+
+    Raises:
+        RecordError: there is no run in the folder, or it cannot be read.
+    """
+    facts = read_run_info(folder)
+    found = read_assessments(folder)
+    if not found:
+        return None
+    scales = {name: ends for each in found for name, ends in each.data.ends.items()}
+    dimensions = [name for name in scales if name != FLAG]
+    return JudgingSummary(
+        run=facts.name,
+        simulated=facts.simulated,
+        rubrics=sorted({each.data.rubric for each in found}),
+        scales=scales,
+        replies=len(found),
+        passes=_passes(found, dimensions, flagging=FLAG in scales),
+        consistency=judge_consistency([each.data for each in found], [each.cluster for each in found]),
+        verdicts=[_verdict(each) for each in found],
+    )
+
+
+def _passes(found: Sequence[CaseAssessment], dimensions: Sequence[str], *, flagging: bool) -> list[PassScores]:
+    by_pass: dict[tuple[str, int], list[MarkData]] = {}
+    for each in found:
+        for mark in each.data.judges:
+            by_pass.setdefault((mark.judge, mark.pass_index), []).append(mark)
+    rows = []
+    for judge, pass_index in sorted(by_pass, key=lambda key: (natural_sort_key(key[0]), key[1])):
+        marks = by_pass[judge, pass_index]
+        there = [mark for mark in marks if mark.scores is not None]
+        rows.append(
+            PassScores(
+                judge=judge,
+                model=next((mark.model for mark in marks if mark.model), ""),
+                pass_index=pass_index,
+                marks=len(there),
+                scores={name: mean_of((mark.scores or {}).get(name) for mark in there) for name in dimensions},
+                quality=mean_of(mark.total for mark in there),
+                flagged=fmean(bool(mark.flag) for mark in there) if there and flagging else None,
+                missing=abstentions(marks),
+            )
+        )
+    return rows
+
+
+def _verdict(each: CaseAssessment) -> PanelVerdict:
+    data = each.data
+    return PanelVerdict(
+        case_id=each.case_id,
+        reply=data.reply,
+        role=data.role,
+        means=data.scores,
+        medians=data.medians,
+        quality=data.quality,
+        flag=data.flag,
+        marks=len(data.given),
+        missing=data.abstentions,
+    )
+
+
+_SHOWN = 20
+"""Replies that are listed; JSON has all."""
+
+_FEW_CLUSTERS = 30
+"""Independent cases below which the intervals cover less than they say."""
+
+
+_LEGEND = "alpha, AC2: 1 is full agreement, 0 is chance; [95 % intervals], cases drawn"
+
+
+def show_judging(found: JudgingSummary, form: str = "text", console: Console | None = None) -> None:
+    """Write the figures of a run of judges to the console."""
+    head = [*banner(found.simulated), Heading("Judges", 1)]
+    show_report(found, lambda: [*head, *judging_tables(found)], form, console)
+
+
+def judging_tables(found: JudgingSummary) -> list[Block]:
+    """Scores, agreement between and within judges, the verdicts; and what is to be said of them."""
+    agreement = found.consistency
+    blocks = [_scores(found)]
+    if agreement.between:
+        title = f"agreement of {agreement.between[0].raters} judges with each other"
+        blocks.append(_agreement(title, "(replies x passes)", agreement.between))
+    blocks += [_agreement(f"agreement of {each.judge} with itself", "replies", each.rows) for each in agreement.within]
+    return [*blocks, _verdicts(found), Items(_remarks(found))]
+
+
+def _agreement(title: str, units: str, rows: Sequence[Agreement]) -> Table:
+    """One table of agreement; how many units there are stands in its title where that is the same for all rows."""
+    counts = {row.n for row in rows}
+    alike = f", n = {counts.pop():,} {units}" if len(counts) == 1 else ""
+    header = ("", *(() if alike else ("n",)), "Krippendorff's alpha", "raw", "Gwet's AC2")
+    cells = [(_plain(row.name), *(() if alike else (count(row.n),)), *_figures(row)) for row in rows]
+    return Table(f"{title}{alike}", header, cells)
+
+
+def _scores(found: JudgingSummary) -> Table:
+    several = any(row.pass_index for row in found.passes)
+    title = f"mean scores by judge and pass, rubric {', '.join(found.rubrics)} (Q: the sum, 0 when flagged)"
+    header = ("judge", *(("pass",) if several else ()), *_score_heads(found))
+    rows = [
+        (
+            row.judge,
+            *((str(row.pass_index),) if several else ()),
+            *_means(row, row.scores, row.flagged, found),
+        )
+        for row in found.passes
+    ]
+    return Table(title, header, rows)
+
+
+def _score_heads(found: JudgingSummary) -> tuple[str, ...]:
+    flag = ("flagged",) if FLAG in found.scales else ()
+    return (*map(_plain, found.dimensions), "Q", *flag, "marks")
+
+
+def _means(
+    row: PassScores | PanelVerdict, means: Mapping[str, float | None], flagged: float | None, found: JudgingSummary
+) -> Iterable[str]:
+    """By dimension, Q, the share that flags where there is a flag, and how many marks are there (of how many)."""
+    yield from (number(means.get(name), 2) for name in found.dimensions)
+    yield number(row.quality, 2)
+    if FLAG in found.scales:
+        yield percent(flagged)
+    yield f"{row.marks:,} of {row.marks + sum(row.missing.values()):,}" if row.missing else count(row.marks)
+
+
+def _verdicts(found: JudgingSummary) -> Table:
+    """The panel's means, the lowest Q first; replies that nobody could judge before all others."""
+    rows = sorted(found.verdicts, key=lambda row: -1.0 if row.quality is None else row.quality)
+    what = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,}"
+    title = f"the panel's verdicts: means over the marks, lowest Q first{what}"
+    cells = [
+        (
+            row.case_id if row.reply == "reply" else f"{row.case_id} {row.reply}",
+            *_means(row, row.means, row.flag, found),
+        )
+        for row in rows[:_SHOWN]
+    ]
+    return Table(title, ("case", *_score_heads(found)), cells)
+
+
+def _figures(row: Agreement) -> tuple[str, ...]:
+    alpha = f"- ({row.why})" if row.alpha.value is None else in_units(row.alpha, 2, unknown="-")
+    return (alpha, in_units(row.raw, 2, unknown="-"), in_units(row.ac2, 2, unknown="-"))
+
+
+def _remarks(found: JudgingSummary) -> list[str]:
+    models = {row.judge: row.model or "no usable reply" for row in found.passes}
+    remarks = ["; ".join(f"{judge}: {model}" for judge, model in models.items())]
+    gone: dict[str, Counter[str]] = {}
+    for row in found.passes:
+        gone.setdefault(row.judge, Counter()).update(row.missing)
+    remarks += [f"missing marks of {judge}: {counts_in_words(kinds)}" for judge, kinds in gone.items() if kinds]
+    agreements = [*found.consistency.between, *(row for each in found.consistency.within for row in each.rows)]
+    if agreements:
+        remarks.append(_LEGEND)
+    independent = max((row.clusters for row in agreements), default=0)
+    if agreements and independent < _FEW_CLUSTERS:
+        remarks.append(f"{independent} independent cases: below about {_FEW_CLUSTERS} the intervals are too narrow")
+    if found.consistency.between and (same := _same_model(found.passes)):
+        remarks.append(f"{same} are the same model: that they agree says no more than that its passes do")
+    return remarks
+
+
+def _same_model(passes: Sequence[PassScores]) -> str:
+    """The judges on the model that most of them have; empty when no two have one in common."""
+    judges: dict[str, dict[str, None]] = {}
+    for row in passes:
+        if row.model:
+            judges.setdefault(row.model, {})[row.judge] = None
+    most = max(judges.values(), key=len, default={})
+    return " and ".join(most) if len(most) > 1 else ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")

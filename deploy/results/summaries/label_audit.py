@@ -1,0 +1,145 @@
+"""Labels to look at again: cases where a converged, confident consensus of good arguments contradicts the label.
+
+No debate ever sees a label; only whoever reads the record can compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import read_run_info
+from moot.deploy.results.report.blocks import Block, Heading, Note, Table
+from moot.deploy.results.report.render import banner
+from moot.deploy.results.summaries.consensus import ConsensusVerdict, consensus_verdicts
+from moot.deploy.results.text import cases as number_of_cases
+from moot.deploy.results.text import number, visible_line
+from moot.protocols.crit.scoring import out_of_ten
+from moot.protocols.errors import ConfigError
+
+CONFIDENCE, CRIT = 0.8, 0.7
+"""From where a consensus is confident, and arguments are good; both in [0, 1]."""
+
+NOTE = (
+    "These are cases to look at, not errors that were found: models that share a mistake agree on it, too. The source's"
+    " shares of wrong labels (5 % in one chapter, 15 % in another) are not comparable: other cases, another rule."
+)
+_HEADER = ("case", "gold", "consensus", "confidence", "CRIT", "question")
+_QUESTION_LENGTH = 60
+
+
+class LabelIssue(FrozenModel):
+    """A case whose label should be looked at.
+
+    Attributes:
+        confidence: the consensus' probability of its answer.
+        crit_mean: mean CRIT score of the sides, in [0, 1].
+    """
+
+    case_id: str
+    gold: str
+    consensus: str
+    confidence: float
+    crit_mean: float
+    question: str
+
+
+class LabelAudit(FrozenModel):
+    """The labels of a run that should be looked at, the most confidently contradicted first.
+
+    Attributes:
+        confidence_from, crit_from: the bounds, both in [0, 1].
+        compared: cases with a converged consensus and a label.
+        unknown: of those that contradict their label, how many have an unknown confidence or CRIT score.
+        note: what the list does not say.
+    """
+
+    schema_version: int
+    run: str
+    simulated: bool
+    confidence_from: float
+    crit_from: float
+    compared: int
+    unknown: int
+    labels: list[LabelIssue]
+    note: str = NOTE
+
+
+def audit_labels(folder: str | Path, confidence: float = CONFIDENCE, crit: float = CRIT) -> LabelAudit:
+    """Find them in a run.
+
+    Raises:
+        ConfigError: a bound is outside [0, 1].
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    for flag, bound in (("--confidence", confidence), ("--crit", crit)):
+        if not 0.0 <= bound <= 1.0:
+            raise ConfigError(f"{flag} {bound:g}: a number from 0 to 1 is expected")
+    facts = read_run_info(folder)
+    compared = converged(consensus_verdicts(folder))
+    against = [verdict for verdict in compared if not verdict.correct]
+    return LabelAudit(
+        schema_version=facts.schema_version,
+        run=facts.name,
+        simulated=facts.simulated,
+        confidence_from=confidence,
+        crit_from=crit,
+        compared=len(compared),
+        unknown=sum(verdict.confidence is None or verdict.crit_mean is None for verdict in against),
+        labels=contradicted(compared, confidence, crit),
+    )
+
+
+def converged(verdicts: Iterable[ConsensusVerdict]) -> list[ConsensusVerdict]:
+    """Those that converged and can be compared with a label."""
+    answered = [verdict for verdict in verdicts if verdict.answer is not None and verdict.correct is not None]
+    return [verdict for verdict in answered if verdict.how == "converged"]
+
+
+def contradicted(
+    compared: Iterable[ConsensusVerdict], confidence: float = CONFIDENCE, crit: float = CRIT
+) -> list[LabelIssue]:
+    """Those of `converged` that contradict their label with at least this confidence and CRIT score."""
+    found = [
+        LabelIssue(
+            case_id=verdict.case_id,
+            gold=verdict.gold,
+            consensus=verdict.answer,
+            confidence=verdict.confidence,
+            crit_mean=verdict.crit_mean,
+            question=verdict.question,
+        )
+        for verdict in compared
+        if verdict.correct is False and verdict.gold is not None and verdict.answer is not None
+        if verdict.confidence is not None and verdict.confidence >= confidence
+        if verdict.crit_mean is not None and verdict.crit_mean >= crit
+    ]
+    return sorted(found, key=lambda each: (-each.confidence, -each.crit_mean, each.case_id))
+
+
+def _head(found: LabelAudit) -> str:
+    if not found.compared:
+        return "no case has a label and a converged consensus that could contradict it"
+    bounds = f"confidence >= {number(found.confidence_from)} and CRIT >= {out_of_ten(found.crit_from)}"
+    of = f"{number_of_cases(found.compared)} with a label and a converged consensus"
+    verb = "contradicts" if found.compared == 1 else "contradict"
+    more = f"; of {found.unknown:,} more that would, confidence or CRIT is unknown" if found.unknown else ""
+    return f"{len(found.labels):,} of {of} {verb} the label with {bounds}{more}"
+
+
+def _rows(labels: Sequence[LabelIssue]) -> list[tuple[str, ...]]:
+    rows = list[tuple[str, ...]]()
+    for each in labels:
+        question = visible_line(each.question)
+        if len(question) > _QUESTION_LENGTH:
+            question = f"{question[: _QUESTION_LENGTH - 3]}..."
+        figures = (number(each.confidence), out_of_ten(each.crit_mean))
+        rows.append((each.case_id, each.gold, each.consensus, *figures, question))
+    return rows
+
+
+def label_audit_blocks(found: LabelAudit) -> list[Block]:
+    """The list with its bounds, and what it does not say."""
+    head = [*banner(found.simulated), Heading(f"Labels to look at: {found.run}", 1), Note(_head(found))]
+    return [*head, Table("", _HEADER, _rows(found.labels)), Note(NOTE, "dim")] if found.labels else head

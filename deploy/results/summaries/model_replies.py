@@ -1,0 +1,272 @@
+"""What the models did, by role and template: usable, mended, truncated, repetitive, refused, outside the labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from moot.actors.agent.attempt import LENGTH
+from moot.actors.models.early_stop import CUT, REPETITION
+from moot.actors.models.token_logprobs import UNALIGNED
+from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.report.blocks import Block, Table
+from moot.deploy.results.text import count
+from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
+from moot.protocols.messages import family_of
+from moot.protocols.repetition import is_repetitive
+from moot.protocols.replies import is_outside_labels
+
+MOST_TRUNCATED = 0.05
+"""Share of a role's replies above which truncation is warned of."""
+
+FOLLOWED_BY = "`moot doctor --model M --protocol P` says how each prompt was followed; or try another model"
+"""What helps where nothing that came could be used."""
+
+USABLE = frozenset({"ok", "repaired", "reasked"})
+"""Outcomes of an ask that got a usable reply."""
+
+_REFUSED = frozenset({"refused", "content_filter"})
+_BY_THE_SERVER = "HTTP "
+_COLUMNS = ("role", "template", "outcome", "failure", "error", "finish_reason", "text", "reading", "p_reason")
+
+
+class ModelReplies(FrozenModel):
+    """What models did in one role with one template; also read from records from before it was counted.
+
+    Attributes:
+        role: the family.
+        template: the prompt; empty in the sum over all of them.
+        asks: that have ended.
+        usable: of them, those that got a usable reply; so for the next two.
+        repaired: whose JSON had to be mended.
+        reasked: that were asked a second time.
+        by_prefix: whose label is the start of an answer that goes on.
+        replies: texts that came, those included that could not be read; so for the rest.
+        truncated: that ended at their token limit.
+        repetitive: that repeat one passage without a break.
+        refused: that the model or a filter declined to give.
+        outside_labels: whose answer is none of the labels.
+        from_reasoning: that the server put where hidden reasoning belongs.
+        unaligned: whose tokens do not join to their text, so that the answer's probability is unknown.
+        reasoning_tokens: of hidden reasoning; None when no server said.
+    """
+
+    role: str
+    template: str = ""
+    asks: int = 0
+    usable: int = 0
+    repaired: int = 0
+    reasked: int = 0
+    by_prefix: int = 0
+    replies: int = 0
+    truncated: int = 0
+    repetitive: int = 0
+    refused: int = 0
+    outside_labels: int = 0
+    from_reasoning: int = 0
+    unaligned: int = 0
+    reasoning_tokens: int | None = None
+
+    @property
+    def noteworthy(self) -> bool:
+        """Whether anything but plain usable replies came."""
+        return self.usable < self.asks or any(getattr(self, name) for name in _NOTEWORTHY)
+
+
+_COUNTS = tuple(name for name in ModelReplies.model_fields if name not in ("role", "template", "reasoning_tokens"))
+_NOTEWORTHY = tuple(name for name in _COUNTS if name not in ("asks", "usable", "replies"))
+
+
+def model_replies(*folders: str | Path) -> list[ModelReplies]:
+    """Count the replies of cases' latest attempts by role and template, in order.
+
+    Replies that were replaced and persons' decisions are not counted.
+
+    Raises:
+        RecordError: a record cannot be read.
+    """
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    said: set[tuple[str, str]] = set()
+    for folder in folders:
+        table = read_table(folder, "turns", [*_COLUMNS, "reasoning_tokens"])
+        latest = _latest_attempts(_rows(table.select(["case_id", "attempt"])))
+        for row in _rows(table):
+            if row["role"] == "person" or row["superseded"] or row["attempt"] != latest[row["case_id"]]:
+                continue
+            key = (family_of(row["role"] or ""), row["template"] or "")
+            counts.setdefault(key, Counter()).update(_marks(row))
+            if row["reasoning_tokens"] is not None:
+                said.add(key)
+                counts[key]["reasoning_tokens"] += row["reasoning_tokens"]
+    return [_made(*key, counts[key], known=key in said) for key in sorted(counts)]
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Rows a batch at a time: the texts of a long run need not be in memory twice."""
+    for batch in table.to_batches(max_chunksize=4096):
+        yield from batch.to_pylist()
+
+
+def _made(role: str, template: str, found: Counter[str], *, known: bool) -> ModelReplies:
+    counts = {name: found[name] for name in _COUNTS}
+    tokens = found["reasoning_tokens"] if known else None
+    return ModelReplies(role=role, template=template, **counts, reasoning_tokens=tokens)
+
+
+def _marks(row: dict[str, Any]) -> Iterator[str]:
+    outcome, text, error = row["outcome"], row["text"], row["error"] or ""
+    if outcome not in ("invalid", CUT):
+        yield "asks"
+    if outcome in USABLE:
+        yield "usable"
+        if outcome != "ok":
+            yield outcome
+        if has_reading_mark(row["reading"], BY_PREFIX):
+            yield "by_prefix"
+    if row["failure"] in _REFUSED and not error.startswith(_BY_THE_SERVER):
+        yield "refused"
+    if text is None:
+        return
+    yield "replies"
+    if row["finish_reason"] == LENGTH:
+        yield "truncated"
+    if row["finish_reason"] == REPETITION or is_repetitive(text):
+        yield "repetitive"
+    if is_outside_labels(error):
+        yield "outside_labels"
+    if has_reading_mark(row["reading"], FROM_REASONING):
+        yield "from_reasoning"
+    if row["p_reason"] == UNALIGNED:
+        yield "unaligned"
+
+
+def by_role(found: Sequence[ModelReplies]) -> list[ModelReplies]:
+    """The same over all templates of each role."""
+    summed: dict[str, Counter[str]] = {}
+    for each in found:
+        counts = summed.setdefault(each.role, Counter())
+        counts.update({name: getattr(each, name) for name in _COUNTS})
+        counts["reasoning_tokens"] += each.reasoning_tokens or 0
+    known = {each.role for each in found if each.reasoning_tokens is not None}
+    return [_made(role, "", counts, known=role in known) for role, counts in summed.items()]
+
+
+def warnings_of(found: Sequence[ModelReplies]) -> list[str]:
+    """One line, with its remedy, for each role that was often truncated or got nothing usable."""
+    return [line for each in by_role(found) for line in _warnings(each)]
+
+
+def _warnings(role: ModelReplies) -> Iterator[str]:
+    often = role.replies > 0 and role.truncated / role.replies > MOST_TRUNCATED
+    if role.asks and not role.replies:
+        yield f"none of the {role.asks:,} asks of {role.role} got a reply"
+    elif role.asks and not role.usable:
+        cure = RAISE_MAX_TOKENS if often else FOLLOWED_BY
+        yield f"none of the {role.asks:,} asks of {role.role} got a usable reply: {cure}"
+    elif often:
+        of = f"{role.truncated:,} of {role.replies:,} replies of {role.role}"
+        yield f"{of} ({100.0 * role.truncated / role.replies:.0f} %) were truncated: {RAISE_MAX_TOKENS}"
+    if role.from_reasoning:
+        yield (
+            f"{role.from_reasoning:,} replies of {role.role} came where hidden reasoning belongs and were read there: "
+            "start the server with its model's reasoning parser"
+        )
+
+
+def members_without_replies(folder: str | Path) -> list[str]:
+    """The full names of roles of which no ask got a usable reply, though others of their family did.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    rows = _of_latest_attempts(read_table(folder, "turns", ["role", "outcome"]).to_pylist())
+    asked = Counter((row["role"], row["outcome"]) for row in rows)
+    usable = {role for role, outcome in asked if outcome in USABLE}
+    families = {family_of(role) for role in usable}
+    return sorted({role for role, _ in asked if role not in usable and family_of(role) in families})
+
+
+def commonest_failure(folder: str | Path) -> str:
+    """The most frequent reason for which asks failed, with its count; empty when none failed.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    table = read_table(folder, "turns", ["outcome", "failure", "error"])
+    rows = _of_latest_attempts(table.to_pylist())
+    failed = [row for row in rows if row["outcome"] == "failed" and not row["superseded"]]
+    reasons = Counter(_reason(row["failure"] or "unknown", row["error"] or "") for row in failed)
+    if not reasons:
+        return ""
+    (reason, count), *_ = reasons.most_common(1)
+    return f"{reason} ({count:,} of {len(failed):,} failed asks)"
+
+
+def _of_latest_attempts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of each case's latest attempt: an earlier one has been made up for."""
+    latest = _latest_attempts(rows)
+    return [row for row in rows if row["attempt"] == latest[row["case_id"]]]
+
+
+def _latest_attempts(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
+    latest: dict[str, int] = {}
+    for row in rows:
+        latest[row["case_id"]] = max(row["attempt"], latest.get(row["case_id"], 0))
+    return latest
+
+
+def _reason(kind: str, error: str) -> str:
+    """What failures have in common: the remedy where one is named, else the message without what a model wrote."""
+    if error.startswith(TRUNCATED) or NOT_HELD in error:
+        return error
+    return f"an answer outside the labels ({kind})" if is_outside_labels(error) else f"{kind}: {error}"
+
+
+_HEADER = {
+    "asks": "asks",
+    "usable": "usable",
+    "repaired": "repaired",
+    "reasked": "reasked",
+    "by_prefix": "by prefix",
+    "replies": "replies",
+    "truncated": "truncated",
+    "repetitive": "repetitive",
+    "refused": "refused",
+    "outside_labels": "outside labels",
+    "unaligned": "unaligned",
+    "reasoning_tokens": "reasoning tokens",
+}
+_ALWAYS = ("asks", "usable", "replies")
+
+REPLIES_NOTE = "What the models did: by role and template. Asks first, then every text that came."
+
+
+def reply_blocks(found: Sequence[ModelReplies]) -> list[Block]:
+    """A row for each role of which something is noteworthy, without columns in which nothing is counted."""
+    shown = [each for each in found if each.noteworthy]
+    names = [name for name in _HEADER if name in _ALWAYS or any(getattr(each, name) for each in shown)]
+    counts = [["-" if (n := getattr(each, name)) is None else count(n) for name in names] for each in shown]
+    rows = [(each.role, each.template, *cells) for each, cells in zip(shown, counts, strict=True)]
+    table = Table(REPLIES_NOTE, ("role", "template", *(_HEADER[name] for name in names)), rows)
+    return [table] if rows else []
+
+
+def replies_words(found: Sequence[ModelReplies]) -> str:
+    """The same over all templates, in one line.
+
+    >>> replies_words([ModelReplies(role="agent", template="a", asks=4, usable=3, replies=4, truncated=1)])
+    'agent 3 of 4 asks usable, truncated 1'
+    """
+    return "; ".join(_words(each) for each in by_role(found)) or "-"
+
+
+def _words(each: ModelReplies) -> str:
+    said = {word: getattr(each, name) for name, word in _HEADER.items() if name not in _ALWAYS}
+    more = [f", {word} {count(n)}" for word, n in said.items() if n]
+    return f"{each.role} {count(each.usable)} of {count(each.asks)} asks usable{''.join(more)}"

@@ -1,0 +1,148 @@
+"""What the panels of a run of debates on subjects have found, where no answer is right or wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel, parse_event
+from moot.deploy.results.record import EventRow, VerdictRow, decode_json
+from moot.deploy.results.text import counts_in_words, mean_of, number, percent, signed
+from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, read_assessment
+
+
+class PanelVerdictCounts(FrozenModel):
+    """Verdicts of panels, counted.
+
+    Attributes:
+        winners: finished debates by who closed better: `For`, `Against`, `Tie`, and `none` where that is unknown; those
+            on a closed list, whose sides stand for answers of their own, are not among them.
+        consensus: finished debates on a closed list by how both sides came to one answer: `at once`, `concession`,
+            `proposal`, and `none`.
+        first_mover_advantage: what coming first is worth, in marks, mean over `judgings`; None when unknown.
+        judgings: pairs of a debate and a judge that has judged it in both orders.
+        joint: finished debates by their joint proposal: `both consent`, `reservations` (a side does not), `not known`
+            (a side did not say), `no proposal`.
+    """
+
+    winners: dict[str, int]
+    consensus: dict[str, int]
+    first_mover_advantage: float | None
+    judgings: int
+    joint: dict[str, int]
+
+
+class _Joint(FrozenModel):
+    consents: dict[str, bool | None]
+
+
+class _PanelPayload(FrozenModel):
+    winner: Literal["For", "Against", "Tie"] | None
+    position_bias: dict[str, float | None]
+    joint: _Joint | None
+    positions: dict[str, dict[str, str]] | None = None
+    consensus: Literal["at once", "concession", "proposal"] | None = None
+
+
+def count_panel_verdicts(folder: str | Path, finished: Sequence[VerdictRow]) -> PanelVerdictCounts | None:
+    """Count the rulings of a run; None when no verdict is a panel's.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    keys = {verdict.key for verdict in finished}
+    rows = read_table(folder, "verdicts", ["payload"]).to_pylist()
+    found = [
+        parse_event(_PanelPayload, decode_json(row["payload"]))
+        for row in rows
+        if (row["case_id"], row["attempt"]) in keys
+    ]
+    known = [payload for payload in found if payload is not None]
+    if not known:
+        return None
+    worth = [bias for payload in known for bias in payload.position_bias.values() if bias is not None]
+    winners = Counter(payload.winner or "none" for payload in known if payload.positions is None)
+    consensus = Counter(payload.consensus or "none" for payload in known if payload.positions is not None)
+    joint = Counter(_stands(payload.joint) for payload in known)
+    return PanelVerdictCounts(
+        winners={name: winners[name] for name in ("For", "Against", "Tie", "none")},
+        consensus={name: consensus[name] for name in ("at once", "concession", "proposal", "none")},
+        first_mover_advantage=mean_of(worth),
+        judgings=len(worth),
+        joint={name: joint[name] for name in ("both consent", "reservations", "not known", "no proposal")},
+    )
+
+
+def _stands(joint: _Joint | None) -> str:
+    if joint is None:
+        return "no proposal"
+    consents = set(joint.consents.values())
+    return "reservations" if False in consents else "not known" if None in consents else "both consent"
+
+
+def panel_verdict_rows(found: PanelVerdictCounts) -> Iterable[tuple[str, str]]:
+    """The rulings as pairs of a name and a value in words."""
+    worth = found.first_mover_advantage
+    if any(found.winners.values()):
+        yield "verdicts", counts_in_words(found.winners)
+    if any(found.consensus.values()):
+        yield "consensus", counts_in_words(found.consensus)
+    yield (
+        "worth of coming first",
+        f"{signed(worth, 2)} marks (n = {found.judgings:,})" if worth is not None else "unknown",
+    )
+    yield "joint proposals", counts_in_words(found.joint)
+
+
+class RoleReasoning(FrozenModel):
+    """The judged replies of one role.
+
+    Attributes:
+        role: who spoke.
+        quality: mean Q of the replies that have a judgment; None without any.
+        flagged: share of them that at least half of their judgments flag; None without any.
+        replies: how many have a judgment.
+        judgments: asked for; `missing` of them did not come, and are in no mean.
+    """
+
+    role: str
+    quality: float | None
+    flagged: float | None
+    replies: int
+    judgments: int
+    missing: int
+
+
+def reasoning_by_role(events: Iterable[EventRow], finished: Collection[CaseKey]) -> list[RoleReasoning] | None:
+    """The `assessment` events of finished debates, counted by role in order of name; None when there are none."""
+    found: dict[str, list[AssessmentData]] = {}
+    for event in events:
+        if event.kind != ASSESSMENT or event.key not in finished:
+            continue
+        if (assessment := read_assessment(event.data)) is not None:
+            found.setdefault(assessment.role, []).append(assessment)
+    return [_of_role(role, assessments) for role, assessments in sorted(found.items())] or None
+
+
+def _of_role(role: str, assessments: Sequence[AssessmentData]) -> RoleReasoning:
+    return RoleReasoning(
+        role=role,
+        quality=mean_of(each.quality for each in assessments),
+        flagged=mean_of(each.flagged for each in assessments),
+        replies=sum(each.quality is not None for each in assessments),
+        judgments=sum(len(each.judges) for each in assessments),
+        missing=sum(each.missing for each in assessments),
+    )
+
+
+def reasoning_rows(found: Iterable[RoleReasoning]) -> Iterable[tuple[str, str]]:
+    """The figures as pairs of a name and a value in words."""
+    for each in found:
+        words = f"Q {number(each.quality, 2)}, flagged {percent(each.flagged)} (n = {each.replies:,})"
+        if each.missing:
+            words += f"; {each.missing:,} of {each.judgments:,} judgments missing"
+        yield f"reasoning: {each.role}", words

@@ -1,0 +1,211 @@
+"""How a run's scores of texts agree with the human raters, trait by trait, beside how the raters agree themselves.
+
+Never over several traits or parts of a task at once: what two traits' scores share says nothing of how well either is
+scored.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.detection.estimates import IntervalEstimate, in_units
+from moot.deploy.results.record import References, VerdictRow
+from moot.deploy.results.report.blocks import Block, Note, Table
+from moot.deploy.results.text import Interval, count, finite_or_none
+from moot.metrics.cluster_bootstrap import cluster_weights
+from moot.metrics.distribution import Floats
+from moot.metrics.weighted_kappa import quadratic_weighted_kappa, resampled_weighted_kappa
+from moot.protocols.case import Criterion
+from moot.protocols.tasks.numbers import stated_number
+
+RESAMPLES = 1000
+"""Of the essays, behind every interval."""
+
+VERDICT, MEAN = "verdict", "raters' mean"
+"""Names of the two columns that are no single rater's."""
+
+
+class ScorePair(FrozenModel):
+    """How two scorers of the same texts agree. None where nothing can be said; intervals are 95 %, by group of cases.
+
+    Attributes:
+        first, second: `verdict`, `rater 1`, `rater 2` ... or `raters' mean`.
+        n: cases that both have scored and that have a verdict.
+        qwk: quadratically weighted kappa, in [-1, 1].
+        exact: share of equal scores; unknown with a mean of raters, which need be no score of the scale.
+        adjacent: share of scores at most 1 apart. Between human raters it is nearly always 1, so it tells little.
+    """
+
+    first: str
+    second: str
+    n: int
+    qwk: float | None
+    qwk_interval: tuple[float, float] | None
+    exact: float | None
+    exact_interval: Interval | None
+    adjacent: float | None
+
+
+class TraitScores(FrozenModel):
+    """One trait of one assignment.
+
+    Attributes:
+        part: of the task, such as an essay set; empty for a task of one part.
+        trait, lowest, highest, assignment: of the criterion.
+        cases: finished cases of this trait; `without_score` of them have a verdict that is no score of the scale.
+        pairs: the verdict with each rater and with their mean, then the raters with each other.
+    """
+
+    part: str
+    trait: str
+    lowest: int
+    highest: int
+    assignment: str
+    cases: int
+    without_score: int
+    pairs: list[ScorePair]
+
+
+def trait_scores(
+    folder: str | Path, finished: Sequence[VerdictRow], references: References
+) -> list[TraitScores] | None:
+    """The agreement by part and trait, in the order in which these first come; None for a run that scores no texts.
+
+    Args:
+        folder: the run's folder.
+        finished: the verdicts that did not fail.
+        references: of the run's cases.
+
+    Raises:
+        RecordError: when the record cannot be read.
+    """
+    scored = [verdict for verdict in finished if references[verdict.case_id].scoring == "score"]
+    if not scored:
+        return None
+    criteria = _criteria(folder)
+    traits: dict[tuple[str, Criterion], list[VerdictRow]] = defaultdict(list)
+    for verdict in scored:
+        if (criterion := criteria.get(verdict.case_id)) is not None:
+            traits[references[verdict.case_id].part, criterion].append(verdict)
+    order = dict.fromkeys((references[case_id].part, criterion) for case_id, criterion in criteria.items())
+    return [_trait(*trait, traits[trait], references) for trait in order if trait in traits]
+
+
+def _criteria(folder: str | Path) -> dict[str, Criterion]:
+    rows = read_table(folder, "cases", ["index", "criterion"]).to_pylist()
+    rows.sort(key=lambda row: row["index"])
+    return {row["case_id"]: msgspec.json.decode(row["criterion"], type=Criterion) for row in rows if row["criterion"]}
+
+
+def _trait(part: str, criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> TraitScores:
+    columns = _columns(criterion, verdicts, references)
+    groups = [references[verdict.case_id].group or verdict.case_id for verdict in verdicts]
+    weights = cluster_weights(groups, RESAMPLES).astype(np.float64)
+    raters = [name for name in columns if name not in (VERDICT, MEAN)]
+    pairs = [(VERDICT, name) for name in columns if name != VERDICT] + list(combinations(raters, 2))
+    known = ~np.isnan(columns[VERDICT])
+    return TraitScores(
+        part=part,
+        trait=criterion.trait,
+        lowest=criterion.lowest,
+        highest=criterion.highest,
+        assignment=criterion.assignment,
+        cases=len(verdicts),
+        without_score=int((~known).sum()),
+        pairs=[_pair(criterion, columns, pair, known, weights) for pair in pairs],
+    )
+
+
+def _columns(criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> dict[str, Floats]:
+    """Scores by who gave them, `(cases,)` each, NaN for none. The mean is that of at least two raters."""
+    ratings = [references[verdict.case_id].ratings for verdict in verdicts]
+    raters = max(map(len, ratings), default=0)
+    table = np.full((raters, len(verdicts)), np.nan)
+    for place, row in enumerate(ratings):
+        table[: len(row), place] = [np.nan if score is None else score for score in row]
+    given = [None if verdict.answer is None else stated_number(verdict.answer) for verdict in verdicts]
+    inside = [np.nan if s is None or not criterion.lowest <= s <= criterion.highest else s for s in given]
+    known = ~np.isnan(table)
+    rows = [place for place in range(raters) if known[place].any()]
+    columns = {VERDICT: np.array(inside)} | {f"rater {place + 1}": table[place] for place in rows}
+    if len(rows) > 1:
+        counts = known.sum(axis=0)
+        columns[MEAN] = np.where(counts > 1, np.nansum(table, axis=0) / np.maximum(counts, 1), np.nan)
+    return columns
+
+
+def _pair(
+    criterion: Criterion,
+    columns: Mapping[str, Floats],
+    pair: tuple[str, str],
+    known: npt.NDArray[np.bool_],
+    weights: Floats,
+) -> ScorePair:
+    one, other = (np.where(known, columns[name], np.nan) for name in pair)
+    ends = (criterion.lowest, criterion.highest)
+    both = ~np.isnan(one + other)
+    exact: Floats = (one == other)[both].astype(np.float64)
+    whole = MEAN not in pair and bool(both.any())
+    times = weights[:, both]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = (times @ exact) / times.sum(axis=1)
+    return ScorePair(
+        first=pair[0],
+        second=pair[1],
+        n=int(both.sum()),
+        qwk=finite_or_none(quadratic_weighted_kappa(one, other, *ends)),
+        qwk_interval=_interval(resampled_weighted_kappa(one, other, weights, *ends)),
+        exact=float(exact.mean()) if whole else None,
+        exact_interval=_interval(shares) if whole else None,
+        adjacent=float((np.abs(one - other)[both] <= 1.0).mean()) if whole else None,
+    )
+
+
+def _interval(resampled: Floats) -> tuple[float, float] | None:
+    """95 % of the resamples; None for fewer than two groups that vary, which say nothing of other groups."""
+    known = resampled[~np.isnan(resampled)]
+    if len(known) < len(resampled) / 2 or np.ptp(known) == 0.0:
+        return None
+    low, high = np.quantile(known, [0.025, 0.975])
+    return float(low), float(high)
+
+
+SCORES_NOTE = (
+    "QWK: quadratically weighted kappa. [95 %], essays drawn anew. Within 1 tells little: human raters nearly always "
+    "are. Traits are never pooled."
+)
+"""What a reader must know of `score_blocks`."""
+
+
+def score_blocks(scores: Sequence[TraitScores]) -> list[Block]:
+    """The agreement as a table with its note: for each trait a row with its name, then one for each pair."""
+    rows = list[tuple[str, ...]]()
+    for each in scores:
+        rows.append((_name(each, scores), "", "", "", ""))
+        for pair in each.pairs:
+            qwk = IntervalEstimate(value=pair.qwk, interval=pair.qwk_interval)
+            exact = IntervalEstimate(value=pair.exact, interval=pair.exact_interval)
+            shares = [in_units(share, 2) for share in (exact, IntervalEstimate(value=pair.adjacent))]
+            of_mean = MEAN in pair.second
+            names = f"{pair.first}, {pair.second}"
+            rows.append((names, count(pair.n), in_units(qwk, 2), *(("-", "-") if of_mean else shares)))
+    header = ("agreement of", "n", "QWK", "exact", "within 1")
+    return [Table("", header, rows), Note(SCORES_NOTE, "dim")] if rows else []
+
+
+def _name(found: TraitScores, among: Sequence[TraitScores]) -> str:
+    name = f"{found.part}: " if found.part else ""
+    name += f"{found.trait}, {found.lowest}-{found.highest}"
+    scale = (found.part, found.trait, found.lowest, found.highest)
+    alike = [each for each in among if (each.part, each.trait, each.lowest, each.highest) == scale]
+    name += f": {found.assignment}" if len(alike) > 1 and found.assignment else ""
+    return name + (f" ({found.without_score} of {found.cases} without a score)" if found.without_score else "")

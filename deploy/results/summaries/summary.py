@@ -1,0 +1,318 @@
+"""A run in figures, counted from its record; the rendering is in `moot.deploy.results.show`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
+from moot.actors.record.store.mirror import record_path
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.detection.claims import ids_trained_on, read_claims
+from moot.deploy.results.detection.detection import Detection, measure_detection
+from moot.deploy.results.record import (
+    References,
+    RunInfo,
+    VerdictRow,
+    latest_verdicts,
+    read_events,
+    read_replies,
+    read_run_info,
+)
+from moot.deploy.results.summaries.accuracy import (
+    PairedComparison,
+    PartAccuracy,
+    RoundsAccuracy,
+    ShortAnswers,
+    VoteFigures,
+    accuracy_by_part,
+    accuracy_by_rounds,
+    accuracy_of,
+    answered,
+    audit_difference,
+    short_answers,
+    vote_figures,
+)
+from moot.deploy.results.summaries.consensus import consensus_verdicts
+from moot.deploy.results.summaries.costs import StoppedEarly, case_costs, relative_cost, run_totals, stopped_early
+from moot.deploy.results.summaries.evaluation import (
+    ConfidenceFigures,
+    Evaluation,
+    confidence_figures,
+    evaluate_distributions,
+)
+from moot.deploy.results.summaries.judges import judge_figures, verdict_sources
+from moot.deploy.results.summaries.judging import JudgingSummary, summarise_judging
+from moot.deploy.results.summaries.label_audit import contradicted, converged
+from moot.deploy.results.summaries.model_replies import ModelReplies, model_replies, warnings_of
+from moot.deploy.results.summaries.panel_verdicts import (
+    PanelVerdictCounts,
+    RoleReasoning,
+    count_panel_verdicts,
+    reasoning_by_role,
+)
+from moot.deploy.results.summaries.scores import TraitScores, trait_scores
+from moot.deploy.results.text import Interval, mean_of
+from moot.protocols.case import is_shared_id
+
+_KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "vote", "audit", "branches", "parked", "assessment")
+_JUDGES_ONLY = "judge-panel"
+_OF_THE_RUN = ["schema_version", "task", "protocol", "preset", "models", "simulated", "unsettled"]
+_OF_THE_RUN += ["wall_s", "wall_unknown_since"]
+
+
+class Summary(FrozenModel):
+    """Summary of a run. The latest attempt with a verdict counts for each case; None is unknown, never 0.
+
+    Shares of right answers are over the verdicts that can be scored (not failed, with a gold label), and one without an
+    answer is wrong there; failed cases are counted apart and never as wrong. Claims that the run's classifier was
+    trained on, or on others of their groups, are in no accuracy, paired test or evaluation. Intervals are Wilson's,
+    95 %; there is none where several cases are about one text, as those are not independent.
+
+    Attributes:
+        run: the folder.
+        models: model names by role family.
+        simulated: whether any answer comes from the simulated model.
+        cases: that the run is over, or where that is not known the ones seen so far; `finished + failed + open`.
+        open: cases without a verdict; `parked` of them wait for a person.
+        reused: cases whose verdict was there before the last session began.
+        answered: of the verdicts that `accuracy` is over, those with an answer; `accuracy_answered` is over these.
+        accuracy: over all parts of the task together; `accuracy_by_part` is None for a task of one part.
+        scored: verdicts that `accuracy` is over; so for `scored_skipped` and `scored_debated`.
+        skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
+        debate_rounds_mean: over all finished cases; `debate_rounds_mean_debated` over the debated ones.
+        judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two of them
+            scored, of the passes that belong to the protocol; `judge_stability_audit` of the audit's passes, which
+            are the same for every protocol.
+        flip_rate: share of variants that alone would choose another winner than most, mean over the judgings;
+            `flip_rate_split` over those of at least two answers, for a single one cannot flip.
+        judgments_at_odds: of the `judgments_read` that belong to the protocol, those whose `support` contradicts their
+            own score; None where no judging was noted.
+        judge_passes_per_case: judgments of a finished case, without what served only to measure.
+        accuracy_by_rounds: of the debated cases; None where all debates are of one length.
+        confidence: how well the verdicts' confidences fit their being right, by their source; None when unknown.
+        rulings: of the panels that judged debates on subjects; None when there are none.
+        reasoning: of the judges of reasoning, by role; None when there are none.
+        judging: of a run that only judges replies: scores by judge and pass, and how far the judges agree; None for any
+            other.
+        labels_questioned: cases whose label a converged, confident consensus contradicts, see
+            `moot.deploy.results.summaries.label_audit`; None when no verdict can be compared like that.
+        evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
+        scores: how scores of texts agree with the human raters, by trait; None for a run that scores no texts.
+        detection: how well claims are told apart; None for a run over anything else. A claim left open is wrong there,
+            as it is in `accuracy`.
+        votes: of the verdicts that a vote of the agents decided, ties apart; None when none did.
+        short_answers: how near the answers come to the accepted ones; None where there are none such.
+        tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
+        tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower
+            bound where one did not say what it had cost, None when none did.
+        tokens_repaid: upper bound of what was paid again after a kill; see `tokens_repaid`.
+        tokens_unconfirmed: least and most tokens of the `attempts_unconfirmed` attempts that may have been billed
+            without the server saying what they used.
+        unsettled: by budget (`tokens`, `usd`), what killed sessions had reserved beyond the record: the run's budgets
+            count it as spent. Known once the run was gone on with; empty when there is none, or no budget was set.
+        cost_usd: of what the servers said that they used; None when the price of a model is unknown.
+        stopped_by: what stopped the last session by itself, in words; None when nothing did.
+        calls: replies paid for here.
+        usage_estimated: replies whose server said fewer tokens than their texts surely have; an estimate counts.
+        token_cost_x: all tokens of the finished cases over the tokens of agent 0's openings on the same cases;
+            `token_cost_x_without_audits` leaves out what served only to measure.
+        tokens_per_case: without what served only to measure.
+        wall_s: over all sessions; None when one is unknown (a killed one is).
+        wall_unknown_since: when the first session began whose end is not on record; None when there is none such.
+        how: verdicts by how they were reached, failed ones included.
+        failures: failed cases by kind.
+        asks_failed: asks without a usable reply by kind; `replies`: replies by outcome; both of the latest attempts.
+        model_replies: what the models did, by role and template; `warnings` in words, with what mends it.
+        stopped_early: replies that were stopped early, with estimates; None when there are none.
+        audit: where skipped cases were debated anyway (`audit_skipped`, `both_branches`): the skipped answers (first)
+            against the debated ones.
+    """
+
+    schema_version: int
+    run: str
+    task: str | None
+    protocol: str | None
+    preset: str | None
+    models: dict[str, list[str]]
+    simulated: bool
+    cases: int
+    finished: int
+    failed: int
+    open: int
+    parked: int
+    reused: int
+    accuracy: float | None
+    accuracy_interval: Interval | None
+    scored: int
+    answered: int
+    accuracy_answered: float | None
+    accuracy_answered_interval: Interval | None
+    accuracy_by_part: list[PartAccuracy] | None
+    skip_rate: float | None
+    accuracy_skipped: float | None
+    accuracy_skipped_interval: Interval | None
+    scored_skipped: int
+    accuracy_debated: float | None
+    accuracy_debated_interval: Interval | None
+    scored_debated: int
+    debate_rounds_mean: float | None
+    debate_rounds_mean_debated: float | None
+    judge_stability: float | None
+    flip_rate: float | None
+    flip_rate_split: float | None
+    judge_stability_audit: float | None
+    flip_rate_audit: float | None
+    flip_rate_audit_split: float | None
+    judgments_read: int | None
+    judgments_at_odds: int | None
+    judge_passes_per_case: float | None
+    accuracy_by_rounds: list[RoundsAccuracy] | None
+    confidence: list[ConfidenceFigures] | None
+    rulings: PanelVerdictCounts | None
+    reasoning: list[RoleReasoning] | None
+    judging: JudgingSummary | None
+    labels_questioned: int | None
+    evaluation: Evaluation | None
+    scores: list[TraitScores] | None
+    votes: VoteFigures | None
+    short_answers: ShortAnswers | None
+    detection: Detection | None
+    tokens_paid: int | None
+    tokens_reused: int | None
+    replies_reused: int
+    tokens_repaid: int
+    tokens_unconfirmed: tuple[int, int]
+    attempts_unconfirmed: int
+    unsettled: dict[str, float]
+    cost_usd: float | None
+    stopped_by: str | None
+    calls: int
+    calls_without_usage: int
+    usage_estimated: int
+    token_cost_x: float | None
+    token_cost_x_without_audits: float | None
+    tokens_per_case: float | None
+    wall_s: float | None
+    wall_unknown_since: str | None
+    how: dict[str, int]
+    failures: dict[str, int]
+    asks_failed: dict[str, int]
+    replies: dict[str, int]
+    model_replies: list[ModelReplies]
+    warnings: list[str]
+    stopped_early: StoppedEarly | None
+    audit: PairedComparison | None
+
+
+def summarise(folder: str | Path) -> Summary:
+    """Summarise a run, finished or not.
+
+    Raises:
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    folder = record_path(folder)
+    replies = read_replies(folder)
+    facts = read_run_info(folder, replies)
+    verdicts = latest_verdicts(folder)
+    attempts = {verdict.case_id: verdict.attempt for verdict in verdicts}
+    latest = [reply for reply in replies if reply.attempt == attempts.get(reply.case_id, reply.attempt)]
+    references = References.of(folder)
+    events = read_events(folder, _KINDS)
+    cases = set(read_table(folder, "cases", [])["case_id"].to_pylist()) | {v.case_id for v in verdicts}
+    finished = [verdict for verdict in verdicts if not verdict.failed]
+    costs = case_costs(replies, {verdict.key for verdict in finished}, verdict_sources(events))
+    claims = read_claims(folder, verdicts, references, {key: cost.method for key, cost in costs.items()})
+    trained_on = ids_trained_on(claims)
+    counted = [verdict for verdict in finished if verdict.case_id not in trained_on]
+    unfinished = cases - {verdict.case_id for verdict in verdicts}
+    gated = {event.key for event in events if event.kind == "gate"}
+    total = max(len(cases), facts.cases or 0)
+    return Summary(
+        **{name: getattr(facts, name) for name in _OF_THE_RUN},
+        run=facts.name,
+        cases=total,
+        finished=len(finished),
+        failed=len(verdicts) - len(finished),
+        open=total - len(verdicts),
+        parked=len({event.case_id for event in events if event.kind == "parked"} & unfinished),
+        reused=_reused(facts, verdicts),
+        how=_counted(verdict.how or "unknown" for verdict in verdicts),
+        failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
+        asks_failed=_counted(reply.failure or "unknown" for reply in latest if reply.outcome == "failed"),
+        replies=_counted(reply.outcome or "unknown" for reply in latest),
+        model_replies=(behaviour := model_replies(folder)),
+        warnings=warnings_of(behaviour),
+        audit=audit_difference(counted, events, references),
+        judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
+        confidence=confidence_figures(folder, counted),
+        **_debating(finished, gated),
+        **_accuracies(counted, gated, references),
+        **judge_figures(folder, finished, events),
+        **run_totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], facts.prices),
+        **relative_cost(costs.values(), sum(reply.tokens or 0 for reply in replies if is_shared_id(reply.case_id))),
+        stopped_early=stopped_early(replies),
+        **_consensus(folder, trained_on),
+        rulings=count_panel_verdicts(folder, finished),
+        reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
+        judging=summarise_judging(folder) if facts.protocol == _JUDGES_ONLY else None,
+        scores=trait_scores(folder, finished, references),
+        votes=vote_figures(counted, events, references),
+        short_answers=short_answers(finished, references),
+        detection=measure_detection(claims) if claims else None,
+        stopped_by=facts.stopped_by or None,
+    )
+
+
+def _consensus(folder: str | Path, trained_on: Collection[str]) -> dict[str, Any]:
+    """What can be said of verdicts that are a consensus of distributions, but for the claims trained on."""
+    verdicts = [verdict for verdict in consensus_verdicts(folder) if verdict.case_id not in trained_on]
+    if not verdicts:
+        return {"labels_questioned": None, "evaluation": None}
+    compared = converged(verdicts)
+    rows = read_table(folder, "cases", ["labels", "gold"]).to_pylist()
+    labelled = [row for row in rows if row["case_id"] not in trained_on]
+    return {
+        "labels_questioned": len(contradicted(compared)) if compared else None,
+        "evaluation": evaluate_distributions(verdicts, sum(row["gold"] in (row["labels"] or ()) for row in labelled)),
+    }
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
+
+
+def _reused(facts: RunInfo, verdicts: Sequence[VerdictRow]) -> int:
+    started = facts.last_started_at
+    return sum(verdict.at < started for verdict in verdicts) if started is not None and facts.owners > 1 else 0
+
+
+def _branches(verdicts: Sequence[VerdictRow], gated: set[CaseKey]) -> tuple[list[VerdictRow], list[VerdictRow]]:
+    skipped = [verdict for verdict in verdicts if verdict.how == "skipped"]
+    return skipped, [v for v in verdicts if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
+
+
+def _debating(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, Any]:
+    skipped, debated = _branches(finished, gated)
+    decided = len(skipped) + sum(verdict.key in gated for verdict in debated)
+    return {
+        "skip_rate": len(skipped) / decided if decided else None,
+        "debate_rounds_mean": mean_of(verdict.rounds for verdict in finished),
+        "debate_rounds_mean_debated": mean_of(verdict.rounds for verdict in debated),
+    }
+
+
+def _accuracies(counted: Sequence[VerdictRow], gated: set[CaseKey], references: References) -> dict[str, Any]:
+    skipped, debated = _branches(counted, gated)
+    found: dict[str, Any] = {
+        "accuracy_by_part": accuracy_by_part(counted, references),
+        "accuracy_by_rounds": accuracy_by_rounds(debated, references),
+    }
+    for name, verdicts in (("", counted), ("_skipped", skipped), ("_debated", debated)):
+        value, interval, n = accuracy_of(verdicts, references)
+        found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}
+    value, interval, n = accuracy_of(answered(counted), references)
+    return found | {"accuracy_answered": value, "accuracy_answered_interval": interval, "answered": n}

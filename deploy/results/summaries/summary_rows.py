@@ -1,0 +1,184 @@
+"""A run's summary as pairs of a name and a value in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moot.deploy.results.detection.show import detection_rows
+from moot.deploy.results.summaries.accuracy import PairedComparison, short_answer_rows, vote_rows
+from moot.deploy.results.summaries.evaluation import confidence_rows, evaluation_rows
+from moot.deploy.results.summaries.model_replies import replies_words
+from moot.deploy.results.summaries.panel_verdicts import panel_verdict_rows, reasoning_rows
+from moot.deploy.results.summaries.summary import Summary
+from moot.deploy.results.text import count, counts_in_words, number, p_value, percent, times
+
+
+def summary_rows(summary: Summary) -> list[tuple[str, str]]:
+    """The summary as pairs of a name and a value in words, in the order in which they are shown.
+
+    What the run has no instance of (a debated case, answers judged over several variants) has no row.
+    """
+    rows = [
+        ("protocol", summary.protocol or "unknown"),
+        *([("preset", summary.preset)] if summary.preset else []),
+        ("task", summary.task or "unknown"),
+        *((f"model: {role}", ", ".join(names)) for role, names in summary.models.items()),
+        ("cases", _cases(summary)),
+    ]
+    return rows + (_debate_rows(summary) if summary.judging is None else []) + _cost_rows(summary)
+
+
+def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
+    """What is said of debates only: a run that judges replies has neither answers nor rounds."""
+    rows = _answer_rows(summary)
+    if summary.votes is not None:
+        rows += vote_rows(summary.votes)
+    if summary.short_answers is not None:
+        rows += short_answer_rows(summary.short_answers)
+    if summary.rulings is not None:
+        rows += panel_verdict_rows(summary.rulings)
+    if summary.reasoning is not None:
+        rows += reasoning_rows(summary.reasoning)
+    if summary.skip_rate is not None:
+        rows += _gate_rows(summary, summary.skip_rate)
+    if summary.evaluation is not None:
+        rows += evaluation_rows(summary.evaluation)
+    if summary.labels_questioned is not None:
+        where = ", see moot show --questioned" if summary.labels_questioned else ""
+        rows.append(("labels to look at", f"{summary.labels_questioned:,}{where}"))
+    rows.append(("rounds per case", number(summary.debate_rounds_mean, 2)))
+    if summary.debate_rounds_mean_debated is not None:
+        rows.append(("rounds per debated case", number(summary.debate_rounds_mean_debated, 2)))
+    rows += [
+        (f"accuracy, rounds: {each.rounds}", percent(each.accuracy, each.interval, each.scored))
+        for each in summary.accuracy_by_rounds or ()
+    ]
+    rows += [*_judge_rows(summary), *confidence_rows(summary.confidence or ())]
+    if summary.audit is not None:
+        rows.append(("skipped - debated, audit", paired_words(summary.audit)))
+    return rows
+
+
+def _judge_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    own = (summary.judge_stability, summary.flip_rate, summary.flip_rate_split)
+    audit = (summary.judge_stability_audit, summary.flip_rate_audit, summary.flip_rate_audit_split)
+    for of, (stability, flips, split) in (("", own), (", audit", audit)):
+        if stability is not None or flips is not None:
+            yield f"judge stability{of}", number(stability)
+            apart = "" if split == flips else f"; {percent(split)} where answers differ"
+            yield f"judge flip rate{of}", percent(flips) + apart
+    if summary.judgments_at_odds:
+        of = f"{summary.judgments_at_odds:,} of {summary.judgments_read or 0:,}"
+        yield "judgments at odds", f"{of}: what they say of support contradicts their score"
+
+
+def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
+    """How many answers are right; where some are missing, which is wrong, how many are there and are right, too."""
+    scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
+    named = "a rater's score given" if summary.scores else "accuracy"
+    rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)]
+    for each in summary.accuracy_by_part or ():
+        said = "" if each.answered == each.scored else f"; {each.answered:,} answered"
+        rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored) + said))
+    if summary.answered < summary.scored:
+        share = percent(summary.accuracy_answered, summary.accuracy_answered_interval, summary.answered)
+        rows += [("answered", f"{summary.answered:,} of {summary.scored:,}"), (f"{named} of answered", share)]
+    if summary.detection is not None:
+        rows += detection_rows(summary.detection, summary.tokens_per_case)
+    return rows
+
+
+def _gate_rows(summary: Summary, skip_rate: float) -> Iterator[tuple[str, str]]:
+    yield "skip rate", percent(skip_rate)
+    if skip_rate > 0.0:
+        skipped = percent(summary.accuracy_skipped, summary.accuracy_skipped_interval, summary.scored_skipped)
+        yield "accuracy, skipped", skipped
+    if skip_rate < 1.0:
+        debated = percent(summary.accuracy_debated, summary.accuracy_debated_interval, summary.scored_debated)
+        yield "accuracy, debated", debated
+
+
+def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
+    unsaid = summary.calls_without_usage
+    at_least = "at least " if unsaid and summary.tokens_paid is not None else ""
+    reused = f"{count(summary.tokens_reused)} in {count(summary.replies_reused)} replies"
+    rows = [
+        ("tokens paid", f"{at_least}{count(summary.tokens_paid)} in {count(summary.calls)} calls"),
+        ("tokens reused", reused if summary.replies_reused else "0"),
+        ("tokens repaid", f"at most {count(summary.tokens_repaid)}" if summary.tokens_repaid else "0"),
+    ]
+    rows += _uncertain_rows(summary)
+    if summary.cost_usd is None or summary.cost_usd > 0.0:
+        rows.append(
+            ("cost", "unknown: no price" if summary.cost_usd is None else f"{at_least}{summary.cost_usd:.4f} USD")
+        )
+    if summary.token_cost_x is not None or unsaid:
+        apart = " (of the cases without stopped replies)" if summary.stopped_early else ""
+        rows.append(("cost, one agent's answer = 1", times(summary.token_cost_x) + apart))
+    if unsaid:
+        rows.insert(1, ("calls without usage", count(unsaid)))
+    if summary.token_cost_x_without_audits != summary.token_cost_x:
+        rows.append(("cost without what only measures", times(summary.token_cost_x_without_audits)))
+    if summary.stopped_by is not None:
+        rows.append(("stopped by", summary.stopped_by))
+    rows.append(("wall time", _wall_time(summary)))
+    rows.append(("how", counts_in_words(summary.how)))
+    if summary.failures:
+        rows.append(("failed cases", counts_in_words(summary.failures)))
+    if summary.asks_failed:
+        rows.append(("failed asks", counts_in_words(summary.asks_failed)))
+    if (stopped := summary.stopped_early) is not None:
+        used, saved = count(stopped.tokens_used_estimate), count(stopped.tokens_saved_estimate)
+        words = f"{count(stopped.replies)} replies, estimated: {used} tokens used, {saved} saved"
+        rows.append(("stopped early", words + (f", {count(stopped.unknown)} unknown" if stopped.unknown else "")))
+    rows.append(("replies", replies_words(summary.model_replies)))
+    mended = {name: n for name, n in summary.replies.items() if name in ("repaired", "reasked")}
+    if mended:
+        rows.append(("mended replies", counts_in_words(mended)))
+    return rows
+
+
+def _wall_time(summary: Summary) -> str:
+    """Over all sessions; where the end of one is not on record, since when it is unknown."""
+    if summary.wall_s is not None:
+        return f"{summary.wall_s:,.1f} s"
+    since = summary.wall_unknown_since
+    return "unknown" if since is None else f"unknown: no end of the session begun at {since} is on record"
+
+
+def _uncertain_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """What counts as used, though nobody said so, or not credibly."""
+    if summary.attempts_unconfirmed:
+        attempts = count(summary.attempts_unconfirmed)
+        yield "tokens unconfirmed", f"0 to {count(summary.tokens_unconfirmed[1])} in {attempts} attempts"
+    if summary.usage_estimated:
+        yield "usage estimated", f"for {count(summary.usage_estimated)} replies, as too few tokens were stated"
+    if summary.unsettled:
+        written = {"tokens": "{:,.0f} tokens", "usd": "{:.4f} USD"}
+        amounts = [form.format(summary.unsettled[key]) for key, form in written.items() if key in summary.unsettled]
+        yield "counted as spent", f"at most {' and '.join(amounts)} of killed sessions, not on record"
+
+
+def _cases(summary: Summary) -> str:
+    parts = [f"{summary.finished:,} finished", f"{summary.failed:,} failed"]
+    if summary.open:
+        waiting = f", {summary.parked:,} of them wait for a person" if summary.parked else ""
+        parts.append(f"{summary.open:,} without verdict{waiting}")
+    if summary.reused:
+        parts.append(f"{summary.reused:,} were there before the last session")
+    return f"{summary.cases:,}: {', '.join(parts)}"
+
+
+def paired_words(found: PairedComparison) -> str:
+    """A paired comparison in words.
+
+    >>> paired_words(PairedComparison(only_first=1, only_second=3, difference=-0.02, p_value=0.625, n=100))
+    '-2.0 points, McNemar p = 0.6250 (1 and 3 of n = 100)'
+    """
+    if found.difference is None:
+        return "unknown (no case can be compared)"
+    sign = "p" if (found.p_value or 0.0) < 1e-4 else "p ="
+    test = f"McNemar {sign} {p_value(found.p_value)}"
+    return (
+        f"{100 * found.difference:+.1f} points, {test} ({found.only_first} and {found.only_second} of n = {found.n:,})"
+    )

@@ -1,0 +1,236 @@
+"""A transcript as blocks of a report, and its parts in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark, step_of
+from moot.deploy.results.base_models import parse_event
+from moot.deploy.results.distributions import distribution_line
+from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
+from moot.deploy.results.rounds.round_trace import trace_blocks
+from moot.deploy.results.text import count, number, percent
+from moot.deploy.results.transcripts import ceda, evince, selene
+from moot.deploy.results.transcripts.ceda import check_pairs
+from moot.deploy.results.transcripts.evince import consensus_pairs
+from moot.deploy.results.transcripts.generic_blocks import Kinds, plain_pairs, reply_lines, titled_blocks
+from moot.deploy.results.transcripts.views import (
+    AttemptCost,
+    EventView,
+    JudgedReplyView,
+    Transcript,
+    TurnView,
+    VerdictView,
+)
+from moot.protocols.errors import TRUNCATED
+from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, MarkData, read_assessment
+from moot.protocols.rubrics.score_sheet import FLAG
+
+
+def event_blocks(event: EventView) -> list[Block]:
+    """An event as blocks of a report; one that nothing here knows as its pairs of key and value."""
+    if (blocks := known_event(event)) is not None:
+        return blocks
+    pairs = list(plain_pairs(event.data))
+    title = Note(f"{event.kind} at {event.path}", "strong")
+    return [title, Pairs(pairs)] if pairs else [title]
+
+
+def known_event(event: EventView) -> list[Block] | None:
+    """An event in words of its own; None for one of another kind or shape than is known here."""
+    if event.kind == ASSESSMENT:
+        assessment = read_assessment(event.data)
+        return None if assessment is None else _assessment(assessment)
+    shape, show = _KINDS.get(event.kind, (None, None))
+    data = None if shape is None else parse_event(shape, event.data)
+    return None if show is None or data is None else show(event, data)
+
+
+def _assessment(data: AssessmentData) -> list[Block]:
+    names = data.dimensions
+    flag = ("flag",) if _flags(data) else ()
+    header = ("judge", "pass", *(name.replace("_", " ") for name in names), "Q", *flag)
+    rows = [tuple(_marks(mark, names, data)) for mark in data.judges]
+    if len(data.judges) > 1:
+        share = (percent(data.flag),) if flag else ()
+        means = (number(data.scores[name], 2) for name in names)
+        rows.append(("panel", "", *means, number(data.quality, 2), *share))
+    lines = [
+        f"{mark.judge}, pass {mark.pass_index}, is missing: {mark.missing}" for mark in data.judges if mark.missing
+    ]
+    said = f" by the {data.role}" if data.role != data.reply else ""
+    return titled_blocks(f"judged under the rubric {data.rubric}: the {data.reply}{said}", header, rows, lines)
+
+
+def _flags(data: AssessmentData) -> bool:
+    return FLAG in data.ends or not data.scales
+
+
+def _marks(mark: MarkData, names: Iterable[str], data: AssessmentData) -> Iterable[str]:
+    yield from (mark.judge, str(mark.pass_index))
+    scores = mark.scores or {}
+    yield from ("missing" if mark.scores is None else str(scores.get(name, "-")) for name in names)
+    yield "missing" if mark.total is None else str(mark.total)
+    if _flags(data):
+        yield {True: "FLAGGED", False: "-", None: "missing"}[mark.flag]
+
+
+_KINDS: Kinds = {**evince.KINDS, **ceda.KINDS, **selene.KINDS}
+
+
+def transcript_blocks(debate: Transcript) -> list[Block]:
+    """A transcript in the order in which it is read: the case, stage by stage what was said and noted, the end."""
+    blocks: list[Block] = [Note("simulated models", "warning")] if debate.simulated else []
+    blocks += [Heading(f"Case {debate.case_id}", 1), Pairs(case_pairs(debate))]
+    for section in debate.sections:
+        blocks += [Heading(section.title), *section_blocks(section.turns, section.events)]
+    if debate.trace is not None:
+        blocks += [Heading("Round by round"), *trace_blocks(debate.trace)]
+    return blocks + ending_blocks(debate)
+
+
+def section_blocks(turns: Iterable[TurnView], events: Iterable[EventView]) -> list[Block]:
+    """What was said and noted in a stage."""
+    said: list[Block] = [
+        Quote(turn_head(turn), turn_body(turn), failed=turn.outcome in ("failed", "invalid")) for turn in turns
+    ]
+    return said + [block for event in events for block in event_blocks(event)]
+
+
+def ending_blocks(debate: Transcript) -> list[Block]:
+    """How a debate ended, what it cost, and where its record lies."""
+    pairs = [*verdict_pairs(debate.verdict, debate.state), ("cost", cost_words(debate.cost)), ("record", debate.run)]
+    return [Heading("Verdict"), Pairs(pairs)]
+
+
+def case_pairs(debate: Transcript) -> list[tuple[str, str]]:
+    """What the debate is about, as pairs of a name and a text."""
+    attempts = f" of {', '.join(map(str, debate.attempts))}" if len(debate.attempts) > 1 else ""
+    pairs = [
+        ("case", f"{debate.case_id} (attempt {debate.attempt}{attempts}, {debate.state})"),
+    ]
+    if debate.judged is not None:
+        return pairs + list(_judged_pairs(debate.judged, debate.passage))
+    pairs.append(("question", debate.question))
+    if debate.labels:
+        pairs.append(("labels", ", ".join(debate.labels)))
+    pairs += [
+        (f"choice {label}", choice) for label, choice in zip(debate.labels, debate.choices, strict=False) if choice
+    ]
+    if debate.passage:
+        pairs.append(("passage", f"{debate.title}\n{debate.passage}" if debate.title else debate.passage))
+    pairs.append(("gold label (no model saw it)", "unknown" if debate.gold is None else debate.gold))
+    if also := [answer for answer in debate.accepted if answer != debate.gold]:
+        pairs.append(("accepted, too", "; ".join(also)))
+    if debate.ratings:
+        pairs.append(("raters' scores", ", ".join("missing" if s is None else number(s) for s in debate.ratings)))
+    if debate.invalid:
+        pairs.append(("invalid row", debate.invalid))
+    return pairs
+
+
+def _judged_pairs(judged: JudgedReplyView, evidence: str) -> Iterable[tuple[str, str]]:
+    yield from ((f"sent, {speaker}", text) for speaker, text in judged.sent)
+    if evidence:
+        yield "evidence", evidence
+    yield from ((name, text) for name, text in (("from", judged.role), ("kind of task", judged.domain)) if text)
+    yield "reply", judged.reply
+
+
+def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, str]]:
+    """The verdict as pairs of a name and a text."""
+    if verdict is None:
+        return [("verdict", "none yet: it waits for a person" if state == "parked" else "none yet")]
+    if verdict.failed:
+        return [("failed", verdict.failure), ("error", verdict.error or "-")]
+    if verdict.answer is None and "judgments" in verdict.payload:
+        return list(plain_pairs(verdict.payload))
+    right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
+    sources = (verdict.payload.get(name) for name in ("confidence_from", "confidence_stage"))
+    source = ", stage ".join(str(each) for each in sources if each)
+    pairs = [
+        ("answer", f"{'none' if verdict.answer is None else verdict.answer} ({right})"),
+        ("how", verdict.how),
+        ("confidence", number(verdict.confidence) + (f" (from {source})" if source else "")),
+        ("rounds", str(verdict.rounds)),
+    ]
+    if verdict.distribution is not None:
+        pairs.append(("distribution", distribution_line(verdict.distribution)))
+    if verdict.flags:
+        pairs.append(("flags", ", ".join(verdict.flags)))
+    if (told := consensus_pairs(verdict.payload) or check_pairs(verdict.payload)) is not None:
+        return pairs + told
+    said = {"confidence_from", "confidence_stage", "distribution_from"}
+    rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key not in said}
+    return pairs + list(plain_pairs(rest))
+
+
+def cost_words(cost: AttemptCost) -> str:
+    """The cost in words."""
+    unsaid = cost.calls_without_usage
+    words = (
+        f"{'at least ' if unsaid and cost.tokens is not None else ''}{count(cost.tokens)} tokens in {cost.calls} calls"
+    )
+    if unsaid:
+        words += f", {unsaid} of which did not say what they used"
+    return words + (f"; {count(cost.tokens_reused)} tokens reused" if cost.tokens_reused != 0 else "")
+
+
+def turn_head(turn: TurnView) -> str:
+    """Who said it, with which numbers, and what was odd about it."""
+    parts = [turn.role + (f" on {turn.model}" if turn.model else "")]
+    step = step_of(turn.path)
+    if not step.endswith(f"/{turn.role}") or step.startswith("crit/"):
+        parts[0] += f" at {turn.path}"
+    if turn.answer is not None:
+        parts.append(f"answers {turn.answer}")
+    if turn.confidence is not None:
+        parts.append(f"states {number(turn.confidence)}")
+    if turn.p is not None:
+        parts.append(f"own probability {number(turn.p)}")
+    elif turn.p_reason:
+        parts.append(f"own probability unknown ({turn.p_reason})")
+    parts.append(f"{count(turn.tokens)} tokens")
+    return ", ".join(parts + turn_marks(turn))
+
+
+_TRUNCATED = "truncated at its token limit"
+
+
+def turn_marks(turn: TurnView) -> list[str]:
+    """What is odd about a reply."""
+    why = _TRUNCATED if turn.truncated and not turn.error.startswith(TRUNCATED) else turn.error
+    marks = {
+        "repaired": "its JSON was mended",
+        "reasked": "asked again after an unreadable reply",
+        "invalid": f"could not be read: {why}",
+        "cut": "stopped early, asked again",
+        "failed": f"FAILED ({turn.failure}): {why}",
+    }
+    found = [marks[turn.outcome]] if turn.outcome in marks else []
+    if turn.truncated and turn.outcome not in ("invalid", "failed"):
+        found.append(_TRUNCATED)
+    if has_reading_mark(turn.reading, BY_PREFIX):
+        found.append("its label is how the answer begins")
+    if has_reading_mark(turn.reading, FROM_REASONING):
+        found.append("came where hidden reasoning belongs")
+    if turn.asked > 1:
+        found.append(f"asked {turn.asked} times")
+    if turn.superseded:
+        found.append("superseded by a later reply")
+    if turn.reused:
+        found.append("reused from another run")
+    return found
+
+
+def turn_body(turn: TurnView) -> str:
+    """What was said: the reasoning where there is one, else the reply as read, else as written."""
+    data = turn.data or {}
+    said = data.get("reasoning") or data.get("rationale") or (data.get("text") if len(data) == 1 else None)
+    if isinstance(said, str) and turn.outcome != "invalid":
+        rest = {k: v for k, v in data.items() if k not in ("answer", "reasoning", "rationale", "confidence", "text")}
+        extra = "; ".join(f"{key}: {value}" for key, value in plain_pairs(rest))
+        return f"{extra}\n{said}" if extra else said
+    if data and turn.outcome != "invalid":
+        return "\n".join(reply_lines(data))
+    return turn.text

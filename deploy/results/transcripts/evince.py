@@ -1,0 +1,304 @@
+"""The events of EVINCE in words: distributions, the dial, what CRIT found, the quality gate, and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import Field
+
+from moot.deploy.results.base_models import EventShape, parse_event
+from moot.deploy.results.distributions import distribution_line, distribution_rows
+from moot.deploy.results.report.blocks import Block
+from moot.deploy.results.rounds.round_trace import format_aligned
+from moot.deploy.results.text import number
+from moot.deploy.results.transcripts.generic_blocks import Kinds, plain_pairs, titled_blocks
+from moot.deploy.results.transcripts.views import EventView
+from moot.protocols.crit.scoring import out_of_ten
+from moot.protocols.evince.moderation import AGAIN
+
+Probabilities = dict[str, float | None]
+Scores = dict[str, float | None]
+
+
+class RoundData(EventShape):
+    """A `round` with distributions; its other numbers are in the trace."""
+
+    round: int
+    distributions: dict[str, Probabilities]
+    moves: Scores | None = None
+    silent: list[str] = Field(default_factory=list)
+    swapped: bool = False
+    kl_floored: int | None = None
+    agreement_words: float | None = None
+    round_score: float | None = None
+
+
+class DistributionRepair(EventShape):
+    """Something that was mended in a distribution; label and value are a model's."""
+
+    what: str
+    label: Any = None
+    to: Any = None
+    value: Any = None
+
+
+class DistributionData(EventShape):
+    """A turn's `distribution`."""
+
+    cleaned: Probabilities
+    changes: list[DistributionRepair] = Field(default_factory=list)
+
+
+class CritPoint(EventShape):
+    """A reason or a rival; `s` is what it says of the claim, `repeats` the earlier one that it repeats."""
+
+    text: str
+    gamma: float
+    theta: float
+    s: float
+    contradicts_facts: bool = False
+    repeats: int | None = None
+    deeper: JudgeReading | None = None
+
+
+class JudgeReading(EventShape):
+    """What one judge found; nothing when it is missing."""
+
+    reasons: list[CritPoint] = Field(default_factory=list)
+    rivals: list[CritPoint] = Field(default_factory=list)
+
+
+class CritData(EventShape):
+    """What the judges made of a turn."""
+
+    score: float | None
+    by_judge: Scores
+    missing: dict[str, str] = Field(default_factory=dict)
+    weak: list[str] = Field(default_factory=list)
+    contradicted: list[str] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
+    judges: dict[str, JudgeReading] = Field(default_factory=dict)
+
+
+class QualityGateData(EventShape):
+    """A turn's `quality-gate`; records from before `opponents` have none."""
+
+    on: bool
+    threshold: float | None
+    crit: float | None
+    passed: bool
+    why: str
+    opponents: list[str] = Field(default_factory=list)
+
+
+class ContentiousnessData(EventShape):
+    """A turn of the dial, for the next round."""
+
+    before: float | None
+    after: float | None
+    schedule: str
+    why: str
+
+
+class StopData(EventShape):
+    """Why the debate ended."""
+
+    reason: str
+    round: int
+
+
+class ConsensusData(EventShape):
+    """What the sides say together."""
+
+    weights: Scores
+    weights_from: str
+    distribution: Probabilities
+    entropy: float | None
+    confidence: float | None
+
+
+class FollowUpsData(EventShape):
+    """What to find out next."""
+
+    questions: list[str]
+    tests: list[str]
+
+
+class ConsensusPayload(EventShape):
+    """A verdict that is a consensus, as far as no event says it."""
+
+    crit_mean: float | None = None
+    uncertainty: float | None = None
+    mixture_entropy_first: float | None = None
+    mixture_entropy_last: float | None = None
+
+
+_REASONS = {
+    "converged": "the sides stand still and agree",
+    "stalled": "the sides stand still and do not agree",
+    "printed": "WD, MI and JSD hardly changed and CRIT no longer rose (the printed rule)",
+    "max_rounds": "no further round was allowed",
+    "ensemble": "there was no debate: each side answered on its own",
+    "plateau": "the quality of the arguments no longer rose",
+    "schedule-ended": "the schedule of contentiousness came to its end",
+    "both-done": "both sides had no more to say",
+    "ended-by-person": "a person ended it",
+}
+_CRIT_HEADER = ("judge", "", "argument", "gamma", "theta", "s")
+_CHANGES = {
+    "alias": "{label} was read as {to}",
+    "unknown": "{label} is none of the labels: its mass went to (other)",
+    "repeated": "{label} was named again: its masses were added up",
+    "negative": "{label} had a negative probability: dropped",
+    "not-a-number": "{label} had no number: dropped",
+    "renormalised": "the probabilities summed to {value}: divided by it",
+    "percent": "the probabilities summed to {value}: taken for per cent",
+}
+
+
+def _round(event: EventView, data: RoundData) -> list[Block] | None:
+    if not data.distributions:
+        return None
+    sides = list(data.distributions)
+    rows = distribution_rows(list(data.distributions.values()))
+    columns = [format_aligned([values[i] for _, values in rows]) for i in range(len(sides))]
+    lines = [f"{side} did not speak: its distribution is the one before" for side in data.silent]
+    if data.moves is not None:
+        lines.append(f"moved since the last round (total variation): {_by_side(data.moves)}")
+    if data.swapped:
+        lines.append("two sides took each other's last position: no symmetric measure changed, yet nothing is at rest")
+    if data.kl_floored:
+        lines.append(f"KL and CE: a zero probability was floored in {data.kl_floored} of the directions")
+    if data.agreement_words is not None:
+        lines.append(f"agreeing words among agreeing and opposing ones: {number(data.agreement_words)}")
+    if data.round_score is not None:
+        lines.append(f"score of the round (high: there is more to argue about): {number(data.round_score)}")
+    cells = [(label, *(column[row] for column in columns)) for row, (label, _) in enumerate(rows)]
+    return titled_blocks(f"distributions after round {data.round}", ("label", *sides), cells, lines)
+
+
+def _distribution(event: EventView, data: DistributionData) -> list[Block]:
+    title = f"{_who(event.path)} says {distribution_line(data.cleaned)}"
+    return titled_blocks(title, lines=[_change(change) for change in data.changes])
+
+
+def _change(change: DistributionRepair) -> str:
+    value = number(change.value) if isinstance(change.value, int | float) else str(change.value)
+    if change.what not in _CHANGES:
+        return f"mended: {change.what}"
+    return "mended: " + _CHANGES[change.what].format(
+        label=repr(str(change.label)), to=repr(str(change.to)), value=value
+    )
+
+
+def _quality_gate(event: EventView, data: QualityGateData) -> list[Block]:
+    who = f"{_who(event.path)}'s arguments"
+    opponents = ", ".join(data.opponents)
+    lines = [f"judges looked for rivals in the arguments of {opponents}, too"] if opponents else []
+    if not data.on:
+        return titled_blocks(f"quality gate: {who} were not held against a bar ({data.why})", lines=lines)
+    said = "shown to the others" if data.passed else "WITHHELD from the others"
+    against = f"CRIT {out_of_ten(data.crit)}, bar {out_of_ten(data.threshold)}"
+    return titled_blocks(f"quality gate: {who} were {said} ({data.why}: {against})", lines=lines)
+
+
+def _contentiousness(event: EventView, data: ContentiousnessData) -> list[Block]:
+    kappa = f"kappa {number(data.before)} to {number(data.after)} for the next round"
+    if data.before is None and data.after is None:
+        kappa = "no kappa is stated in the next round"
+    why = "" if data.why in ("", data.schedule) else f": {data.why}"
+    return titled_blocks(f"{kappa} (schedule {data.schedule}{why})", lines=_rest(event.data, ContentiousnessData))
+
+
+def _stop(event: EventView, data: StopData) -> list[Block] | None:
+    if data.reason not in _REASONS:
+        return None
+    which = "second debate, over what was retrieved (max_rounds anew): " if event.path == AGAIN else ""
+    title = f"{which}ended after round {data.round}, {data.reason}: {_REASONS[data.reason]}"
+    return titled_blocks(title, lines=_rest(event.data, StopData))
+
+
+def _consensus(event: EventView, data: ConsensusData) -> list[Block]:
+    rows = distribution_rows([data.distribution])
+    cells = list(zip((label for label, _ in rows), format_aligned([values[0] for _, values in rows]), strict=True))
+    source = {"crit": "by CRIT", "equal": "equal, since no CRIT score tells the sides apart"}
+    lines = [
+        f"weights ({source.get(data.weights_from, data.weights_from)}): {_by_side(data.weights)}",
+        f"confidence {number(data.confidence)}, entropy {number(data.entropy)} nat",
+    ]
+    return titled_blocks("consensus", ("label", "probability"), cells, lines)
+
+
+def _follow_ups(event: EventView, data: FollowUpsData) -> list[Block]:
+    lines = [f"ask: {each}" for each in data.questions] + [f"test: {each}" for each in data.tests]
+    return titled_blocks("what to find out next", lines=lines or ["nobody named a question or a test"])
+
+
+def _crit(event: EventView, data: CritData) -> list[Block]:
+    rows = [row for judge, read in data.judges.items() for row in _points(judge, read)]
+    lines = [f"{judge} {out_of_ten(score)}" for judge, score in data.by_judge.items() if len(data.by_judge) > 1]
+    lines += [f"{judge} is missing: {why}" for judge, why in data.missing.items()]
+    lines += [f"contradicts the given facts: {text}" for text in data.contradicted]
+    lines += [f"weak: {text}" for text in data.weak]
+    if data.notes:
+        lines.append(f"notes: {', '.join(data.notes)}")
+    return titled_blocks(
+        f"CRIT of {event.path.removeprefix('crit/')}: {out_of_ten(data.score)}", _CRIT_HEADER, rows, lines
+    )
+
+
+def _points(judge: str, read: JudgeReading, depth: int = 0) -> Iterable[tuple[str, ...]]:
+    for kind, points in (("reason", read.reasons), ("rival", read.rivals)):
+        for point in points:
+            counts = number(point.s) if point.repeats is None else "repeated"
+            text = f"{point.text} (contradicts the given facts)" if point.contradicts_facts else point.text
+            yield judge, f"{'> ' * depth}{kind}", text, number(point.gamma), number(point.theta), counts
+            if point.deeper is not None:
+                yield from _points(judge, point.deeper, depth + 1)
+
+
+KINDS: Kinds = {
+    "crit": (CritData, _crit),
+    "round": (RoundData, _round),
+    "distribution": (DistributionData, _distribution),
+    "quality-gate": (QualityGateData, _quality_gate),
+    "contentiousness": (ContentiousnessData, _contentiousness),
+    "stop": (StopData, _stop),
+    "consensus": (ConsensusData, _consensus),
+    "follow-ups": (FollowUpsData, _follow_ups),
+}
+"""The events of EVINCE by kind."""
+
+
+def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
+    """The payload of a verdict that is a consensus, without what its events show; None for any other verdict."""
+    data = parse_event(ConsensusPayload, payload)
+    if payload.get("distribution_from") != "consensus" or data is None:
+        return None
+    first, last = number(data.mixture_entropy_first), number(data.mixture_entropy_last)
+    pairs = {
+        "CRIT, mean of the sides": ("crit_mean", out_of_ten(data.crit_mean)),
+        "uncertainty (0 to 1)": ("uncertainty", number(data.uncertainty)),
+        "entropy of the mixture": ("mixture_entropy_first", f"{first} nat at first, {last} nat at last"),
+    }
+    return [(name, words) for name, (key, words) in pairs.items() if key in payload]
+
+
+def _by_side(values: Scores) -> str:
+    return ", ".join(f"{side} {number(value)}" for side, value in values.items()) or "-"
+
+
+def _rest(data: Mapping[str, Any], shape: type[StopData] | type[ContentiousnessData]) -> list[str]:
+    """The numbers that decided, which differ by rule."""
+    rest = {key: value for key, value in data.items() if key not in shape.model_fields}
+    return [f"{name}: {value}" for name, value in plain_pairs(rest)]
+
+
+def _who(path: str) -> str:
+    """The side a turn's path names.
+
+    >>> _who("round/2/agent/1")
+    'agent/1'
+    """
+    return "/".join(path.split("/")[-2:])

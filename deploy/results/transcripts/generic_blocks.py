@@ -1,0 +1,85 @@
+"""What a record holds in words: an event as blocks, any data as pairs, a reply line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from moot.deploy.results.report.blocks import Block, Items, Note, Table
+from moot.deploy.results.text import number
+from moot.deploy.results.transcripts.views import EventView
+
+_LIKELIHOOD = {"label", "probability"}
+_LONG = 40
+"""Characters from which the texts of a list have lines of their own."""
+
+
+Kinds = Mapping[str, tuple[type[BaseModel], Callable[[EventView, Any], list[Block] | None]]]
+"""By kind of event, the shape that it must have to be shown as one, and how it then is."""
+
+
+def titled_blocks(
+    title: str,
+    header: Sequence[str] = (),
+    rows: Sequence[Sequence[str]] = (),
+    lines: Sequence[str] = (),
+) -> list[Block]:
+    """An event as blocks of a report: what it is, a table where it has rows, and what else there is to say."""
+    found: list[Block] = [Note(title, "strong")]
+    found += [Table("", header, rows)] if rows else []
+    return found + ([Items(lines)] if lines else [])
+
+
+def plain_pairs(data: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Any JSON-like data as dotted keys and values in words."""
+    for key, value in data.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            yield from plain_pairs(value, f"{name}.")
+        elif isinstance(value, list) and any(isinstance(each, Mapping) for each in value):
+            yield from plain_pairs({str(i): each for i, each in enumerate(value)}, f"{name}.")
+        elif isinstance(value, list):
+            yield name, ", ".join(map(_word, value)) or "-"
+        else:
+            yield name, _word(value)
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value == {}:
+        return "-"
+    return number(value, 4) if isinstance(value, float) else str(value)
+
+
+def reply_lines(data: Mapping[str, Any]) -> Iterator[str]:
+    """Keys with their values; of objects or long texts in a list each has a line, an object as its text and numbers.
+
+    >>> list(reply_lines({"claim": "Flu", "reasons": [{"text": "fever", "validity": 8, "is_claim": True}]}))
+    ['claim: Flu', 'reasons:', '  - fever (validity 8, is_claim)']
+    """
+    for key, value in data.items():
+        several = value if isinstance(value, list) else []
+        if several and all(isinstance(item, Mapping) and item.keys() == _LIKELIHOOD for item in several):
+            yield f"{key}: " + ", ".join(f"{item['label']} {item['probability']}" for item in several)
+        elif any(isinstance(item, Mapping) or len(str(item)) > _LONG for item in several):
+            yield f"{key}:"
+            yield from (f"  - {_item(item)}" for item in several)
+        else:
+            yield from (f"{name}: {text}" for name, text in plain_pairs({key: value}))
+
+
+def _item(item: Any) -> str:
+    if not isinstance(item, Mapping):
+        return next((text for _, text in plain_pairs({"": item})), "-")
+    named = {key: value for key, value in item.items() if value is not False and value not in ([], "", None)}
+    first = next((key for key, value in named.items() if isinstance(value, str)), None)
+    numbers = plain_pairs({key: value for key, value in named.items() if key != first})
+    rest = ", ".join(key if text == "yes" else f"{key} {text}" for key, text in numbers)
+    if first is None:
+        return rest or "-"
+    return f"{named[first]} ({rest})" if rest else str(named[first])

@@ -1,0 +1,192 @@
+"""The events of SELENE in words: gate signals beside their thresholds, scores by evidence variant, votes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.report.blocks import Block
+from moot.deploy.results.text import number
+from moot.deploy.results.transcripts.generic_blocks import Kinds, titled_blocks
+from moot.deploy.results.transcripts.views import EventView
+
+Outcome = Literal["pass", "fail", "not tested", "off"]
+
+
+class _Gate(FrozenModel):
+    """The data of a `gate` event; older records do not know all of it."""
+
+    skip: bool
+    reasons: list[Any]
+    unanimous: Any
+    d: float | None
+    tau_d: float | None
+    m: float | None
+    tau_m: float | None
+    p: float | None
+    tau_p: float | None
+    equal: Any = None
+    complete: bool = True
+    comparable: bool = True
+    require_unanimity: bool = False
+    require_complete: bool = False
+    intrinsic_reading: str = ""
+
+
+class _Judgment(FrozenModel):
+    variant: int
+    judge: str
+    pass_index: int = Field(validation_alias="pass")
+    support: str | None
+    score: float | None
+    missing: str
+    path: str
+
+
+class _Candidate(FrozenModel):
+    answer: str
+    judgments: list[_Judgment]
+    score: float | None = None
+    stability: float | None = None
+    support: Any = None
+    mean_p: float | None = None
+
+
+class _Judging(FrozenModel):
+    candidates: list[_Candidate]
+    answer: Any = None
+    evidence_from: Any = None
+    evidence_sentences: Any = None
+    variants: str | None = None
+    variant_sizes: list[Any] | None = None
+    unperturbed: Any = None
+    tie_broken_by: Any = None
+    flip_rate: float | None = None
+    at_odds: int | None = None
+
+
+class _Votes(FrozenModel):
+    answer: str
+    count: int
+    stated: float
+
+
+class _Vote(FrozenModel):
+    votes: list[_Votes]
+    tied: list[str]
+    tie_broken_by: str
+    answer: str
+
+
+class GateSignal(NamedTuple):
+    """One test of the gate.
+
+    Attributes:
+        name: what is looked at.
+        value: in words; `unknown` when unknown.
+        wanted: what lets the case skip its debate; `off` when the test is off.
+        outcome: whether this test let it.
+    """
+
+    name: str
+    value: str
+    wanted: str
+    outcome: Outcome
+
+
+def _gate(event: EventView, data: _Gate) -> list[Block]:
+    title = f"decision: {'skip the debate' if data.skip else 'debate'} ({', '.join(map(str, data.reasons))})"
+    return titled_blocks(title, ("signal", "value", "skips if", "test"), _signals(data))
+
+
+def _signals(data: _Gate) -> list[GateSignal]:
+    """The tests of the gate, in its order; of whole openings and of their stages only where something is amiss."""
+    halved = data.intrinsic_reading == "printed"  # as printed it is half of what the replies show, for a sure answer
+    p_name = "mean p as printed, p/(1+p)" if halved else "mean p (own probability)"
+    found = [
+        _test("D (disagreement)", data.d, data.tau_d, below=True, unknown="fail"),
+        _test("M (misalignment)", data.m, data.tau_m, below=True, unknown="not tested"),
+        _test(p_name, data.p, data.tau_p, below=False, unknown="not tested"),
+        _unanimity(data),
+    ]
+    if not data.complete:
+        found.append(_failed_signal("every opening valid", data.require_complete))
+    if not data.comparable:
+        found.append(_failed_signal("own probabilities of one stage", "not_comparable" in data.reasons))
+    return found
+
+
+def _failed_signal(name: str, is_tested: bool) -> GateSignal:
+    return GateSignal(name, "no", "yes", "fail") if is_tested else GateSignal(name, "no", "off", "off")
+
+
+def _test(name: str, value: float | None, tau: float | None, *, below: bool, unknown: Outcome) -> GateSignal:
+    if tau is None:
+        return GateSignal(name, number(value), "off", "off")
+    outcome: Outcome = unknown if value is None else "pass" if (value < tau if below else value >= tau) else "fail"
+    return GateSignal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
+
+
+def _unanimity(data: _Gate) -> GateSignal:
+    """Of the valid answers, and so not told as unanimity where one is missing; older records do not know."""
+    equal = data.unanimous if data.equal is None else data.equal
+    said = "no" if not equal else "yes" if data.complete else "incomplete"
+    if not data.require_unanimity:
+        return GateSignal("unanimous", said, "off", "off")
+    untested = said == "incomplete" and data.require_complete
+    return GateSignal("unanimous", said, "yes", "not tested" if untested else "pass" if equal else "fail")
+
+
+def _judging(event: EventView, data: _Judging) -> list[Block]:
+    """A `judging` as SELENE notes it: every judgment by candidate and variant; a missing one has no score."""
+    rows = [
+        (
+            candidate.answer,
+            str(each.variant),
+            each.judge,
+            str(each.pass_index),
+            f"missing: {each.missing}" if each.missing else each.support or "-",
+            "-" if each.score is None else number(each.score),
+        )
+        for candidate in data.candidates
+        for each in sorted(candidate.judgments, key=lambda j: (j.variant, j.judge, j.pass_index))
+    ]
+    header = ("candidate", "evidence variant", "judge", "pass", "evidence says", "score")
+    return titled_blocks(f"judging at {event.path}", header, rows, _outcome(data))
+
+
+def _outcome(data: _Judging) -> list[str]:
+    evidence = f"evidence from {data.evidence_from}, {data.evidence_sentences} sentences"
+    if data.variants not in (None, "none"):
+        evidence += f"; {data.variants} variants of {', '.join(map(str, data.variant_sizes or ()))}"
+    if data.unperturbed:
+        evidence += "; nothing could be perturbed"
+    lines = [evidence]
+    for each in data.candidates:
+        stability = "" if each.stability is None else f"stability {number(each.stability)}, "
+        scores = f"S = {number(each.score)}, {stability}{each.support} agents, mean p {number(each.mean_p)}"
+        lines.append(f"{each.answer}: {scores}")
+    chosen = f"chosen: {data.answer}"
+    if data.tie_broken_by:
+        chosen += f" (a tie, broken by {data.tie_broken_by})"
+    if data.flip_rate is not None:
+        chosen += f"; flip rate over variants {number(data.flip_rate)}"
+    if data.at_odds:
+        chosen += f"; judgments whose support contradicts their score: {data.at_odds}"
+    return [*lines, chosen]
+
+
+def _vote(event: EventView, found: _Vote) -> list[Block]:
+    """A `vote` as SELENE and its baselines note it."""
+    rows = [(each.answer, str(each.count), number(each.stated)) for each in found.votes]
+    chosen = f"chosen: {found.answer}"
+    if found.tied:
+        broken = found.tie_broken_by.replace("_", " ")
+        chosen += f" (a tie of {', '.join(found.tied)}, broken by {broken})"
+    return titled_blocks(f"vote at {event.path}", ("answer", "votes", "mean stated confidence"), rows, [chosen])
+
+
+KINDS: Kinds = {"gate": (_Gate, _gate), "judging": (_Judging, _judging), "vote": (_Vote, _vote)}
+"""The events of SELENE by kind."""

@@ -1,0 +1,205 @@
+"""One debate as a transcript, read from the record; `text` and `markdown` beside it render it."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from moot.actors.agent.attempt import LENGTH
+from moot.actors.record.tables import read_table
+from moot.deploy.results.record import decode_json, read_run_info, rescore_verdicts
+from moot.deploy.results.rounds.round_trace import build_round_trace
+from moot.deploy.results.text import cases as number_of_cases
+from moot.deploy.results.text import finite_or_none, visible_line
+from moot.deploy.results.transcripts.stages import group_by_stage
+from moot.deploy.results.transcripts.views import (
+    AttemptCost,
+    EventView,
+    JudgedReplyView,
+    State,
+    Transcript,
+    TurnView,
+    VerdictView,
+)
+from moot.protocols.errors import ConfigError
+
+_TEXTS = ("role", "model", "text", "p_reason", "outcome", "failure", "error", "reading")
+"""Columns of `turns` that a reply is shown with, empty where they are null."""
+
+_TURN_COLUMNS = [*_TEXTS, "data", "answer", "p_normalised", "prompt_tokens", "completion_tokens"]
+_TURN_COLUMNS += ["reused_from", "finish_reason", "at"]
+
+
+def build_transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> Transcript:
+    """Read one debate, finished or not.
+
+    Args:
+        folder: the run's folder.
+        case_id: of a case that the run has registered.
+        attempt: None for the latest one that left something in the record.
+
+    Raises:
+        ConfigError: for an unknown case (naming the nearest) or attempt.
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    facts = read_run_info(folder)
+    cases = read_table(folder, "cases")
+    found = _rows_of(cases, case_id)
+    if not found:
+        raise _unknown_case(case_id, cases["case_id"].to_pylist())
+    case = found[0]
+    turns = _rows_of(read_table(folder, "turns", _TURN_COLUMNS), case_id)
+    events = _rows_of(read_table(folder, "events", ["data", "at"]), case_id)
+    verdicts = {row["attempt"]: row for row in _rows_of(read_table(folder, "verdicts"), case_id)}
+    rescore_verdicts(folder, verdicts.values())
+    attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
+    if attempt is None:
+        attempt = attempts[-1]
+    elif attempt not in attempts:
+        known = ", ".join(map(str, attempts))
+        raise ConfigError(f"case {visible_line(case_id)!r} has no attempt {attempt}: it has {known}")
+    turns = [row for row in turns if row["attempt"] == attempt]
+    events = [row for row in events if row["attempt"] == attempt]
+    noted = [EventView(kind=e["kind"], path=e["path"], data=decode_json(e["data"])) for e in events]
+    asked = Counter(event.path for event in noted if event.kind == "asked")
+    views = [_turn(row, asked) for row in turns]
+    verdict = _verdict(verdicts[attempt]) if attempt in verdicts else None
+    return Transcript(
+        schema_version=facts.schema_version,
+        run=facts.name,
+        simulated=facts.simulated or any(view.model == "simulated" for view in views),
+        case_id=case_id,
+        attempt=attempt,
+        attempts=attempts,
+        state=_state(verdict, noted, views),
+        **_filled(case, ("question", "title", "passage", "invalid"), ""),
+        **_filled(case, ("labels", "choices", "aliases", "accepted", "ratings"), []),
+        judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
+        gold=case["gold"],
+        sections=group_by_stage(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
+        trace=build_round_trace((event.path, event.data) for event in noted if event.kind == "round"),
+        verdict=verdict,
+        cost=_cost(views),
+    )
+
+
+def _rows_of(table: pa.Table, case_id: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.filter(pc.equal(table["case_id"], case_id)).to_pylist()
+    return rows
+
+
+def _unknown_case(case_id: str, known: Sequence[str]) -> ConfigError:
+    wanted = visible_line(case_id)
+    names = ", ".join(repr(visible_line(each)) for each in nearest(wanted, known))
+    near = f", nearest {names}" if names else ""
+    return ConfigError(f"unknown case {wanted!r}: the run has {number_of_cases(len(known))}{near}")
+
+
+def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """When something first happened on each path: for a reply when it was asked, if that is known."""
+    first: dict[str, float] = {}
+    for row in (*turns, *events):
+        if row["at"] is not None:
+            first[row["path"]] = min(row["at"], first.get(row["path"], row["at"]))
+    return first
+
+
+def _filled(row: Mapping[str, Any], names: Iterable[str], empty: Any) -> dict[str, Any]:
+    """Columns of a row; what is empty for null."""
+    return {name: row[name] or empty for name in names}
+
+
+def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
+    data = decode_json(row["data"]) if row["data"] is not None else None
+    return TurnView(
+        **{name: row[name] for name in ("path", "answer", "prompt_tokens", "completion_tokens", "superseded")},
+        **_filled(row, _TEXTS, ""),
+        confidence=finite_or_none((data or {}).get("confidence")),
+        p=row["p_normalised"],
+        data=data,
+        asked=asked[row["path"]],
+        reused=row["reused_from"] is not None,
+        truncated=row["finish_reason"] == LENGTH,
+    )
+
+
+def _verdict(row: dict[str, Any]) -> VerdictView:
+    return VerdictView(
+        **{name: row[name] for name in ("answer", "confidence", "correct")},
+        **_filled(row, ("how", "failure", "error"), ""),
+        distribution=msgspec.json.decode(row["distribution"]) if row["distribution"] else None,
+        rounds=row["rounds"] or 0,
+        flags=row["flags"] or [],
+        payload=decode_json(row["payload"]),
+        failed=bool(row["failed"]),
+    )
+
+
+def _state(verdict: VerdictView | None, events: Iterable[EventView], turns: Iterable[TurnView]) -> State:
+    if verdict is not None:
+        return "failed" if verdict.failed else "finished"
+    decided = {turn.path for turn in turns}
+    waits = any(event.kind == "parked" and event.path not in decided for event in events)
+    return "parked" if waits else "open"
+
+
+def _cost(turns: Sequence[TurnView]) -> AttemptCost:
+    paid = [turn for turn in turns if turn.role != "person" and not turn.reused]
+    return AttemptCost(
+        calls=len(paid),
+        tokens=_at_least(paid),
+        tokens_reused=_at_least([turn for turn in turns if turn.reused]),
+        calls_without_usage=sum(turn.tokens is None for turn in paid),
+    )
+
+
+def _at_least(turns: Sequence[TurnView]) -> int | None:
+    """Tokens as far as they are known; None when there are turns and none of them said."""
+    silent = all(turn.prompt_tokens is None and turn.completion_tokens is None for turn in turns)
+    return None if turns and silent else sum((t.prompt_tokens or 0) + (t.completion_tokens or 0) for t in turns)
+
+
+_SHOWN = 3
+_LOOKED_AT = 100_000
+_COMPARED = 1_000
+_LENGTH = 80
+_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The known names most like `name`, nearest first; equal numbers are alike however many zeros they begin with.
+
+    >>> nearest("sample-7", [f"sample-{i:03}" for i in range(1, 73)])
+    ['sample-007', 'sample-017', 'sample-027']
+
+    Of very many names only the first are looked at, and of those only the likeliest compared in full.
+    """
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(_plain(name))
+    names = sorted(islice(known, _LOOKED_AT))
+
+    def roughly(each: str) -> float:
+        matcher.set_seq1(_plain(each))
+        return matcher.quick_ratio()
+
+    def exactly(each: str) -> float:
+        matcher.set_seq1(_plain(each))
+        return matcher.ratio()
+
+    if len(names) > _COMPARED:
+        names = heapq.nlargest(_COMPARED, names, key=roughly)
+    return heapq.nlargest(_SHOWN, names, key=exactly)
+
+
+def _plain(name: str) -> str:
+    return _ZEROS.sub("", name[:_LENGTH].casefold())

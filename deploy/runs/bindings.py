@@ -1,0 +1,156 @@
+"""Who stands behind the roles of a run: models and decoding by role family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.models.resolve import canonical_model
+from moot.actors.models.small.spec import is_small
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.prior_runs import is_simulated, recorded_members, replayed_run
+from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.floor import DebateProtocol
+from moot.protocols.registry import PROTOCOLS
+
+ALTERNATIVES = 5
+"""Alternatives per token that agents ask for when the protocol needs log-probabilities."""
+
+
+SMALL_REPETITION_PENALTY = 1.1
+"""What `small` is asked with unless its role says otherwise: at 1 it repeats itself until its tokens are used up."""
+
+SMALL_TIMEOUT_S = 600.0
+"""Seconds that a reply of `small` may take, unless its role says otherwise: a busy processor writes few tokens."""
+
+
+def model_defaults(model: str) -> dict[str, float]:
+    """What a model is asked with where nobody says otherwise, as fields of `RoleBinding`; of most models nothing."""
+    if not is_small(model):
+        return {}
+    return {"timeout_s": SMALL_TIMEOUT_S, "repetition_penalty": SMALL_REPETITION_PENALTY}
+
+
+def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[RoleBinding]]:
+    """Models and decoding for every role family of the protocol.
+
+    A member's longest reply is the one it is given, else the recorded one of a replay, else what the protocol's
+    `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and top-p, and the
+    protocol's `temperatures` and `top_ps`, which a model that takes none is spared like every other default. A preset's
+    decoding stands in place of the protocol's. Where temperatures give each member its own, a family with fewer members
+    has them again, in turn, until there is one for each. A protocol that asks only some of a family's members says how
+    many in `most_members`; whoever is replayed with more was not named here.
+
+    Raises:
+        ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
+            name is malformed.
+    """
+    most: Mapping[str, int] = getattr(protocol, "most_members", {})
+    for family in config.roles:
+        if family not in protocol.roles:
+            if family == "judge" and most.get("agent") == 1:
+                raise ConfigError(f"protocol {protocol.name!r} asks one agent here, and a solo run asks no judge")
+            unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
+            raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
+    stated = config.preset_values()
+    lengths: Mapping[str, int] = getattr(protocol, "reply_tokens", {})
+    temperatures: Mapping[str, float | Sequence[float] | None] = getattr(protocol, "temperatures", {})
+    top_ps: Mapping[str, float | None] = getattr(protocol, "top_ps", {})
+    if stated is not None:
+        lengths = {**lengths, **stated.decoding_values("max_tokens")}
+        temperatures = {**temperatures, **stated.decoding_values("temperature")}
+        top_ps = {**top_ps, **stated.decoding_values("top_p")}
+    bindings = {}
+    for family in protocol.roles:
+        members = _members(config, family, {"max_tokens": lengths[family]} if family in lengths else {})
+        _check_all_are_asked(family, config.roles.get(family, ()), most.get(family), protocol.name)
+        if family in temperatures:
+            members = _at_temperatures(family, members, temperatures[family], protocol.name)
+        if family in top_ps:
+            members = [_by_default(member, "top_p", top_ps[family]) for member in members]
+        if protocol.needs_logprobs and family in speaking_roles(protocol):
+            members = [_with_alternatives(member) for member in members]
+        bindings[family] = [member.model_copy(update={"model": canonical_model(member.model)}) for member in members]
+    return bindings
+
+
+def speaking_roles(protocol: DebateProtocol) -> frozenset[str]:
+    """The role families whose log-probabilities a protocol reads, and that see a case's pictures.
+
+    Its `speaking_roles` says which; else `agent`, where it has such a role, else all.
+    """
+    named: Sequence[str] | None = getattr(protocol, "speakers", None)
+    if named is not None:
+        return frozenset(named)
+    return frozenset({"agent"} if "agent" in protocol.roles else protocol.roles)
+
+
+def roles_shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
+    """The role families that are sent a case's pictures: its speakers and, where it says so, its judges."""
+    judges = frozenset({"judge"} if getattr(protocol, "judges_see_pictures", False) else ())
+    return (speaking_roles(protocol) | judges) & frozenset(protocol.roles)
+
+
+def _check_all_are_asked(family: str, members: Sequence[object], most: int | None, protocol: str) -> None:
+    """Refuse members that the protocol would never ask."""
+    if most is not None and len(members) > most:
+        entry = PROTOCOLS.get(protocol)
+        counted = entry is not None and "agents" in entry.settings_model.model_fields and "agents" not in entry.fixed
+        more = f" (--agents {len(members)} asks them all)" if family == "agent" and counted else ""
+        raise ConfigError(f"role {family!r} has {len(members)} members: protocol {protocol!r} asks {most} only{more}")
+
+
+def _at_temperatures(
+    family: str, members: Sequence[RoleBinding], temperatures: float | Sequence[float] | None, protocol: str
+) -> list[RoleBinding]:
+    """The members at the protocol's temperature, or each at its own."""
+    if not isinstance(temperatures, Sequence):
+        return [_by_default(member, "temperature", temperatures) for member in members]
+    _check_all_are_asked(family, members, len(temperatures), protocol)
+    return [_by_default(members[i % len(members)], "temperature", each) for i, each in enumerate(temperatures)]
+
+
+def _by_default(member: RoleBinding, key: Literal["temperature", "top_p"], value: float | None) -> RoleBinding:
+    """The member with another default, unless it has been given a value; it does not count as written down."""
+    if key in member.model_fields_set:
+        return member
+    changed = member.model_copy(update={key: value})
+    changed.model_fields_set.discard(key)
+    return changed
+
+
+def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> list[RoleBinding]:
+    """A family's bindings. Who is replayed is bound as in the recorded run, but for what is said otherwise here.
+
+    A single member stands for as many as were recorded.
+    """
+    members = []
+    given = config.roles.get(family, [{}])
+    for number, change in enumerate(given):
+        named = {"model": config.model, **config.of_all_roles(), **change}
+        recorded = recorded_members(named["model"], family) or [{}]
+        chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
+        usual = model_defaults(named["model"])
+        members += [RoleBinding(**{**usual, **defaults, **each, **named}) for each in chosen]
+    return members
+
+
+def self_judging_models(bindings: Mapping[str, Sequence[RoleBinding]], protocol: DebateProtocol) -> list[str]:
+    """The models of those who speak that are a judge's, too, each once.
+
+    Simulated ones are left out, as are replays: whose replies they give stands in the recorded run.
+    """
+    debating = {(member.model, member.base_url) for family in speaking_roles(protocol) for member in bindings[family]}
+    judging = dict.fromkeys((member.model, member.base_url) for member in bindings.get("judge", ()))
+    both = dict.fromkeys(model for model, base_url in judging if (model, base_url) in debating)
+    return [model for model in both if not is_simulated(model) and replayed_run(model) is None]
+
+
+def _with_alternatives(binding: RoleBinding) -> RoleBinding:
+    """The member with what the protocol needs, which does not count as written down."""
+    if binding.top_logprobs:
+        return binding
+    asked = binding.model_copy(update={"top_logprobs": ALTERNATIVES})
+    asked.model_fields_set.discard("top_logprobs")
+    return asked

@@ -1,0 +1,143 @@
+"""What bounds a run: rates and concurrency by endpoint, prices, budgets, and what was used of them before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.context_factory import endpoint_of
+from moot.actors.limits.ledger import Ledger
+from moot.actors.limits.settings import Budget, EndpointLimits
+from moot.actors.models.prices import FREE, Price, price_table
+from moot.actors.models.resolve import canonical_model
+from moot.actors.models.small.spec import SmallModelSpec, is_small
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.schema import ABANDONED
+from moot.actors.record.tables import read_table
+from moot.deploy.results.record import decode_json
+from moot.deploy.runs.config import RunConfig
+from moot.protocols.errors import ConfigError, unknown_name
+
+_ROUNDING = 1e-9
+_FLAGS = ("requests_per_min", "tokens_per_min", "concurrency")
+
+
+def endpoint_limits(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str, EndpointLimits]:
+    """The bounds of every endpoint of the run: what `limits` says of its model, else what holds for all, else its own.
+
+    Raises:
+        ConfigError: `limits` names a model that the run does not use.
+    """
+    members = list(members)
+    names = {member.model for member in members}
+    own_limits = {canonical_model(name): limits for name, limits in config.limits.items()}
+    for name in own_limits:
+        if name not in names:
+            raise unknown_name("model in `limits`", name, names)
+    for_all = {flag: bound for flag in _FLAGS if (bound := getattr(config, flag)) is not None}
+    found = {}
+    for member in members:
+        own = own_limits.get(member.model, EndpointLimits()).model_dump(exclude_none=True)
+        limits = EndpointLimits(**{**_default_endpoint_limits(member.model), **for_all, **own})
+        if limits != EndpointLimits():
+            found[endpoint_of(member)] = limits
+    return found
+
+
+def _default_endpoint_limits(model: str) -> dict[str, int]:
+    """The bounds that a model has where nobody sets any: what waits in the queue of `small` would wait there at the
+    cost of its deadline."""
+    return {"concurrency": SmallModelSpec.parse(model).slots} if is_small(model) else {}
+
+
+def known_prices(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str, Price]:
+    """Prices by model name, of the models whose price is known.
+
+    Raises:
+        ConfigError: the file of prices is wrong, or a bound on money cannot be kept: a price is unknown, or it allows
+            no call at all.
+    """
+    table = price_table(config.prices)
+    names = list(dict.fromkeys(member.model for member in members))
+    prices = {name: price for name in names if (price := table.price(name)) is not None}
+    unknown = [name for name in names if name not in prices]
+    if unknown and config.max_cost_usd is not None:
+        raise ConfigError(
+            f"--max-cost cannot be kept: the price of {unknown[0]!r} is unknown; give it in a file, --prices FILE, "
+            f"with the lines `models:` and `  {unknown[0]}: {{input: USD, output: USD}}` per million tokens"
+        )
+    priced = [name for name, price in prices.items() if price != FREE]
+    if priced and config.max_cost_usd == 0:
+        raise ConfigError(f"--max-cost 0 allows no call of {priced[0]!r}, which costs money: give more")
+    return prices
+
+
+def budget(config: RunConfig) -> Budget:
+    """The run's budget."""
+    return Budget(max_cost_usd=config.max_cost_usd, max_tokens=config.max_tokens)
+
+
+def spent_by_earlier_sessions(
+    folder: RunFolder, prices: Mapping[str, Price], sessions: Iterable[Mapping[str, Any]]
+) -> dict[str, float]:
+    """What the run's earlier sessions have used, by budget: an upper bound where a server did not say.
+
+    Args:
+        folder: the run's folder.
+        prices: by model name.
+        sessions: as run.yaml lists them; a killed one says in `unsettled_usage` what its lost calls may have used.
+    """
+    tokens = usd = 0.0
+    for model, prompt, completion, unconfirmed in _recorded(folder) if folder.exists() else ():
+        tokens += prompt + completion + unconfirmed
+        if (price := prices.get(model)) is not None:
+            usd += price.bound_usd(prompt, completion) + unconfirmed * max(price.input, price.output) / 1e6
+    for session in sessions:
+        unsettled = session.get("unsettled") or {}
+        tokens += float(unsettled.get("tokens", 0.0))
+        usd += float(unsettled.get("usd", 0.0))
+    return {"tokens": tokens, "usd": usd}
+
+
+def _recorded(folder: RunFolder) -> Iterator[tuple[str, int, int, int]]:
+    """Per model, what the record holds: (model, prompt tokens, completion tokens, at most so many unconfirmed ones)."""
+    counted = ["prompt_tokens", "completion_tokens", "unconfirmed_tokens_max"]
+    turns = read_table(folder, "turns", ["model", "reused_from", *counted])
+    paid = turns.filter(turns["reused_from"].is_null())
+    sums = paid.group_by("model").aggregate([(name, "sum") for name in counted])
+    for row in sums.to_pylist():
+        prompt, completion, unconfirmed = (row[f"{name}_sum"] or 0 for name in counted)
+        yield row["model"] or "", prompt, completion, unconfirmed
+    events = read_table(folder, "events", ["data"])
+    for row in events.filter(pc.equal(events["kind"], ABANDONED)).to_pylist():
+        told = decode_json(row["data"])
+        yield told.get("model", ""), 0, 0, told.get("tokens_at_most", 0)
+
+
+def lost(folder: Path, epoch: int) -> dict[str, float]:
+    """What actors that died may have used without a trace in the record, under an owner that itself ended in order.
+
+    Args:
+        folder: the run's folder.
+        epoch: the owner's number.
+
+    Returns:
+        By budget; empty without budgets.
+    """
+    return {name: amount for name, amount in Ledger(RunFolder(folder), epoch).reserved().items() if amount > _ROUNDING}
+
+
+def unsettled_usage(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str, float]:
+    """The same when the owner itself was killed.
+
+    Args:
+        folder: the run's folder.
+        epoch: the owner's number.
+        spent: what the record tells, see `spent_by_earlier_sessions`.
+    """
+    found = {name: at_most - spent.get(name, 0.0) for name, at_most in Ledger(RunFolder(folder), epoch).bound().items()}
+    return {name: amount for name, amount in found.items() if amount > _ROUNDING}

@@ -1,0 +1,57 @@
+"""What a run's budgets let be open at once, from a dry run of its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from moot.actors.agent.request_fingerprint import sent_decoding
+from moot.actors.limits.budget_forecast import BudgetForecast, DebateCostBound
+from moot.deploy.runs.dry_run import CHARACTERS_PER_TOKEN, estimate_calls
+from moot.deploy.runs.prepare import Prepared
+from moot.protocols.case import Case
+
+_LOOKED_AT = 20
+"""Cases whose plans are looked at: a bound of what a debate uses counts as one debate among those that have ended."""
+
+
+def affordable_debates(prepared: Prepared, spent: Mapping[str, float]) -> BudgetForecast | None:
+    """How many debates the budgets cover; None for a run without one.
+
+    Args:
+        prepared: the run.
+        spent: by budget, what its earlier sessions have used.
+    """
+    config = prepared.config
+    caps = {"usd": config.max_cost_usd, "tokens": config.max_tokens}
+    left = {name: max(0.0, cap - spent.get(name, 0.0)) for name, cap in caps.items() if cap is not None}
+    if not left:
+        return None
+    cases = (each.case for each in islice(prepared.cases(), _LOOKED_AT)) if prepared.checked is not None else ()
+    return BudgetForecast(left, _bounds(prepared, cases), prepared.prices)
+
+
+def _each_larger(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """The larger prompt and the larger reply of two, which need not be of the same."""
+    return max(one[0], other[0]), max(one[1], other[1])
+
+
+def _bounds(prepared: Prepared, cases: Iterable[Case]) -> dict[str, DebateCostBound]:
+    """By budget, about the most that a debate and each of its calls use; empty where no case can be looked at."""
+    if not prepared.members:
+        return {}
+    longest = max(sent_decoding(member).max_tokens for member in prepared.members)
+    debate = call = (0, 0)
+    for few, most in estimate_calls(prepared, cases):
+        debate = _each_larger(debate, (most.prompt_tokens, most.reply_tokens))
+        # A call is reserved for at a token for every byte of its prompt.
+        call = _each_larger(call, (CHARACTERS_PER_TOKEN * max(few.longest_prompt, most.longest_prompt), longest))
+    if not sum(debate):
+        return {}
+    prices = [price for member in prepared.members if (price := prepared.prices.get(member.model)) is not None]
+    return {
+        "tokens": DebateCostBound(float(sum(debate)), float(sum(call))),
+        "usd": DebateCostBound(
+            *(max((price.bound_usd(*tokens) for price in prices), default=0.0) for tokens in (debate, call))
+        ),
+    }

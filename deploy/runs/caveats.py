@@ -1,0 +1,70 @@
+"""What a user should know of a run before it is held, a line each."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import structlog
+
+from moot.actors.encoders.resolve import is_served
+from moot.actors.telemetry.telemetry import untraceable
+from moot.deploy.runs.bindings import self_judging_models
+from moot.deploy.runs.config import nested
+from moot.deploy.runs.prepare import Prepared
+from moot.deploy.runs.prior_runs import better_encoder
+from moot.deploy.runs.run_library import is_missing
+from moot.protocols.tasks import Task
+
+_log = structlog.get_logger(__name__)
+
+
+def log_caveats(prepared: Prepared) -> None:
+    """Log what the user should know of a run that can be held; not before its models and encoder have been checked."""
+    if prepared.d_untested:
+        _log.warning(
+            "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
+            encoder=prepared.config.encoder,
+        )
+    if prepared.compares_words:
+        _log.warning(
+            f"D compares words, not meaning: agents that agree in other words seem to disagree; {better_encoder()}",
+            encoder=prepared.config.encoder,
+        )
+    if unread := nested(prepared.config.set).keys() & getattr(prepared.protocol, "unread_settings", ()):
+        _log.warning(
+            "set, but without effect beside the other settings: a solo run reads none of a debate, its gate and judges"
+            if prepared.settings.get("agents") == 1
+            else "set, but without effect beside the other settings",
+            protocol=prepared.protocol.name,
+            settings=sorted(unread),
+        )
+    both = self_judging_models(prepared.bindings, prepared.protocol)
+    if both and getattr(prepared.protocol, "judges_apart", False):
+        _log.warning(
+            "judges are models that debate, too, and may favour themselves: name others with --role judge=MODEL",
+            protocol=prepared.protocol.name,
+            models=both,
+        )
+    for remark in prepared.checked.remarks if prepared.checked is not None else ():
+        _log.warning(remark, file=prepared.task.path)
+    if _begins_with_a_comment(prepared.task):
+        _log.warning(
+            "the first line begins with #: a .txt file has no comments, so it is debated like any other line",
+            file=prepared.task.path,
+        )
+    if prepared.docs is not None and is_missing(prepared.config.docs):
+        _log.warning("documents are not there any more: the run goes on from its library", docs=prepared.config.docs)
+    if why := untraceable():
+        _log.warning("traces are asked for by the environment, and none is exported", why=why)
+    bounded = prepared.config.max_cost_usd is not None or prepared.config.max_tokens is not None
+    if bounded and is_served(prepared.config.encoder):
+        _log.warning("calls for embeddings count against no budget", encoder=prepared.config.encoder)
+
+
+def _begins_with_a_comment(task: Task) -> bool:
+    """Whether a file of one subject a line begins with what its writer may have meant as a comment."""
+    one_a_line = task.spec.startswith("subjects:") and PurePath(task.path).suffix.lower() == ".txt"
+    if not (one_a_line and task.replayable):
+        return False
+    first = next(iter(task.cases()), None)
+    return first is not None and first.case.question.startswith("#")

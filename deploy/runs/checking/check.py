@@ -1,0 +1,133 @@
+"""Checking one claim against documents and pictures: `moot.check`, and what it has in common with the command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from moot.actors.debate.run_spec import Engine
+from moot.actors.models.pictures import PictureSource
+from moot.deploy.runs.checking.check_result import CASE_ID, Checked, read_checked
+from moot.deploy.runs.prepare import Prepared
+from moot.deploy.runs.prior_runs import reused_folder
+from moot.deploy.runs.resume import identity_digest
+from moot.deploy.runs.run import Role, arun
+from moot.deploy.runs.run_folders import check_folder, default_out, run_folder
+from moot.deploy.runs.run_library import default_library_folder
+from moot.deploy.runs.single_debate import Subject, engine_here
+from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
+from moot.protocols.errors import ConfigError
+
+PROTOCOL = "ceda"
+
+Named = str | os.PathLike[str]
+
+Documents = Named | Sequence[Named] | Mapping[str, str]
+"""Files or folders of documents, a library (`moot.index` gives one) or its folder, or texts by name."""
+
+
+async def check(
+    claim: str,
+    docs: Documents = (),
+    images: Sequence[PictureSource] = (),
+    *,
+    model: str = "simulated",
+    roles: Mapping[str, Role | Sequence[Role]] | None = None,
+    encoder: str = "hashed-ngrams",
+    classifier: str | Path | None = None,
+    seed: int = 0,
+    set: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    address: str | None = None,
+) -> Checked:
+    """Check one claim; several at once may run in one process.
+
+    Args:
+        claim: a statement, or a question with its answer.
+        docs: what it is checked against. For many claims on the same documents have `moot.index` embed these once, and
+            give its library here.
+        images: files, addresses that are fetched now, or bytes.
+        model: serves every role that `roles` does not bind: `debater` (two), `judge`, `vision`.
+        encoder: finds the passages that are near the claim.
+        classifier: a folder that `moot train-classifier` made; None goes by the judges alone.
+        set: settings of the protocol `ceda`.
+        out: where the record is kept, and gone on with when it is there; None for nowhere.
+        engine: None runs in this process, unless it has joined a Ray cluster: then there.
+
+    Raises:
+        UserError: one line about what is wrong; nothing was written.
+        ConfigError: also when there is no verdict, because the run was stopped before.
+    """
+    check_folder(out)
+    async with AsyncExitStack() as stack:
+        scratch = stack.enter_context(TemporaryDirectory(prefix="moot-"))
+        done = await arun(
+            task=[claim_case(claim, images)],
+            protocol=PROTOCOL,
+            docs=await _files(docs, encoder, stack),
+            model=model,
+            roles=roles or {},
+            encoder=encoder,
+            classifier=classifier,
+            seed=seed,
+            set=set or {},
+            out=out or Path(scratch) / "run",
+            engine=engine or engine_here(),
+            address=address,
+        )
+        found = read_checked(done.path, kept=out is not None)
+    if found is None:
+        raise ConfigError(f"the claim was not checked: {done.stopped_by or done.status}")
+    return found
+
+
+def claim_case(claim: str, images: Sequence[PictureSource] = ()) -> dict[str, Any]:
+    """The claim as a task takes it.
+
+    Raises:
+        ConfigError: it is empty, or no whole text.
+    """
+    if not claim.strip():
+        raise ConfigError("the claim is empty: say what is to be checked")
+    try:
+        claim.encode()
+    except UnicodeEncodeError:
+        raise ConfigError("the claim is not UTF-8 text") from None
+    aliases = dict(zip(CLAIM_LABELS, CLAIM_ALIASES, strict=True))
+    case = {"id": CASE_ID, "question": claim.strip(), "labels": CLAIM_LABELS, "aliases": aliases}
+    return {**case, "images": list(images)}
+
+
+async def _files(docs: Documents, encoder: str, stack: AsyncExitStack) -> tuple[str, ...]:
+    """The documents as a run takes them; texts become a library that lasts as long as the check."""
+    if isinstance(docs, Mapping):
+        if not docs:
+            return ()
+        from moot.actors.retrieval.documents.library import index
+
+        return (os.fspath(await stack.enter_async_context(await index(docs, encoder=encoder))),)
+    several = [docs] if isinstance(docs, str | os.PathLike) else docs
+    return tuple(os.fspath(each) for each in several)
+
+
+def with_content_folder(prepared: Prepared) -> Prepared:
+    """The check in a folder that is named by its claim and by all that its outcome hangs on: documents, pictures,
+    models, settings. So the same check finds its record again, and another one makes its own."""
+    config = prepared.config
+    claim = next(prepared.cases()).case.question
+    out = default_out("check", Subject(claim, identity_digest(prepared)).name, config.seed, config.model)
+    folder = run_folder(out)
+    docs = prepared.docs
+    return replace(
+        prepared,
+        config=config.model_copy(update={"out": out}),
+        folder=folder,
+        reuse=reused_folder(config, folder) if config.reuse else None,
+        library=None if docs is None else docs.library or default_library_folder(folder),
+    )

@@ -1,0 +1,187 @@
+"""How the check of one claim ended, read from its record: label, confidence, debate, and evidence with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.results.base_models import parse_event
+from moot.deploy.results.record import read_replies
+from moot.deploy.results.summaries.costs import run_totals
+from moot.deploy.results.transcripts.ceda import (
+    CheckPayload,
+    ConflictData,
+    EvidenceData,
+    EvidenceItem,
+    JudgeRuling,
+    RulingData,
+    Stance,
+    StanceData,
+)
+from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcripts.views import AttemptCost, Transcript
+from moot.deploy.runs.outcome import EXIT_HALLUCINATED, EXIT_OK, EXIT_SOME_FAILED, EXIT_UNDECIDED
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
+from moot.protocols.errors import ConfigError
+
+CASE_ID = "claim"
+"""The id of the only case."""
+
+S = TypeVar("S", bound=BaseModel)
+
+
+class DebateMessage(BaseModel):
+    """A debater's message.
+
+    Attributes:
+        turn: 1 and up.
+        says: AGREE or DENY, with the message before or with the claim (`of`); None when it says neither.
+        stance: on the claim, as it states or, where it does not, as that implies; None when it is unknown.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    turn: int
+    debater: str
+    model: str
+    text: str
+    says: Literal["AGREE", "DENY"] | None
+    of: Literal["claim", "message"]
+    stance: Stance | None
+
+
+class Checked(BaseModel):
+    """How the check of a claim ended.
+
+    Attributes:
+        claim: as it was given.
+        label: `supported` or `hallucinated`; None when it is undecided, or when the check failed.
+        confidence: in the label, in [0, 1]; None when unknown.
+        p_hallucinated: probability that the claim is hallucinated; None when unknown.
+        source: where label and confidence are from: `classifier` or `judges`; None without a label.
+        how: how the debate ended: `consensus` or `max turns`.
+        rationale: the judge's summary.
+        flags: marks a reader should see, such as `no-evidence`.
+        evidence: what there was to go by, the nearest first, with its place.
+        conflicts: pieces of evidence that seem to contradict each other, by their wording.
+        missing_pictures: 0-based numbers of pictures that could not be described, so that nobody has seen them.
+        messages: the debate.
+        judges: what each judge ruled, or why it is missing.
+        failure, error: why there is no verdict; empty when there is one.
+        cost: of all attempts, descriptions of pictures included.
+        simulated: whether the simulated model spoke: then the label means nothing.
+        record: the run's folder; None when it was not to be kept.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    claim: str
+    label: Literal["supported", "hallucinated"] | None
+    confidence: float | None
+    p_hallucinated: float | None
+    source: Literal["classifier", "judges"] | None
+    how: str
+    rationale: str
+    flags: list[str]
+    evidence: list[EvidenceItem]
+    conflicts: list[ConflictData]
+    missing_pictures: list[int]
+    messages: list[DebateMessage]
+    judges: list[JudgeRuling]
+    failure: str
+    error: str
+    cost: AttemptCost
+    simulated: bool
+    record: str | None
+
+    @property
+    def exit_code(self) -> int:
+        """0 supported, 5 hallucinated, 6 undecided, 3 when the check failed."""
+        if self.failure:
+            return EXIT_SOME_FAILED
+        return {SUPPORTED: EXIT_OK, HALLUCINATED: EXIT_HALLUCINATED, None: EXIT_UNDECIDED}[self.label]
+
+
+def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
+    """The check that lies in a folder; None while it has no verdict.
+
+    Args:
+        kept: whether the folder stays, so that it is named.
+
+    Raises:
+        ConfigError: it holds no check of one claim.
+        RecordError: it cannot be read.
+    """
+    debate = build_transcript(folder, CASE_ID)
+    verdict = debate.verdict
+    if verdict is None:
+        return None
+    evidence = next(_events(debate, EvidenceData, "evidence"), EvidenceData(items=[]))
+    ruling = next(_events(debate, RulingData, "ruling"), None)
+    told = parse_event(CheckPayload, verdict.payload)
+    return Checked.model_validate(
+        {
+            "claim": debate.question,
+            "label": verdict.answer,
+            "confidence": verdict.confidence,
+            "p_hallucinated": told.p_hallucinated if told is not None else None,
+            "source": told.source if told is not None else None,
+            "how": verdict.how,
+            "rationale": told.summary if told is not None else "",
+            "flags": verdict.flags,
+            "evidence": evidence.items,
+            "conflicts": evidence.conflicts,
+            "missing_pictures": evidence.missing_pictures,
+            "messages": list(_messages(debate)),
+            "judges": ruling.judges if ruling is not None else [],
+            "failure": verdict.failure,
+            "error": verdict.error,
+            "cost": _cost(folder),
+            "simulated": debate.simulated,
+            "record": debate.run if kept else None,
+        }
+    )
+
+
+def _cost(folder: str | Path) -> AttemptCost:
+    whole = run_totals(read_replies(folder), (), {})
+    return AttemptCost(
+        calls=whole["calls"],
+        tokens=whole["tokens_paid"],
+        tokens_reused=whole["tokens_reused"],
+        calls_without_usage=whole["calls_without_usage"],
+    )
+
+
+def _events(debate: Transcript, shape: type[S], kind: str) -> Iterator[S]:
+    for section in debate.sections:
+        for event in section.events:
+            if event.kind == kind:
+                data = parse_event(shape, event.data)
+                if data is None:
+                    raise ConfigError(f"{debate.run}: its event at {event.path!r} is none of a check of this version")
+                yield data
+
+
+def _messages(debate: Transcript) -> Iterator[DebateMessage]:
+    said = {
+        turn.path: turn
+        for section in debate.sections
+        for turn in section.turns
+        if not turn.superseded and turn.outcome not in ("failed", "invalid", "cut")
+    }
+    for stance in sorted(_events(debate, StanceData, "stance"), key=lambda each: each.turn):
+        turn = said.get(f"turn/{stance.turn}")
+        if turn is not None:
+            yield DebateMessage(
+                turn=stance.turn,
+                debater=stance.debater,
+                model=turn.model,
+                text=str((turn.data or {}).get("text") or turn.text),
+                says=stance.says,
+                of=stance.of,
+                stance=stance.stance,
+            )

@@ -1,0 +1,331 @@
+"""What a user can configure about a run: the fields, reading them from YAML and from flags, one-line errors.
+
+A configuration names keys only by the environment variable that holds them (`api_key_env`), so it may be printed,
+written into the record and sent to every actor.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.placement import ClusterSettings, GivenClusterSettings, merge_cluster_settings
+from moot.actors.debate.run_spec import Engine, Placement
+from moot.actors.encoders.resolve import AUTO
+from moot.actors.limits.settings import EndpointLimits
+from moot.actors.models.resolve import EnvName, ModelBinding
+from moot.deploy.runs.validation import validate_model
+from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.presets.preset import Preset, find_preset
+from moot.protocols.yaml_file import read_keys_and_values
+
+RECORD_KEYS = frozenset(
+    {
+        "schema_version",
+        "versions",
+        "code_revision",
+        "settings",
+        "bindings",
+        "models",
+        "simulated",
+        "price_table",
+        "templates",
+        "task_digest",
+        "classifier_digest",
+        "docs_digest",
+        "library",
+        "cases",
+        "started_at",
+        "sessions",
+    }
+)
+"""What run.yaml holds beside the configuration; passed over when it is read as one."""
+
+
+def _as_members(value: Any) -> Any:
+    """`roles:` as lists of mappings: a model's name alone, one mapping, or a list of either."""
+    if not isinstance(value, Mapping):
+        return value
+    roles = {}
+    for family, members in value.items():
+        several = members if isinstance(members, list) else [members]
+        roles[str(family)] = [_as_member(one) for one in several]
+    return roles
+
+
+def _as_member(member: Any) -> Any:
+    if isinstance(member, RoleBinding):
+        return member.model_dump(exclude_unset=True)
+    return {"model": member} if isinstance(member, str) else member
+
+
+def _as_paths(value: Any) -> Any:
+    """Paths as texts: one, or several."""
+    if isinstance(value, str | os.PathLike):
+        return (os.fspath(value),)
+    if isinstance(value, list | tuple):
+        return tuple(map(_as_path, value))
+    if isinstance(value, Mapping):
+        raise ValueError("expected paths; texts by name go through `moot.index`, which gives a library")
+    return value
+
+
+def _as_path(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+PathText = Annotated[str, BeforeValidator(_as_path)]
+
+_OF_MEMBERS = tuple(name for name in RoleBinding.model_fields if name != "profile")
+"""What can be said of a member; its profile is found out."""
+
+
+_CHOICES = {"on": True, "off": False, "auto": None}
+
+
+def _as_choice(value: Any) -> Any:
+    """`on`, `off` and `auto` as True, False and None; YAML reads the first two so by itself."""
+    if isinstance(value, str):
+        if value not in _CHOICES:
+            raise ValueError(f"expected one of {', '.join(_CHOICES)}, found {value!r}")
+        return _CHOICES[value]
+    return value
+
+
+def _field(default: Any, about: str, flag: str | None = None, **bounds: Any) -> Any:
+    """A field, what it means, and its flag on the command line: None for its name with dashes, empty for none."""
+    return Field(default, description=about, json_schema_extra={"flag": flag}, **bounds)
+
+
+class RunConfig(BaseModel):
+    """Configuration of a run; every field has a default.
+
+    A field's description is the help of its flag and its row in the reference.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: str = _field("sample", "NAME, NAME:PATH or a FILE of questions; see `moot tasks`.")
+    protocol: str = _field("selene", "A protocol, module:Class, or several with commas to compare.")
+    preset: str | None = _field(
+        None, "Settings as a paper states them, below all that you set; see `moot protocols NAME`."
+    )
+    model: str = _field("simulated", "Model of every role that names none; see `moot models`.")
+    roles: Annotated[dict[str, list[dict[str, Any]]], BeforeValidator(_as_members)] = _field(
+        {}, "Models by role family: NAME=MODEL[,MODEL...]; repeatable.", "--role"
+    )
+    agents: int | None = _field(None, "How many agents answer.", ge=1)
+    limit: int | None = _field(None, "Only the first so many cases.", ge=1)
+    seed: int = _field(0, "Seed of everything random.")
+    encoder: str = _field(AUTO, "Encoder of texts; see `moot encoders`.")
+    encoder_key_env: EnvName | None = _field(None, "Environment variable with the key of the encoder's server.", "")
+    classifier: PathText | None = _field(None, "A folder made by `moot train-classifier`.", min_length=1)
+    docs: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_paths)] = _field(
+        (), "Documents to search: a file, a folder of them, or a library; repeatable."
+    )
+    out: PathText | None = _field(
+        None, "The record's folder or URI; by default in runs/, from protocol, task, seed and model.", min_length=1
+    )
+    placement: Placement = _field("actors", "Under Ray: actors, or packed: each moderator runs its own agents.")
+    engine: Engine = _field("ray", "ray, or inline for this process alone.")
+    address: str | None = _field(None, "A Ray cluster, auto for the running one, local for a new one here.")
+    cluster: GivenClusterSettings = _field(
+        ClusterSettings(), "Where actors live, KEY=VALUE, such as moderators=8; repeatable."
+    )
+    set: dict[str, Any] = _field({}, "A setting of the protocol, KEY=VALUE; repeatable.")
+    prompts: PathText | None = _field(None, "A folder of templates that replace ours.")
+    save_tokens: Literal["none", "chosen", "all"] = _field("all", "Log-probabilities: none, chosen or all.")
+    save_reasoning: bool = _field(False, "Record models' hidden reasoning, too.", "--save-reasoning")
+    reuse: PathText | None = _field(
+        None, "A run's folder: its replies answer equal asks, which then cost nothing.", min_length=1
+    )
+    max_open: int = _field(200, "Most debates open at once.", ge=1)
+    attended: bool = _field(False, "A person answers where the protocol asks for one.", "--attended/--unattended")
+    retry_failed: bool = _field(False, "A new attempt for failed cases.", "--retry-failed/--no-retry-failed")
+    structured: Annotated[bool | None, BeforeValidator(_as_choice)] = _field(
+        None, "Constrain replies to JSON schemas: on, off, or auto (the default): where a model can."
+    )
+    temperature: float | None = _field(
+        None, "Temperature of every role that a configuration gives none.", ge=0.0, le=2.0, allow_inf_nan=False
+    )
+    max_reply_tokens: int | None = _field(
+        None, "Longest reply of every role that a configuration gives no `max_tokens`.", ge=1
+    )
+    requests_per_min: int | None = _field(None, "Requests per minute per model and server.", "--rpm", ge=1)
+    tokens_per_min: int | None = _field(None, "Tokens per minute, likewise.", "--tpm", ge=1)
+    concurrency: int | None = _field(None, "Calls under way, likewise; by default it adapts.", ge=1)
+    limits: dict[str, EndpointLimits] = _field({}, "The same three by model name, where models differ.", "")
+    max_cost_usd: float | None = _field(
+        None, "Stop before it costs more (USD), over all sessions.", "--max-cost", ge=0, allow_inf_nan=False
+    )
+    max_tokens: int | None = _field(None, "Stop before the run uses more tokens, likewise.", ge=1)
+    max_minutes: float | None = _field(None, "Stop this session after so many minutes.", gt=0, allow_inf_nan=False)
+    prices: PathText | None = _field(None, "A YAML file of prices, over our own.")
+    debate_timeout_s: float | None = _field(
+        None, "Fail a debate after so many seconds.", "--debate-timeout", gt=0, allow_inf_nan=False
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _preset_chooses_the_protocol(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or not isinstance(values.get("preset"), str):
+            return values
+        chosen = find_preset(values["preset"]).protocol
+        named = values.get("protocol", chosen)
+        if isinstance(named, str) and chosen not in (name.strip() for name in named.split(",")):
+            raise ConfigError(f"preset {values['preset']!r} is one of protocol {chosen!r}, not of {named!r}")
+        return {**values, "protocol": named}
+
+    @classmethod
+    def build(
+        cls,
+        base: RunConfig | Mapping[str, Any] | str | Path | None = None,
+        flags: Mapping[str, Any] | None = None,
+        flag_of: Callable[[str], str] = lambda key: "",
+    ) -> RunConfig:
+        """A configuration from a YAML file (or another configuration), and flags, which win over it.
+
+        Args:
+            base: a file's path, a configuration or its fields; None for the defaults.
+            flags: by field; None means not given. `set` and `cluster` are merged key by key, `roles` family by family.
+            flag_of: from a field to what an error calls it when it is one of `flags`; an empty string is its key.
+
+        Raises:
+            ConfigError: naming the file and the line or the key, or the flag, and what was expected.
+        """
+        given, where = _fields_of(base)
+        changes = {key: value for key, value in (flags or {}).items() if value is not None}
+        for key in {*given, *changes} - cls.model_fields.keys():
+            raise _prefixed(where if key in given else "", unknown_name("key", key, cls.model_fields))
+        merged = {**given, **changes}
+        typed = {key: flag_of(key) for key in changes}
+        for key, combine in (("set", _merge_settings), ("roles", _merge_roles), ("cluster", merge_cluster_settings)):
+            if isinstance(given.get(key), Mapping) and isinstance(changes.get(key), Mapping):
+                merged[key] = combine(given[key], changes[key])
+                del typed[key]
+        config = validate_model(cls, merged, where, typed=typed)
+        nested(config.set)
+        check_members(config.roles, where)
+        return config
+
+    def of_all_roles(self) -> dict[str, Any]:
+        """What the run says of every role that does not say it itself, as fields of `RoleBinding`."""
+        said = {"structured": self.structured, "temperature": self.temperature, "max_tokens": self.max_reply_tokens}
+        return {name: value for name, value in said.items() if value is not None}
+
+    def preset_values(self) -> Preset | None:
+        """The preset; None without one."""
+        return None if self.preset is None else find_preset(self.preset)
+
+    def preset_for(self, protocol: str) -> str | None:
+        """The preset where it is one of that protocol; else None."""
+        stated = self.preset_values()
+        return self.preset if stated is not None and stated.protocol == protocol else None
+
+    def settings(self) -> dict[str, Any]:
+        """The protocol's settings as nested data: the preset's, and over them what is set, `agents` included.
+
+        Raises:
+            ConfigError: a setting is given twice.
+        """
+        settings = nested(self.set)
+        if self.agents is not None:
+            if settings.get("agents", self.agents) != self.agents:
+                raise ConfigError(f"`agents` is given twice: {self.agents} and {settings['agents']!r} in `set`")
+            settings["agents"] = self.agents
+        stated = self.preset_values()
+        return settings if stated is None else _merge_settings(stated.setting_values(), settings)
+
+
+def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], str]:
+    """The fields that are given, and what an error about them begins with."""
+    if isinstance(base, str | Path):
+        return read_yaml(Path(base)), f"{base}: "
+    if isinstance(base, RunConfig):
+        return base.model_dump(exclude_unset=True), ""
+    return dict(base or {}), ""
+
+
+def read_yaml(file: Path) -> dict[str, Any]:
+    """The keys of a YAML configuration, or of a run's run.yaml without what only a record holds.
+
+    Raises:
+        ConfigError: the file cannot be read or is no YAML mapping; names the line.
+    """
+    keys = {str(key): value for key, value in read_keys_and_values(file).items()}
+    return {k: v for k, v in keys.items() if k not in RECORD_KEYS} if "schema_version" in keys else keys
+
+
+def check_members(roles: Mapping[str, Iterable[Mapping[str, Any]]], where: str = "") -> None:
+    """Check what `roles` says of each member, families aside.
+
+    Raises:
+        ConfigError: a family without members, an unknown key with the nearest known one, or a wrong value.
+    """
+    for family, members in roles.items():
+        if not members:
+            raise ConfigError(f"{where}`roles.{family}`: expected at least one model")
+        for member in members:
+            for key in member:
+                if key not in _OF_MEMBERS:
+                    unknown = unknown_name("key", str(key), _OF_MEMBERS)
+                    raise _prefixed(f"{where}`roles.{family}`: ", unknown)
+            binding = validate_model(RoleBinding, member, f"{where}roles.{family}: ")
+            named = binding.model_dump(include=set(ModelBinding.model_fields))
+            validate_model(ModelBinding, named, f"{where}roles.{family}: ")
+
+
+def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a tree, dotted keys opened.
+
+    >>> nested({"gate.tau_d": 0.2, "gate": {"tau_m": 0.1}})
+    {'gate': {'tau_d': 0.2, 'tau_m': 0.1}}
+
+    Raises:
+        ConfigError: a setting is given twice, or is a value here and a group there.
+    """
+    tree: dict[str, Any] = {}
+    for key, value in settings.items():
+        *path, last = str(key).split(".")
+        for part in reversed(path):
+            value, last = {last: value}, part
+        _set_nested(tree, last, value, "")
+    return tree
+
+
+def _set_nested(tree: dict[str, Any], name: str, value: Any, prefix: str) -> None:
+    if isinstance(value, Mapping):
+        branch = tree.setdefault(name, {})
+        if not isinstance(branch, dict):
+            raise ConfigError(f"setting `{prefix}{name}` is given twice")
+        for key, inner in nested(value).items():
+            _set_nested(branch, key, inner, f"{prefix}{name}.")
+    elif name in tree:
+        raise ConfigError(f"setting `{prefix}{name}` is given twice")
+    else:
+        tree[name] = value
+
+
+def _merge_settings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    return _overlaid(nested(below), nested(above))
+
+
+def _overlaid(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _overlaid(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _merge_roles(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_as_members(below), **_as_members(above)}
+
+
+def _prefixed(where: str, error: ConfigError) -> ConfigError:
+    return ConfigError(f"{where}{error}")

@@ -1,0 +1,309 @@
+"""What works on this machine and with a model: asked with a few small calls, said in lines."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+import numpy as np
+
+from moot.actors.agent.attempt import LENGTH
+from moot.actors.agent.backends import make_model
+from moot.actors.agent.request_fingerprint import constrained_schema, sent_decoding
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.models.api_key import ApiKey
+from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs, fold_system_messages
+from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.prices import Price, price_table
+from moot.actors.models.probe import probe
+from moot.actors.models.probe_calls import (
+    PROBE_RETRIES,
+    ExpectedReply,
+    OnlyOverResponses,
+    ProbeRequest,
+    declared_profile,
+)
+from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded, over_responses
+from moot.actors.models.retry import call_with_retries
+from moot.deploy.runs.bindings import model_defaults
+from moot.deploy.runs.capabilities import HELD_STAGES, describe_capabilities, in_one_line, model_adaptations
+from moot.protocols.case import Case, case_slots
+from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
+from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.replies import InvalidReply, Position, parse_reply
+from moot.protocols.tasks import open_task
+from moot.protocols.templates import Templates
+
+TIMEOUT_S = 60.0
+"""Seconds that a call may take, unless a run gives the model longer: a server may have to load its weights first."""
+
+_ALTERNATIVES = 5
+_MESSAGES = (Message("system", "You answer with one word."), Message("user", "Is the sky blue? Answer Yes or No."))
+_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+_EXTRAS = {
+    "local": ("torch", "transformers"),
+    "plot": ("matplotlib",),
+    "sentence-transformers": ("torch", "sentence-transformers"),
+    "small": ("xllamacpp",),
+}
+_SUM_SLACK = 1e-3
+_LOGPROBS = "log-probabilities"
+_WITHOUT = "SELENE needs --set gate.intrinsic=none or resampled"
+
+State = Literal["ok", "note", "failed"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: a word or two.
+        state: `failed` when a run would not work.
+        said: what was found.
+    """
+
+    subject: str
+    state: State
+    detail: str
+
+
+def machine() -> Iterator[Finding]:
+    """What is installed here, and which keys are set, by name only."""
+    yield Finding("python", "ok", platform.python_version())
+    for package in ("moot", "ray"):
+        yield Finding(package, "ok", version(package))
+    for name in _KEYS:
+        given = ApiKey(name).set
+        yield Finding(name, "ok" if given else "note", "set" if given else "not set")
+    for extra, packages in _EXTRAS.items():
+        missing = [package for package in packages if not _installed(package)]
+        said = "installed" if not missing else f"not installed: pip install 'moot[{extra}]'"
+        yield Finding(f"extra {extra}", "ok" if not missing else "note", said)
+
+
+def _installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+async def examine(binding: ModelBinding, prices: str | None = None) -> list[Finding]:
+    """Try a model with a few small calls, made as a run makes them; they may be billed.
+
+    Of several servers each is tried by itself.
+
+    Args:
+        prices: a YAML file of prices, over our own.
+
+    Raises:
+        ConfigError: the model's name or a setting is malformed, or the file of prices is wrong.
+    """
+    spec = ModelSpec.parse(binding.model)
+    if not spec.more_urls:
+        return await _examined(binding, prices)
+    found = []
+    for url in (spec.base_url, *spec.more_urls):
+        one = binding.model_copy(update={"model": f"{url}#{spec.model}"})
+        found += [Finding("server", "ok", url), *await _examined(one, prices)]
+    return found
+
+
+async def _examined(binding: ModelBinding, prices: str | None) -> list[Finding]:
+    """What is found of one model behind one server."""
+    price = price_table(prices).price(canonical_model(binding.model))
+    model = make_model(binding, seed=0, answer_key=None)
+    used: Usage | None = None
+    found = [Finding("declares", "ok", in_one_line(describe_capabilities(model.capabilities)))]
+    try:
+        await model.check()
+        found.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
+        asked, used = await _asked(model, binding)
+        found += asked
+    except OnlyOverResponses as error:
+        if (other := over_responses(binding)) is not None:
+            return await _examined(other, prices)
+        found.append(Finding("a call", "failed", str(error)))
+    except UserError as error:
+        found.append(Finding("reachable", "failed", str(error)))
+    finally:
+        await model.close()
+    found.append(_priced(price, used))
+    return found
+
+
+def _priced(price: Price | None, used: Usage | None) -> Finding:
+    """What tokens cost, and what the call has cost, as far as both are known."""
+    if price is None:
+        return Finding("price", "note", "unknown; give it in a file, --prices FILE")
+    cost = None if used is None else price.cost_usd(used)
+    this_call = "" if cost is None else f"; this call {cost:.7f}".rstrip("0").rstrip(".") + " USD"
+    return Finding("price", "ok", f"{price.input:g} / {price.output:g} USD per million{this_call}")
+
+
+async def _asked(model: Model, binding: ModelBinding) -> tuple[list[Finding], Usage | None]:
+    """What calls to a model that answers show, and what one of them used; None when it failed.
+
+    Raises:
+        OnlyOverResponses: the model is offered over another API only.
+    """
+    try:
+        profile = await _profile(model, binding)
+    except OnlyOverResponses:
+        raise
+    except UserError as error:
+        return [Finding("a call", "failed", str(error))], None
+    role = _role(binding, profile=profile)
+    called, used = await _called(model, role)
+    openings = [] if used is None else await _openings(model, role)
+    return [*_differences(model, profile), *called, *openings], used
+
+
+async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
+    """What the trial calls of a run would find.
+
+    Raises:
+        OnlyOverResponses: the model is offered over another API only.
+        ModelUnavailable: it cannot be called.
+    """
+    if is_embedded(binding.model):
+        return declared_profile(model, model.capabilities.dialect if _supports_schema(model) else "free")
+    role = _role(binding, top_logprobs=_alternatives(model))
+    replies = [ExpectedReply(Position, _opening_case().labels, role.max_tokens)] if _supports_schema(model) else []
+    trial = ProbeRequest(
+        role.decoding(), role.timeout_s, replies, needs_logprobs=True, reasoning_tokens=role.reasoning_tokens
+    )
+    return (await probe(model, trial))[0]
+
+
+def _role(binding: ModelBinding, **known: Any) -> RoleBinding:
+    return RoleBinding(**{"model": binding.model, "timeout_s": TIMEOUT_S, **model_defaults(binding.model), **known})
+
+
+def _differences(model: Model, profile: ModelProfile) -> Iterator[Finding]:
+    """What a run does differently for this model, and what its log-probabilities are worth under a schema."""
+    if said := model_adaptations(profile, offers_schemas=_supports_schema(model)):
+        yield Finding("a run adapts", "note", "; ".join(said))
+    can = model.capabilities
+    come = can.max_alternatives and profile.alternatives != 0 and profile.logprobs_when_held
+    if come and can.logprob_stage == "unknown" and profile.schemas != "free" and profile.held_logprobs is not None:
+        raw = profile.held_logprobs == "raw"
+        yield Finding("under a schema", "ok" if raw else "note", f"{_LOGPROBS}: {HELD_STAGES[profile.held_logprobs]}")
+
+
+async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage | None]:
+    """What one call shows, and what it used; None when it failed."""
+    asked = _alternatives(model)
+    decoding = sent_decoding(role, Decoding(temperature=0.0, top_p=None, max_tokens=64, top_logprobs=asked))
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(role.timeout_s):
+            reply = await _completed(model, _as_sent(role, _MESSAGES), decoding, "moot/doctor")
+    except ModelError as error:
+        return [Finding("a call", "failed", f"{error.kind}: {error.message}"), *_limits(error.limits)], None
+    except TimeoutError:
+        return [Finding("a call", "failed", f"no reply within {role.timeout_s:g} s")], None
+    took = time.perf_counter() - began
+    usage = reply.usage
+    told = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage != Usage() else "usage unknown"
+    found = [Finding("a call", "ok", f"{took:.2f} s, {told}, finished by {reply.finish_reason or 'unknown'!r}")]
+    if asked:
+        found.append(check_logprobs(reply.tokens))
+    return found + _limits(reply.limits), usage
+
+
+def _alternatives(model: Model) -> int | None:
+    return min(_ALTERNATIVES, model.capabilities.max_alternatives) or None
+
+
+def _supports_schema(model: Model) -> bool:
+    return model.capabilities.structured_output != "no"
+
+
+def _opening_case() -> Case:
+    return next(iter(open_task("sample").cases())).case
+
+
+async def _openings(model: Model, role: RoleBinding) -> list[Finding]:
+    """One real opening of a debate, free and, where a run would hold it, held to its schema: whether it can be read.
+
+    The one that a run would ask for fails when it is unusable; the other one is told.
+    """
+    labels = _opening_case().labels
+    schema = constrained_schema(role, model.capabilities.structured_output, Position, labels, role.max_tokens, {})
+    free = await _opening(model, role, "an opening, free", None, "note" if schema else "failed")
+    if schema is None:
+        return [free]
+    return [free, await _opening(model, role, "an opening, held to a schema", schema, "failed")]
+
+
+async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySchema | None, unusable: State) -> Finding:
+    case = _opening_case()
+    messages = _as_sent(role, Templates().render("selene/opening", case_slots(case), ""))
+    decoding = sent_decoding(role)
+    reply = None
+    try:
+        async with asyncio.timeout(role.timeout_s):
+            reply = await _completed(model, messages, decoding, "moot/doctor/opening", schema)
+        parse_reply(reply.text, Position, case.labels, case.choices, case.aliases)
+    except (ModelError, InvalidReply) as error:
+        cut = reply is not None and reply.finish_reason == LENGTH
+        said = error.plain if isinstance(error, InvalidReply) else str(error)
+        why = f"{TRUNCATED}{decoding.max_tokens}: {RAISE_MAX_TOKENS}" if cut else said
+        return Finding(what, unusable, f"unusable: {why}")
+    except TimeoutError:
+        return Finding(what, unusable, f"no reply within {role.timeout_s:g} s")
+    return Finding(what, "ok", "usable")
+
+
+def _as_sent(role: RoleBinding, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    return fold_system_messages(messages) if role.profile is not None and role.profile.folds_system else messages
+
+
+async def _completed(
+    model: Model,
+    messages: tuple[Message, ...],
+    decoding: Decoding,
+    step_key: str,
+    schema: ReplySchema | None = None,
+) -> ModelReply:
+    """A call, repeated as the trial's are: a limit that the calls before it have used up is no fault of the model."""
+    return await call_with_retries(
+        PROBE_RETRIES, lambda: model.complete(messages, decoding, step_key=step_key, schema=schema)
+    )
+
+
+def check_logprobs(tokens: TokenLogprobs | None) -> Finding:
+    """Whether log-probabilities are there, and are such: some servers send zeros, or nothing but -9999."""
+    if tokens is None:
+        return Finding(_LOGPROBS, "note", f"none given: {_WITHOUT}")
+    known = tokens.alt_logprob[np.isfinite(tokens.alt_logprob)]
+    if not known.size:
+        return Finding(_LOGPROBS, "note", f"no alternative has a number: {_WITHOUT}")
+    sums = np.nansum(np.exp(np.where(np.isfinite(tokens.alt_logprob), tokens.alt_logprob, -np.inf)), axis=1)
+    if not np.any(known) or not np.any(tokens.logprob):
+        return Finding(_LOGPROBS, "failed", "bogus: every one is 0")
+    if np.any(sums > 1.0 + _SUM_SLACK):
+        return Finding(_LOGPROBS, "failed", f"bogus: the probabilities of one token add up to {sums.max():.2f}")
+    return Finding(_LOGPROBS, "ok", f"real: {tokens.alternatives} alternatives for {len(tokens.tokens)} tokens")
+
+
+def _limits(limits: RateHeaders | None) -> list[Finding]:
+    if limits is None:
+        return []
+    said = []
+    for what, left, limit in (
+        ("requests", limits.requests_left, limits.requests_limit),
+        ("tokens", limits.tokens_left, limits.tokens_limit),
+    ):
+        if left is not None or limit is not None:
+            said.append(f"{what}: {'?' if left is None else left} of {'?' if limit is None else limit} left")
+    return [Finding("limits seen", "ok", "; ".join(said) or "a reset time only")]

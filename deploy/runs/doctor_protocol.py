@@ -1,0 +1,129 @@
+"""What a model makes of a protocol's prompts: a few debates of the bundled sample, counted by template."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from moot.actors.models.resolve import ModelBinding
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.tables import read_table
+from moot.deploy.results.summaries.model_replies import USABLE, ModelReplies, commonest_failure, model_replies
+from moot.deploy.runs.capabilities import schema_mode_rows
+from moot.deploy.runs.checks import recorded_profiles
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.session import Session
+from moot.protocols.messages import family_of
+from moot.protocols.registry import make_protocol
+
+CASES = 2
+"""Debates that are tried: most templates are asked several times in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateTrial:
+    """How a model followed one template.
+
+    Attributes:
+        replies: what its replies were like.
+        tokens: mean of the tokens of a reply; None when the server does not say.
+        seconds: mean time of an ask that got a usable reply; None when none did.
+    """
+
+    replies: ModelReplies
+    tokens: float | None
+    seconds: float | None
+
+    def cells(self) -> tuple[str, ...]:
+        """The row of a table, as `HEADER` names it."""
+        found = self.replies
+        counts = (found.asks, found.usable, found.repaired, found.reasked, found.truncated, found.outside_labels)
+        means = ("-" if mean is None else f"{mean:,.1f}" for mean in (self.tokens, self.seconds))
+        return (found.role, found.template, *(f"{count:,}" for count in counts), *means)
+
+
+HEADER = ("role", "template", "asks", "usable", "repaired", "reasked", "truncated", "outside", "tokens", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolTrial:
+    """What came of the debates.
+
+    Attributes:
+        templates: how each template was followed, in order.
+        held: role, kind of reply, and how it is held to a schema, of the models that were tried.
+        finished, cases: how many debates ended with a verdict, and how many there were.
+        commonest_failure: the most frequent reason of a failed ask, with its remedy; empty for none.
+    """
+
+    templates: tuple[TemplateTrial, ...]
+    attempted: tuple[tuple[str, str, str], ...]
+    finished: int
+    cases: int
+    commonest_failure: str
+
+    def lines(self) -> Iterator[str]:
+        """The table, and what came of the debates."""
+        rows = [HEADER, *(each.cells() for each in self.templates)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
+        for row in rows:
+            words = (cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True))
+            numbers = (cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True))
+            yield "  ".join((*words, *numbers)).rstrip()
+        for role, reply, held in self.attempted:
+            yield f"{role} {reply}: {held}"
+        yield f"{self.finished} of {self.cases} debates ended with a verdict"
+        if self.commonest_failure:
+            yield self.commonest_failure
+
+
+async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> ProtocolTrial:
+    """Debate a few cases of the sample that the protocol brings, in this process; nothing is kept.
+
+    Args:
+        binding: the model of every role.
+        wanted: names the protocol, its settings and its preset.
+        cases: how many.
+
+    Raises:
+        UserError: the model cannot be used, or the protocol or a setting is unknown.
+    """
+    made = make_protocol(wanted.protocol, wanted.settings())
+    roles = {family: [binding.model_dump(exclude_none=True)] for family in made.roles}
+    with tempfile.TemporaryDirectory(prefix="moot-doctor-") as place:
+        folder = Path(place) / "run"
+        fields = {
+            "task": getattr(made, "sample", "sample"),
+            "roles": roles,
+            "limit": cases,
+            "engine": "inline",
+            "out": str(folder),
+        }
+        done = await Session(prepare(RunConfig.build(wanted, fields))).run()
+        summary = done.summary
+        (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
+        replies: Mapping[str, Sequence[type[BaseModel]]] = getattr(made, "replies", {})
+        asked = {role: replies.get(role, ()) for role in made.roles}
+        held = () if profile is None else tuple(schema_mode_rows(profile, asked))
+        trials = tuple(_trials(folder))
+        return ProtocolTrial(trials, held, summary.finished, summary.cases, commonest_failure(folder))
+
+
+def _trials(folder: Path) -> Iterator[TemplateTrial]:
+    table = read_table(folder, "turns", ["role", "template", "outcome", "completion_tokens", "latency_s"]).to_pylist()
+    for found in model_replies(folder):
+        key = (found.role, found.template)
+        rows = [row for row in table if (family_of(row["role"] or ""), row["template"] or "") == key]
+        tokens = [row["completion_tokens"] for row in rows if row["completion_tokens"] is not None]
+        seconds = [row["latency_s"] for row in rows if row["outcome"] in USABLE]
+        yield TemplateTrial(
+            found,
+            statistics.fmean(tokens) if tokens else None,
+            statistics.fmean(seconds) if seconds else None,
+        )

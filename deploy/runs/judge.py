@@ -1,0 +1,102 @@
+"""Judging replies that were given elsewhere: `moot.judge`, and what it has in common with the command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from moot.actors.debate.run_spec import Engine
+from moot.deploy.results.summaries.judging import JudgingSummary, summarise_judging
+from moot.deploy.runs.run import Role, run
+from moot.deploy.runs.run_folders import default_out
+from moot.deploy.runs.single_debate import engine_here
+from moot.protocols.errors import ConfigError
+from moot.protocols.rubrics.rubric import Rubric, read_rubric, rubric_of_data, shipped_rubric
+from moot.protocols.tasks import Task
+from moot.protocols.tasks.replies import replies_in_memory
+
+PROTOCOL = "judge-panel"
+_BUNDLED = "sample-replies"
+
+
+def judge(
+    replies: str | Path | Iterable[Mapping[str, object]],
+    *,
+    rubric: str | Path | Rubric | Mapping[str, Any] = "reasoning",
+    judges: Role | Sequence[Role] = "simulated",
+    passes: int = 1,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    **options: Any,
+) -> JudgingSummary:
+    """Have a panel of judges score replies, all in flight together; waits for the end.
+
+    Args:
+        replies: a file of them, `sample-replies`, or rows with the columns of such a file (`reply`; optional `id`,
+            `prompt`, `system`, `evidence`, `role`, `domain`, `group`).
+        rubric: the name of one that comes with the package, a YAML file, or a rubric as data.
+        judges: one member or several: models' names, or bindings.
+        passes: how often each judge reads each reply, 1 to 20.
+        out: where the record is kept, and gone on with when it is there; None for nowhere.
+        engine: None runs in this process, unless it has joined a Ray cluster: then there.
+        options: as for `moot.run`, such as `seed`.
+
+    Raises:
+        UserError: one line about what is wrong; nothing was written.
+        ConfigError: also when nothing was judged at all, because the run was stopped before.
+    """
+    task: str | Task
+    task = replies_spec(str(replies)) if isinstance(replies, str | Path) else replies_in_memory(replies)
+    with TemporaryDirectory(prefix="moot-") as scratch:
+        kept = {"task": task, "out": out or Path(scratch) / "run", "engine": engine or engine_here()}
+        done = run(**{**options, **panel(rubric_of(rubric), judges, passes), **kept})
+        found = summarise_judging(done.path)
+    if found is None:
+        raise ConfigError(f"no reply was judged: {done.stopped_by or done.status}")
+    return found
+
+
+def panel(rubric: Rubric, judges: Role | Sequence[Role], passes: int) -> dict[str, Any]:
+    """The options of a run in which judges score replies under a rubric."""
+    members = [judges] if isinstance(judges, str | Mapping) or not isinstance(judges, Sequence) else list(judges)
+    settings = {"rubric": rubric.model_dump(mode="json"), "passes": passes}
+    return {"protocol": PROTOCOL, "roles": {"judge": members}, "set": settings}
+
+
+def rubric_of(named: str | Path | Rubric | Mapping[str, Any]) -> Rubric:
+    """A rubric by the name of a shipped one, from a YAML file, or from data.
+
+    Raises:
+        ConfigError: there is no such rubric, or it is none.
+    """
+    if isinstance(named, Rubric):
+        return named
+    if isinstance(named, Mapping):
+        return rubric_of_data(named)
+    path = Path(named).expanduser()
+    if isinstance(named, Path) or path.suffix.lower() in (".yaml", ".yml") or len(path.parts) > 1:
+        return read_rubric(path)
+    return shipped_rubric(named)
+
+
+def replies_spec(named: str) -> str:
+    """The task behind what `moot judge` is given: a file, `-` for standard input, or the bundled replies.
+
+    >>> replies_spec("sample-replies"), replies_spec("mine.jsonl")
+    ('sample-replies', 'replies:mine.jsonl')
+    """
+    bundled = named == _BUNDLED and not Path(named).exists()
+    return named if bundled else f"replies:{named}"
+
+
+def default_judge_out(named: str, rubric: Rubric, seed: int, model: str) -> str:
+    """Where judging goes unless it is told: the same command finds the same folder again.
+
+    >>> from moot.protocols.rubrics.rubric import shipped_rubric
+    >>> default_judge_out("data/mine.jsonl", shipped_rubric("factual"), 0, "simulated")
+    'runs/judge-mine-factual-s0'
+    """
+    stem = "stdin" if named == "-" else PurePath(named).stem
+    return default_out("judge", f"{stem}-{rubric.name}", seed, model)

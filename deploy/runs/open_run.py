@@ -1,0 +1,271 @@
+"""A run that stays open: cases come while it lives, and each verdict is told to whoever brought the case.
+
+What a Ray Data stage, a web service and everything else stand on that debates cases as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+import msgspec
+
+from moot.actors.debate.engine import Runtime
+from moot.actors.dispatch.event_streams import EventStream
+from moot.actors.dispatch.queue_dispatcher import QueueDispatcher
+from moot.actors.limits.limiter_client import EndpointDown, LimiterGone
+from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.progress import Counts, StreamedEvent, recorded_events
+from moot.actors.record.store.uri import is_uri
+from moot.deploy.runs.bounds import spent_by_earlier_sessions
+from moot.deploy.runs.budget_capacity import affordable_debates
+from moot.deploy.runs.case_result import CaseResult, case_result
+from moot.deploy.runs.caveats import log_caveats
+from moot.deploy.runs.checks import check_models
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.outcome import Status
+from moot.deploy.runs.prepare import Bindings, Prepared, prepare
+from moot.deploy.runs.resume import RunYaml, check_resumable
+from moot.deploy.runs.run_library import build_run_library
+from moot.deploy.runs.session import finish_session, is_empty_start, load_completed_cases, make_runtime
+from moot.deploy.runs.stop_reason import describe_stop
+from moot.deploy.runs.task import check_case, content_case_id, task_from_cases
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import ConfigError, RunFolderBusy
+from moot.protocols.tasks import Task
+
+NAME = "cases"
+
+_READERS = 2
+"""Followers for whom the record is read at once."""
+
+
+class OpenRun:
+    """One protocol, one configuration and one record for cases that come one by one. Lives in one event loop.
+
+    Going on with the record of an earlier one: a case that has a verdict there is told from it and costs nothing.
+
+    Args:
+        config: as for `moot.run`, without a task.
+        protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
+        followed: whether anybody may want a debate's events; without them `events` knows of none.
+        tried: the run's bindings with what trial calls found already; None makes these when it is opened.
+
+    Raises:
+        UserError: one line about what is wrong.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        *,
+        protocol: object | None = None,
+        followed: bool = True,
+        tried: Bindings | None = None,
+    ) -> None:
+        self._followed = followed
+        if "task" in config.model_fields_set or config.limit is not None:
+            raise ConfigError("`task` and `limit` are not for an open run: its cases are brought one by one")
+        if config.max_minutes is not None:
+            raise ConfigError("`max_minutes` is not for an open run: it lasts until it is closed")
+        if config.attended:
+            raise ConfigError("`attended` is not for an open run: nobody is asked")
+        if config.out is not None and is_uri(config.out):
+            raise ConfigError(f"--out {config.out}: cases that come one by one are recorded in a folder; give its path")
+        prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
+        self._prepared = prepared if tried is None else replace(prepared, bindings=tried, trials_done=True)
+        self._dispatcher: QueueDispatcher | None = None
+        self._record: RunYaml | None = None
+        self._indices = itertools.count()
+        self._reading = asyncio.Semaphore(_READERS)
+
+    @property
+    def prepared(self) -> Prepared:
+        """The checked configuration."""
+        return self._prepared
+
+    @property
+    def is_open(self) -> bool:
+        """Whether cases can be brought and asked for: since it was opened, until it is closed."""
+        return self._dispatcher is not None
+
+    async def open(self) -> None:
+        """Take the folder and start the engine. Once it is closed it may be opened again.
+
+        Raises:
+            UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then, but
+                a library of `docs`, which was paid for.
+        """
+        prepared = self._prepared
+        folder = RunFolder(prepared.folder)
+        await asyncio.to_thread(check_resumable, prepared)
+        if folder.is_owned():  # whoever waits for its owner asks again and again: a model's trial call is paid for
+            raise RunFolderBusy(f"{folder.path} is being written by another process; wait for it or stop it")
+        prepared = self._prepared = await check_models(prepared)
+        log_caveats(prepared)
+        self._ownership = Ownership.acquire(folder)
+        in_vain = False
+        try:
+            in_vain = await asyncio.to_thread(is_empty_start, folder, prepared)
+            await self._start(folder)
+        except BaseException:
+            if in_vain:
+                await asyncio.to_thread(folder.remove)
+            elif self._record is not None:
+                finish_session(self._record, "failed")
+            self._ownership.release()
+            raise
+
+    async def _start(self, folder: RunFolder) -> None:
+        prepared, epoch = self._prepared, self._ownership.epoch
+        record = self._record = RunYaml(folder, prepared, epoch)
+        await build_run_library(prepared, lambda done, total: None)
+        completed = await asyncio.to_thread(load_completed_cases, prepared)
+        self._indices = itertools.count(completed.known)
+        spent = await asyncio.to_thread(spent_by_earlier_sessions, folder, prepared.prices, record.earlier)
+        spec = prepared.spec(epoch, spent, bool(record.earlier), followed=self._followed)
+        runtime: Runtime = make_runtime(prepared, spec)
+        try:
+            await runtime.start()
+        except BaseException:
+            with contextlib.suppress(Exception):
+                await runtime.stop()
+            raise
+        self._runtime = runtime
+        words = partial(describe_stop, config=prepared.config)
+        covered = await asyncio.to_thread(affordable_debates, prepared, spent)  # a dry run has an event loop of its own
+        self._dispatcher = QueueDispatcher(
+            runtime, completed, followed=self._followed, in_words=words, affordable=covered
+        )
+        self._dispatcher.start()
+
+    async def run_case(self, case: Mapping[str, object] | LabelledCase) -> CaseResult:
+        """Debate a case and wait for its end, which is durable then.
+
+        Args:
+            case: as in a list of cases given to `moot.run`. Without an `id` it is known by its content.
+
+        Cancelling this leaves the debate going on: `withdraw` puts it aside.
+
+        Raises:
+            UserError: it is no case, one that the protocol has no use for, or the record has other content under its
+                id; nothing was paid for.
+            NotHeld: the debate was put aside without a verdict.
+        """
+        return await self.run_labelled_case(await asyncio.to_thread(self.prepare_case, case))
+
+    async def run_labelled_case(self, labelled: LabelledCase) -> CaseResult:
+        """As `hold`, for a case that `labelled` has given."""
+        return case_result(await self._require_open().run_case(labelled), self._prepared.prices)
+
+    async def lookup(self, case_id: str) -> CaseResult | None:
+        """How a case ended that has a verdict on record; None for any other one."""
+        told = await self._require_open().recorded_result(case_id)
+        return None if told is None else case_result(told, self._prepared.prices)
+
+    def prepare_case(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
+        """A case as it is debated, its pictures read and its id filled in.
+
+        Raises:
+            UserError: it is no case, or one that the protocol has no use for.
+        """
+        found = next(task_from_cases([case]).cases())
+        given = case.case.id if isinstance(case, LabelledCase) else case.get("id")
+        if given in (None, ""):
+            found = msgspec.structs.replace(
+                found, case=msgspec.structs.replace(found.case, id=content_case_id(found.case))
+            )
+        check_case(self._prepared.protocol, found.case)
+        return msgspec.structs.replace(found, index=next(self._indices))
+
+    async def cancel(self, case_id: str) -> bool:
+        """Put the debate of a case aside; False when it is not being debated. Brought again, it goes on from the
+        record."""
+        return await self._require_open().cancel(case_id)
+
+    def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
+        """What happens in a debate, from its first event to its end, replies too; None when it is not open and did not
+        end lately. What happened before it was put aside and taken up again comes from the record."""
+        event_stream = self._require_open().event_stream(case_id)
+        return None if event_stream is None else self._follow(case_id, event_stream)
+
+    async def _follow(self, case_id: str, event_stream: EventStream) -> AsyncIterator[StreamedEvent]:
+        if event_stream.earlier_than is not None:
+            for event in await self.recorded_events(case_id, event_stream.earlier_than):
+                yield event
+        async for event in event_stream.follow():
+            yield event
+
+    async def recorded_events(self, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
+        """What the record has of a case that happened before a time (Unix seconds); also while the run is closed.
+
+        Raises:
+            RecordError: the record cannot be read.
+        """
+        async with self._reading:
+            return await asyncio.to_thread(recorded_events, RunFolder(self._prepared.folder), case_id, before)
+
+    def has_started(self, case_id: str) -> bool:
+        """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
+        return self._require_open().has_started(case_id)
+
+    @property
+    def broken(self) -> BaseException | None:
+        """What ended the talk with the engine for good; None while all is well, and when a budget has stopped it."""
+        return None if self._dispatcher is None else self._dispatcher.error
+
+    @property
+    def refusal(self) -> str:
+        """Why no case is held any more; empty while they are."""
+        return "" if self._dispatcher is None else self._dispatcher.stop_reason
+
+    @property
+    def can_reopen(self) -> bool:
+        """Whether it has stopped for something that may pass, an endpoint that was down or a limiter that was lost:
+        closed and opened again it goes on then. A budget lasts."""
+        if self._dispatcher is None or self._dispatcher.error is not None:
+            return False
+        return self._dispatcher.stopped_by.partition(":")[0] in (EndpointDown.kind, LimiterGone.kind)
+
+    @property
+    def pending(self) -> int:
+        """How many cases have come and have not ended."""
+        return 0 if self._dispatcher is None else self._dispatcher.waiting
+
+    async def counts(self) -> Counts:
+        """Running totals of the whole record."""
+        self._require_open()
+        return await self._runtime.writers.counts()
+
+    async def close(self, *, drain_s: float = 0.0) -> None:
+        """Take nothing more, let debates end for so many seconds, put the rest aside, and leave the record in order.
+        Closing twice is harmless."""
+        dispatcher, self._dispatcher = self._dispatcher, None
+        record, self._record = self._record, None
+        if dispatcher is None or record is None:
+            return
+        status: Status | Literal["failed"] = "failed"
+        try:
+            left = await dispatcher.close(drain_s)
+            whole = not left and dispatcher.error is None
+            await self._runtime.stop(compact=whole)
+            if whole:
+                await asyncio.to_thread(compact_leftovers, self._ownership.folder, self._ownership.epoch)
+            if dispatcher.stopped_by:
+                record.stopped_by(describe_stop(dispatcher.stopped_by, self._prepared.config))
+            if dispatcher.error is None:
+                status = "interrupted" if left else "stopped" if dispatcher.stopped_by else "finished"
+        finally:
+            finish_session(record, status)
+            self._ownership.release()
+
+    def _require_open(self) -> QueueDispatcher:
+        if self._dispatcher is None:
+            raise ConfigError("the run is not open")
+        return self._dispatcher

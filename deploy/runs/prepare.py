@@ -1,0 +1,308 @@
+"""From a configuration to a run that can be started: what it names is opened, read once and checked.
+
+Nothing is written here, and no network is touched; `moot.deploy.runs.checks` asks the models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import structlog
+from pydantic import BaseModel
+
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.classifiers.classifier import ResolvedClassifier, find_classifier
+from moot.actors.debate.placement import ClusterSettings, cluster_address
+from moot.actors.debate.run_spec import RunSpec
+from moot.actors.encoders.resolve import identity
+from moot.actors.limits.settings import EndpointLimits
+from moot.actors.models.prices import Price
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.store.mirror import Mirror
+from moot.actors.record.store.uri import is_uri
+from moot.actors.retrieval.documents.docs import DocumentSet
+from moot.actors.simulated.answer_key import AnswerKey
+from moot.deploy.runs.bindings import bind_roles
+from moot.deploy.runs.bounds import budget, endpoint_limits, known_prices
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.prior_runs import chosen_encoder, is_simulated, placed, reused_folder
+from moot.deploy.runs.run_folders import default_out, run_folder, run_mirror, run_name
+from moot.deploy.runs.run_library import LibraryCache, run_documents
+from moot.deploy.runs.task import Cases, check_first_case, open_task_for, task_from_cases
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import ConfigError
+from moot.protocols.floor import DebateProtocol
+from moot.protocols.registry import OwnProtocol, make_protocol
+from moot.protocols.selene.protocol import Selene
+from moot.protocols.selene.settings import DEFAULT_ENCODER
+from moot.protocols.tasks import Task, TaskSummary
+from moot.protocols.tasks.registry import absolute_spec
+from moot.protocols.templates import Templates
+
+_log = structlog.get_logger(__name__)
+
+
+Bindings = Mapping[str, list[RoleBinding]]
+"""Models and decoding by role family."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run whose task, protocol, settings, models and templates have been found good.
+
+    Attributes:
+        config: what the user wants, `out` filled in and `encoder` as its identity.
+        task: the cases.
+        checked: what one pass over the task found; None for a source that cannot be read twice.
+        in_memory: whether the task was brought as an object, so that its spec cannot be opened by others.
+        protocol: ready to run.
+        settings: the protocol's settings with every default filled in, as plain data.
+        bindings: models and decoding by role family.
+        templates: every prompt.
+        folder: the run's folder, absolute; of a run in a store, a copy of it.
+        mirror: which copies that; None for a run in a folder.
+        limits: by endpoint.
+        prices: by model, where they are known.
+        reuse: the folder whose replies are reused, absolute; None for none.
+        docs: the documents that the debates may search; None for none.
+        library: the folder of the library that they search, absolute: the run's own, one that several share, or one
+            that was at hand; None without documents.
+        d_untested: whether a test of the gate is off because no threshold is known for the run's encoder.
+        classifier: the run's classifier of judges' summaries; None for none.
+        tried: whether trial calls were made, and the bindings hold what they found.
+    """
+
+    config: RunConfig
+    task: Task
+    checked: TaskSummary | None
+    in_memory: bool
+    protocol: DebateProtocol
+    settings: Mapping[str, Any]
+    bindings: Bindings
+    templates: Templates
+    folder: Path
+    mirror: Mirror | None
+    limits: Mapping[str, EndpointLimits]
+    prices: Mapping[str, Price]
+    reuse: Path | None
+    docs: DocumentSet | None
+    library: Path | None
+    d_untested: bool
+    classifier: ResolvedClassifier | None
+    trials_done: bool = False
+
+    def cases(self) -> Iterator[LabelledCase]:
+        """The task's cases, up to the limit."""
+        return islice(self.task.cases(), self.config.limit)
+
+    @property
+    def total(self) -> int | None:
+        """How many cases the run has; None when that is not known beforehand."""
+        if self.checked is None:
+            return None
+        return self.checked.count if self.config.limit is None else min(self.checked.count, self.config.limit)
+
+    @property
+    def record(self) -> RunFolder:
+        """The run's folder, and its store if it lies in one."""
+        return RunFolder(self.folder, None if self.mirror is None else self.mirror.store)
+
+    @cached_property
+    def members(self) -> list[RoleBinding]:
+        """Every binding, family by family."""
+        return [member for members in self.bindings.values() for member in members]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any reply comes from the simulated model."""
+        return any(is_simulated(member.model) for member in self.members)
+
+    @property
+    def gated(self) -> bool:
+        """Whether a gate decides which cases are debated."""
+        gate = self.settings.get("gate")
+        return isinstance(gate, Mapping) and gate.get("when") == "selective"
+
+    @property
+    def compares_words(self) -> bool:
+        """Whether the gate tests what real models wrote by an encoder that sees no meaning."""
+        tested = self.gated and self.settings["gate"]["tau_d"] is not None
+        return tested and not self.simulated and self.config.encoder == DEFAULT_ENCODER
+
+    def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool, *, followed: bool = False) -> RunSpec:
+        """What the actors need to know.
+
+        Args:
+            epoch: number of the folder's owner.
+            spent: what earlier sessions have used, by budget.
+            resumed: whether there was one.
+            followed: see `RunSpec`.
+        """
+        return RunSpec(
+            protocol=self.config.protocol,
+            settings=dict(self.settings),
+            roles={family: [placed(member) for member in members] for family, members in self.bindings.items()},
+            templates=self.templates.sources,
+            task=absolute_spec(self.task.spec) if self.task.replayable else self.task.spec,
+            key=self._key() if self.in_memory else None,
+            seed=self.config.seed,
+            encoder=self.config.encoder,
+            encoder_key_env=self.config.encoder_key_env,
+            save_tokens=self.config.save_tokens,
+            save_reasoning=self.config.save_reasoning,
+            reuse=str(self.reuse) if self.reuse else None,
+            classifier=str(self.classifier.folder) if self.classifier else None,
+            classifier_digest=self.classifier.card.digest if self.classifier else None,
+            library=str(self.library) if self.library else None,
+            attended=self.config.attended,
+            followed=followed,
+            folder=str(self.folder),
+            store=None if self.mirror is None else self.mirror.store.uri,
+            epoch=epoch,
+            writers=self.config.cluster.writers,
+            cluster=self.config.cluster,
+            max_open=self.config.max_open,
+            limits=dict(self.limits),
+            budget=budget(self.config),
+            spent=dict(spent),
+            resumed=resumed,
+            prices=dict(self.prices),
+            debate_timeout_s=self.config.debate_timeout_s,
+        )
+
+    def _key(self) -> dict[int, str]:
+        """The answer key of cases in memory, for the simulated model."""
+        wanted = self.simulated and self.task.replayable
+        return AnswerKey.from_cases(replace(self.task, load_picture=None).cases()).slots if wanted else {}
+
+
+def prepare(
+    config: RunConfig, *, task: Cases | None = None, protocol: object | None = None, shelf: LibraryCache | None = None
+) -> Prepared:
+    """Open and check everything that a run names.
+
+    Args:
+        task: cases as objects, instead of `config.task`.
+        protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
+        shelf: of the runs that this one is made together with; None for a run on its own.
+
+    Raises:
+        UserError: one line for the first thing that is wrong.
+    """
+    _check_engine(config)
+    made = make_protocol(config.protocol, config.settings()) if protocol is None else _brought(protocol, config)
+    found = open_task_for(config.task, made) if task is None else task_from_cases(task)
+    checked = found.validate()
+    check_first_case(made, found)
+    bindings = bind_roles(config, made)
+    members = [member for each in bindings.values() for member in each]
+    templates = _templates(config.prompts, made)
+    out = config.out or default_out(run_name(made.name, config.preset), found.name, config.seed, config.model)
+    mirror = run_mirror(out) if is_uri(out) else None
+    folder = run_folder(out) if mirror is None else mirror.folder
+    reuse = reused_folder(config.model_copy(update={"out": out}), folder) if config.reuse else None
+    encoder = identity(chosen_encoder(config, unwrap_protocol(made), [each.model for each in members], folder, reuse))
+    made, d_untested = _fit_to_encoder(made, encoder)
+    if config.docs and not getattr(made, "reads_documents", False):
+        raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
+    found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
+    config = config.model_copy(update=found_out)
+    docs, library = run_documents(config.docs, encoder, folder, shelf) if config.docs else (None, None)
+    if mirror is not None and docs is not None and docs.library is None:
+        raise ConfigError(
+            "--docs: for a run in a bucket give the folder of a library that every node sees; `moot.index` makes one"
+        )
+    return Prepared(
+        config=config,
+        task=found,
+        checked=checked,
+        in_memory=task is not None,
+        protocol=made,
+        settings=_settings_of(made, config),
+        bindings=bindings,
+        templates=templates,
+        folder=folder,
+        mirror=mirror,
+        limits=endpoint_limits(config, members),
+        prices=known_prices(config, members),
+        reuse=reuse,
+        docs=docs,
+        library=library,
+        d_untested=d_untested,
+        classifier=_classifier(config, made, encoder),
+    )
+
+
+def _check_engine(config: RunConfig) -> None:
+    """What says where on a cluster a run lives must be meant for a run that lives on one.
+
+    Raises:
+        ConfigError: it is not, or the address is none to be joined.
+    """
+    if config.engine == "ray":
+        cluster_address(config.address)
+    elif config.address is not None:
+        raise ConfigError("--address: with --engine inline a run lives in its own process; leave one of the two out")
+    elif config.cluster != ClusterSettings():
+        raise ConfigError("--cluster: with --engine inline a run lives in its own process; leave one of the two out")
+
+
+def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> ResolvedClassifier | None:
+    """The run's classifier, if the protocol asks one."""
+    if config.classifier is None:
+        return None
+    if not getattr(unwrap_protocol(protocol), "classifies", False):
+        raise ConfigError(f"protocol {protocol.name!r} asks no classifier: leave --classifier out")
+    return find_classifier(config.classifier, encoder)
+
+
+def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
+    if not callable(getattr(protocol, "run", None)) or isinstance(protocol, type):
+        raise ConfigError("`protocol`: expected a name, or an object with `async def run(self, case, floor)`")
+    if config.settings():
+        raise ConfigError("`set` and `agents` go with a protocol's name; an object brings its own settings")
+    path = f"{type(protocol).__module__}:{type(protocol).__qualname__}"
+    return OwnProtocol(path, protocol)
+
+
+def _fit_to_encoder(protocol: DebateProtocol, encoder: str) -> tuple[DebateProtocol, bool]:
+    """The protocol for the run's encoder, and whether the encoder takes a test of the gate off."""
+    found = unwrap_protocol(protocol)
+    if not isinstance(found, Selene):
+        return protocol, False
+    fitted = found.for_encoder(encoder)
+    gate = fitted.settings.gate
+    d_untested = gate.when == "selective" and gate.tau_d is None and found.settings.gate.tau_d is not None
+    return _replace_protocol(protocol, fitted), d_untested
+
+
+def _replace_protocol(protocol: DebateProtocol, fitted: DebateProtocol) -> DebateProtocol:
+    return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted
+
+
+def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> str:
+    return config.protocol if protocol is None else made.name
+
+
+def unwrap_protocol(protocol: DebateProtocol) -> object:
+    """The protocol itself, or the user's own object behind it."""
+    return protocol.inner if isinstance(protocol, OwnProtocol) else protocol
+
+
+def _templates(prompts: str | None, protocol: DebateProtocol) -> Templates:
+    """The package's templates, those of `prompts` over them, and the protocol's own (its `templates`, if any)."""
+    templates = Templates(prompts)
+    own: Mapping[str, str] = getattr(unwrap_protocol(protocol), "templates", None) or {}
+    for name, source in own.items():
+        templates.add(name, source)
+    return templates
+
+
+def _settings_of(protocol: DebateProtocol, config: RunConfig) -> Mapping[str, Any]:
+    settings = getattr(unwrap_protocol(protocol), "settings", None)
+    return settings.model_dump(mode="json") if isinstance(settings, BaseModel) else config.settings()

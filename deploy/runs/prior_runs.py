@@ -1,0 +1,184 @@
+"""Runs that a new run builds on: its own earlier sessions, the one whose replies it reuses, the one that it replays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.placement import cluster_address
+from moot.actors.debate.reuse import count_reusable
+from moot.actors.encoders.minilm import HOW, MINILM, minilm_installed
+from moot.actors.encoders.resolve import AUTO
+from moot.actors.models.resolve import ModelSpec
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.recorded_run import RecordedRun
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.store.mirror import is_copy, record_path
+from moot.actors.record.store.uri import is_uri, local_path
+from moot.deploy.runs.config import RunConfig
+from moot.protocols.errors import ConfigError, RecordError
+from moot.protocols.selene.protocol import Selene
+from moot.protocols.selene.settings import DEFAULT_ENCODER
+
+_OWN_TO_ITS_MODEL = frozenset({"model", "base_url", "api_key_env", "structured"})
+"""What a binding says of the model that spoke; a replay speaks in its place, and is asked by the same profile."""
+
+
+def reused_folder(config: RunConfig, own: Path) -> Path:
+    """The folder that `config.reuse` names, absolute, if a run of this version lies there; of a URI, a copy.
+
+    Args:
+        own: this run's folder.
+
+    Raises:
+        ConfigError: no run is there, it is this run's own, another version of moot has written it, or it lies in a
+            store and other machines could not see the copy; or as `cluster_address`.
+    """
+    reuse = str(config.reuse)
+    if reuse == config.out or local_path(reuse).resolve() == own.resolve():
+        raise ConfigError(f"--reuse {reuse}: that is this run's own folder; name another one with --out")
+    if is_uri(reuse) and not _stays_here(config):
+        raise ConfigError(f"--reuse {reuse}: on a cluster give a folder that every node sees, with a copy of that run")
+    folder = _copied(reuse).absolute()
+    if not RunFolder(folder).exists():
+        raise ConfigError(f"--reuse {reuse}: no run there (no run.yaml)")
+    try:
+        read_run_yaml(RunFolder(folder))
+    except RecordError as error:
+        raise ConfigError(f"--reuse {reuse}: {error}") from None
+    return folder
+
+
+def _copied(reuse: str) -> Path:
+    try:
+        return record_path(reuse)
+    except RecordError as error:
+        raise ConfigError(f"--reuse {reuse}: {error}") from None
+
+
+def _stays_here(config: RunConfig) -> bool:
+    """Whether every process of the run is on this machine."""
+    ray = sys.modules.get("ray")
+    return config.engine == "inline" or not (
+        cluster_address(config.address) or (ray is not None and ray.is_initialized())
+    )
+
+
+def recorded_encoder(folder: Path, reuse: Path | None, models: Iterable[str]) -> str | None:
+    """The encoder of the run in `folder`, else of the one whose replies it reuses, else of one that a model replays;
+    None where there is none of them.
+
+    Raises:
+        RecordError: a run.yaml cannot be read.
+        ConfigError: a run that is replayed is not there.
+    """
+    replayed = (run for model in models if (run := replayed_run(model)) is not None)
+    for run in (RunFolder(folder), *([RunFolder(reuse)] if reuse else []), *replayed):
+        encoder = read_run_yaml(run).get("encoder") if run.exists() else None
+        if isinstance(encoder, str):
+            return encoder
+    return None
+
+
+def reusable_replies(folder: Path) -> int:
+    """How many replies of a run can answer equal asks; reads its index.
+
+    Raises:
+        ConfigError: the record cannot be read.
+    """
+    try:
+        return count_reusable(RecordedRun(folder))
+    except RecordError as error:
+        raise ConfigError(f"--reuse {folder}: {error}") from None
+
+
+def replayed_run(model: str) -> RunFolder | None:
+    """The run that `replay/RUN` names; None for any other model.
+
+    Raises:
+        ConfigError: no run is there.
+    """
+    spec = ModelSpec.parse(model)
+    if spec.kind != "replay":
+        return None
+    if is_uri(spec.model):
+        raise ConfigError(f"model {model!r}: a replay reads a folder: copy the run into one that every node sees")
+    folder = RunFolder(Path(spec.model).expanduser().absolute())
+    if is_copy(folder.path):
+        raise ConfigError(f"model {model!r}: the copy of a run that was not finished in its bucket: let that end first")
+    if not folder.exists():
+        raise ConfigError(f"model {model!r}: no run in {spec.model} (no run.yaml)")
+    return folder
+
+
+def is_simulated(model: str) -> bool:
+    """Whether a model's name is the embedded simulated one's, or says that its server or its run is one."""
+    spec = ModelSpec.parse(model)
+    replayed = replayed_run(model)
+    if replayed is not None:
+        return bool(read_run_yaml(replayed).get("simulated", False))
+    return spec.kind == "simulated" or (spec.kind in ("url", "anthropic") and spec.model == "simulated")
+
+
+def recorded_members(model: str, family: str) -> list[dict[str, Any]]:
+    """For `replay/RUN` the bindings of a role in that run, the model aside; none for any other model.
+
+    Raises:
+        ConfigError: no run is there, or its run.yaml cannot be read.
+    """
+    folder = replayed_run(model)
+    if folder is None:
+        return []
+    try:
+        families = read_run_yaml(folder).get("bindings")
+    except RecordError as error:
+        raise ConfigError(f"model {model!r}: {error}") from None
+    members = families.get(family, []) if isinstance(families, Mapping) else []
+    known = RoleBinding.model_fields.keys() - _OWN_TO_ITS_MODEL
+    return [{key: value for key, value in member.items() if key in known} for member in members]
+
+
+def placed(binding: RoleBinding) -> RoleBinding:
+    """A binding as actors elsewhere can use it: the folder of a replay is absolute."""
+    folder = replayed_run(binding.model)
+    return binding if folder is None else binding.model_copy(update={"model": f"replay/{folder.path}"})
+
+
+def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], folder: Path, reuse: Path | None) -> str:
+    """The run's encoder, as it was named or, for `auto`, as it is chosen.
+
+    What was installed since changes no run: one that has begun keeps its encoder, and one that reuses or replays
+    another's replies takes that one's where D is compared, for another D would ask for other replies. A threshold for D
+    that was set brings the encoder that it is for. Else it is the best that is installed where D compares what a real
+    model wrote. The simulated model's texts are drawn from a few phrases, so that words
+    are all there is to compare; and a library of documents, which may be large, is not embedded by a model unasked.
+
+    Args:
+        protocol: the protocol itself.
+        models: of every member of every role.
+        folder: the run's.
+        reuse: the folder of the run whose replies it reuses; None for none.
+
+    Raises:
+        RecordError, ConfigError: as `recorded_encoder`.
+    """
+    if config.encoder != AUTO:
+        return config.encoder
+    settings = protocol.settings if isinstance(protocol, Selene) else None
+    measured = settings is not None and settings.measures_disagreement
+    recorded = recorded_encoder(folder, reuse, models) if measured else recorded_encoder(folder, None, ())
+    if recorded is not None:
+        return recorded
+    gate = None if settings is None else settings.gate
+    if gate is not None and "tau_d" in gate.model_fields_set and gate.tau_d_encoder == DEFAULT_ENCODER:
+        return DEFAULT_ENCODER
+    real = not any(map(is_simulated, models))
+    return MINILM if measured and real and minilm_installed() else DEFAULT_ENCODER
+
+
+def better_encoder() -> str:
+    """How to embed meaning on this machine, for the end of a sentence."""
+    return f"say --encoder {MINILM}" if minilm_installed() else f"{HOW}, then say --encoder {MINILM}"

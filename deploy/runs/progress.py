@@ -1,0 +1,194 @@
+"""How a run goes, on stderr: a bar on a terminal, a line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+
+from moot.actors.record.progress import Counts
+from moot.deploy.results.text import cases
+from moot.deploy.runs.listener import Listener
+
+LINE_EVERY_S = 5.0
+_UNKNOWN = "-"
+_QUIET_S, _QUIET_GAPS = 10.0, 3.0
+"""Without a case that ends for so many seconds, and so many times the longest gap so far, there is no pace."""
+
+
+def progress_listener(*, quiet: bool = False, gated: bool = True) -> Listener:
+    """The listener that fits where stderr goes; `gated` when a gate decides which cases are debated."""
+    if quiet:
+        return Listener()
+    return BarListener(Console(stderr=True), gated=gated) if sys.stderr.isatty() else LineListener(gated=gated)
+
+
+class ProgressRate:
+    """Cases per second of this session, and what follows from it.
+
+    Args:
+        total: how many cases the run has; None when that is not known.
+        done: how many of them were done when the session began.
+        clock: seconds, rising.
+    """
+
+    def __init__(self, total: int | None, done: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.total, self._before, self._done = total, done, done
+        self._clock = clock
+        self._started = self._rose = clock()
+        self._longest_gap_s = 0.0
+
+    def update(self, done: int) -> None:
+        """Take down that so many cases are done now."""
+        if done > self._done:
+            now = self._clock()
+            self._longest_gap_s = max(self._longest_gap_s, now - self._rose)
+            self._done, self._rose = done, now
+
+    def remaining_s(self) -> float | None:
+        """Seconds until the end at the mean pace up to the last case that ended.
+
+        None while it cannot be told: before the first case has ended, and while none has for much longer than it ever
+        took in this session, as when a server hangs.
+        """
+        if self.total is None or self._done <= self._before:
+            return None
+        left = max(self.total - self._done, 0)
+        if left and self._clock() - self._rose > max(_QUIET_S, _QUIET_GAPS * self._longest_gap_s):
+            return None
+        return left * (self._rose - self._started) / (self._done - self._before)
+
+
+def figures(counts: Counts, *, gated: bool = True) -> str:
+    """The running figures in one line; what was skipped only where a gate decides that, or something was.
+
+    >>> figures(Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345))
+    'accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed'
+    """
+    parts = [f"accuracy {_share(counts.correct, counts.scored)}"]
+    if gated or counts.skipped:
+        parts.append(f"skipped {_share(counts.skipped, counts.finished)}")
+    parts.append(f"{counts.tokens_paid:,} tokens")
+    if counts.reused:
+        parts.append(f"{counts.tokens_reused:,} reused")
+    if counts.failed:
+        parts.append(f"{counts.failed:,} failed")
+    return " | ".join(parts)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as a clock shows them.
+
+    >>> duration(3725.2), duration(9), duration(None)
+    ('1:02:05', '0:09', '-')
+    """
+    if seconds is None:
+        return _UNKNOWN
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else _UNKNOWN
+
+
+class _ProgressListener(Listener):
+    """What a bar and lines have in common: the pace, and how far the library is, now and then."""
+
+    def __init__(self, say: Callable[[str], object], every_s: float, *, gated: bool) -> None:
+        self._print, self._every_s, self._gated = say, every_s, gated
+        self._last = time.monotonic()
+        self._told_of_library = False
+        self._pace = ProgressRate(None, 0)
+
+    def indexed(self, done: int, total: int) -> None:
+        """See `Listener.indexed`; nothing is said where that takes no time."""
+        if time.monotonic() - self._last >= self._every_s or (self._told_of_library and done == total):
+            self._last, self._told_of_library = time.monotonic(), True
+            self._print(f"embedding the documents: {done:,} of {total:,} chunks")
+
+    def began(self, total: int | None, done: int) -> None:
+        """See `Listener.began`."""
+        self._pace = ProgressRate(total, done)
+
+    def _left(self) -> str:
+        return f"left {duration(self._pace.remaining_s())}"
+
+
+class LineListener(_ProgressListener):
+    """One line every few seconds, and one at the end."""
+
+    def __init__(self, every_s: float = LINE_EVERY_S, *, gated: bool = True) -> None:
+        super().__init__(lambda line: print(line, file=sys.stderr, flush=True), every_s, gated=gated)
+        self._latest: Counts | None = None
+
+    def began(self, total: int | None, done: int) -> None:
+        """See `Listener.began`."""
+        super().began(total, done)
+        there = f", {done:,} of them done" if done else ""
+        self._print(f"{f'{_UNKNOWN} cases' if total is None else cases(total)}{there}")
+
+    def counts(self, counts: Counts) -> None:
+        """See `Listener.counts`."""
+        self._latest = counts
+        self._pace.update(counts.finished + counts.failed)
+        if time.monotonic() - self._last >= self._every_s:
+            self.ended()
+
+    def ended(self) -> None:
+        """See `Listener.ended`."""
+        if (counts := self._latest) is None:
+            return
+        self._last = time.monotonic()
+        of = "" if self._pace.total is None else f"/{self._pace.total:,}"
+        shown = figures(counts, gated=self._gated)
+        self._print(f"{counts.finished + counts.failed:,}{of} cases | {shown} | {self._left()}")
+
+
+class BarListener(_ProgressListener):
+    """A bar with the running figures.
+
+    Args:
+        console: where it is drawn.
+        gated: see `progress_listener`.
+    """
+
+    def __init__(self, console: Console, *, gated: bool = True) -> None:
+        super().__init__(console.print, LINE_EVERY_S, gated=gated)
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.completed:.0f}/{task.fields[total_text]}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[left]}", style="cyan"),
+            console=console,
+        )
+        self._task: TaskID | None = None
+
+    def began(self, total: int | None, done: int) -> None:
+        """See `Listener.began`."""
+        super().began(total, done)
+        shown: dict[str, Any] = {
+            "total_text": "?" if total is None else f"{total:,}",
+            "figures": "starting",
+            "left": self._left(),
+        }
+        self._task = self._bar.add_task("", total=total, completed=done, **shown)
+        self._bar.start()
+
+    def counts(self, counts: Counts) -> None:
+        """See `Listener.counts`."""
+        if self._task is not None:
+            done = counts.finished + counts.failed
+            self._pace.update(done)
+            shown = figures(counts, gated=self._gated)
+            self._bar.update(self._task, completed=done, figures=shown, left=self._left())
+
+    def ended(self) -> None:
+        """See `Listener.ended`."""
+        self._bar.stop()

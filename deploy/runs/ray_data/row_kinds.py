@@ -1,0 +1,145 @@
+"""What a stage does with its rows: debates on questions or claims, or judges on replies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+import pyarrow as pa
+
+from moot.deploy.runs.case_result import CaseResult
+from moot.deploy.runs.task import task_from_cases
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import UserError
+from moot.protocols.tasks.replies import replies_in_memory
+
+FAILED_ROW = "invalid_case"
+"""The failure of a row that is no case."""
+
+_COSTS = (
+    ("calls", pa.int64()),
+    ("prompt_tokens", pa.int64()),
+    ("completion_tokens", pa.int64()),
+    ("calls_without_usage", pa.int64()),
+    ("cost_usd", pa.float64()),
+    ("failure", pa.string()),
+    ("error", pa.string()),
+    ("reused", pa.bool_()),
+)
+
+
+class RowKind(Protocol):
+    """Rows into cases, ends into columns."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that are added, the same for every batch."""
+        ...
+
+    def case(self, row: Mapping[str, Any]) -> LabelledCase:
+        """The case of a row. Raises `UserError` for a row that is none."""
+        ...
+
+    def result_row(self, held: CaseResult) -> dict[str, Any]:
+        """The columns of a row whose case has ended."""
+        ...
+
+
+@dataclass(frozen=True)
+class DebateRows:
+    """Each row is a question or a claim."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See `RowKind.schema`."""
+        return pa.schema(
+            [
+                ("case_id", pa.string()),
+                ("answer", pa.string()),
+                ("confidence", pa.float64()),
+                ("distribution", pa.string()),
+                ("how", pa.string()),
+                ("rounds", pa.int64()),
+                ("payload", pa.string()),
+                *_COSTS,
+            ]
+        )
+
+    def case(self, row: Mapping[str, Any]) -> LabelledCase:
+        """See `RowKind.case`."""
+        return next(task_from_cases([row]).cases())
+
+    def result_row(self, held: CaseResult) -> dict[str, Any]:
+        """See `RowKind.ended`."""
+        return {
+            "answer": held.answer,
+            "confidence": held.confidence,
+            "distribution": None if held.distribution is None else _json(held.distribution),
+            "how": held.how,
+            "rounds": held.rounds,
+            "payload": _json(held.payload),
+            **_costs(held),
+        }
+
+
+@dataclass(frozen=True)
+class JudgmentRows:
+    """Each row is a reply that judges score.
+
+    Attributes:
+        dimensions: the rubric's.
+    """
+
+    dimensions: tuple[str, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See `RowKind.schema`."""
+        scores = [(f"{what}_{name}", pa.float64()) for name in self.dimensions for what in ("score", "spread")]
+        found = [
+            ("quality", pa.float64()),
+            ("flag", pa.float64()),
+            ("marks", pa.int64()),
+            ("missing", pa.int64()),
+        ]
+        return pa.schema([("case_id", pa.string()), *scores, *found, *_COSTS])
+
+    def case(self, row: Mapping[str, Any]) -> LabelledCase:
+        """See `RowKind.case`."""
+        return next(replies_in_memory([row]).cases())
+
+    def result_row(self, held: CaseResult) -> dict[str, Any]:
+        """See `RowKind.ended`."""
+        found = held.payload
+        row: dict[str, Any] = {"quality": found.get("quality"), "flag": found.get("flag"), **_costs(held)}
+        row |= {"marks": found.get("judgments"), "missing": found.get("missing")}
+        for name, scores in found.get("dimensions", {}).items():
+            row[f"score_{name}"], row[f"spread_{name}"] = scores["mean"], scores.get("spread")
+        return row
+
+
+def rejected_row(error: UserError) -> dict[str, Any]:
+    """The columns of a row for which nothing was paid, for it is no case."""
+    said = getattr(error, "expected", "")
+    field = getattr(error, "field", "")
+    return {"failure": FAILED_ROW, "error": f"`{field}`: {said}" if field and said else said or str(error)}
+
+
+def _costs(held: CaseResult) -> dict[str, Any]:
+    return {
+        "case_id": held.case_id,
+        "calls": held.calls,
+        "prompt_tokens": held.prompt_tokens,
+        "completion_tokens": held.completion_tokens,
+        "calls_without_usage": held.calls_without_usage,
+        "cost_usd": held.cost_usd,
+        "failure": held.failure or None,
+        "error": held.error or None,
+        "reused": held.reused,
+    }
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(data, order="sorted").decode()

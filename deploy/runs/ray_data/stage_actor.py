@@ -1,0 +1,228 @@
+"""The actor behind a stage: it holds an open run, takes batches of rows, and tells how their debates ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import ray
+import structlog
+
+from moot.actors.dispatch.case_router import DebateCancelled, RunFailed
+from moot.actors.telemetry.log import configure_json
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.open_run import OpenRun
+from moot.deploy.runs.ray_data.column_mapping import ID
+from moot.deploy.runs.ray_data.row_ids import BatchKey, RowIds
+from moot.deploy.runs.ray_data.row_kinds import RowKind, rejected_row
+from moot.deploy.runs.ray_data.stage_client import CLOSED
+from moot.deploy.runs.task import content_case_id
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import ConfigError, RunFolderBusy, UserError
+
+_log = structlog.get_logger(__name__)
+INTERRUPTED = "not_held"
+"""The failure of a row whose debate was put aside: a budget is used up, or the stage was closed. The next run of the
+pipeline goes on with it."""
+
+CONTROL = "control"
+"""The concurrency group of what is not to wait behind batches."""
+
+_LET_GO_WITHIN_S = 30.0
+"""How long the folder of a pipeline that was killed may still be held by what is left of it."""
+_LOOK_EACH_S = 0.25
+
+
+class StageActor:
+    """Owns the run of one stage. Ray starts it again when it dies; it goes on from its record then, and calls
+    that were under way are made again.
+
+    Args:
+        config: of the run, as JSON; its `out` is absolute.
+        protocol: one's own instead of the one that the configuration names.
+        kind: what rows are.
+        folder: the driver's working folder, which paths in the configuration may be relative to.
+    """
+
+    def __init__(self, config: str, protocol: object | None, kind: RowKind, folder: str) -> None:
+        os.chdir(folder)
+        configure_json("warning")
+        self._config, self._protocol, self._kind = config, protocol, kind
+        self._numbering = RowIds()
+        self._opening = asyncio.Lock()
+        self._run: OpenRun | None = None
+        self._users = 0
+        self._spent: tuple[str, str] | None = None
+        self._closed = False
+        self._closing: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._holders: Counter[str] = Counter()
+
+    async def debate(self, key: BatchKey, raw: bytes) -> bytes:
+        """Debate a batch and wait for the end of all of it; cancelled, debates that nobody else waits for are put
+        aside.
+
+        Called again it is told from the record what has ended, so Ray may call it as often as it likes.
+
+        Args:
+            key: the batch's; a batch that comes again has the one that it had.
+            raw: rows as plain data, encoded.
+
+        Raises:
+            UserError: the run cannot be opened, or the stage was closed before.
+            RunBroken: it cannot go on.
+        """
+        self._loop = asyncio.get_running_loop()
+        run = await self._acquire_run(key[0])
+        try:
+            rows: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
+            cases = self._with_ids(key, await asyncio.to_thread(self._cases, rows))
+            return msgspec.msgpack.encode(await self._await_results(run, cases))
+        finally:
+            if run is not None:
+                await self._leave_batch(run, key[0])
+
+    async def _await_results(
+        self, run: OpenRun | None, cases: Sequence[LabelledCase | UserError]
+    ) -> list[dict[str, Any]]:
+        forsaken: list[str] = []
+        try:
+            ends = await asyncio.gather(
+                *(self._await_result(run, case, forsaken) for case in cases), return_exceptions=True
+            )
+        except asyncio.CancelledError:
+            if run is not None:
+                await asyncio.gather(*(run.cancel(case_id) for case_id in forsaken), return_exceptions=True)
+            raise
+        for end in ends:
+            if isinstance(end, BaseException):
+                raise end
+        return [end for end in ends if not isinstance(end, BaseException)]
+
+    @ray.method(concurrency_group=CONTROL)  # type: ignore[untyped-decorator]
+    async def pending(self) -> int:
+        """How many debates somebody waits for."""
+        return len(self._holders)
+
+    @ray.method(concurrency_group=CONTROL)  # type: ignore[untyped-decorator]
+    async def close(self, drain_s: float) -> None:
+        """Take no batch any more, let debates end for so many seconds, then leave the record in order.
+
+        Ray calls it in a loop of its group's own, and the run lives in that of the batches. `debate` notes its loop
+        before it looks whether the stage is closed: where there is none yet, there is no run and will be none.
+        """
+        self._closed = True
+        if self._loop is not None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._close(drain_s), self._loop))
+
+    async def _close(self, drain_s: float) -> None:
+        async with self._opening:
+            run, self._run = self._run, None
+            if run is not None:
+                await run.close(drain_s=drain_s)
+
+    async def _acquire_run(self, execution: str) -> OpenRun | None:
+        """The run, for one more batch; None when its budget was used up in this execution already."""
+        async with self._opening:
+            if self._closed:
+                raise ConfigError(CLOSED)
+            if self._spent is not None and self._spent[0] == execution:
+                return None
+            if self._run is None:
+                # Ray cancels with a batch what was called for it, as its context says; the run outlives the batch.
+                self._run = await asyncio.create_task(self._open(), context=contextvars.Context())
+            self._users += 1
+            return self._run
+
+    async def _leave_batch(self, run: OpenRun, execution: str) -> None:
+        """A batch has ended. A run that has stopped is closed after the last one: another batch opens it anew, unless
+        it is of the execution that has used up the budget, and its folder is free for a stage with a larger one.
+        Cancelling this leaves it being closed."""
+        self._users -= 1
+        closing = asyncio.create_task(self._close_if_over(run, execution))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        await asyncio.shield(closing)
+
+    async def _close_if_over(self, run: OpenRun, execution: str) -> None:
+        async with self._opening:
+            if self._users or run is not self._run or not run.refusal:
+                return
+            if run.broken is None and not run.can_reopen:
+                self._spent = (execution, run.refusal)
+            self._run = None
+            try:
+                await run.close()
+            except Exception as error:  # what its journal holds counts
+                _log.warning("a stopped run could not be closed in order", error=repr(error))
+
+    async def _open(self) -> OpenRun:
+        last = time.monotonic() + _LET_GO_WITHIN_S
+        while True:
+            config = RunConfig.model_validate_json(self._config)
+            run = await asyncio.to_thread(OpenRun, config, protocol=self._protocol, followed=False)
+            try:
+                await run.open()
+                return run
+            except RunFolderBusy:
+                if time.monotonic() > last:
+                    raise
+            await asyncio.sleep(_LOOK_EACH_S)
+
+    def _cases(self, rows: Sequence[Mapping[str, Any]]) -> list[LabelledCase | UserError]:
+        found: list[LabelledCase | UserError] = []
+        for row in rows:
+            try:
+                labelled = self._kind.case(row)
+            except UserError as error:
+                found.append(error)
+                continue
+            if ID not in row:
+                labelled = msgspec.structs.replace(labelled, case=msgspec.structs.replace(labelled.case, id=""))
+            found.append(labelled)
+        return found
+
+    def _with_ids(self, key: BatchKey, cases: list[LabelledCase | UserError]) -> list[LabelledCase | UserError]:
+        """The cases, those without an id known by their content."""
+        unnamed = [i for i, case in enumerate(cases) if isinstance(case, LabelledCase) and not case.case.id]
+        hashes = [content_case_id(each.case) for i in unnamed if isinstance(each := cases[i], LabelledCase)]
+        for i, case_id in zip(unnamed, self._numbering.assign(key, hashes), strict=True):
+            labelled = cases[i]
+            assert isinstance(labelled, LabelledCase)
+            case = msgspec.structs.replace(labelled.case, id=case_id)
+            cases[i] = msgspec.structs.replace(labelled, case=case)
+        return cases
+
+    async def _await_result(
+        self, run: OpenRun | None, case: LabelledCase | UserError, forsaken: list[str]
+    ) -> dict[str, Any]:
+        if not isinstance(case, LabelledCase):
+            return rejected_row(case)
+        case_id = case.case.id
+        if run is None:
+            return {"case_id": case_id, "failure": INTERRUPTED, "error": self._spent[1] if self._spent else ""}
+        self._holders[case_id] += 1
+        try:
+            return self._kind.result_row(await run.run_case(case))
+        except UserError as error:
+            if self._closed:  # between its batch's coming and its own
+                return {"case_id": case_id, "failure": INTERRUPTED, "error": CLOSED}
+            return {"case_id": case_id, **rejected_row(error)}
+        except RunFailed:
+            raise
+        except DebateCancelled as error:
+            return {"case_id": case_id, "failure": INTERRUPTED, "error": str(error)}
+        except asyncio.CancelledError:
+            if self._holders[case_id] == 1:
+                forsaken.append(case_id)
+            raise
+        finally:
+            self._holders[case_id] -= 1
+            if not self._holders[case_id]:
+                del self._holders[case_id]

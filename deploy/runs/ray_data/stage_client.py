@@ -1,0 +1,114 @@
+"""The function that Ray Data maps over batches: it carries them to the stage's actor and waits."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import ray
+from ray.data.block import BlockAccessor
+from ray.exceptions import RayTaskError
+
+from moot.deploy.runs.ray_data.column_mapping import ColumnMapping
+from moot.protocols.errors import ConfigError, MootError
+
+CLOSED = "the stage was closed while its dataset was in use"
+
+
+class StageClient:
+    """What a stage is in a Ray Data task.
+
+    Args:
+        actor, namespace: where the stage's actor is to be found.
+        execution: names the execution of the pipeline that this is a part of.
+        fields: how rows become cases.
+        schema: the columns that are added.
+        prefix: begins their names.
+    """
+
+    def __init__(
+        self, actor: str, namespace: str, execution: str, fields: ColumnMapping, schema: pa.Schema, prefix: str
+    ) -> None:
+        self.actor, self._namespace, self._execution = actor, namespace, execution
+        self._fields, self._schema, self._prefix = fields, schema, prefix
+        self._batches = itertools.count()
+
+    def __call__(self, batch: Batch) -> pa.Table:
+        """As `debated`, in a task of Ray Data: it has the caller for itself, and one batch after the other."""
+        return self.process_batch(batch, next(self._batches))
+
+    def process_batch(self, batch: Batch, number: int) -> pa.Table:
+        """The batch with the stage's columns, once all its rows have ended.
+
+        Args:
+            number: its place in the Ray task.
+
+        Raises:
+            MootError: a column is missing or in the way, the run cannot be opened or cannot go on.
+        """
+        table = as_table(batch)
+        added = [self._prefix + name for name in self._schema.names]
+        columns = self._fields.found(table.column_names, added)
+        rows = [self._fields.row(row) for row in cells(table, columns)]
+        key = (self._execution, ray.get_runtime_context().get_task_id() or "", number)
+        ends = self._await_rows(key, rows)
+        return with_columns(table, ends, self._schema, self._prefix)
+
+    def _await_rows(self, key: tuple[str, str, int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        try:
+            handle = ray.get_actor(self.actor, namespace=self._namespace)
+        except ValueError:
+            raise ConfigError(CLOSED) from None
+        try:
+            raw = ray.get(handle.debate.remote(key, msgspec.msgpack.encode(rows)))
+        except RayTaskError as error:
+            cause = getattr(error, "cause", None)
+            raise (cause if isinstance(cause, MootError) else error) from None
+        ends: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
+        return ends
+
+
+class StageClientActor:
+    """A caller in an actor of Ray Data, which waits for several batches at once in threads of one process.
+
+    Each of its tasks must hold one batch: it cannot tell the second from the first one that comes again.
+    """
+
+    def __init__(self, caller: StageClient) -> None:
+        self._caller = caller
+
+    def __call__(self, batch: Batch) -> pa.Table:
+        """See `StageClient.debated`."""
+        return self._caller.process_batch(batch, 0)
+
+
+Batch = Any
+"""What `map_batches` hands over: a mapping of arrays, a pandas DataFrame or an Arrow table."""
+
+
+def as_table(batch: Batch) -> pa.Table:
+    """The batch as Ray Data would keep it, in Arrow."""
+    if isinstance(batch, pa.Table):
+        return batch
+    return BlockAccessor.for_block(BlockAccessor.batch_to_block(batch)).to_arrow()
+
+
+def cells(table: pa.Table, columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The cells of some columns, row by row.
+
+    Args:
+        columns: from the names wanted to the columns' names.
+    """
+    held = {field: table.column(column).to_pylist() for field, column in columns.items()}
+    return [{field: values[i] for field, values in held.items()} for i in range(table.num_rows)]
+
+
+def with_columns(table: pa.Table, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, prefix: str) -> pa.Table:
+    """The table with a column for every field of the schema, whatever the rows hold."""
+    for field in schema:
+        values = pa.array([row.get(field.name) for row in rows], type=field.type)
+        table = table.append_column(pa.field(prefix + field.name, field.type), values)
+    return table

@@ -1,0 +1,163 @@
+"""The driver's hold on the actor of a stage: made when it is first needed, closed by hand, by the garbage collector or
+when the interpreter exits."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+from weakref import WeakValueDictionary, finalize
+
+import ray
+import structlog
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from moot.actors.remote.scheduling import FOREVER
+from moot.deploy.runs.ray_data.row_kinds import RowKind
+from moot.deploy.runs.ray_data.stage_actor import CONTROL, StageActor
+from moot.protocols.errors import ConfigError
+
+_log = structlog.get_logger(__name__)
+MOST_BATCHES = 1000
+"""Under way at once; what comes beyond waits at the actor."""
+
+_CLOSE_WITHIN_S = 90.0
+"""Beyond the drain: seconds for flushing the record and taking the engine down."""
+
+
+class EngineHandle:
+    """An actor that is up, or on its way.
+
+    Args:
+        args: what `StageActor` takes.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        context = ray.get_runtime_context()
+        self.name, self.namespace, self.node = f"moot-stage-{uuid4().hex[:8]}", context.namespace, context.get_node_id()
+        # The record's folder is a folder of this node.
+        here = NodeAffinitySchedulingStrategy(self.node, soft=False)
+        self._handle = (
+            ray.remote(concurrency_groups={CONTROL: 4})(StageActor)
+            .options(
+                name=self.name,
+                num_cpus=0,
+                max_restarts=FOREVER,
+                # It holds no reply: a batch that is made again is told from the record what has ended, and closing
+                # twice is harmless.
+                max_task_retries=FOREVER,
+                max_concurrency=MOST_BATCHES,
+                scheduling_strategy=here,
+            )
+            .remote(*args)
+        )
+
+    def close(self, drain_s: float) -> None:
+        """Close the run, then end the actor. Harmless when Ray has gone."""
+        if not ray.is_initialized() or ray.get_runtime_context().get_node_id() != self.node:
+            return
+        try:
+            ray.get(self._handle.close.remote(drain_s), timeout=drain_s + _CLOSE_WITHIN_S)
+        except Exception as error:  # what its journal holds counts
+            _log.warning("a stage could not be closed in order; its next run goes on from the record", error=str(error))
+        finally:
+            with suppress(Exception):
+                ray.kill(self._handle)
+
+
+class StageEngine:
+    """One run for all stages of this process that have one record and one configuration.
+
+    Args:
+        config: as JSON.
+        protocol: one's own instead of the one that the configuration names.
+        kind: what rows are.
+    """
+
+    def __init__(self, config: str, protocol: object | None, kind: RowKind) -> None:
+        self._args = (config, protocol, kind, os.getcwd())
+        self._lock = threading.Lock()
+        self._box: dict[str, EngineHandle] = {}
+        self._closed = False
+        _OPEN[id(self)] = self._box
+        finalize(self, _close_unreferenced, id(self), self._box).atexit = False
+
+    def start(self) -> EngineHandle:
+        """The actor, made now unless it is there.
+
+        Raises:
+            ConfigError: the stage was closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise ConfigError("the stage is closed: use its dataset before, or make another stage")
+            started = self._box.get("actor")
+            if started is None or ray.get_runtime_context().get_node_id() != started.node:
+                started = self._box["actor"] = _in_thread(self._args)
+            return started
+
+    def close(self, drain_s: float) -> None:
+        """Close the run and end its actor; twice is harmless."""
+        with self._lock:
+            self._closed = True
+            started = self._box.pop("actor", None)
+        if started is not None:
+            started.close(drain_s)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+
+_OPEN: dict[int, dict[str, EngineHandle]] = {}
+_SHARED: WeakValueDictionary[tuple[str, RowKind], StageEngine] = WeakValueDictionary()
+
+
+def engine_for(config: str, protocol: object | None, kind: RowKind) -> StageEngine:
+    """The engine of a configuration, which names its record's folder: the one that is there already, or a new one."""
+    if protocol is not None:
+        return StageEngine(config, protocol, kind)
+    found = _SHARED.get((config, kind))
+    if found is None or found.closed:
+        found = _SHARED[config, kind] = StageEngine(config, None, kind)
+    return found
+
+
+def _in_thread(args: tuple[Any, ...]) -> EngineHandle:
+    """Made apart: this may be called while Ray pickles a pipeline, which it would not do twice at once in a thread."""
+    made: list[EngineHandle] = []
+    failed: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            made.append(EngineHandle(*args))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=make, name="moot-stage")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return made[0]
+
+
+def _close_unreferenced(key: int, box: Mapping[str, EngineHandle]) -> None:
+    """Nobody has the stage any more. A collector may run anywhere, so that the work is done in a thread."""
+    _OPEN.pop(key, None)
+    for started in box.values():
+        threading.Thread(target=started.close, args=(0.0,), name="moot-stage-closing").start()
+
+
+@atexit.register
+def _close_all() -> None:
+    """The interpreter exits: leave records in order while Ray is still there."""
+    while _OPEN:
+        _, box = _OPEN.popitem()
+        for started in box.values():
+            started.close(0.0)

@@ -1,0 +1,143 @@
+"""The documents of a run: read, or what its library keeps of them; and where that library lies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moot.actors.encoders.resolve import make_encoder
+from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.retrieval.build import build_library
+from moot.actors.retrieval.documents.docs import DocumentSet, open_documents
+from moot.actors.retrieval.library import LibraryFolder
+from moot.protocols.errors import ConfigError
+
+if TYPE_CHECKING:
+    from moot.deploy.runs.prepare import Prepared
+
+_NAME = "library"
+
+
+class LibraryCache:
+    """Libraries that several runs share, such as the cells of a grid: documents are read once, and embedded once per
+    encoder.
+
+    Args:
+        out: the folder that holds the runs' folders, as it was named.
+    """
+
+    def __init__(self, out: str | Path) -> None:
+        self._folder = Path(out).expanduser().absolute() / _NAME
+        self._opened: dict[tuple[Sequence[str], str], DocumentSet] = {}
+
+    def docs(self, named: Sequence[str], encoder: str) -> DocumentSet:
+        """As `moot.actors.retrieval.documents.docs.open_documents`, read when they are first asked for."""
+        key = (tuple(named), encoder)
+        if key not in self._opened:
+            self._opened[key] = open_documents(named, encoder)
+        return self._opened[key]
+
+    def library_path(self, digest: str, encoder: str) -> Path:
+        """The folder of the library of these chunks and this encoder, absolute; it need not exist."""
+        return self._folder / blake2b(f"{digest} {encoder}".encode(), digest_size=6).hexdigest()
+
+
+def run_documents(
+    named: Sequence[str], encoder: str, folder: Path, shelf: LibraryCache | None
+) -> tuple[DocumentSet, Path]:
+    """The documents of a run and the folder of their library, absolute.
+
+    A run that has begun keeps to its library, wherever it was called from. Is that one finished, and are documents not
+    there any more that the run began with, it goes on without reading them.
+
+    Args:
+        named: what `--docs` names; at least one.
+        encoder: identity of the run's encoder.
+        folder: of the run, absolute.
+        shelf: where runs that are made together keep their libraries; None for a run with a library of its own.
+
+    Raises:
+        ConfigError: a document cannot be read, or a library cannot be searched.
+        RecordError: the folder's run.yaml cannot be read.
+    """
+    content = read_run_yaml(RunFolder(folder)) if RunFolder(folder).exists() else {}
+    begun = _recorded_library(content, folder)
+    if begun is not None and content.get("docs") == list(named) and is_missing(named):
+        digest, size = content.get("docs_digest"), _finished_size(begun, encoder, content.get("docs_digest"))
+        if size is not None:
+            return DocumentSet(str(digest), size, library=begun), begun
+    docs = open_documents(named, encoder) if shelf is None else shelf.docs(named, encoder)
+    if docs.library is not None:
+        return docs, docs.library
+    if begun is not None and _is_of(LibraryFolder(begun), docs.digest, encoder):
+        return docs, begun
+    return docs, default_library_folder(folder) if shelf is None else shelf.library_path(docs.digest, encoder)
+
+
+def default_library_folder(folder: Path) -> Path:
+    """Where a run that shares its library with no other has it."""
+    return folder / _NAME
+
+
+def is_missing(named: Sequence[str]) -> bool:
+    """Whether nothing lies where one of the documents was."""
+    return not all(Path(each).expanduser().exists() for each in named)
+
+
+def recorded_library_path(library: Path, folder: Path) -> str:
+    """What run.yaml says of where the library lies: from the run's folder on when it is in there or beside it, so that
+    they can be moved together; else its absolute path."""
+    return os.path.relpath(library, folder) if library.is_relative_to(folder.parent) else str(library)
+
+
+def is_library_complete(library: Path, digest: str, encoder: str) -> bool:
+    """Whether a library of these chunks can be searched with an encoder."""
+    return _finished_size(library, encoder, digest) is not None
+
+
+def _recorded_library(content: dict[str, Any], folder: Path) -> Path | None:
+    """The folder of the library that the run has begun with."""
+    place = content.get(_NAME)
+    found = Path(os.path.normpath(folder / place)) if isinstance(place, str) else None
+    return found if found is not None and LibraryFolder(found).exists() else None
+
+
+def _is_of(library: LibraryFolder, digest: str, encoder: str) -> bool:
+    note = library.manifest()
+    return (note.digest, note.encoder) == (digest, encoder)
+
+
+def _finished_size(library: Path, encoder: str, digest: str | None) -> int | None:
+    """How many chunks a library has that is finished and of these documents; None for any other."""
+    try:
+        note = LibraryFolder(library).check(encoder)
+    except ConfigError:
+        return None
+    return note.chunks if note.digest == digest else None
+
+
+async def build_run_library(prepared: Prepared, told: Callable[[int, int], None]) -> None:
+    """Build the run's library, or go on with it; nothing without documents, or with a library that is finished.
+
+    Args:
+        told: is told how many chunks of how many are embedded, now and then.
+
+    Raises:
+        UserError: the encoder fails, or the folder holds a library of other documents.
+        RecordError: the disk is full, or cannot be written.
+    """
+    config, docs = prepared.config, prepared.docs
+    if docs is None or docs.library is not None or prepared.library is None:
+        return
+    if is_library_complete(prepared.library, docs.digest, config.encoder):
+        return
+    encoder = make_encoder(config.encoder, RetryPolicy(), api_key_env=config.encoder_key_env)
+    try:
+        await build_library(prepared.library, docs.chunks, encoder, told)
+    finally:
+        await encoder.close()

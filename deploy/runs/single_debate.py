@@ -1,0 +1,186 @@
+"""One question, one debate: `moot.debate`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from moot.actors.debate.run_spec import Engine
+from moot.actors.record.tables import read_table
+from moot.deploy.runs.run import arun
+from moot.deploy.runs.run_folders import check_folder, default_out
+from moot.protocols.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Debated:
+    """How the debate of one question ended.
+
+    Attributes:
+        answer: the chosen answer; None when there is none.
+        how: how it was reached, as `skipped` or `stable-agree`.
+        confidence: in [0, 1]; None when unknown.
+        distribution: probability per label; None when the protocol gives none.
+        rounds: debate rounds after the independent answers.
+        flags: marks a reader should see.
+        payload: the protocol's own result.
+        failure, error: why there is no verdict; empty when there is one.
+        calls: replies that the verdict rests on.
+        tokens: tokens of those replies; a lower bound when a server does not say.
+        simulated: whether the simulated model spoke: then the answer means nothing.
+        turns: what was said: rows with `path`, `role`, `model`, `text` and `answer`, in order of time.
+        path: the record; None when it was not to be kept.
+    """
+
+    answer: str | None
+    how: str
+    confidence: float | None
+    distribution: Mapping[str, float] | None
+    rounds: int
+    flags: tuple[str, ...]
+    payload: Mapping[str, Any]
+    failure: str
+    error: str
+    calls: int
+    tokens: int
+    simulated: bool
+    turns: tuple[Mapping[str, Any], ...]
+    path: Path | None
+
+
+async def debate(
+    question: str,
+    passage: str = "",
+    labels: Sequence[str] | None = ("Yes", "No"),
+    *,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    **options: Any,
+) -> Debated:
+    """Debate one question.
+
+    Args:
+        passage: the evidence; may be empty.
+        labels: the closed set of answers; None for a free-text answer.
+        out: where the record is kept; None for nowhere.
+        engine: None runs in this process, unless it has joined a Ray cluster: then there.
+        options: as for `moot.run`, such as `protocol`, `model`, `roles` and `set`; its cases aside.
+
+    Raises:
+        UserError: one line about what is wrong.
+    """
+    case = Subject(question, passage, labels).case()
+    check_folder(out)
+    with TemporaryDirectory(prefix="moot-") as scratch:
+        kept = out or Path(scratch) / "run"
+        done = await arun(**{"task": [case], "out": kept, "engine": engine or engine_here(), **options})
+        return _read(done.path, keep=out is not None)
+
+
+def engine_here() -> Engine:
+    """This process, unless it has joined a Ray cluster: then there."""
+    ray = sys.modules.get("ray")
+    return "ray" if ray is not None and ray.is_initialized() else "inline"
+
+
+def _read(folder: Path, *, keep: bool) -> Debated:
+    from moot.deploy.results.record import read_run_info
+
+    verdict = max(read_table(folder, "verdicts").to_pylist(), key=lambda row: int(row["attempt"]))
+    spoken = ["path", "role", "model", "text", "answer"]
+    turns = read_table(folder, "turns", [*spoken, "at"]).to_pylist()
+    turns.sort(key=lambda turn: (turn["at"] or 0.0, turn["path"]))
+    current = [t for t in turns if t["attempt"] == verdict["attempt"] and not t["superseded"]]
+    shares = verdict["distribution"]
+    return Debated(
+        answer=verdict["answer"],
+        how=verdict["how"],
+        confidence=verdict["confidence"],
+        distribution=msgspec.json.decode(shares) if shares else None,
+        rounds=verdict["rounds"],
+        flags=tuple(verdict["flags"]),
+        payload=msgspec.json.decode(verdict["payload"]),
+        failure=verdict["failure"],
+        error=verdict["error"],
+        calls=verdict["calls"],
+        tokens=verdict["prompt_tokens"] + verdict["completion_tokens"],
+        simulated=read_run_info(folder).simulated,
+        turns=tuple({name: t[name] for name in spoken} for t in current),
+        path=folder if keep else None,
+    )
+
+
+CASE_ID = "question"
+"""The id of the only case."""
+
+_LONGEST_SLUG = 40
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What one debate is about.
+
+    Attributes:
+        question: the subject or question.
+        passage: given facts; may be empty.
+        labels: the closed set of answers; None for a free-text answer.
+    """
+
+    question: str
+    passage: str = ""
+    labels: Sequence[str] | None = None
+
+    def case(self) -> dict[str, Any]:
+        """The case as a task takes it."""
+        return {"id": CASE_ID, "question": self.question, "passage": self.passage, "labels": self.labels}
+
+    @property
+    def name(self) -> str:
+        """The beginning of the question in letters and digits, and a hash of all that is given.
+
+        >>> Subject("Should cities ban cars?").name
+        'should-cities-ban-cars-efacaf60'
+        """
+        words = re.sub(r"[^a-z0-9]+", "-", self.question.casefold()).strip("-")
+        slug = words[:_LONGEST_SLUG]
+        if len(words) > _LONGEST_SLUG:  # end it with a whole word
+            slug = slug.rpartition("-")[0] or slug
+        given = json.dumps([self.question, self.passage, list(self.labels) if self.labels is not None else None])
+        digest = hashlib.sha256(given.encode()).hexdigest()[:8]
+        return f"{slug}-{digest}" if slug else digest
+
+
+def default_debate_out(protocol: str, subject: Subject, seed: int, model: str, *, new: bool) -> str:
+    """Where the debate of a subject goes unless it is told: the latest one that there is, or a new one beside it."""
+    first = default_out(protocol.replace(":", "-"), subject.name, seed, model)
+    number = 1
+    while Path(_numbered(first, number)).exists():
+        number += 1
+    return _numbered(first, number if new else max(number - 1, 1))
+
+
+def _numbered(first: str, number: int) -> str:
+    return first if number == 1 else f"{first}-{number}"
+
+
+def read_facts_file(file: Path) -> str:
+    """Given facts from a text file.
+
+    Raises:
+        ConfigError: it cannot be read, or is not UTF-8 text.
+    """
+    try:
+        return file.read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        raise ConfigError(f"--facts {file}: expected UTF-8 text, found other bytes") from None
+    except OSError as error:
+        raise ConfigError(f"--facts {file}: {(error.strerror or 'cannot be read').lower()}") from None

@@ -1,0 +1,109 @@
+"""What has stopped a run by itself, in words, and what the rest of the run may use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from moot.actors.limits.limiter_client import GIVE_UP_S, EndpointDown, LimiterGone
+from moot.actors.models.prices import Price
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.tables import read_table
+from moot.deploy.runs.config import RunConfig
+from moot.protocols.case import is_shared_id
+
+SAYS = ": "
+"""Between a bound that allows no more and what the next call wanted of it."""
+
+
+@dataclass(frozen=True)
+class RemainingWork:
+    """The cases that a stopped run has left.
+
+    Attributes:
+        cases: how many.
+        finished: how many the estimate rests on: those with a verdict, failed ones aside.
+        uses: by budget, `tokens` or `usd`, about what the cases left will use: as much as the finished ones did in the
+            mean, less what those under way have paid already; empty where none has finished, or a reply does not say
+            what it used.
+    """
+
+    cases: int
+    finished: int
+    uses: Mapping[str, float]
+
+
+def remaining_work(folder: RunFolder, left: int, prices: Mapping[str, Price]) -> RemainingWork:
+    """What so many cases left may use, by the record.
+
+    Raises:
+        RecordError: it cannot be read.
+    """
+    verdicts = read_table(folder, "verdicts", ["failed"])
+    ended = set(verdicts["case_id"].to_pylist())
+    finished = set(verdicts.filter(pc.invert(verdicts["failed"]))["case_id"].to_pylist())
+    if not finished:
+        return RemainingWork(left, 0, {})
+    of_finished, under_way = {"tokens": 0.0, "usd": 0.0}, {"tokens": 0.0, "usd": 0.0}
+    turns = read_table(folder, "turns", ["model", "reused_from", "prompt_tokens", "completion_tokens"])
+    for row in turns.filter(turns["reused_from"].is_null()).to_pylist():
+        if is_shared_id(row["case_id"]) or (row["case_id"] in ended and row["case_id"] not in finished):
+            continue
+        counted = of_finished if row["case_id"] in finished else under_way
+        prompt, completion = row["prompt_tokens"], row["completion_tokens"]
+        if prompt is None or completion is None:
+            return RemainingWork(left, len(finished), {})
+        counted["tokens"] += prompt + completion
+        if (price := prices.get(row["model"])) is not None:
+            counted["usd"] += price.bound_usd(prompt, completion)
+    uses = {name: max(0.0, left * used / len(finished) - under_way[name]) for name, used in of_finished.items()}
+    return RemainingWork(left, len(finished), uses)
+
+
+def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None) -> str:
+    """What a user is told.
+
+    Args:
+        why: as the arena and the reception have it: a kind, a colon, and what it was.
+        config: with the bounds that were met.
+        rest: of the run; None where nobody knows how many cases are left.
+    """
+    kind, _, what = why.partition(": ")
+    if kind == EndpointDown.kind:
+        return f"{what} has not answered for {GIVE_UP_S:.0f} s"
+    if kind == LimiterGone.kind:
+        return f"the run's limiter cannot be asked any more ({what})"
+    budget, *amounts = what.split()
+    needed, left = map(float, amounts)
+    if budget == "usd":
+        bound, says = f"--max-cost {config.max_cost_usd:g}", f"may cost {_usd(needed)}, {_usd(left)} is left"
+    else:
+        bound, says = f"--max-tokens {config.max_tokens}", f"may take {needed:,.0f} tokens, {left:,.0f} are left"
+    return f"{bound} does not allow another call{SAYS}the next {says}; {_suggest_bound(budget, needed, left, rest)}"
+
+
+def _suggest_bound(budget: str, needed: float, left: float, rest: RemainingWork | None) -> str:
+    """By how much to raise a bound: room for a call's reservation has to stay beside what the rest will use."""
+    amount = _usd if budget == "usd" else _tokens
+    one = f"{amount(needed - left)} or more for one call"
+    if rest is None:
+        return f"raise it by {one}"
+    cases = f"the {rest.cases:,} {'case' if rest.cases == 1 else 'cases'} left of the run"
+    if budget not in rest.uses:
+        why = "what finished ones used is not all known" if rest.finished else "none has finished"
+        return f"raise it by {one}; what {cases} will take is unknown, as {why}"
+    more = needed + rest.uses[budget] - left
+    return (
+        f"raise it by about {amount(more)} for {cases} (an estimate: the mean of {rest.finished:,} finished), by {one}"
+    )
+
+
+def _usd(amount: float) -> str:
+    return f"${math.ceil(amount * 1e6) / 1e6:.6f}"
+
+
+def _tokens(amount: float) -> str:
+    return f"{math.ceil(amount):,}"

@@ -1,0 +1,217 @@
+"""The routes of the server, as an ASGI application over the services; its schema is at /openapi.json."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, aclosing
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Header, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response, StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from moot.deploy.service.errors import RequestError, error_response, validation_error
+from moot.deploy.service.guard import Guard
+from moot.deploy.service.jobs import Job
+from moot.deploy.service.request_models import ID, REQUESTS, describe, described, json_of
+from moot.deploy.service.response_models import ErrorBody, Health, RequestState, ServerStats
+from moot.deploy.service.services import Services
+from moot.deploy.service.settings import KINDS, Kind
+from moot.deploy.service.stream import event_stream
+from moot.protocols.errors import ActorGone
+
+LONGEST_WAIT_S = 60.0
+SEND_S = 30.0
+"""Seconds that a chunk of a stream may take to be sent."""
+
+
+CaseId = Annotated[str, Path(pattern=ID, description="As given, or as the answer to the request named it.")]
+Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds to wait for the end; 0 answers at once.")]
+LastEventId = Annotated[str, Header(description="The id of the last event that was read; what follows it is sent.")]
+
+_WHY = {
+    400: "the body is no JSON",
+    401: "the token is missing or wrong",
+    403: "no token is configured, and the client is not on this machine",
+    404: "unknown, or not offered by this server",
+    408: "the body did not come in time",
+    409: "the id has other content, or the request has ended already",
+    413: "the body is too long",
+    415: "the body is not sent as JSON",
+    422: "the body or a parameter is not what it should be",
+    429: "too many are open or queued: Retry-After says when to ask again",
+    503: "the server is stopping, waits for a model that is down, or has been stopped by a budget",
+}
+
+_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "events, then `end`"}
+}
+
+_ENDED: dict[int | str, dict[str, Any]] = {200: {"model": RequestState, "description": "it has ended already"}}
+
+
+def make_api(services: Services) -> ASGIApp:
+    """The application that answers for opened services; it neither opens nor closes them."""
+    app = FastAPI(
+        title="moot",
+        description="Debates of language models, panels of judges and checks of claims.",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+    )
+    probes = _Probes(services)
+    app.add_api_route("/healthz", probes.healthz, responses=_errors(503), tags=["probes"])
+    app.add_api_route("/readyz", probes.readyz, responses=_errors(503), tags=["probes"])
+    app.add_api_route("/v1/stats", probes.stats, responses=_errors(401, 403), tags=["probes"])
+    for kind in KINDS:
+        routes = _Routes(services, kind)
+        one = f"/v1/{kind}/{{id}}"
+        answer: dict[str, Any] = {"response_model": RequestState}
+        post: dict[str, Any] = {"status_code": 202, "openapi_extra": described(REQUESTS[kind]), **answer}
+        live: dict[str, Any] = {"response_class": StreamingResponse}
+        for path, method, verb, does, told, more in (
+            (f"/v1/{kind}", "POST", "ask", routes.accept, _ENDED | _errors(400, 408, 409, 413, 415, 429), post),
+            (one, "GET", "read", routes.read, _errors(429), answer),
+            (one, "DELETE", "cancel", routes.cancel, _errors(409), answer),
+            (f"{one}/events", "GET", "follow", routes.events, _STREAMED | _errors(429), live),
+        ):
+            app.add_api_route(
+                path, does, methods=[method], operation_id=f"{verb}_{kind.removesuffix('s')}", tags=[kind],
+                responses={**told, **_errors(401, 403, 404, 422, 503)}, **more,
+            )  # fmt: skip
+    app.add_exception_handler(HTTPException, _error_response)
+    app.add_exception_handler(RequestValidationError, _error_response)
+    app.add_exception_handler(Exception, _error_response)
+    describe(app, *REQUESTS.values())
+    return Guard(app, services.token, services.config.max_body_bytes, services.config.max_queued_bytes)
+
+
+def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": ErrorBody, "description": _WHY[status]} for status in statuses}
+
+
+async def _error_response(request: Request, error: Exception) -> Response:
+    """What was not foreseen is in the log, which the guard writes."""
+    if isinstance(error, RequestValidationError):
+        return error_response(validation_error(error.errors()))
+    return error_response(error)
+
+
+class _Probes:
+    """What can be asked of the server as a whole."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def healthz(self) -> Health:
+        """Whether the server lives."""
+        try:
+            self._services.check()
+        except ActorGone as error:
+            raise RequestError(503, str(error), "broken") from None
+        return Health(status="ok")
+
+    async def readyz(self) -> Health:
+        """Whether requests are taken now."""
+        if refused := self._services.unavailable():
+            told = f"{', '.join(refused)}: not taken now; the answer to a request says why"  # anybody may ask this
+            raise RequestError(503, told, "not_ready", retry_after_s=5)
+        return Health(status="ready")
+
+    async def stats(self) -> ServerStats:
+        """What is open and queued, and how requests have ended since the server started."""
+        return self._services.stats()
+
+
+class _Routes:
+    """What can be asked of one kind of request."""
+
+    def __init__(self, services: Services, kind: Kind) -> None:
+        self._services, self._kind = services, kind
+
+    async def accept(self, request: Request, wait_s: Wait = 0.0) -> Response:
+        """Take a request. 202 says where its verdict will be; 200 has it, where there was one in time."""
+        service = self._services.of(self._kind)
+        job = await service.accept(await json_of(request))
+        if self._services.has_capacity:
+            await self._wait(request, job, wait_s)
+        return self._response(job, 200 if job.done.is_set() else 202)
+
+    async def read(self, request: Request, id: CaseId, wait_s: Wait = 0.0) -> Response:
+        """Where it stands, and its verdict once there is one."""
+        job = await self._services.of(self._kind).find(id)
+        await self._wait(request, job, wait_s)
+        return self._response(job)
+
+    async def cancel(self, id: CaseId) -> Response:
+        """Cancel it: its calls are cancelled where they are made. What was paid for stays on record."""
+        service = self._services.of(self._kind)
+        job = await service.find(id)
+        if not await service.cancel(job):
+            raise RequestError(409, f"{id} is {service.status(job)}: there is nothing to cancel", "ended")
+        return self._response(job)
+
+    async def events(self, id: CaseId, last_event_id: LastEventId = "") -> Response:
+        """What happens, as server-sent events, from the first one to `end`. Hanging up cancels nothing."""
+        service = self._services.of(self._kind)
+        chunks = event_stream(service, await service.find(id), last_event_id, self._services.config.stream_s)
+        place = ExitStack()
+        place.enter_context(self._services.connection_slot())
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return _Stream(place, chunks, media_type="text/event-stream", headers=headers)
+
+    async def _wait(self, request: Request, job: Job, wait_s: float) -> None:
+        """Until it has ended or the client has hung up, or for so long."""
+        if wait_s <= 0 or job.done.is_set():
+            return
+        with self._services.connection_slot():
+            either = [asyncio.ensure_future(each) for each in (job.done.wait(), _client_disconnected(request))]
+            try:
+                await asyncio.wait(either, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in either:
+                    each.cancel()
+                await asyncio.gather(*either, return_exceptions=True)
+
+    def _response(self, job: Job, status: int = 200) -> Response:
+        headers = {"Location": f"/v1/{self._kind}/{job.id}", "Cache-Control": "no-store"}
+        if job.engine_s is not None:
+            headers["Server-Timing"] = f"engine;dur={1000 * job.engine_s:.1f}"
+        state = self._services.of(self._kind).state(job)
+        return Response(state.model_dump_json(), status, headers, "application/json")
+
+
+async def _client_disconnected(request: Request) -> None:
+    """Returns when the client has gone; its body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class _Stream(StreamingResponse):
+    """A stream that has its place before its first header, and gives it back when it has been sent or has broken off.
+
+    It breaks off when a chunk has not been sent within `SEND_S`: its reader does not read.
+
+    Args:
+        place: closed at the end.
+        chunks: what is sent; closed at the end.
+    """
+
+    def __init__(self, place: ExitStack, chunks: AsyncGenerator[bytes, None], **options: Any) -> None:
+        super().__init__(chunks, **options)
+        self._place, self._chunks = place, chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+
+        async def sending(message: Message) -> None:
+            try:
+                async with asyncio.timeout(SEND_S):
+                    await send(message)
+            except TimeoutError:
+                raise RequestError(408, f"nothing was read for {SEND_S:g} seconds") from None
+
+        with self._place:
+            async with aclosing(self._chunks):
+                await super().__call__(scope, receive, sending)

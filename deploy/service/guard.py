@@ -1,0 +1,164 @@
+"""Who may ask, and how much in one body: the outermost layer of the server, before anything is parsed."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from urllib.parse import urlsplit
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from moot.deploy.service.errors import RequestError, error_response
+from moot.deploy.service.settings import is_loopback
+
+_log = structlog.get_logger(__name__)
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""What anybody may ask: whether the server lives, and nothing else."""
+
+_BODY_S = 120.0
+"""Seconds that a body may take to come."""
+
+_AGAIN_S = 5.0
+"""Seconds until there may be room for a body: some will have been read and taken, or refused."""
+
+
+class _BytesRead:
+    """How much of a request's body is in memory, in bytes."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+
+class Guard:
+    """Asks every request for the token, or, where there is none, answers this machine alone and no browser's page.
+
+    Args:
+        app: answers those that may ask.
+        token: what they must send; None: none is needed, from this machine.
+        max_body_bytes: longest body.
+        max_bodies_bytes: longest that all bodies may be together whose requests are being read or answered; one alone
+            may be as long as any.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None, max_body_bytes: int, max_bodies_bytes: int) -> None:
+        self._app, self._most, self._most_of_all = app, max_body_bytes, max_bodies_bytes
+        self._in_hand = 0
+        self._expected = None if token is None else f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1003})
+            return
+        started = False
+        read = _BytesRead()
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            _check_framing(Headers(scope=scope))
+            if scope["path"] not in OPEN_PATHS or scope["method"] not in ("GET", "HEAD"):
+                self._check(scope)
+            await self._app(scope, await self._bounded(scope, receive, read), sending)
+        except Exception as error:
+            if started or not isinstance(error, HTTPException):
+                _log.error("a request could not be answered", path=scope["path"][:200], error=repr(error)[:500])
+            if not started:
+                await error_response(error)(scope, receive, send)
+        finally:
+            self._in_hand -= read.size
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        if self._expected is not None:
+            sent = headers.get("authorization", "")
+            scheme, _, rest = sent.partition(" ")
+            given = f"Bearer {rest}" if scheme.lower() == "bearer" else sent
+            if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._expected):
+                raise RequestError(401, "the token is missing or wrong", headers={"WWW-Authenticate": "Bearer"})
+            return
+        server = scope.get("server")
+        if server is None or not is_loopback(server[0]):
+            raise RequestError(403, "no token is configured: only clients on this machine are answered", "no_token")
+        if not _is_local_host(headers.get("host", "")):
+            raise RequestError(403, "the Host header does not name this machine", "host")
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            raise RequestError(403, "requests of other pages are not answered", "origin")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+            raise RequestError(403, "requests of other pages are not answered", "origin")
+
+    async def _bounded(self, scope: Scope, receive: Receive, read: _BytesRead) -> Receive:
+        """What the body is read from: it has been read already, and is short enough."""
+        if scope["method"] in ("GET", "HEAD", "DELETE", "OPTIONS"):
+            return receive
+        declared = Headers(scope=scope).get("content-length", "")
+        if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > self._most):
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(_BODY_S):
+                body = await self._whole(receive, read)
+        except TimeoutError:
+            late = f"the body has not come within {_BODY_S:g} seconds"
+            raise RequestError(408, late, headers={"Connection": "close"}) from None
+        whole: Message | None = {"type": "http.request", "body": body, "more_body": False}
+
+        async def again() -> Message:
+            nonlocal whole
+            if whole is None:
+                return await receive()
+            message, whole = whole, None
+            return message
+
+        return again
+
+    async def _whole(self, receive: Receive, read: _BytesRead) -> bytes:
+        chunks: list[bytes] = []
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RequestError(400, "the body has broken off", headers={"Connection": "close"})
+            chunks.append(message.get("body", b""))
+            read.size += len(chunks[-1])
+            self._in_hand += len(chunks[-1])
+            more = message.get("more_body", False)
+            if read.size > self._most:
+                raise self._too_large()
+            if self._in_hand > max(read.size, self._most_of_all):
+                full = f"bodies of {self._most_of_all:,} bytes are being read: ask again later"
+                raise RequestError(429, full, retry_after_s=_AGAIN_S, headers={"Connection": "close"})
+        return b"".join(chunks)
+
+    def _too_large(self) -> RequestError:
+        return RequestError(413, f"the body is longer than {self._most:,} bytes", headers={"Connection": "close"})
+
+
+def _check_framing(headers: Headers) -> None:
+    """Refuse a body that says its length in two ways: a proxy in front may end it elsewhere than we do, and take what
+    follows for part of it, or for another client's request."""
+    if "transfer-encoding" in headers and "content-length" in headers:
+        both = "the body's length is given twice, by Content-Length and by Transfer-Encoding"
+        raise RequestError(400, both, headers={"Connection": "close"})
+
+
+def _is_local_host(host: str) -> bool:
+    """Whether a Host header names the loopback address: a page elsewhere whose name points here does not.
+
+    >>> [_is_local_host(host) for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "evil.example", "")]
+    [True, True, True, False, False]
+    """
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:
+        return False
+    return name is not None and is_loopback(name)

@@ -1,0 +1,97 @@
+"""Opening the run of a service: at the start, and anew when what has stopped it may have passed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from moot.deploy.runs.open_run import OpenRun
+from moot.protocols.errors import RunFolderBusy
+
+_log = structlog.get_logger(__name__)
+FIRST_S, LONGEST_S = 5.0, 60.0
+"""Seconds before the first try to open a run anew, and the most before another one; each pause doubles the last."""
+
+
+class RunLifecycle:
+    """Keeps the run of one kind of request open. Lives in one event loop.
+
+    Args:
+        kind: what the log calls it.
+        run: not open yet.
+        go_on: takes up what was accepted and has not ended; called when the run is open anew, again if it fails.
+
+    Attributes:
+        why: what the run had stopped for, while it is being opened anew; empty otherwise.
+        again_s: seconds between the last try and the next.
+    """
+
+    def __init__(self, kind: str, run: OpenRun, go_on: Callable[[], Awaitable[None]]) -> None:
+        self._kind, self._run, self._go_on = kind, run, go_on
+        self._task: asyncio.Task[None] | None = None
+        self._stopped = False
+        self.why = ""
+        self.again_s = FIRST_S
+
+    async def open(self, busy_s: float) -> None:
+        """Open the run, once an earlier owner has let its record go, within so many seconds.
+
+        Raises:
+            UserError: see `OpenRun.open`.
+        """
+        deadline = time.monotonic() + busy_s
+        while True:
+            try:
+                return await self._run.open()
+            except RunFolderBusy:
+                if time.monotonic() >= deadline:
+                    raise
+            await asyncio.sleep(0.5)
+
+    def reopen_if_stopped(self) -> None:
+        """Begin to open the run anew if it has stopped for something that may pass."""
+        if self._task is None and self._run.can_reopen and not self._stopped:
+            self.why, self.again_s = self._run.refusal, FIRST_S
+            self._task = asyncio.create_task(self._reopen())
+
+    async def cancel(self) -> None:
+        """Try no more. Twice is harmless."""
+        self._stopped = True
+        if (task := self._task) is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _reopen(self) -> None:
+        try:
+            while self._run.can_reopen:
+                self.why, self.again_s = self._run.refusal, FIRST_S
+                _log.info("a run has stopped: it will be opened anew", kind=self._kind, why=self.why)
+                await self._close()
+                await self._until_open()
+        finally:
+            self._task, self.why = None, ""
+
+    async def _close(self) -> None:
+        """Close the run, wholly also when this is cancelled: its engine is not to be left behind."""
+        closing = asyncio.ensure_future(self._run.close())
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await asyncio.gather(closing, return_exceptions=True)
+            raise
+        except Exception as error:  # what its journal holds counts
+            _log.warning("a stopped run could not be closed in order", kind=self._kind, error=repr(error))
+
+    async def _until_open(self) -> None:
+        while True:
+            await asyncio.sleep(self.again_s)
+            try:
+                if not self._run.is_open:
+                    await self._run.open()
+                return await self._go_on()
+            except Exception as error:
+                self.again_s = min(LONGEST_S, 2 * self.again_s)
+                _log.warning("a run cannot be opened anew yet", kind=self._kind, error=str(error), again_s=self.again_s)

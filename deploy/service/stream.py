@@ -1,0 +1,153 @@
+"""A debate as server-sent events: what has happened, what happens, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import suppress
+
+import msgspec
+import structlog
+
+from moot.actors.record.progress import StreamedEvent
+from moot.deploy.service.errors import body
+from moot.deploy.service.jobs import Job
+from moot.deploy.service.service import Service
+
+_log = structlog.get_logger(__name__)
+HEARTBEAT_S = 15.0
+_GATHER_S = 0.05
+MOST_BYTES = 64 * 2**10
+"""Of a chunk that is sent at once."""
+
+_AGAIN_MS = 1000
+_RECORD = "record"
+
+
+class _EventBuffer:
+    """Takes events from where they come, so that they can be waited for with a deadline, and many at once.
+
+    Attributes:
+        error: why no more come though there may be more; None at a true end.
+    """
+
+    def __init__(self, events: AsyncIterator[StreamedEvent]) -> None:
+        self._events = events
+        self.error: Exception | None = None
+        self._taken: list[StreamedEvent] = []
+        self._news = asyncio.Event()
+        self._pumping = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            async for event in self._events:
+                self._taken.append(event)
+                self._news.set()
+        except Exception as error:
+            self.error = error
+        finally:
+            self._news.set()
+
+    async def next(self, within_s: float) -> list[StreamedEvent] | None:
+        """What has come since the last time, empty when nothing did in time; None at the end."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), within_s)
+        self._news.clear()
+        found, self._taken = self._taken, []
+        if self._pumping.done():
+            self._news.set()
+            return found or None
+        return found
+
+    async def close(self) -> None:
+        self._pumping.cancel()
+        await asyncio.gather(self._pumping, return_exceptions=True)
+
+
+def resume_offset(event_stream: str, last_event_id: str) -> int:
+    """How many events of a trail a reader has, by the id that it read last; 0 for one of another trail.
+
+    >>> resume_offset("ab12", "ab12-7"), resume_offset("ab12", "cd34-7"), resume_offset("ab12", "nonsense")
+    (8, 0, 0)
+    """
+    known, _, number = last_event_id.rpartition("-")
+    return (
+        int(number) + 1 if known == event_stream and number.isascii() and number.isdigit() and len(number) < 10 else 0
+    )
+
+
+async def event_stream(service: Service, job: Job, last_event_id: str, longest_s: float) -> AsyncGenerator[bytes, None]:
+    """Chunks of server-sent events: those that the reader does not have yet, then each as it comes, then `end` with
+    where the request stands; `error` instead when they cannot all be read. A stream that has lasted `longest_s` is
+    ended before; its reader comes again by itself.
+    """
+    yield f"retry: {_AGAIN_MS}\n\n".encode()
+    live = None if service.closed else service.run.events(job.id) if job.stream_id != _RECORD else None
+    if live is None:
+        event_stream, pump = _RECORD, _EventBuffer(_recorded(service, job.id))
+    else:
+        event_stream, pump = job.stream_id, _EventBuffer(live)
+    skip, seen = resume_offset(event_stream, last_event_id), 0
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + longest_s
+    try:
+        while (found := await pump.next(min(HEARTBEAT_S, max(0.0, deadline - loop.time())))) is not None:
+            if not found:
+                yield b": still here\n\n"
+            unsent = deque(enumerate(found, seen))
+            seen += len(found)
+            del found  # what is sent is let go, however slowly its reader reads
+            while unsent:
+                for chunk in _pieces(_next_written(event_stream, unsent, skip)):
+                    yield chunk
+                if loop.time() >= deadline:
+                    break
+            if loop.time() >= deadline:
+                yield b": come again\n\n"
+                return
+            await asyncio.sleep(_GATHER_S)
+        if pump.error is not None:
+            _log.error("a stream was broken off", kind=service.kind, id=job.id, error=repr(pump.error)[:500])
+            yield b"event: error\ndata: %s\n\n" % body("broken_off", "not all events could be read: ask again")
+            return
+        await job.done.wait()
+        for chunk in _pieces(_message("end", service.state(job).model_dump_json().encode(), f"{event_stream}-{seen}")):
+            yield chunk
+    finally:
+        await pump.close()
+
+
+def _next_written(event_stream: str, unsent: deque[tuple[int, StreamedEvent]], skip: int) -> bytes:
+    """The next events, taken from those that are unsent: whole ones, up to the size of a chunk or a little over it;
+    those before the number `skip` are dropped."""
+    written = bytearray()
+    while unsent and len(written) < MOST_BYTES:
+        number, event = unsent.popleft()
+        if number < skip:
+            continue
+        told = {"kind": event.kind, "path": event.path, "attempt": event.attempt, "at": event.at, "data": event.data}
+        written += _message(_name(event.kind), msgspec.json.encode(told), f"{event_stream}-{number}")
+    return bytes(written)
+
+
+def _pieces(written: bytes) -> Iterator[bytes]:
+    for start in range(0, len(written), MOST_BYTES):
+        yield written[start : start + MOST_BYTES]
+
+
+def _message(name: str, data: bytes, identity: str) -> bytes:
+    """One event; JSON has no line breaks of its own, so that nothing said in a debate can begin another one."""
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (identity.encode(), name.encode(), data)
+
+
+def _name(kind: str) -> str:
+    """A kind as a field of the stream: a protocol of a user's own may call its events anything."""
+    return kind if kind and kind.isascii() and kind.replace("-", "").replace("_", "").isalnum() else "event"
+
+
+async def _recorded(service: Service, case_id: str) -> AsyncIterator[StreamedEvent]:
+    """The events of a debate that ended some time ago."""
+    events = deque(await service.run.recorded_events(case_id))
+    while events:
+        yield events.popleft()

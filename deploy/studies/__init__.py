@@ -1,0 +1,1 @@
+"""Studies over runs: ablation, planning, training of classifiers."""

@@ -1,0 +1,121 @@
+"""What a cell's record says of each case: whether its verdict is right, or why that is not known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from moot.actors.record.tables import read_table
+from moot.deploy.results.detection.claims import ids_trained_on, read_claims
+from moot.deploy.results.record import References, VerdictRow, latest_verdicts
+
+Unscored = Literal["failed", "no gold label", "trained on", "no verdict", "other text"]
+"""Why a case cannot be paired: in the order in which they are looked for, but for the last two, which come first."""
+
+
+@dataclass(frozen=True)
+class CellCases:
+    """The cases of a cell.
+
+    Attributes:
+        content: by case id, which text it stands for.
+        labels: by case id, its closed set; empty for none.
+        verdicts: by case id, the latest one.
+        groups: by case id, what it has in common with cases that are not independent of it; its own id when it stands
+            alone.
+        trained_on: the ids of the claims that the run's classifier was trained on, or on others of their groups: they
+            can be in no figure of what is right.
+    """
+
+    content: Mapping[str, str]
+    labels: Mapping[str, tuple[str, ...]]
+    verdicts: Mapping[str, VerdictRow]
+    groups: Mapping[str, str]
+    trained_on: frozenset[str]
+
+    @property
+    def answered(self) -> int:
+        """Cases with an answer."""
+        return sum(not each.failed and each.answer is not None for each in self.verdicts.values())
+
+    @property
+    def abstained(self) -> int:
+        """Cases with a verdict that did not fail and has no answer."""
+        return sum(not each.failed and each.answer is None for each in self.verdicts.values())
+
+    @property
+    def answers(self) -> dict[str, int]:
+        """Cases by their answer, the most frequent first; of those with an answer."""
+        found = Counter(each.answer for each in self.verdicts.values() if not each.failed and each.answer is not None)
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def right(self, case_id: str) -> bool | None:
+        """Whether the verdict on a case is right; None when that is not known, or says nothing."""
+        verdict = self.verdicts.get(case_id)
+        return None if verdict is None or verdict.failed or case_id in self.trained_on else verdict.correct
+
+
+def read_cell(folder: str | Path) -> CellCases:
+    """Read a cell's cases.
+
+    Raises:
+        RecordError: the record cannot be read.
+        ConfigError: the copy of the classifier's card was changed.
+    """
+    verdicts, references = latest_verdicts(folder), References.of(folder)
+    rows = read_table(folder, "cases", ["content_hash", "labels"]).to_pylist()
+    return CellCases(
+        content={row["case_id"]: row["content_hash"] for row in rows},
+        labels={row["case_id"]: tuple(row["labels"] or ()) for row in rows},
+        verdicts={verdict.case_id: verdict for verdict in verdicts},
+        groups={row["case_id"]: references[row["case_id"]].group or row["case_id"] for row in rows},
+        trained_on=ids_trained_on(read_claims(folder, verdicts, references)),
+    )
+
+
+def pairs(first: CellCases, second: CellCases) -> tuple[list[str], dict[str, int]]:
+    """The cases on which two cells can be compared, and how many others there are, by reason."""
+    known, left_out = list[str](), Counter[str]()
+    for case_id in sorted({*first.content, *second.content}):
+        why = _unscored(case_id, (first, second))
+        if why is None:
+            known.append(case_id)
+        else:
+            left_out[why] += 1
+    return known, dict(sorted(left_out.items()))
+
+
+def _unscored(case_id: str, cells: Iterable[CellCases]) -> Unscored | None:
+    cells = list(cells)
+    verdicts = [each.verdicts[case_id] for each in cells if case_id in each.verdicts]
+    if len(verdicts) < len(cells):
+        return "no verdict"
+    if len({each.content.get(case_id) for each in cells}) > 1:
+        return "other text"
+    if any(verdict.failed for verdict in verdicts):
+        return "failed"
+    if any(verdict.correct is None for verdict in verdicts):
+        return "no gold label"
+    return "trained on" if any(case_id in each.trained_on for each in cells) else None
+
+
+def scored_by_all(cells: Iterable[CellCases]) -> list[str]:
+    """The cases that every cell has scored, in order of their ids."""
+    cells = list(cells)
+    ids = sorted({case_id for each in cells for case_id in each.content})
+    return [case_id for case_id in ids if _unscored(case_id, cells) is None]
+
+
+def dependent_cases(cells: Iterable[CellCases]) -> list[str]:
+    """What a reader must know of tests over cases some of which are of one group; nothing where all stand alone."""
+    groups = {i: each.groups[i] for each in cells for i in each.content if each.right(i) is not None}
+    n, of = len(groups), len(set(groups.values()))
+    if of == n:
+        return []
+    said = f"{n:,} cases are in {of:,} {'group' if of == 1 else 'groups'}"
+    return [
+        f"McNemar, Wilcoxon and BCa treat the cases as independent, although {said}: p and intervals may be too small"
+    ]

@@ -1,0 +1,345 @@
+"""What each cell of a grid is worth: its figures, and the paired difference to the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from pydantic import Field
+
+from moot.actors.record.folder import RunFolder
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.detection.detection import DurationSummary, claims_of
+from moot.deploy.results.detection.figures import ClaimSet
+from moot.deploy.results.record import read_run_info
+from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired
+from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.deploy.results.text import Interval, cases
+from moot.deploy.studies.ablation.cases import CellCases, dependent_cases, pairs, read_cell, scored_by_all
+from moot.deploy.studies.ablation.grid import Axis, Cell
+from moot.deploy.studies.ablation.means import (
+    BrierComparison,
+    CaseMean,
+    MeanComparison,
+    adjusted_p_values,
+    bca_of_mean,
+    brier_change,
+    brier_scores,
+    case_means,
+    debate_scores,
+    mean_change,
+)
+from moot.protocols.errors import ConfigError
+
+
+class MainEffect(FrozenModel):
+    """A value of a key; every cell that has it counts alike, and a run that serves several of these counts once.
+
+    Attributes:
+        n: cases that every cell of the grid has scored; accuracy and difference are over these.
+        accuracy: mean over the cells with this value; None for n = 0.
+        difference: of that accuracy to the one of the baseline's value; None for that itself, and for n = 0.
+        interval: BCa bootstrap over the cases, 95 %; None where the difference is.
+        tokens_per_case: mean over the runs; None when one of them is unknown.
+    """
+
+    key: str
+    value: str
+    n: int
+    accuracy: float | None
+    difference: float | None
+    interval: Interval | None
+    tokens_per_case: float | None
+
+
+def main_effects(
+    axes: Sequence[Axis],
+    grid: Sequence[Cell],
+    runs: Mapping[str, str],
+    read: Mapping[str, CellCases],
+    tokens: Mapping[str, float | None],
+    baseline: Cell,
+) -> list[MainEffect]:
+    """Every value of every key.
+
+    Args:
+        axes: what varies.
+        grid: all cells.
+        runs: by a cell's name, its run's: another cell's, where that serves both.
+        read: the cases by run.
+        tokens: per case, by run.
+        baseline: whose values the others are compared with.
+    """
+    shared = scored_by_all(read.values())
+    found = []
+    for axis in axes:
+        having = {value.name: dict[str, None]() for value in axis.values}
+        for cell in grid:
+            having[cell.values[axis.key].name][runs[cell.name]] = None
+        base = _right([read[run] for run in having[baseline.values[axis.key].name]], shared)
+        for value in axis.values:
+            right = _right([read[run] for run in having[value.name]], shared)
+            costs = [tokens[run] for run in having[value.name]]
+            known = [cost for cost in costs if cost is not None]
+            itself = value.name == baseline.values[axis.key].name
+            gains = [] if itself else [one - other for one, other in zip(right, base, strict=True)]
+            found.append(
+                MainEffect(
+                    key=axis.key,
+                    value=value.text,
+                    n=len(shared),
+                    accuracy=fmean(right) if right else None,
+                    difference=fmean(gains) if gains else None,
+                    interval=bca_of_mean(gains),
+                    tokens_per_case=fmean(known) if len(known) == len(costs) else None,
+                )
+            )
+    return found
+
+
+def _right(cells: Sequence[CellCases], shared: Sequence[str]) -> list[float]:
+    """By case, the share of these runs that are right."""
+    return [fmean(bool(cell.right(case_id)) for cell in cells) for case_id in shared]
+
+
+FEW = 100
+"""Pairs below which a comparison is called coarse."""
+
+
+class BaselineComparison(FrozenModel):
+    """A cell (first) against the baseline (second), on the cases that both scored.
+
+    Attributes:
+        accuracy: difference of the accuracies, and McNemar's exact test.
+        p_adjusted: its p-value after Benjamini and Hochberg, over all cells that are compared; None without a test.
+        left_out: cases that are no pair, by reason: one of the two has failed, has no verdict yet, reads
+            another text under the same id, there is no gold label, or a classifier was trained on the claim or on
+            another one of its group.
+    """
+
+    accuracy: PairedComparison
+    p_adjusted: float | None
+    left_out: dict[str, int]
+
+
+class CellFigures(FrozenModel):
+    """A cell in figures; None is unknown, never 0.
+
+    Attributes:
+        cell: its name; `values` by key what it is made of, as text.
+        same_as: the cell whose run serves this one, too, as their settings come to the same: the figures are that
+            run's, nothing was paid for them again, and they are compared with the baseline there. None for its own run.
+        run: its folder.
+        cases: that the run is over; `answered + abstained + failed + open`.
+        answers: cases by answer, the most frequent first.
+        scored: cases that `accuracy` is over: with a gold label, and not known to the classifier.
+        accuracy_interval: Wilson's, 95 %.
+        coverage: share of the cases that have an answer.
+        tokens_per_case: of a finished case, whether paid here or reused, without what served only to measure.
+        cost_usd: what was paid here.
+        replies_reused: replies taken from another run.
+        brier: of the verdicts' distributions; None when no verdict has one with a known truth.
+        brier_left_out: verdicts that it is not over, by reason.
+        claims: how well claims are told apart, over all that count; None for a run over anything else, or without one.
+        debates: by key of `moot.deploy.studies.ablation.means.MEASURES` what its debates were like; empty where their
+        rounds hold none of it.
+        seconds: of a finished claim, from the debate's beginning to its verdict; None likewise.
+        trained_on, group_trained_on: claims left out of all but these seconds because the run's classifier was trained
+            on them, or on others of their groups.
+        vs_baseline: None for the baseline itself.
+    """
+
+    cell: str
+    values: dict[str, str]
+    same_as: str | None = None
+    run: str
+    simulated: bool
+    cases: int
+    answered: int
+    answers: dict[str, int]
+    abstained: int
+    failed: int
+    open: int
+    scored: int
+    accuracy: float | None
+    accuracy_interval: Interval | None
+    coverage: float | None
+    rounds_mean: float | None
+    tokens_per_case: float | None
+    cost_usd: float | None
+    replies_reused: int
+    brier: CaseMean[BrierComparison] | None
+    brier_left_out: dict[str, int]
+    debates: dict[str, CaseMean[MeanComparison]] = Field(default_factory=dict)
+    claims: ClaimSet | None
+    seconds: DurationSummary | None
+    trained_on: int
+    group_trained_on: int
+    vs_baseline: BaselineComparison | None
+
+
+_SAME = (
+    *("run", "cases", "open", "failed", "scored", "accuracy", "accuracy_interval"),
+    *("tokens_per_case", "cost_usd", "replies_reused", "simulated"),
+)
+"""What a cell has from its run's summary as it is."""
+
+
+class Ablation(FrozenModel):
+    """A grid in figures.
+
+    Attributes:
+        folder: holds the cells' folders.
+        baseline: the name of the cell that the others are compared with, or of the one whose run serves it.
+        cells: those that have begun, in the grid's order.
+        not_begun: the names of the others.
+        main_effects: by key and value; empty when there is one key, or not every cell is done.
+        shared_replies: whether later cells reuse the first one's replies.
+        warnings: what a reader must know before using this.
+    """
+
+    schema_version: int
+    folder: str
+    task: str | None
+    simulated: bool
+    baseline: str
+    cells: list[CellFigures]
+    not_begun: list[str]
+    main_effects: list[MainEffect]
+    shared_replies: bool
+    warnings: list[str]
+
+
+def measure_grid(
+    folder: str | Path,
+    axes: Sequence[Axis],
+    grid: Sequence[Cell],
+    baseline: Cell,
+    *,
+    same_as: Mapping[str, str] | None = None,
+    shared_replies: bool = False,
+) -> Ablation:
+    """Count a grid, finished or not.
+
+    Args:
+        folder: holds the cells' folders.
+        axes: what varies.
+        grid: its cells.
+        baseline: one of them.
+        same_as: by the name of each cell that has no run of its own, whose run serves it.
+        shared_replies: what the result says of it.
+
+    Raises:
+        ConfigError: no cell has begun.
+        RecordError: a record cannot be read.
+    """
+    runs = {cell.name: (same_as or {}).get(cell.name, cell.name) for cell in grid}
+    folders = {run: Path(folder) / run for run in runs.values()}
+    begun = [cell for cell in grid if RunFolder(folders[runs[cell.name]]).exists()]
+    if not begun:
+        raise ConfigError(f"{folder}: no cell of this grid has begun")
+    own = [cell for cell in begun if runs[cell.name] == cell.name]
+    read = {cell.name: read_cell(folders[cell.name]) for cell in own}
+    figures = _measured(own, folders, read, runs[baseline.name])
+    by_run = {each.cell: each for each in figures}
+    facts = read_run_info(folders[own[0].name])
+    several = len(axes) > 1 and len(begun) == len(grid)
+    tokens = {each.cell: each.tokens_per_case for each in figures}
+    return Ablation(
+        schema_version=facts.schema_version,
+        folder=str(folder),
+        task=facts.task,
+        simulated=any(each.simulated for each in figures),
+        baseline=runs[baseline.name],
+        cells=[_shown(cell, by_run[runs[cell.name]]) for cell in begun],
+        not_begun=[cell.name for cell in grid if cell not in begun],
+        main_effects=main_effects(axes, grid, runs, read, tokens, baseline) if several else [],
+        shared_replies=shared_replies,
+        warnings=_warnings(figures, read.values(), runs[baseline.name]),
+    )
+
+
+def _measured(
+    cells: Sequence[Cell], folders: Mapping[str, Path], read: Mapping[str, CellCases], baseline: str
+) -> list[CellFigures]:
+    """The cells that have a run of their own, compared with one of them."""
+    against = _against(read, baseline)
+    scored = {name: brier_scores(folders[name], each) for name, each in read.items()}
+    brier = case_means({name: {"brier": scores} for name, (scores, _) in scored.items()}, baseline, brier_change)
+    debates = case_means({cell.name: debate_scores(folders[cell.name]) for cell in cells}, baseline, mean_change)
+    return [
+        _figures(
+            cell,
+            summarise(folders[cell.name]),
+            read[cell.name],
+            brier=brier[cell.name].get("brier"),
+            brier_left_out=dict(scored[cell.name][1]),
+            debates=debates[cell.name],
+            vs_baseline=against.get(cell.name),
+        )
+        for cell in cells
+    ]
+
+
+def _shown(cell: Cell, run: CellFigures) -> CellFigures:
+    """A cell in the figures of its run, which may be another cell's."""
+    if cell.name == run.cell:
+        return run
+    brier = run.brier and run.brier.model_copy(update={"vs_baseline": None})
+    debates = {key: each.model_copy(update={"vs_baseline": None}) for key, each in run.debates.items()}
+    own = {"debates": debates, "cell": cell.name, "values": _values(cell), "same_as": run.cell, "cost_usd": 0.0}
+    return run.model_copy(update={**own, "brier": brier, "vs_baseline": None})
+
+
+def _against(read: Mapping[str, CellCases], baseline: str) -> dict[str, BaselineComparison]:
+    """Every other cell against the baseline; nothing before that has begun."""
+    if baseline not in read:
+        return {}
+    tests: dict[str, tuple[PairedComparison, dict[str, int]]] = {}
+    for name, each in read.items():
+        if name != baseline:
+            known, left_out = pairs(each, read[baseline])
+            found = compare_paired([each.right(i) for i in known], [read[baseline].right(i) for i in known])
+            tests[name] = found, left_out
+    adjustments = adjusted_p_values([test.p_value for test, _ in tests.values()])
+    return {
+        name: BaselineComparison(accuracy=test, p_adjusted=p, left_out=left_out)
+        for (name, (test, left_out)), p in zip(tests.items(), adjustments, strict=True)
+    }
+
+
+def _figures(cell: Cell, summary: Summary, found: CellCases, **compared: Any) -> CellFigures:
+    """A cell's figures; those that are `compared` with other cells', or are like these, by their names."""
+    return CellFigures(
+        cell=cell.name,
+        values=_values(cell),
+        **{name: getattr(summary, name) for name in _SAME},
+        answered=found.answered,
+        answers=found.answers,
+        abstained=found.abstained,
+        coverage=found.answered / summary.cases if summary.cases else None,
+        rounds_mean=summary.debate_rounds_mean,
+        **claims_of(summary.detection),
+        **compared,
+    )
+
+
+def _values(cell: Cell) -> dict[str, str]:
+    return {key: value.text for key, value in cell.values.items()}
+
+
+def _warnings(figures: Sequence[CellFigures], read: Iterable[CellCases], baseline: str) -> list[str]:
+    found = [f"{each.cell}: {cases(each.open)} without a verdict" for each in figures if each.open]
+    if any(each.vs_baseline or each.brier for each in figures):
+        found += dependent_cases(read)
+    if all(each.cell != baseline for each in figures):
+        found.append(f"the baseline, {baseline}, has not begun: nothing is compared")
+    compared = [each.vs_baseline.accuracy.n for each in figures if each.vs_baseline is not None]
+    if compared and 0 < min(compared) < FEW:
+        found.append(
+            f"only {cases(min(compared))} in a comparison: a difference has to be large to be told from chance; "
+            f"take {FEW} or more"
+        )
+    return found

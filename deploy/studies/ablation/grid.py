@@ -1,0 +1,253 @@
+"""From `--over` flags to the cells of a grid: one run for every combination of values."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moot.actors.telemetry.redaction import redact
+from moot.deploy.runs.config import RunConfig, nested
+from moot.deploy.runs.flags import flag_of, read_value
+from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.registry import PROTOCOLS, setting_keys
+
+RUN_FIELDS = ("protocol", "model", "agents", "seed", "encoder")
+"""Fields of a run that may vary; every other key of a grid is a role's models, or a setting of the protocol."""
+
+ROLE = "role."
+"""What a key begins with that varies the models of a role: `role.debater`."""
+
+_AS_TYPED = frozenset({"protocol", "model", "encoder"})
+_UNSAFE = re.compile(r"[^A-Za-z0-9._=+-]+")
+_LONGEST = 180
+"""Characters of a cell's name: it is a folder's, too."""
+
+
+@dataclass(frozen=True)
+class AxisValue:
+    """A value of a key.
+
+    Attributes:
+        name: what it is called in a folder's name.
+        text: as it was typed, without any secret.
+        value: what is set.
+    """
+
+    name: str
+    text: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A key and the values that it takes, two or more."""
+
+    key: str
+    values: tuple[AxisValue, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination.
+
+    Attributes:
+        name: `KEY=VALUE,KEY=VALUE`, a folder's name.
+        values: by key, in the order of the axes.
+    """
+
+    name: str
+    values: Mapping[str, AxisValue]
+
+
+def parse_axes(flags: Iterable[str]) -> list[Axis]:
+    """`--over KEY=VALUE,VALUE...` flags; a value is read as `--set` reads it.
+
+    A comma inside quotes or brackets is part of a value.
+
+    >>> [(axis.key, [each.value for each in axis.values]) for axis in parse_axes(["gate.tau_d=0.2,off", "agents=2,3"])]
+    [('gate.tau_d', [0.2, False]), ('agents', [2, 3])]
+
+    Raises:
+        ConfigError: a flag has another form, a key or a value is given twice, or there is nothing to compare.
+    """
+    axes: list[Axis] = []
+    for flag in flags:
+        key, equals, text = flag.partition("=")
+        key, texts = key.strip(), _apart(text)
+        if not (key and equals and all(texts)):
+            raise ConfigError(f"--over {redact(flag)!r}: expected KEY=VALUE,VALUE..., such as gate.tau_d=0.2,0.35")
+        if key in {axis.key for axis in axes}:
+            raise ConfigError(f"--over {key} is given twice: list its values with commas")
+        axes.append(Axis(key, _values(key, texts)))
+    if not axes:
+        raise ConfigError("name what is to vary: --over KEY=VALUE,VALUE..., such as --over agents=2,3")
+    return axes
+
+
+def _apart(text: str) -> list[str]:
+    """The text cut at the commas that stand outside of quotes and brackets."""
+    parts, depth, quote = [""], 0, ""
+    for sign in text:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'" and parts[-1].strip()[-1:] in ("", "[", "{", ",", ":"):
+            quote = sign
+        elif sign in "[{":
+            depth += 1
+        elif sign in "]}":
+            depth -= 1
+        if sign == "," and not quote and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts]
+
+
+def _values(key: str, texts: Sequence[str]) -> tuple[AxisValue, ...]:
+    read = [_read(key, text) for text in texts]
+    for number, value in enumerate(read):
+        same = next((text for text, before in zip(texts, read[:number], strict=False) if _same(value, before)), None)
+        if same is not None:
+            first, second = redact(same), redact(texts[number])
+            both = f"{first!r} and {second!r} both mean {json.dumps(value, ensure_ascii=False, default=str)}"
+            twice = f"the value {first!r} is given twice" if first == second else f"{both}: leave one out"
+            raise ConfigError(f"--over {key}: {twice}")
+    if len(read) == 1:
+        flag = "--role" if key.startswith(ROLE) else flag_of(key) if key in RUN_FIELDS else "--set"
+        raise ConfigError(f"--over {key}: one value is no comparison: name another, or use {flag}")
+    shown = [redact(text) for text in texts]
+    names = [_UNSAFE.sub("-", _several(key, text)) for text in shown]
+    marked = [f"{name}-{_digest(text)}" for name, text in zip(names, texts, strict=True)]
+    told = [mark if names.count(name) > 1 else name for name, mark in zip(names, marked, strict=True)]
+    return tuple(map(AxisValue, told, shown, read))
+
+
+def _several(key: str, text: str) -> str:
+    """A list of a role's models with a sign between them that a folder's name keeps; anything else as it is."""
+    return "+".join(_apart(text[1:-1])) if key.startswith(ROLE) and _in_brackets(text) else text
+
+
+def _read(key: str, text: str) -> Any:
+    if key.startswith(ROLE):
+        return _members(key, text)
+    value = read_value(text, f"--over {key}={redact(text)}")
+    return text if key in _AS_TYPED and not isinstance(value, str) else value
+
+
+def _members(key: str, text: str) -> list[dict[str, Any]]:
+    """The members of a role: one model's name, or several in brackets; names are as typed, for YAML takes `?` apart."""
+    texts = _apart(text[1:-1]) if _in_brackets(text) else [text]
+    if not all(texts):
+        raise ConfigError(f"--over {key}={redact(text)}: expected a model's name, or several in brackets, as in [A,B]")
+    where = f"--over {key}={redact(text)}"
+    read = [read_value(one, where) if one[0] in "{\"'" else one for one in texts]
+    return [dict(one) if isinstance(one, Mapping) else {"model": str(one)} for one in read]
+
+
+def _in_brackets(text: str) -> bool:
+    return text.startswith("[") and text.endswith("]")
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are equal, where YAML's `true` is no 1."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def cells_of(axes: Sequence[Axis]) -> list[Cell]:
+    """Every combination, the last key's values fastest.
+
+    >>> [cell.name for cell in cells_of(parse_axes(["gate.tau_d=0.2,off", "agents=2,3"]))]
+    ['gate.tau_d=0.2,agents=2', 'gate.tau_d=0.2,agents=3', 'gate.tau_d=off,agents=2', 'gate.tau_d=off,agents=3']
+    """
+    keys = [axis.key for axis in axes]
+    combinations = itertools.product(*(axis.values for axis in axes))
+    return [_cell(dict(zip(keys, values, strict=True))) for values in combinations]
+
+
+def _cell(values: Mapping[str, AxisValue]) -> Cell:
+    name = ",".join(f"{_UNSAFE.sub('-', key)}={value.name}" for key, value in values.items())
+    short = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{_digest(name)}"
+    return Cell(short, values)
+
+
+def baseline_of(axes: Sequence[Axis], flags: Iterable[str]) -> Cell:
+    """The cell that the others are compared with: `--baseline KEY=VALUE` flags, the first value of any other key.
+
+    Raises:
+        ConfigError: a flag has another form, or names a key or a value that the grid does not have.
+    """
+    values = {axis.key: axis.values[0] for axis in axes}
+    known = {axis.key: axis.values for axis in axes}
+    for flag in flags:
+        key, equals, text = (part.strip() for part in flag.partition("="))
+        if not (key and equals and text):
+            raise ConfigError(f"--baseline {redact(flag)!r}: expected KEY=VALUE, such as agents=3")
+        if key not in known:
+            raise unknown_name("key of --baseline", key, known)
+        wanted = _read(key, text)
+        found = [value for value in known[key] if _same(value.value, wanted)]
+        if not found:
+            texts = ", ".join(value.text for value in known[key])
+            raise ConfigError(f"--baseline {key}={redact(text)}: the grid has no such value; it has {texts}")
+        values[key] = found[0]
+    return _cell(values)
+
+
+def check_keys(axes: Sequence[Axis], base: RunConfig, flags: Mapping[str, Any]) -> None:
+    """Refuse keys that cannot vary.
+
+    Args:
+        base: what the cells share.
+        flags: what was typed, by field of a run's configuration; None where it was not.
+
+    Raises:
+        ConfigError: a key that does not exist, that would change the cases, or that a flag fixes.
+    """
+    typed = _dotted(nested(flags.get("set") or {}))
+    keys = [axis.key for axis in axes]
+    for key in keys:
+        if key not in RUN_FIELDS and key in RunConfig.model_fields:
+            raise ConfigError(f"--over {key}: only settings, role.NAME and {', '.join(RUN_FIELDS)} can vary")
+        if key.startswith(ROLE) and key.removeprefix(ROLE) in (flags.get("roles") or {}):
+            raise ConfigError(f"--over {key} and --role {key.removeprefix(ROLE)} contradict each other: leave one out")
+        if key in typed or flags.get(key) is not None:
+            fixing = f"--set {key}" if key in typed else flag_of(key)
+            raise ConfigError(f"--over {key} and {fixing} contradict each other: leave one out")
+    if "," in base.protocol:
+        raise ConfigError(f"--protocol {base.protocol}: one protocol is expected; vary it with --over protocol=A,B")
+    if "protocol" not in keys and base.protocol in PROTOCOLS:
+        settings = list(setting_keys(PROTOCOLS[base.protocol].settings_model))
+        for key in (key for key in keys if key not in RUN_FIELDS and not key.startswith(ROLE)):
+            if key not in settings and not any(s.startswith(f"{key}.") for s in settings):
+                raise unknown_name("key of --over", key, {*settings, *RUN_FIELDS})
+
+
+def _dotted(tree: Mapping[str, Any], prefix: str = "") -> set[str]:
+    keys: set[str] = set()
+    for name, value in tree.items():
+        keys |= _dotted(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}"}
+    return keys
+
+
+def cell_config(base: RunConfig, cell: Cell, out: str) -> RunConfig:
+    """The run of a cell, in the folder OUT/CELL; a preset reaches the cells of its protocol only.
+
+    Raises:
+        ConfigError: a value does not fit its key.
+    """
+    fields = {key: value.value for key, value in cell.values.items() if key in RUN_FIELDS}
+    others = {key: value.value for key, value in cell.values.items() if key not in RUN_FIELDS}
+    roles = {key.removeprefix(ROLE): members for key, members in others.items() if key.startswith(ROLE)}
+    settings = {key: value for key, value in others.items() if not key.startswith(ROLE)}
+    changes = {**fields, "roles": roles or None, "set": settings, "out": f"{out}/{cell.name}"}
+    common = base.model_copy(update={"preset": base.preset_for(fields.get("protocol", base.protocol))})
+    return RunConfig.build(common, changes, lambda key: f"--over {key}")

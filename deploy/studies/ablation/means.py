@@ -1,0 +1,235 @@
+"""Measures of the cells' cases, their means, and each cell against the baseline, case by case."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Generic, TypeVar
+
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import EventRow, decode_json, read_events
+from moot.deploy.results.rounds.case_means import latest_attempts
+from moot.deploy.results.summaries.consensus import score_distribution
+from moot.deploy.results.text import Interval, finite_or_none
+from moot.deploy.studies.ablation.cases import CellCases
+from moot.metrics.bootstrap import bca_interval
+from moot.metrics.significance import benjamini_hochberg, cliffs_delta_per_case, wilcoxon_signed_rank
+
+Scores = Mapping[str, float]
+"""By case id, in order of the ids, so that nothing drawn over them depends on the record's order."""
+
+
+class BrierComparison(FrozenModel):
+    """A cell's Brier scores (first) against the baseline's (second), on the cases that have both.
+
+    Attributes:
+        difference: of the means; negative is better.
+        p_value: two-sided, of Wilcoxon's signed-rank test on the cases' scores; `p_adjusted` after Benjamini and
+            Hochberg, over all cells that are compared.
+        cliffs_delta: within cases, in [-1, 1]: share of them with a higher score than the baseline's minus share with
+            a lower one.
+        n: cases.
+    """
+
+    difference: float
+    p_value: float | None
+    p_adjusted: float | None = None
+    cliffs_delta: float | None
+    n: int
+
+
+class MeanComparison(FrozenModel):
+    """A cell's means by case (first) against the baseline's (second), on the cases that have both.
+
+    Attributes:
+        interval: BCa bootstrap of the difference over the cases, 95 %.
+        p_value: two-sided, of Wilcoxon's signed-rank test; `p_adjusted` after Benjamini and Hochberg, over all cells
+            and measures that are compared.
+        n: cases.
+    """
+
+    difference: float
+    interval: Interval | None
+    p_value: float | None
+    p_adjusted: float | None = None
+    n: int
+
+
+C = TypeVar("C", BrierComparison, MeanComparison)
+
+
+class CaseMean(FrozenModel, Generic[C]):
+    """The mean of a measure over the cases of a cell.
+
+    Attributes:
+        interval: BCa bootstrap over the cases, 95 %.
+        n: cases with a value.
+        vs_baseline: None for the baseline itself, and without a common case.
+    """
+
+    mean: float
+    interval: Interval | None
+    n: int
+    vs_baseline: C | None
+
+
+def case_means(
+    scores: Mapping[str, Mapping[str, Scores]],
+    baseline: str,
+    change: Callable[[Sequence[float], Sequence[float]], C],
+) -> dict[str, dict[str, CaseMean[C]]]:
+    """By cell and measure its mean, and the comparison with the baseline on the cases that both have.
+
+    Args:
+        scores: by cell and measure, those of its cases; a measure without any has no mean.
+        baseline: a cell's name.
+        change: from the baseline's scores (second) to a cell's (first): `brier_change` or `mean_change`.
+    """
+    base = scores.get(baseline, {})
+    found = dict[tuple[str, str], C]()
+    for cell, by_key in scores.items():
+        for key, each in by_key.items():
+            shared = sorted(each.keys() & base.get(key, {}).keys())
+            if cell != baseline and shared:
+                found[cell, key] = change([each[i] for i in shared], [base[key][i] for i in shared])
+    p_values = adjusted_p_values([each.p_value for each in found.values()])
+    against = {
+        place: each.model_copy(update={"p_adjusted": p})
+        for (place, each), p in zip(found.items(), p_values, strict=True)
+    }
+    return {
+        cell: {
+            key: CaseMean(
+                mean=fmean(each.values()),
+                interval=bca_of_mean(list(each.values())),
+                n=len(each),
+                vs_baseline=against.get((cell, key)),
+            )
+            for key, each in by_key.items()
+            if each
+        }
+        for cell, by_key in scores.items()
+    }
+
+
+def brier_change(own: Sequence[float], base: Sequence[float]) -> BrierComparison:
+    """The change of a Brier score, case by case."""
+    return BrierComparison(
+        difference=fmean(own) - fmean(base),
+        p_value=none_if_nan(wilcoxon_signed_rank(own, base).p_value),
+        cliffs_delta=none_if_nan(cliffs_delta_per_case(own, base)),
+        n=len(own),
+    )
+
+
+def mean_change(own: Sequence[float], base: Sequence[float]) -> MeanComparison:
+    """The change of a mean, case by case."""
+    return MeanComparison(
+        difference=fmean(own) - fmean(base),
+        interval=bca_of_mean([one - other for one, other in zip(own, base, strict=True)]),
+        p_value=none_if_nan(wilcoxon_signed_rank(own, base).p_value),
+        n=len(own),
+    )
+
+
+def adjusted_p_values(p_values: Sequence[float | None]) -> list[float | None]:
+    """p-values after Benjamini and Hochberg, over those that are known."""
+    return [none_if_nan(p) for p in benjamini_hochberg(p_values).tolist()]
+
+
+def bca_of_mean(values: Sequence[float]) -> Interval | None:
+    """The BCa bootstrap interval (95 %) of a mean over cases; None where it has none, as for one case."""
+    found = bca_interval(values)
+    return (found.low, found.high) if found.resamples else None
+
+
+def none_if_nan(value: float) -> float | None:
+    """A figure of `moot.metrics`, where NaN is unknown."""
+    return None if math.isnan(value) else value
+
+
+VOTES = "shares of votes"
+"""Why a verdict's distribution has no Brier score: nobody stated it."""
+
+_DIGITS = 12
+"""Of a score: the rounding of shares must not make a difference between two cells."""
+
+
+def brier_scores(folder: str | Path, cell: CellCases) -> tuple[Scores, Mapping[str, int]]:
+    """The multi-class Brier score of each case that has one, and how many verdicts have none.
+
+    Returns:
+        The second by reason: see `moot.deploy.results.summaries.consensus`, `failed`, `shares of votes`, which nobody
+        stated as probabilities and no judging moves, and `trained on`, for claims that the run's classifier knows.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    rows = read_table(folder, "verdicts", ["distribution", "payload"]).to_pylist()
+    said = {(row["case_id"], row["attempt"]): row for row in rows}
+    scores, left_out = {}, Counter[str]()
+    for case_id, verdict in sorted(cell.verdicts.items()):
+        row = said[verdict.key]
+        if verdict.failed:
+            left_out["failed"] += 1
+            continue
+        if decode_json(row["payload"]).get("distribution_from") == "votes":
+            left_out[VOTES] += 1
+            continue
+        held = score_distribution(decode_json(row["distribution"]), cell.labels.get(case_id, ()), verdict.gold)
+        if isinstance(held, str):
+            left_out[held] += 1
+        elif case_id in cell.trained_on:
+            left_out["trained on"] += 1
+        else:
+            scores[case_id] = round(held.brier, _DIGITS)
+    return scores, dict(sorted(left_out.items()))
+
+
+MEASURES = {
+    "agreement_words": "agreement language of the rounds, 0 to 1",
+    "closing_agreement_words": "agreement language of the closing statements, 0 to 1",
+    "gamma": "Gamma, the CRIT score of both sides, 0 to 1",
+    "conceded": "sides that concede in a round, of 2",
+    "words": "words of both sides in a round",
+}
+"""What is looked at in debates, in words; see `moot.protocols.agreement_language` for the first two.
+
+A setting such as contentiousness acts on how sides argue, whether or not that changes an answer (SocraSynth, Study 3).
+"""
+
+
+def debate_scores(folder: str | Path) -> dict[str, Scores]:
+    """By key of `MEASURES` the mean of each case's rounds, of its latest attempt; without keys that no round holds.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for event in latest_attempts(read_events(folder, ("round", "closing"))):
+        for key, value in _measured(event).items():
+            if value is not None:
+                values[key][event.case_id].append(value)
+    return {
+        key: {case_id: fmean(of_case) for case_id, of_case in sorted(values[key].items())}
+        for key in MEASURES
+        if key in values
+    }
+
+
+def _measured(event: EventRow) -> dict[str, float | None]:
+    data = event.data
+    words = finite_or_none(data.get("agreement_words"))
+    if event.kind == "closing":
+        return {"closing_agreement_words": words}
+    conceded = data.get("conceded")
+    return {
+        "agreement_words": words,
+        "gamma": finite_or_none(data.get("gamma")),
+        "conceded": float(len(conceded)) if isinstance(conceded, list) else None,
+        "words": finite_or_none(data.get("words")),
+    }

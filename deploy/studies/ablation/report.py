@@ -1,0 +1,309 @@
+"""Shows a grid's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+
+from moot.deploy.results.detection.estimates import IntervalEstimate, in_percent, without_interval
+from moot.deploy.results.detection.figures import ALWAYS, VERDICT, ClaimSet, Detector
+from moot.deploy.results.detection.show import claims_notes, mean_seconds
+from moot.deploy.results.report.blocks import Block, Heading, Note, Table
+from moot.deploy.results.report.render import banner, show_report
+from moot.deploy.results.text import Interval, count, number, p_value, percent
+from moot.deploy.studies.ablation.effects import Ablation, BaselineComparison, CellFigures
+from moot.deploy.studies.ablation.means import MEASURES, VOTES, BrierComparison, CaseMean, MeanComparison
+
+_SHARED = "cells share replies: those after the first take its replies to equal asks, so their costs are not their own"
+
+_NO_BRIER = "Brier score: not applicable to shares of votes, which nobody stated as probabilities"
+
+_DEBATES_HEADER = ("mean [95 %]", "n", "change [95 %]", "p", "p, BH", "pairs")
+
+_ANSWERS = 3
+"""Answers that a cell names where no accuracy is known."""
+
+
+def show_ablation(found: Ablation, form: str = "text", console: Console | None = None) -> None:
+    """Write a grid's figures to the console."""
+    show_report(found, lambda: _report(found), form, console)
+
+
+def _report(found: Ablation) -> list[Block]:
+    remarks = [*banner(found.simulated), *(Note(remark, "warning") for remark in _caveats(found))]
+    return [Heading("Ablation", 1), *remarks, *_tables(found), *map(Note, _notes(found))]
+
+
+def _caveats(found: Ablation) -> list[str]:
+    shared = [_SHARED] if found.shared_replies else []
+    left = [f"not begun: {', '.join(found.not_begun)}"] if found.not_begun else []
+    return shared + left + found.warnings
+
+
+def _tables(found: Ablation) -> list[Table]:
+    blocks = [_cells(found), *cross_table(found)]
+    compared = [each for each in found.cells if each.vs_baseline is not None]
+    if compared:
+        blocks.append(_accuracy(found, compared))
+    if any(each.brier for each in found.cells):
+        blocks += _brier(found)
+    blocks += _debates(found.cells, _keys(found), found.baseline)
+    return [*blocks, _main_effects(found)] if found.main_effects else blocks
+
+
+def _notes(found: Ablation) -> list[str]:
+    """What stands under the tables: claims left out, in one line where their numbers are the same for all cells."""
+    cells = _own(found)
+    notes = [_NO_BRIER] if any(VOTES in each.brier_left_out for each in cells) else []
+    trained_on = [(each.trained_on, each.group_trained_on) for each in cells]
+    if len(cells) > 1 and len(set(trained_on)) == 1:
+        return notes + claims_notes(["every cell"], trained_on[:1])
+    return notes + claims_notes([each.cell for each in cells], trained_on)
+
+
+def _own(found: Ablation) -> list[CellFigures]:
+    """The cells that have a run of their own."""
+    return [each for each in found.cells if each.same_as is None]
+
+
+def _keys(found: Ablation) -> tuple[str, ...]:
+    """What the columns that tell the cells apart are called: a key's last part, where that is enough."""
+    keys = list(found.cells[0].values)
+    last = [key.rpartition(".")[2] for key in keys]
+    return tuple(end if last.count(end) == 1 else key for key, end in zip(keys, last, strict=True))
+
+
+def _cells(found: Ablation) -> Table:
+    cells = _own(found)
+    columns = claim_columns(cells) | {
+        "accuracy, %": [_share(each.accuracy, each.accuracy_interval) for each in cells],
+        "n": [count(each.scored) for each in cells],
+        "coverage, %": [_share(each.coverage) for each in cells],
+        "failed": [count(each.failed) for each in cells],
+        "abstained": [count(each.abstained) for each in cells],
+        "rounds": [number(each.rounds_mean, 2) for each in cells],
+        "tokens /case": [count(each.tokens_per_case) for each in cells],
+        "USD": ["unknown" if each.cost_usd is None else f"{each.cost_usd:.4f}" for each in cells],
+    }
+    if not any(each.failed for each in cells):
+        del columns["failed"]
+    if not any(each.abstained for each in cells):
+        del columns["abstained"]
+    if all(each.cost_usd == 0.0 for each in cells):
+        del columns["USD"]
+    if all(each.accuracy is None for each in cells):
+        columns["answers"] = [_answers(each.answers) for each in cells]
+    title = (
+        "accuracy with Wilson's 95 % interval, over the n cases with a gold label (no answer is wrong)"
+        + trivial_baseline(cells)
+    )
+    figures = {each.cell: row for each, row in zip(cells, zip(*columns.values(), strict=True), strict=True)}
+    rows = [
+        (*each.values.values(), *(figures.get(each.cell) or (f"as {each.same_as}", *[""] * (len(columns) - 1))))
+        for each in found.cells
+    ]
+    return Table(title, (*_keys(found), *columns), rows)
+
+
+def _answers(counts: Mapping[str, int]) -> str:
+    """The most frequent answers, and how many cases have another."""
+    named = list(counts.items())[:_ANSWERS]
+    others = sum(counts.values()) - sum(n for _, n in named)
+    said = [f"{answer} {n:,}" for answer, n in named]
+    return ", ".join([*said, f"others {others:,}"] if others else said) or "-"
+
+
+def _share(value: float | None, interval: Interval | None = None) -> str:
+    return percent(value, interval).replace(" %", "")
+
+
+def _accuracy(found: Ablation, compared: Sequence[CellFigures]) -> Table:
+    title = (
+        f"accuracy against {found.baseline}, on cases that both scored (McNemar's exact p; BH: adjusted for "
+        f"{len(compared)} {'comparison' if len(compared) == 1 else 'comparisons'}; +b: only this cell right)"
+    )
+    header = (*_keys(found), "points", "p", "p, BH", "+b/-c", "pairs", "left out")
+    rows = [(*each.values.values(), *_against(each.vs_baseline)) for each in compared if each.vs_baseline]
+    return _without_empty_end(Table(title, header, rows))
+
+
+def _without_empty_end(block: Table) -> Table:
+    """The block without its last column, where that says nothing."""
+    if any(row[-1] != "-" for row in block.rows):
+        return block
+    return Table(block.title, block.header[:-1], [row[:-1] for row in block.rows])
+
+
+def _left_out(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{n:,} {why}" for why, n in reasons.items()) or "-"
+
+
+def _against(found: BaselineComparison) -> tuple[str, ...]:
+    test = found.accuracy
+    left_out = _left_out(found.left_out)
+    if test.difference is None:
+        return ("unknown", "unknown", "unknown", "-", "0", left_out)
+    discordant = f"+{test.only_first:,}/-{test.only_second:,}"
+    points = f"{100 * test.difference:+.1f}"
+    return (points, p_value(test.p_value), p_value(found.p_adjusted), discordant, f"{test.n:,}", left_out)
+
+
+def _brier(found: Ablation) -> list[Table]:
+    """The means, and the changes from the baseline: two tables, for one would be too wide."""
+    keys = _keys(found)
+    title = "Brier score of the verdicts' distributions, 0 (best) to 2: mean with its BCa 95 % interval"
+    means = [(*e.values.values(), *_brier_mean(e), _left_out(e.brier_left_out)) for e in _own(found)]
+    blocks = [_without_empty_end(Table(title, (*keys, "Brier", "n", "left out"), means))]
+    rows = [
+        (*each.values.values(), *_brier_change(each.brier.vs_baseline))
+        for each in found.cells
+        if each.brier and each.brier.vs_baseline
+    ]
+    title = f"change of the Brier score from {found.baseline} by case (Wilcoxon's p, BH as above; delta: Cliff's)"
+    return [*blocks, Table(title, (*keys, "change", "p", "p, BH", "delta", "pairs"), rows)] if rows else blocks
+
+
+def _brier_mean(cell: CellFigures) -> tuple[str, str]:
+    brier = cell.brier
+    if brier is None:
+        return ("not applicable" if VOTES in cell.brier_left_out else "unknown", "0")
+    ends = f" [{brier.interval[0]:.3f}, {brier.interval[1]:.3f}]" if brier.interval else ""
+    return (f"{brier.mean:.3f}{ends}", count(brier.n))
+
+
+def _brier_change(against: BrierComparison) -> tuple[str, ...]:
+    return (
+        f"{against.difference:+.3f}",
+        p_value(against.p_value),
+        p_value(against.p_adjusted),
+        "unknown" if against.cliffs_delta is None else f"{against.cliffs_delta:+.2f}",
+        count(against.n),
+    )
+
+
+def _main_effects(found: Ablation) -> Table:
+    n = found.main_effects[0].n
+    title = (
+        f"each value, the mean over the others, on the {n:,} cases that every cell scored (points: against the "
+        "baseline's value, with the BCa 95 % interval)"
+    )
+    rows = [
+        (
+            f"{each.key}={each.value}",
+            _share(each.accuracy),
+            _points(each.difference, each.interval),
+            count(each.tokens_per_case),
+        )
+        for each in found.main_effects
+    ]
+    return Table(title, ("value", "accuracy, %", "points", "tokens /case"), rows)
+
+
+def _points(difference: float | None, interval: Interval | None) -> str:
+    if difference is None:
+        return "-"
+    ends = f" [{100 * interval[0]:+.1f}, {100 * interval[1]:+.1f}]" if interval else ""
+    return f"{100 * difference:+.1f}{ends}"
+
+
+def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str) -> list[Table]:
+    """A table for each measure that the rounds of any cell hold; cells that another one's run serves are left out."""
+    own = [each for each in cells if each.same_as is None]
+    held = [key for key in MEASURES if any(key in each.debates for each in own)]
+    return [
+        Table(
+            f"{MEASURES[key]}: mean (BCa), change from {baseline} by case (Wilcoxon's p; BH over all tables)",
+            (*keys, *_DEBATES_HEADER),
+            [(*each.values.values(), *_debate_row(each.debates.get(key))) for each in own],
+        )
+        for key in held
+    ]
+
+
+def _debate_row(found: CaseMean[MeanComparison] | None) -> tuple[str, ...]:
+    if found is None:
+        return ("unknown", "0", *_change(None))
+    return (_with_ends(f"{found.mean:.3g}", found.interval, ".3g"), count(found.n), *_change(found.vs_baseline))
+
+
+def _change(found: MeanComparison | None) -> tuple[str, ...]:
+    if found is None:
+        return ("-", "-", "-", "-")
+    change = _with_ends(f"{found.difference:+.3g}", found.interval, "+.3g")
+    return (change, p_value(found.p_value), p_value(found.p_adjusted), count(found.n))
+
+
+def _with_ends(mean: str, interval: Interval | None, form: str) -> str:
+    return f"{mean} [{interval[0]:{form}}, {interval[1]:{form}}]" if interval else mean
+
+
+def next_cells(found: Ablation) -> list[tuple[str, str]]:
+    """The cells to look at first, and why: the baseline and the most accurate other one, as far as they have begun.
+
+    Of several that are equally accurate the first is named, with how many there are.
+    """
+    baseline = next((each for each in _own(found) if each.cell == found.baseline), None)
+    cells = [] if baseline is None else [(baseline.cell, "the baseline")]
+    others = [each for each in _own(found) if each.cell != found.baseline and each.accuracy is not None]
+    if not others:
+        return cells
+    most = max(each.accuracy for each in others if each.accuracy is not None)
+    best = [each for each in others if each.accuracy == most]
+    why = "the most accurate of the others" if len(best) == 1 else f"one of the {len(best)} most accurate of the others"
+    same = ", as accurate as the baseline" if baseline is not None and baseline.accuracy == most else ""
+    return [*cells, (best[0].cell, why + same)]
+
+
+_F1, _RECALL = "macro F1, %", "recall, %"
+
+
+def claim_columns(cells: Sequence[CellFigures]) -> dict[str, list[str]]:
+    """By head, a column for the cells of a grid over claims; nothing for a grid over anything else."""
+    if not any(each.claims for each in cells):
+        return {}
+    return {
+        _head(cells): [in_percent(_figure(each.claims, VERDICT)) for each in cells],
+        "s /case": [mean_seconds(each.seconds) for each in cells],
+    }
+
+
+def _head(cells: Sequence[CellFigures]) -> str:
+    """Where only one class occurs, a mean of two F1 says nothing."""
+    return _RECALL if any(each.claims and each.claims.only for each in cells) else _F1
+
+
+def _figure(claims: ClaimSet | None, by: str) -> IntervalEstimate:
+    found: Detector | None = claims.by(by) if claims is not None else None
+    if found is None or claims is None:
+        return IntervalEstimate()
+    return found.accuracy if claims.only else found.macro_f1
+
+
+def trivial_baseline(cells: Sequence[CellFigures]) -> str:
+    """What always saying one label gives on the first cell's claims, to end a title with; empty without claims."""
+    claims = next((each.claims for each in cells if each.claims), None)
+    if claims is None:
+        return ""
+    said = ", ".join(f"{name} {without_interval(_figure(claims, name))}" for name in ALWAYS.values())
+    figure = "recall" if claims.only else "macro F1"
+    return f"; {figure} over the claims with a verdict, one left open is wrong ({said}; [95 %, groups drawn anew])"
+
+
+def cross_table(found: Ablation) -> list[Table]:
+    """Two keys crossed, the figure and the seconds of a case in each place; none unless it is a grid of two keys."""
+    keys = list(found.cells[0].values)
+    if len(keys) != 2 or not any(each.claims for each in found.cells):
+        return []
+    down, across = (list(dict.fromkeys(each.values[key] for each in found.cells)) for key in keys)
+    places = {tuple(each.values.values()): each for each in found.cells}
+    rows = [(one, *(_place(places.get((one, other))) for other in across)) for one in down]
+    figure = _head(found.cells)
+    title = f"{figure}, and seconds of a case in brackets: {keys[0]} down, {keys[1]} across"
+    return [Table(title, (keys[0].rpartition(".")[2], *across), rows)]
+
+
+def _place(cell: CellFigures | None) -> str:
+    if cell is None:
+        return "not begun"
+    return f"{without_interval(_figure(cell.claims, VERDICT))} ({mean_seconds(cell.seconds)})"

@@ -1,0 +1,135 @@
+"""What a grid would cost, and holding its cells one after the other, within one budget."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from moot.deploy.results.text import count
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.dry_run import DryRunPlan, plan
+from moot.deploy.runs.outcome import Run
+from moot.deploy.runs.prepare import Prepared
+from moot.deploy.runs.resume import used
+from moot.deploy.runs.session import outcome_if_complete
+from moot.deploy.runs.stop_reason import SAYS
+from moot.deploy.studies.ablation.prepare import ReadyCell, cells_to_run, without_reuse
+
+_HEADER = ("cell", "cases", "calls", "tokens, at least", "at most about")
+
+
+def plan_lines(grid: Sequence[ReadyCell]) -> list[str]:
+    """Cases, calls and tokens of each cell and in total, as lines of text; reads the cases, asks nobody."""
+    plans = {each.cell.name: plan(without_reuse(each.prepared, grid)) for each in cells_to_run(grid)}
+    rows = [
+        (each.cell.name, *((f"as {each.same_as}", "", "", "") if each.same_as else _figures([plans[each.cell.name]])))
+        for each in grid
+    ]
+    table = [_HEADER, *rows, (f"all {len(grid)} cells", *_figures(list(plans.values())))]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        *("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in table),
+        *(f"documents {said}" for said in dict.fromkeys(each.documents for each in plans.values()) if said),
+        "prompts at 4 characters a token (not Latin: 1), replies at full length; at least: if every debate is short;",
+        "without retries and re-asks; a cell that has begun, and replies that are reused, cost less",
+        "dry run: nothing was asked, paid or written",
+    ]
+
+
+def _figures(plans: Sequence[DryRunPlan]) -> tuple[str, str, str, str]:
+    least, most = _sum(each.least for each in plans), _sum(each.most for each in plans)
+    calls = "unknown" if least is None or most is None else f"{least:,} to {most:,}"
+    tokens = (_sum(each.least_tokens for each in plans), _sum(each.most_tokens for each in plans))
+    return count(_sum(each.cases for each in plans)), calls, count(tokens[0]), count(tokens[1])
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """The sum; None when a part is unknown."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+class CellRun(NamedTuple):
+    """A cell after its turn.
+
+    Attributes:
+        run: how it ended; None when the grid's budget was used up before its turn.
+        stopped_by: the bound of the grid that allows no more, in words; empty when none does that.
+    """
+
+    cell: ReadyCell
+    run: Run | None
+    stopped_by: str
+
+
+def run_grid(
+    grid: Sequence[ReadyCell], hold: Callable[[Prepared], Run], clock: Callable[[], float] = time.monotonic
+) -> Iterator[CellRun]:
+    """Hold the cells that are not finished and have a run of their own, in order, until one is stopped or interrupted.
+
+    `max_tokens`, `max_cost_usd` and `max_minutes` bound the whole grid: a cell gets what the others have left over.
+    What they used is read from their records, so a grid that is gone on with keeps to its budget.
+
+    Args:
+        hold: holds a run.
+        clock: seconds, rising.
+    """
+    started = clock()
+    for each in cells_to_run(grid):
+        prepared = each.prepared
+        if (done := outcome_if_complete(prepared)) is not None:
+            yield CellRun(each, done, "")
+            continue
+        left = _left(prepared.config, [other.prepared for other in grid if other is not each], clock() - started)
+        if why := _used_up(prepared.config, left):
+            yield CellRun(each, None, why)
+            return
+        config = prepared.config.model_copy(update=left._asdict())
+        run = hold(dataclasses.replace(prepared, config=config))
+        stopped = run.status == "stopped"
+        yield CellRun(each, run, _of_the_grid(prepared.config, run.stopped_by) if stopped else "")
+        if stopped or run.status == "interrupted":
+            return
+
+
+class _CellBudget(NamedTuple):
+    """What a cell may use; None is no bound."""
+
+    max_tokens: int | None
+    max_cost_usd: float | None
+    max_minutes: float | None
+
+
+def _left(config: RunConfig, others: Sequence[Prepared], gone_s: float) -> _CellBudget:
+    """What the other cells, and the seconds gone by, have left over of the grid's bounds."""
+    bounded = config.max_tokens is not None or config.max_cost_usd is not None
+    spent = [used(other) for other in others] if bounded else []
+    tokens, usd = (math.fsum(each[budget] for each in spent) for budget in ("tokens", "usd"))
+    return _CellBudget(
+        None if config.max_tokens is None else max(0, math.floor(config.max_tokens - tokens)),
+        None if config.max_cost_usd is None else max(0.0, config.max_cost_usd - usd),
+        None if config.max_minutes is None else max(0.0, config.max_minutes - gone_s / 60.0),
+    )
+
+
+def _used_up(config: RunConfig, left: _CellBudget) -> str:
+    """The bound of which nothing is left, in words; a bound of no money is for models that cost nothing."""
+    if left.max_tokens == 0:
+        return _of_the_grid(config, "--max-tokens")
+    if left.max_cost_usd == 0.0 and config.max_cost_usd:
+        return _of_the_grid(config, "--max-cost")
+    return _of_the_grid(config, "--max-minutes") if left.max_minutes == 0.0 else ""
+
+
+def _of_the_grid(config: RunConfig, why: str) -> str:
+    """What stopped a cell, where that is a bound: with the grid's figure, not what was left of it for the cell."""
+    wanted = "".join(why.partition(SAYS)[1:])
+    if why.startswith("--max-tokens"):
+        return f"--max-tokens {config.max_tokens} for the whole grid does not allow another call{wanted}"
+    if why.startswith("--max-cost"):
+        return f"--max-cost {config.max_cost_usd:g} for the whole grid does not allow another call{wanted}"
+    return f"--max-minutes {config.max_minutes:g} is over" if why.startswith("--max-minutes") else why

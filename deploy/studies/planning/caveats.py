@@ -1,0 +1,121 @@
+"""What a reader of a plan must know: what it takes for granted, and what the pilot could not say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from moot.actors.debate.run_spec import Placement
+from moot.deploy.studies.planning.costs import MEASURED_ON
+from moot.deploy.studies.planning.pilot import FEW, Pilot
+from moot.deploy.studies.planning.settings import PlanSettings
+
+MANY_FAILED = 0.2
+"""Share of failed debates from which on something is wrong with the pilot rather than with a case here and there."""
+
+
+def caveats(
+    pilot: Pilot, settings: PlanSettings, placement: Placement, *, untold: float, unpriced: float, has_cost: bool
+) -> Iterator[str]:
+    """The remarks, most important first.
+
+    Args:
+        pilot: the pilot.
+        settings: of the plan.
+        placement: that was planned with.
+        untold, unpriced: share of the calls whose use, and whose price, is not known.
+        has_cost: whether a cost is known.
+    """
+    yield from _models_caveat(pilot, settings)
+    if pilot.debates < FEW:
+        yield (
+            f"only {debates_words(pilot.debates)} in the pilot: the intervals are too narrow for what it has not seen; "
+            f"take {FEW} or more"
+        )
+    yield from _left_out(pilot)
+    yield from _unknown(pilot, settings.cases, untold, unpriced, has_cost)
+    yield from _assumed(pilot, settings, placement)
+
+
+def beyond_pilot_caveat(pilot: Pilot, under_way: float) -> Iterator[str]:
+    """The warning of a plan that has more calls under way than the pilot showed its servers to answer.
+
+    Args:
+        pilot: the pilot; one whose models answer in the run's own processes shows no server at all.
+        under_way: in the plan, on average.
+    """
+    shown = pilot.under_way
+    if not pilot.in_process and shown and round(under_way) > shown:
+        yield (
+            f"this plan has {under_way:,.0f} calls under way on average, and the pilot showed {shown:,} to be served "
+            "at most: a server that is full answers later, so that the run may take many times as long; plan with "
+            f"--concurrency {max(1, shown // max(1, len(pilot.models)))}, or from a pilot with as many under way"
+        )
+
+
+def debates_words(n: int) -> str:
+    """So many debates.
+
+    >>> debates_words(1), debates_words(2000)
+    ('1 debate', '2,000 debates')
+    """
+    return f"{n:,} {'debate' if n == 1 else 'debates'}"
+
+
+def failures_caveat(pilot: Pilot) -> Iterator[str]:
+    """The warning of a pilot of which many debates failed."""
+    failed, held = int(pilot.failed.sum()), pilot.debates
+    if failed >= MANY_FAILED * held:
+        yield (
+            f"{failed:,} of the pilot's {held:,} debates failed, and as large a part is planned to; `moot show` says "
+            "why: mend it and hold another pilot, for a debate that fails does not take what others take"
+        )
+
+
+def _models_caveat(pilot: Pilot, settings: PlanSettings) -> Iterator[str]:
+    if pilot.simulated:
+        free = ", and its price is 0" if None not in pilot.prices else ""
+        yield f"a simulated model: its latencies, tokens and failures are of no real one{free}"
+    if any(model.startswith("replay/") for model in pilot.models):
+        yield "the pilot's replies were replayed from a record: their latencies are of no server"
+    if pilot.in_process and pilot.models and (settings.limit_rpm or settings.limit_tpm or settings.concurrency):
+        yield "the pilot's models answer in the run's own processes, which no limit holds back; a server is planned for"
+
+
+def _left_out(pilot: Pilot) -> Iterator[str]:
+    if pilot.sampled_from > pilot.debates:
+        yield f"{pilot.debates:,} of the pilot's {pilot.sampled_from:,} debates were drawn and gone by"
+    if pilot.with_reused:
+        yield f"left out: {pilot.with_reused:,} debates with replies of another run; all calls are planned as paid"
+    if pilot.unfinished:
+        yield f"left out: {pilot.unfinished:,} debates without a verdict, which may be the long ones"
+    if pilot.later_attempts:
+        yield f"left out: {pilot.later_attempts:,} second attempts at failed cases"
+    if pilot.interrupted:
+        yield f"{pilot.interrupted:,} gaps in debates that were put aside, or waited for a person, count as none"
+    if pilot.shared:
+        yield f"{pilot.shared:,} replies that cases share are planned in proportion; more cases may share them"
+    if pilot.waits_unknown:
+        yield "the record does not say how long calls waited for leave: that counts as latency; a newer pilot says it"
+
+
+def _unknown(pilot: Pilot, cases: int, untold: float, unpriced: float, has_cost: bool) -> Iterator[str]:
+    if untold:
+        yield f"tokens are a lower bound: of {untold:.1%} of the calls nobody said what they used"
+    if not has_cost:
+        yield "the cost is unknown: no price, or no tokens, are known; --prices FILE gives prices"
+    elif share := max(untold, unpriced):
+        yield f"the cost is a lower bound: price or tokens of {share:.1%} of the calls or more are unknown"
+    if unconfirmed := float(pilot.unconfirmed_tokens.mean()) * cases:
+        yield f"up to {unconfirmed:,.0f} tokens more may be billed for attempts that came to nothing"
+
+
+def _assumed(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Iterator[str]:
+    yield "assumed: servers answer as fast as in the pilot, however many calls are under way, and the cases are alike"
+    if settings.concurrency is None and not pilot.in_process:
+        yield "assumed: the server takes what the limits allow without a 429, so that the calls under way can adapt"
+    if settings.cpu_ms_per_call is None:
+        engine = "; the pilot ran inline" if pilot.engine == "inline" else ""
+        yield f"assumed: processor time of a call in placement {placement} as on {MEASURED_ON}{engine}"
+    if settings.nodes is not None and settings.cores_per_node is None:
+        yield f"assumed: {os.cpu_count()} cores per node, as here"

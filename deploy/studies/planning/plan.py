@@ -1,0 +1,278 @@
+"""`moot plan`: time, cost, machines of a large run from the record of a small one, and what holds it back.
+
+Whole debates are drawn again (a bootstrap over the pilot's cases), so that a debate that is long and one that is dear
+are one debate. An interval is for what this run will take: it is uncertain by the pilot's few cases, and by the draw of
+the planned ones.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from moot.actors.debate.run_spec import Placement
+from moot.actors.limits.concurrency import MOST
+from moot.actors.models.prices import price_table
+from moot.deploy.runs.validation import validate_model
+from moot.deploy.studies.planning.caveats import beyond_pilot_caveat, caveats, failures_caveat
+from moot.deploy.studies.planning.costs import BUSY_SHARE, ENGINE, MachineNeeds, machine_needs
+from moot.deploy.studies.planning.pilot import Bools, Floats, Pilot, read_pilot
+from moot.deploy.studies.planning.settings import Constraint, PlanSettings, Scenario
+from moot.deploy.studies.planning.times import binding_constraint, seconds_by_bound, time_s
+from moot.protocols.errors import ConfigError
+
+LEVEL = 0.9
+"""Coverage of every interval."""
+
+_MAX_OPEN = 200
+_DRAWS = 2_000
+_JEFFREYS = 0.5
+
+
+class PlanEstimate(NamedTuple):
+    """A figure and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class PlanTotals(NamedTuple):
+    """What all cases use.
+
+    Attributes:
+        prompt_tokens, completion_tokens: of the calls whose server said; a lower bound if one did not.
+        unconfirmed_tokens: at most so many beyond, in attempts that may be billed without a word of what they used.
+        cost_usd: of the calls whose price and use are known; None when that is none.
+        calls_without_usage, calls_without_price: share of the calls.
+        failed: cases.
+        skipped: share of the cases.
+    """
+
+    calls: PlanEstimate
+    requests: PlanEstimate
+    prompt_tokens: PlanEstimate
+    completion_tokens: PlanEstimate
+    unconfirmed_tokens: float
+    cost_usd: PlanEstimate | None
+    calls_without_usage: float
+    calls_without_price: float
+    failed: PlanEstimate
+    skipped: PlanEstimate
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """Plan of a run of many cases, extrapolated from a pilot.
+
+    Attributes:
+        pilot: the run that is gone by.
+        settings: what was asked; scenario: the bounds that were planned with; placement: likewise.
+        time_s: from the first debate's opening to the last verdict; neither start nor end of the engine is in it.
+        totals: calls, tokens, money, failures.
+        in_flight, open_debates: means over the run.
+        needs: cores, moderators, memory; needs_low, needs_high: the ends of their intervals.
+        cores_at_hand: None when no nodes were named.
+        binding: what holds the run back.
+        alone_s: how long it would take by each bound alone.
+        relaxed_s: the time without the bound that binds; None where `latency` does.
+        then_binding: what would hold it back then.
+        remarks: what a reader must know: what was assumed, and what the pilot could not say.
+        warnings: why the plan may promise too much.
+    """
+
+    pilot: Pilot
+    settings: PlanSettings
+    scenario: Scenario
+    placement: Placement
+    time_s: PlanEstimate
+    totals: PlanTotals
+    in_flight: PlanEstimate
+    open_debates: PlanEstimate
+    needs: MachineNeeds
+    needs_low: MachineNeeds
+    needs_high: MachineNeeds
+    cores_at_hand: int | None
+    binding: Constraint
+    alone_s: Mapping[Constraint, float]
+    relaxed_s: float | None
+    then_binding: Constraint | None
+    remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def plan(pilot: str | Path, *, prices: str | None = None, **settings: Any) -> RunPlan:
+    """Plan a run of many cases from the record of a small one of the same kind.
+
+    Args:
+        pilot: folder of the run to go by, or its URI.
+        prices: a YAML file of prices, over those of the pilot.
+        settings: see `PlanSettings`; `cases` is needed.
+
+    Raises:
+        ConfigError: a setting is wrong, in one line, or the URI is.
+        RecordError: there is no run in the folder, or it cannot be read.
+        UserError: the run has nothing to plan from.
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    typed = {name: f"--{name.replace('_', '-')}" for name in PlanSettings.model_fields}
+    wanted = validate_model(PlanSettings, given, typed=typed)
+    table = None if prices is None else price_table(prices)
+    return plan_of(read_pilot(pilot, prices=table, seed=wanted.seed), wanted)
+
+
+def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
+    """Plan from a pilot that has been read. Raises ConfigError where its record cannot say what a bound means."""
+    cases, random = settings.cases, np.random.default_rng(settings.seed)
+    placement = settings.placement or _placement(pilot)
+    scenario = _scenario(pilot, settings, placement)
+    draws = _Draws(pilot, cases, random)
+    mean = draws.weights[:1]
+    alone = {name: float(seconds[0]) for name, seconds in seconds_by_bound(pilot, mean, scenario, cases).items()}
+    bound = binding_constraint(alone)
+    relaxed = scenario.without(bound)
+    seconds = time_s(pilot, draws.weights, scenario, cases)
+    time = draws.estimate(seconds)
+    used = _totals(pilot, draws, cases)
+    most_calls = math.inf if settings.concurrency is None else settings.concurrency * len(pilot.models)
+    peak = float(min(scenario.max_open, cases))
+    under_way = draws.at_once(pilot.busy_s.sum(axis=1), seconds, most_calls)
+    is_full = bound not in ("latency", "max_open")  # debates wait for what they share, so that every place is taken
+    in_flight = draws.estimate(under_way)
+    open_debates = draws.estimate(
+        np.full_like(seconds, peak) if is_full else draws.at_once(pilot.alone_s, seconds, peak)
+    )
+    calls = used.calls
+    per_s = [calls.value / time.value, calls.low / time.high, calls.high / time.low] if time.low > 0.0 else [0.0] * 3
+    needed, low, high = (_needs(each, pilot, settings, scenario, placement) for each in per_s)
+    return RunPlan(
+        pilot=pilot,
+        settings=settings,
+        scenario=scenario,
+        placement=placement,
+        time_s=time,
+        totals=used,
+        in_flight=in_flight,
+        open_debates=open_debates,
+        needs=needed,
+        needs_low=low,
+        needs_high=high,
+        cores_at_hand=_cores_at_hand(settings),
+        binding=bound,
+        alone_s=alone,
+        relaxed_s=None if bound == "latency" else float(time_s(pilot, mean, relaxed, cases)[0]),
+        then_binding=None
+        if bound == "latency"
+        else binding_constraint({name: alone[name] for name in alone if name != bound}),
+        remarks=tuple(
+            caveats(
+                pilot,
+                settings,
+                placement,
+                untold=used.calls_without_usage,
+                unpriced=used.calls_without_price,
+                has_cost=used.cost_usd is not None,
+            )
+        ),
+        warnings=(*failures_caveat(pilot), *beyond_pilot_caveat(pilot, in_flight.value)),
+    )
+
+
+def _totals(pilot: Pilot, draws: _Draws, cases: int) -> PlanTotals:
+    calls = max(1.0, float(pilot.calls.sum()))
+    is_priced = (pilot.calls_without_usage + pilot.calls_without_price < pilot.calls).any() or not pilot.calls.any()
+    return PlanTotals(
+        calls=draws.total(pilot.calls),
+        requests=draws.total(pilot.requests.sum(axis=1)),
+        prompt_tokens=draws.total(pilot.prompt_tokens),
+        completion_tokens=draws.total(pilot.completion_tokens),
+        unconfirmed_tokens=float(pilot.unconfirmed_tokens.mean()) * cases,
+        cost_usd=draws.total(pilot.cost_usd) if is_priced else None,
+        calls_without_usage=float(pilot.calls_without_usage.sum()) / calls,
+        calls_without_price=float(pilot.calls_without_price.sum()) / calls,
+        failed=draws.count(pilot.failed),
+        skipped=PlanEstimate(*(each / cases for each in draws.count(pilot.skipped))),
+    )
+
+
+class _Draws:
+    """Draws of a pilot's debates with replacement, and of the run's own cases from each."""
+
+    def __init__(self, pilot: Pilot, cases: int, random: np.random.Generator) -> None:
+        count = pilot.debates
+        mean = np.full((1, count), 1.0 / count)
+        self.weights: Floats = np.vstack([mean, random.multinomial(count, mean[0], size=_DRAWS) / count])
+        self._cases, self._count, self._random = cases, count, random
+
+    def at_once(self, seconds_each: Floats, seconds: Floats, most: float) -> Floats:
+        """How many of what takes a debate so long go on at once on average (Little's law), by draw."""
+        amount = (self.weights @ seconds_each) * self._cases
+        return np.minimum(most, np.divide(amount, seconds, out=np.zeros_like(seconds), where=seconds > 0.0))
+
+    def estimate(self, by_draw: Floats) -> PlanEstimate:
+        """What hangs on means over the debates; its interval is as wide as pilots and cases together make it."""
+        value, drawn = float(by_draw[0]), by_draw[1:]
+        middle = float(np.median(drawn))
+        wider = math.sqrt(1.0 + self._count / self._cases)  # variances of means go by the inverse of how many there are
+        return _interval(value, value * np.power(drawn / middle, wider) if middle > 0.0 else np.full_like(drawn, value))
+
+    def total(self, by_debate: Floats) -> PlanEstimate:
+        """The sum over the run's cases."""
+        means = self.weights[1:] @ by_debate
+        spread = np.sqrt(np.maximum(0.0, self.weights[1:] @ by_debate**2 - means**2))
+        noise = spread * math.sqrt(self._cases) * self._random.standard_normal(_DRAWS)
+        return _interval(float(by_debate.mean()) * self._cases, np.maximum(0.0, means * self._cases + noise))
+
+    def count(self, is_one: Bools) -> PlanEstimate:
+        """How many cases are of a kind: drawn from what the pilot's count leaves possible, which is never nothing."""
+        found = int(is_one.sum())
+        shares = self._random.beta(found + _JEFFREYS, self._count - found + _JEFFREYS, size=_DRAWS)
+        return _interval(found / self._count * self._cases, self._random.binomial(self._cases, shares).astype(float))
+
+
+def _interval(value: float, drawn: Floats) -> PlanEstimate:
+    low, high = np.quantile(drawn, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
+    return PlanEstimate(value, min(value, float(low)), max(value, float(high)))
+
+
+def _placement(pilot: Pilot) -> Placement:
+    return "packed" if pilot.engine == "inline" or pilot.placement == "packed" else "actors"
+
+
+def _needs(
+    per_s: float, pilot: Pilot, settings: PlanSettings, scenario: Scenario, placement: Placement
+) -> MachineNeeds:
+    if scenario.cores is not None:
+        per_s = min(per_s, scenario.cores / scenario.cpu_s)  # a draw may have a few calls more than are on average
+    peak = float(min(scenario.max_open, settings.cases))
+    return machine_needs(per_s, 1000.0 * scenario.cpu_s, peak, placement, pilot.log_probabilities, settings.nodes or 1)
+
+
+def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Scenario:
+    if settings.cores_per_node is not None and settings.nodes is None:
+        raise ConfigError("--cores-per-node goes with --nodes only")
+    if settings.limit_tpm is not None and not (pilot.calls_without_usage < pilot.calls).any():
+        raise ConfigError(
+            f"--limit-tpm: no server in {pilot.name} said what its calls used, so tokens cannot be planned"
+        )
+    cores = _cores_at_hand(settings)
+    cpu_ms = settings.cpu_ms_per_call or ENGINE[placement, pilot.log_probabilities].cpu_ms
+    return Scenario(
+        rpm=settings.limit_rpm,
+        tpm=settings.limit_tpm,
+        concurrency=settings.concurrency or MOST,
+        max_open=settings.max_open or pilot.max_open or _MAX_OPEN,
+        cores=None if cores is None else BUSY_SHARE * cores,
+        cpu_s=cpu_ms / 1000.0,
+    )
+
+
+def _cores_at_hand(settings: PlanSettings) -> int | None:
+    """Of all nodes; None where none were named."""
+    return None if settings.nodes is None else settings.nodes * (settings.cores_per_node or os.cpu_count() or 1)

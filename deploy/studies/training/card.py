@@ -1,0 +1,241 @@
+"""The card of a classifier that was just trained, its held-out figures, and its folder."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.classifiers.card import (
+    BODY,
+    CARD,
+    Body,
+    ClassifierCard,
+    HeldOutMetrics,
+    MetricEstimate,
+    Training,
+    known,
+    read_card,
+)
+from moot.actors.classifiers.classifier import check_body
+from moot.actors.record.folder import write_whole
+from moot.actors.record.store.mirror import display_name
+from moot.deploy.results.detection.calibration import BINS
+from moot.deploy.results.detection.estimates import RESAMPLES, estimate
+from moot.deploy.studies.training.examples import TrainingExamples
+from moot.deploy.studies.training.fit import FittedHead, Floats, TrainingData
+from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+from moot.metrics.class_separation import within_groups_auroc
+from moot.metrics.cluster_bootstrap import cluster_weights, resampled_auroc
+from moot.metrics.detection import detection_figures, detection_outcomes, resampled_figures
+from moot.protocols.claims import HALLUCINATED, classified_label
+from moot.protocols.errors import ConfigError, RecordError
+
+OWN = "the classifier"
+MASKED = "the same without verdict words"
+MASKED_HEAD = "head alone learnt without verdict words"
+JUDGES = "the judges' bare verdict"
+ALWAYS = "always supported"
+"""Names of the ways to decide, as the table lists them; with a body of its own, only the head learns anew."""
+
+_PACKAGES = ("moot", "numpy", "scipy")
+_MORE = ("setfit", "sentence-transformers", "transformers", "torch")
+
+
+def make_card(
+    learned: FittedHead,
+    examples: TrainingExamples,
+    material: TrainingData,
+    *,
+    runs: Sequence[str | Path],
+    encoder: str,
+    body: Body | None,
+    training_digest: str,
+) -> ClassifierCard:
+    """The card, sealed.
+
+    Args:
+        learned, examples, material: the head and its held-out probabilities, and what it was learnt from.
+        runs: their folders, as they were named.
+        encoder: identity of the encoder that is read; with a body, its name.
+        body: the fine-tuned encoder; None for the kind `logistic`.
+        training_digest: see `Training.digest`.
+    """
+    training = Training(
+        digest=training_digest,
+        runs=tuple(display_name(run) for run in runs),
+        tasks=_named(run.task for run in examples.runs),
+        protocols=_named(run.protocol for run in examples.runs),
+        simulated=examples.simulated,
+        n=len(examples.rows),
+        hallucinated=int(material.outcome.sum()),
+        cases=len({row.content_hash for row in examples.rows}),
+        groups=len(np.unique(material.groups)),
+        left_out=examples.left_out,
+        folds=material.folds,
+        seed=material.seed,
+    )
+    return ClassifierCard(
+        kind="logistic" if body is None else "setfit",
+        encoder=encoder,
+        body=body,
+        head=learned.head,
+        ridge=learned.ridge,
+        versions=_versions(_PACKAGES if body is None else _PACKAGES + _MORE),
+        training=training,
+        trained_on=tuple(sorted({row.claim for row in examples.rows})),
+        trained_on_groups=tuple(sorted({row.source for row in examples.rows if row.source})),
+        held_out=_held_out(learned, examples, material, MASKED if body is None else MASKED_HEAD),
+    ).with_digest()
+
+
+def _held_out(
+    learned: FittedHead, examples: TrainingExamples, material: TrainingData, masked: str
+) -> tuple[HeldOutMetrics, ...]:
+    cases = HeldOutCases(material.outcome, material.groups, material.fold, material.seed)
+    judged = [np.nan if row.judged_hallucinated is None else float(row.judged_hallucinated) for row in examples.rows]
+    return (
+        cases.of_probabilities(OWN, learned.p),
+        cases.of_probabilities(masked, learned.p_masked),
+        cases.of_answers(JUDGES, np.array(judged)),
+        cases.of_answers(ALWAYS, np.zeros(len(judged))),
+    )
+
+
+def _named(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(sorted({name for name in names if name}))
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+class HeldOutCases:
+    """The summaries that figures are about.
+
+    Args:
+        outcome: `(n,)`, 1 for a hallucinated claim.
+        groups: `(n,)`; whole groups are drawn.
+        fold: `(n,)`, the fold in which each was held out.
+        seed: of the draws.
+    """
+
+    def __init__(self, outcome: Floats, groups: npt.NDArray[np.str_], fold: npt.NDArray[np.intp], seed: int) -> None:
+        self._outcome, self._fold = outcome, fold
+        self._weights = cluster_weights(groups, RESAMPLES, seed)
+        self._groups = len(np.unique(groups))
+
+    def of_probabilities(self, name: str, p: Floats) -> HeldOutMetrics:
+        """The figures of probabilities of "hallucinated", `(n,)`; the answers are those that a run would give."""
+        squares = (p - self._outcome) ** 2
+        drawn = self._weights @ squares / self._weights.sum(axis=1)
+        answer = np.array([float(classified_label(each) == HALLUCINATED) for each in p])
+        return self._figures(name, answer, p).model_copy(
+            update={
+                "brier": self._figure(squares.mean(), drawn),
+                "ece": known(expected_calibration_error(p, self._outcome, bins=BINS)),
+                "ece_null_high": known(calibration_null_band(p, bins=BINS).high),
+            }
+        )
+
+    def of_answers(self, name: str, answer: Floats) -> HeldOutMetrics:
+        """The figures of bare answers: `(n,)`, 1 for "hallucinated", 0 for "supported", NaN for undecided."""
+        return self._figures(name, answer, np.where(np.isnan(answer), 0.5, answer))
+
+    def _figures(self, name: str, answer: Floats, score: Floats) -> HeldOutMetrics:
+        outcomes = detection_outcomes(self._outcome, answer)
+        counts = outcomes.sum(axis=0)
+        seen, drawn = detection_figures(counts), resampled_figures(counts, self._weights @ outcomes)
+        (supported, hallucinated), (supported_drawn, hallucinated_drawn) = seen.f1, drawn.f1.T
+        return HeldOutMetrics(
+            name=name,
+            n=len(answer),
+            accuracy=self._figure(seen.accuracy, drawn.accuracy, is_share=True),
+            f1_hallucinated=self._figure(hallucinated, hallucinated_drawn),
+            f1_supported=self._figure(supported, supported_drawn),
+            macro_f1=self._figure(seen.macro_f1, drawn.macro_f1),
+            auroc=self._figure(
+                within_groups_auroc(score, self._outcome, self._fold).squeeze(), self._drawn_auroc(score)
+            ),
+        )
+
+    def _drawn_auroc(self, score: Floats) -> Floats:
+        """The AUROC of every resample, over pairs of one fold."""
+        wins, pairs = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
+        for number in np.unique(self._fold):
+            some = self._fold == number
+            weights, ones = self._weights[:, some], self._outcome[some]
+            found = resampled_auroc(score[some], ones, weights)[:, 0, 0]
+            count = (weights @ ones) * (weights @ (1.0 - ones))
+            wins += np.where(count > 0.0, np.nan_to_num(found) * count, 0.0)
+            pairs += count
+        area: Floats = np.divide(wins, pairs, out=np.full(RESAMPLES, np.nan), where=pairs > 0.0)
+        return area
+
+    def _figure(self, value: npt.ArrayLike, drawn: Floats, *, is_share: bool = False) -> MetricEstimate:
+        found = estimate(value, drawn, groups=self._groups, is_share=is_share)
+        low, high = found.interval or (None, None)
+        return MetricEstimate(value=found.value, low=low, high=high)
+
+
+def find_classifier(out: str | Path, training_digest: str) -> ClassifierCard | None:
+    """The card of the classifier that lies in `out`, if the same training has made it; None when nothing is there.
+
+    Raises:
+        ConfigError: something else is there, or it was changed.
+    """
+    folder = Path(out).expanduser().absolute()
+    try:
+        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            return None
+    except OSError as error:
+        raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be read').lower()}") from None
+    if not (folder / CARD).is_file():
+        raise ConfigError(f"--out {out}: something else is there; name another folder")
+    card = read_card(folder)
+    if card.training.digest != training_digest:
+        raise ConfigError(
+            f"--out {out}: holds a classifier that was trained on other summaries or with other settings; name "
+            "another folder"
+        )
+    if card.body is not None:
+        check_body(folder / BODY, card.body.digest)
+    return card
+
+
+def write_classifier(out: str | Path, make: Callable[[Path], ClassifierCard]) -> ClassifierCard:
+    """Write a classifier's folder.
+
+    Args:
+        out: where; empty or absent.
+        make: puts what belongs to it besides its card into the folder that it is given, and returns the card.
+
+    Raises:
+        ConfigError: it cannot be written; nothing is left of it then.
+    """
+    folder = Path(out).expanduser().absolute()
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        draft.mkdir(parents=True)
+        card = make(draft)
+        write_whole(draft / CARD, card.to_json())
+        draft.rename(folder)
+    except OSError as error:
+        raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be written').lower()}") from None
+    except RecordError as error:
+        raise ConfigError(f"--out {out}: {error}") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return card

@@ -1,0 +1,173 @@
+"""What a classifier is trained on: the judges' summaries of claims whose label is known, from the records of runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.record.tables import read_table
+from moot.deploy.results.record import References, RunInfo, VerdictRow, latest_verdicts, read_events, read_run_info
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, text_hash
+from moot.protocols.errors import ConfigError
+
+RULING = "ruling"
+"""The kind of event in which a protocol records what the judges made of a claim."""
+
+
+class TrainingExample(NamedTuple):
+    """A judge's summary and what is known of its claim.
+
+    Attributes:
+        text: what a classifier reads: the summary and the points behind it; of older records the summary alone.
+        hallucinated: whether the claim is.
+        content_hash: of the case.
+        claim: hash of its claim, the same for any spelling; see `moot.protocols.claims.text_hash`.
+        source: such a hash of its reference's group; empty where there is none.
+        group: cases of one group are never in two folds; those of one claim or one source are of one.
+        judged_hallucinated: the judges' bare verdict; None where they gave none.
+    """
+
+    text: str
+    hallucinated: bool
+    content_hash: str
+    claim: str
+    source: str
+    group: str
+    judged_hallucinated: bool | None
+
+
+@dataclass(frozen=True)
+class TrainingExamples:
+    """The summaries of some runs.
+
+    Attributes:
+        rows: in order of content and text, so that it does not matter which run is named first.
+        runs: what is known of each run.
+        left_out: cases that could not be used, by reason.
+    """
+
+    rows: tuple[TrainingExample, ...]
+    runs: tuple[RunInfo, ...]
+    left_out: dict[str, int]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any reply behind them is a simulated model's."""
+        return any(run.simulated for run in self.runs)
+
+    @property
+    def outcome(self) -> npt.NDArray[np.float64]:
+        """`(n,)`, 1 for a hallucinated claim."""
+        return np.array([float(row.hallucinated) for row in self.rows])
+
+    @property
+    def groups(self) -> npt.NDArray[np.str_]:
+        """`(n,)`, the group of each."""
+        return np.array([row.group for row in self.rows])
+
+    def digest(self, settings: dict[str, Any]) -> str:
+        """The same for the same summaries, labels and groups under the same settings, in whatever order."""
+        data = sorted(row._replace(judged_hallucinated=None) for row in self.rows)
+        return blake2b(msgspec.json.encode([data, settings], order="deterministic"), digest_size=16).hexdigest()
+
+
+def read_examples(folders: Sequence[str | Path]) -> TrainingExamples:
+    """The summaries of each case's latest attempt.
+
+    A claim that several runs are over is one claim: all its summaries are in one group, with all of its source.
+
+    Raises:
+        ConfigError: a run is named twice, or has no rulings.
+        RecordError: no run is there, or it cannot be read.
+    """
+    if len({Path(folder).resolve() for folder in folders}) < len(folders):
+        raise ConfigError("a run is named twice: its summaries would count double")
+    rows: list[TrainingExample] = []
+    left_out: Counter[str] = Counter()
+    facts = [read_run_info(folder) for folder in folders]
+    for folder in folders:
+        rows += _of_run(folder, left_out)
+    groups = connected_groups(
+        [[f"claim {row.claim}", *([f"source {row.source}"] if row.source else [])] for row in rows]
+    )
+    once = list(dict.fromkeys(row._replace(group=group) for row, group in zip(rows, groups, strict=True)))
+    if len(once) < len(rows):
+        left_out["the same summary of the same case again"] += len(rows) - len(once)
+    return TrainingExamples(tuple(sorted(once, key=_order)), tuple(facts), dict(left_out))
+
+
+def _order(row: TrainingExample) -> tuple[str, str]:
+    return row.content_hash, row.text
+
+
+def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[TrainingExample]:
+    rulings = {noted.key: noted.data for noted in read_events(folder, [RULING])}
+    if not rulings:
+        raise ConfigError(f"{folder}: no judge's summary in it: take runs of a protocol that rules on claims, as ceda")
+    cases = {row["case_id"]: row for row in read_table(folder, "cases", ["content_hash", "question"]).to_pylist()}
+    references = References.of(folder)
+    for verdict in latest_verdicts(folder):
+        ruling = rulings.get(verdict.key)
+        why = _unusable(verdict, ruling)
+        if ruling is None or why:
+            left_out[why] += 1
+            continue
+        case, source = cases[verdict.case_id], references[verdict.case_id].group
+        said = ruling.get("verdict")
+        yield TrainingExample(
+            text=(ruling.get("classifier_text") or ruling["summary"]).strip(),
+            hallucinated=verdict.gold == HALLUCINATED,
+            content_hash=case["content_hash"],
+            claim=text_hash(case["question"]),
+            source=text_hash(source) if source else "",
+            group="",
+            judged_hallucinated=said == 0 if said in (0, 1) else None,
+        )
+
+
+def _unusable(verdict: VerdictRow, ruling: dict[str, Any] | None) -> str:
+    """Why a case says nothing; empty when it does."""
+    if verdict.failed:
+        return "failed"
+    if verdict.gold is None:
+        return "no gold label"
+    if verdict.gold not in CLAIM_LABELS:
+        return f"a gold label other than {' and '.join(CLAIM_LABELS)}"
+    summary = (ruling or {}).get("summary")
+    return "" if isinstance(summary, str) and summary.strip() else "no summary"
+
+
+def connected_groups(keys: Sequence[Iterable[str]]) -> list[str]:
+    """A name for the group of each row; rows that share a key, themselves or through others, are of one group.
+
+    Args:
+        keys: of each row, one at least.
+
+    Returns:
+        The least key of all in the group, so that the order of the rows does not matter.
+
+    >>> connected_groups([["a"], ["b", "page"], ["c"], ["a", "page"]])
+    ['a', 'a', 'c', 'a']
+    """
+    root: dict[str, str] = {}
+
+    def found(key: str) -> str:
+        while (above := root.setdefault(key, key)) != key:
+            root[key] = root[above]
+            key = root[key]
+        return key
+
+    rows = [list(each) for each in keys]
+    for first, *others in rows:
+        for other in others:
+            one, two = sorted((found(first), found(other)))
+            root[two] = one
+    return [found(first) for first, *_ in rows]
