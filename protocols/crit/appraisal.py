@@ -9,6 +9,7 @@ from typing import Any
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.crit.scoring import Rivals, WeightedReason, gamma_of
+from moot.protocols.deprecated import deprecated_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +249,6 @@ def _notes(document: CritDocument, reading: Reading, points: Sequence[AppraisedR
         DEEPER_FAILED: any(point.unread not in ("", TOO_DEEP, NO_BUDGET) for point in points),
     }
     return [note for note, holds in found.items() if holds]
+
+
+__getattr__ = deprecated_names(__name__, Document="CritDocument")

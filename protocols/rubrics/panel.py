@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from moot.protocols.deprecated import deprecated_names
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Message, Turn
 from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, MarkData
@@ -166,3 +167,6 @@ def _mark(rubric: Rubric, turn: Turn[ScoreSheet] | Failure, judge: str, number: 
         issues=getattr(sheet, ISSUES, ""),
         reasoning=getattr(sheet, REASONING),
     )
+
+
+__getattr__ = deprecated_names(__name__, Shown="AssessedReply")

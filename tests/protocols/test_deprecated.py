@@ -1,0 +1,22 @@
+"""Names that documentation has shown keep working, with a warning."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("moot.protocols.crit.appraisal", "Document", "CritDocument"),
+        ("moot.protocols.rubrics.panel", "Shown", "AssessedReply"),
+    ],
+)
+def test_an_old_name_gives_what_the_new_one_gives(module: str, old: str, new: str) -> None:
+    found = importlib.import_module(module)
+    with pytest.warns(DeprecationWarning, match=new):
+        assert getattr(found, old) is getattr(found, new)
+    with pytest.raises(AttributeError, match="Absent"):
+        found.Absent
