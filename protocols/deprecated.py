@@ -1,4 +1,4 @@
-"""Deprecated names: a name that documentation has shown keeps working for a while, with a warning that says the new one."""
+"""Deprecated names: names that pages have shown before keep working, with a warning that says the new one."""
 
 from __future__ import annotations
 

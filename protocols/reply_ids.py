@@ -11,7 +11,13 @@ from pydantic import BaseModel
 from moot.protocols.errors import ConfigError
 from moot.protocols.user_modules import named_object
 
-MOVED = {"moot.actors.debate.outcomes:DecisionReply": "moot.protocols.replies:DecisionReply"}
+_EVINCE = ("Argued", "Estimate", "Prediction", "Rebutting", "ReasonedEstimate", "ReasonedPrediction")
+
+MOVED = {
+    "moot.actors.outcomes:DecisionReply": "moot.protocols.replies:DecisionReply",
+    "moot.protocols.rubrics.mark_sheet:MarkSheet": "moot.protocols.rubrics.score_sheet:ScoreSheet",
+    **{f"moot.protocols.evince.standing:{name}": f"moot.protocols.evince.side_state:{name}" for name in _EVINCE},
+}
 """By id, where a reply type or factory is now that has moved since its id was given. An id is where the type lay first:
 it stands in fingerprints of records, and never changes."""
 

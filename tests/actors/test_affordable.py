@@ -97,7 +97,7 @@ class CostlyHandle(FakeModeratorHandle):
         return report
 
 
-@pytest.mark.parametrize("seats", [1, 3])
+@pytest.mark.parametrize("moderators", [1, 3])
 async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end(moderators: int) -> None:
     made = [CostlyHandle() for _ in range(moderators)]
     covered = of_tokens(1000, DebateCostBound(300, 100))

@@ -82,7 +82,7 @@ async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(folder: RunF
     assert len(read_table(folder, "turns").to_pylist()) == 40
 
 
-@pytest.mark.parametrize("lives", [1, 2])
+@pytest.mark.parametrize("incarnations", [1, 2])
 async def test_a_forgotten_debate_goes_on_where_it_was(folder: RunFolder, incarnations: int) -> None:
     """Whether this life of the writer has put it aside, or an earlier one has recorded it."""
     if incarnations == 2:

@@ -47,7 +47,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 def written(found: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its files; of pictures only those that hold texts are drawn."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moot.deploy.results.analysis.show.rendered", lambda drawn, form: render_figure(drawn, "svg")
+        patch.setattr("moot.deploy.results.analysis.show.render_figure", lambda drawn, form: render_figure(drawn, "svg")
                       if form == "svg" else b"")  # fmt: skip
         return write_analysis(found, tmp_path_factory.mktemp("hostile")).parent
 

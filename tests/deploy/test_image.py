@@ -17,8 +17,8 @@ from ray.autoscaler._private.util import prepare_config, validate_config
 from ray.scripts.scripts import cli
 
 ROOT = Path(__file__).parents[2]
-DOCKERFILE = ROOT / "deploy" / "docker" / "Dockerfile"
-CLUSTER = ROOT / "deploy" / "ray-cluster.yaml"
+DOCKERFILE = ROOT / "deploy" / "ops" / "docker" / "Dockerfile"
+CLUSTER = ROOT / "deploy" / "ops" / "ray-cluster.yaml"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 IGNORED = [
     line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")

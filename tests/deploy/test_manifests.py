@@ -29,7 +29,7 @@ from moot.deploy.runs.flags import parse_settings
 from moot.deploy.service.settings import CONFIG_ENV, ServeConfig
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "deploy" / "kubernetes"
+FOLDER = ROOT / "deploy" / "ops" / "kubernetes"
 PAGE = page_named("cluster").read_text().partition("\n## Kubernetes\n")[2]
 SCHEMAS = ROOT.parent / "shared" / "data" / "kuberay_crds"
 FILES = {"RayCluster": "ray.io_rayclusters", "RayJob": "ray.io_rayjobs", "RayService": "ray.io_rayservices"}
@@ -236,7 +236,7 @@ def test_every_secret_is_documented_and_none_is_written_down() -> None:
     for name, key in used:
         assert f"{key}=" in made[name] or f"`{key}`" in PAGE, (name, key)
     assert not [thing for thing in OBJECTS if thing["kind"] == "Secret"]
-    for path in (*FOLDER.glob("*.yaml"), ROOT / "deploy" / "ray-cluster.yaml"):
+    for path in (*FOLDER.glob("*.yaml"), ROOT / "deploy" / "ops" / "ray-cluster.yaml"):
         assert not re.search(r"sk-[A-Za-z0-9]|AKIA|stringData|BEGIN [A-Z ]*PRIVATE", path.read_text()), path.name
 
 

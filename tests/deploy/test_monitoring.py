@@ -27,7 +27,7 @@ from waiting import wait_until
 from moot.actors.record.tables import read_table
 from moot.actors.telemetry.meter import METRICS
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+DEPLOY = Path(__file__).parents[2] / "deploy" / "ops"
 RULES = DEPLOY / "prometheus" / "moot.rules.yml"
 DASHBOARD = json.loads((DEPLOY / "grafana" / "moot.json").read_text())
 VARIABLES = {"$protocol": ".*", "$model": ".*", "$__rate_interval": "30s"}

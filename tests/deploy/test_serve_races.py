@@ -162,7 +162,7 @@ async def test_a_record_that_cannot_be_read_ends_its_stream_with_an_error(
 
 
 async def test_the_last_cancelled_ones_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.service.inbox.KEPT_CANCELLED", 2)
+    monkeypatch.setattr("moot.deploy.service.inbox.MAX_CANCELLED", 2)
     inbox = Inbox(tmp_path / "inbox.sqlite")
     await inbox.open()
     for number in range(5):

@@ -24,7 +24,7 @@ from moot.deploy.service.settings import CONFIG_ENV
 # Ray Serve's own code warns while it is imported and while it runs.
 pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
 TOKEN = "a-long-token-of-the-test"
-MANIFEST = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
+MANIFEST = Path(__file__).parents[2] / "deploy" / "ops" / "kubernetes" / "ray-service.yaml"
 SECRET = {"question": "is this passage logged", "passage": "a-passage-for-no-log"}
 
 

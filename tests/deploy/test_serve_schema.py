@@ -71,7 +71,7 @@ def test_a_damaged_body_is_refused_or_a_case(model: type[CaseRequest], data: Any
     _read(raw[:at] + junk + raw[data.draw(st.integers(at, len(raw))) :], model)
 
 
-MANIFEST = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
+MANIFEST = Path(__file__).parents[2] / "deploy" / "ops" / "kubernetes" / "ray-service.yaml"
 
 
 async def test_every_route_says_what_it_takes_and_gives(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_without_the_packages_the_extra_is_named(
 
 def test_nothing_here_reads_or_writes_a_pickle() -> None:
     root = Path(__file__).resolve().parents[2]
-    files = [*(root / "actors" / "classifiers").glob("*.py"), *(root / "deploy" / "training").glob("*.py")]
+    files = [*(root / "actors" / "classifiers").glob("*.py"), *(root / "deploy" / "studies" / "training").glob("*.py")]
     assert len(files) >= 8
     words = ("import pickle", "joblib", "torch.load", "torch.save", "from_pretrained", "trust_remote_code")
     assert {word for file in files for word in words if word in file.read_text()} == set()
