@@ -28,7 +28,6 @@ from moot.deploy.cli.main import app
 from moot.deploy.results.analysis.settings import AnalysisSettings
 from moot.deploy.results.rounds.round_trace import MEASURES
 from moot.protocols.ceda.settings import CedaSettings
-from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.registry import setting_keys
 from moot.protocols.templates import template_headers
 
@@ -161,12 +160,10 @@ def _defaults(model: BaseModel) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("page", "heading", "model"),
     [
-        ("constructor-auditor", "Settings", ConstructorAuditorSettings()),
         ("ceda", "Settings", CedaSettings()),
         ("cluster", "How a run is spread", ClusterSettings()),
     ],
     ids=[
-        "constructor-auditor",
         "ceda",
         "cluster",
     ],
