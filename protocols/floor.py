@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pydantic import BaseModel
 
 from moot.protocols.case import Case, Image
+from moot.protocols.events import DebateEvent
 from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import (
     Decision,
@@ -136,7 +137,7 @@ class Floor(Protocol):
         """The messages that produced `turn`, exactly as the model was sent them."""
         ...
 
-    def note(self, event: Event) -> None:
+    def note(self, event: Event | DebateEvent) -> None:
         """Put an event into the record (signals, decisions); never changes a later step."""
         ...
 

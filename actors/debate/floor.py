@@ -20,6 +20,7 @@ from moot.actors.record.recovery import History
 from moot.actors.record.schema import ASKED
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
+from moot.protocols.events import DebateEvent, as_event
 from moot.protocols.floor import Brief, Request
 from moot.protocols.messages import (
     Ask,
@@ -196,10 +197,11 @@ class CaseFloor(Lookups):
         reasked = self._reasked.get(turn.path)
         return reask_messages(messages, *reasked, templates) if reasked else messages
 
-    def note(self, event: Event) -> None:
+    def note(self, event: Event | DebateEvent) -> None:
         """See `Floor.note`. Raises TypeError when the event's data is not JSON-like: numpy values, for one."""
-        msgspec.to_builtins(event.data)
-        self._context.record.put_event(self.case.id, self.attempt, event)
+        noted = as_event(event)
+        msgspec.to_builtins(noted.data)
+        self._context.record.put_event(self.case.id, self.attempt, noted)
 
     def _ask(self, request: Request[Any]) -> Ask:
         if request.path in self._asks:

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
+from moot.protocols.events import DebateEvent, as_event
 from moot.protocols.floor import Brief, Request
 from moot.protocols.labels import fold
 from moot.protocols.lookups import Classified, Passage
@@ -188,8 +189,8 @@ class ScriptedFloor:
     async def compute(self, function: Callable[..., T], *args: Any) -> T:
         return function(*args)
 
-    def note(self, event: Event) -> None:
-        self.events.append(event)
+    def note(self, event: Event | DebateEvent) -> None:
+        self.events.append(as_event(event))
 
     def panel(self, role: str = "judge") -> list[str]:
         return list(self._judges)

@@ -1,0 +1,30 @@
+"""Typed events are recorded as their data, and read back as what they were; what is not of a type is not read as it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from moot.protocols.events import DebateEvent, as_event
+from moot.protocols.messages import Event
+
+
+class Passed(DebateEvent):
+    kind: ClassVar[str] = "passed"
+
+    number: int = Field(validation_alias="pass", serialization_alias="pass")
+    share: float | None = None
+
+
+def test_only_what_was_set_is_recorded_under_the_names_of_the_record() -> None:
+    assert as_event(Passed(number=3, path="round/1")) == Event("passed", "round/1", {"pass": 3})
+    assert as_event(Passed(number=3, share=None)).data == {"pass": 3, "share": None}
+
+
+def test_it_is_read_back_and_keys_of_other_versions_are_ignored() -> None:
+    assert Passed.read({"pass": 3, "share": 0.5, "later": 1}, "x") == Passed(number=3, share=0.5, path="x")
+
+
+def test_data_of_another_shape_is_not_read() -> None:
+    assert [Passed.read(data) for data in ({}, {"pass": "3"}, {"pass": 3, "share": "high"}, None, [1])] == [None] * 5
