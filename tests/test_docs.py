@@ -27,7 +27,6 @@ from moot.actors.debate.placement import ClusterSettings
 from moot.deploy.cli.main import app
 from moot.deploy.results.analysis.settings import AnalysisSettings
 from moot.deploy.results.rounds.round_trace import MEASURES
-from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.registry import setting_keys
 from moot.protocols.templates import template_headers
 
@@ -160,11 +159,9 @@ def _defaults(model: BaseModel) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("page", "heading", "model"),
     [
-        ("ceda", "Settings", CedaSettings()),
         ("cluster", "How a run is spread", ClusterSettings()),
     ],
     ids=[
-        "ceda",
         "cluster",
     ],
 )

@@ -98,7 +98,7 @@ def evidence_record(content: StateContent, considered: int) -> dict[str, Any]:
 class Ceda:
     """Cross-modal evaluation through debate agents: is a claim supported or hallucinated?
 
-    Source: the CEDA paper; where it is silent or does not add up, docs/protocols/ceda-source.md says what happens here.
+    Source: the CEDA paper; where it is silent or does not add up, docs/protocols/ceda.md says what happens here.
 
     Args:
         settings: see `CedaSettings`.
