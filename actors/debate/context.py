@@ -116,8 +116,8 @@ class DebateContext:
     """What all debates of a process share.
 
     Attributes:
-        crew: who answers.
-        scribe: who writes.
+        agents: who answers.
+        record_client: who writes.
         attended: whether a person answers `consult`; otherwise it answers `go on`.
         drain: set when no new ask may start: debates stand still until they are put aside.
         asking: the asks under way.
@@ -175,7 +175,7 @@ class Lookups:
     Args:
         case: what is debated.
         attempt: of the debate.
-        house: shared parts.
+        context: shared parts.
         vectors: what the journal holds, as float32 bytes by `vector_key`.
     """
 

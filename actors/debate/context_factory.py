@@ -145,7 +145,7 @@ class LocalAgentPool:
 
     Args:
         spec: the run.
-        scribe: takes the rows of what they pay for.
+        record_client: takes the rows of what they pay for.
         gate: gives leave to their calls; None when nothing is to be limited.
         watch: what they are watched by.
     """
@@ -161,7 +161,7 @@ class LocalAgentPool:
         self._by_role: dict[str, Agent] = {}
 
     async def answer(self, ask: Ask) -> AskResult:
-        """See `context.Crew.answer`."""
+        """See `AgentPool.answer`."""
         agent = self._by_role.get(ask.role)
         if agent is None:
             agent = self._agents[service_of(ask.role, self._roles.binding(ask.role))]
@@ -169,7 +169,7 @@ class LocalAgentPool:
         return await agent.answer(ask)
 
     async def drain(self) -> None:
-        """See `context.Crew.drain`."""
+        """See `AgentPool.drain`."""
         if self._gate is not None:
             self._gate.drain()
 

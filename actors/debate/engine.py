@@ -18,14 +18,14 @@ class ModeratorLost(Exception):
 
 
 class ModeratorHandle(Protocol):
-    """A moderator as the arena sees it."""
+    """A moderator as the dispatcher sees it."""
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         """Hand over assignments and learn what is new; see `Moderator.exchange`. Raises `ModeratorLost`."""
         ...
 
     async def cancel(self, keys: Sequence[CaseKey]) -> None:
-        """Put these debates aside; see `Moderator.withdraw`."""
+        """Put these debates aside; see `Moderator.cancel`."""
         ...
 
     async def drain(self, seconds: float) -> None:
@@ -34,7 +34,7 @@ class ModeratorHandle(Protocol):
 
 
 class WriterPool(Protocol):
-    """The record's writers as the arena sees them."""
+    """The record's writers as the dispatcher sees them."""
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
         """Make cases known, gold labels included, before they are debated."""

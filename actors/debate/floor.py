@@ -74,7 +74,7 @@ class CaseFloor(Lookups):
     Args:
         case: what is debated.
         attempt: 0, or higher after `--retry-failed`.
-        house: shared parts.
+        context: shared parts.
         history: what the journal holds of it, if the debate has run before.
         decided: by path, what a person at hand has decided since.
         paid: by model, what calls use that are made from here is added to it.

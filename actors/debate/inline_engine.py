@@ -48,7 +48,7 @@ class LocalRecordClient:
         self._scheduled = False
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
-        """See `context.Scribe.put_reply`."""
+        """See `RecordClient.put_reply`."""
         self._replies.append(**columns)
         if not self._scheduled:
             self._scheduled = True
@@ -65,34 +65,34 @@ class LocalRecordClient:
             self._writer.add_replies(self._replies.flush())
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
-        """See `context.Scribe.put_event`."""
+        """See `RecordClient.put_event`."""
         self._writer.add_events([(case_id, attempt, event, time.time())])
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """See `context.Scribe.put_vectors`."""
+        """See `RecordClient.put_vectors`."""
         self._writer.add_vectors(case_id, attempt, encoder, vectors)
 
     async def commit(self, verdict_record: VerdictRecord) -> bool:
-        """See `context.Scribe.commit`."""
+        """See `RecordClient.commit`."""
         self.flush()
         return (await self._writer.commit([verdict_record]))[0]
 
     async def history(self, case_id: str, attempt: int) -> History:
-        """See `context.Scribe.history`."""
+        """See `RecordClient.history`."""
         self.flush()
         return (await self._writer.history([(case_id, attempt)]))[0]
 
     async def has_shared(self, key: str) -> bool:
-        """See `context.Scribe.has_shared`."""
+        """See `RecordClient.has_shared`."""
         self.flush()
         return await self._writer.has_shared(key)
 
     async def acquire_lease(self, key: str) -> tuple[bool, History]:
-        """See `context.Scribe.claim`."""
+        """See `RecordClient.acquire_lease`."""
         return await self._writer.acquire_lease(key, _CLAIM_LEASE_S)
 
     async def release_lease(self, key: str) -> None:
-        """See `context.Scribe.settle`."""
+        """See `RecordClient.release_lease`."""
         self.flush()
         self._writer.leases.release(key)
 
@@ -105,32 +105,32 @@ class InlineWriterPool:
         self._cursor = 0
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
-        """See `dispatcher.Archive.register`."""
+        """See `WriterPool.register`."""
         await self._writer.register(cases)
 
     def forget(self, case_ids: Sequence[str]) -> None:
-        """See `dispatcher.Archive.forget`."""
+        """See `WriterPool.forget`."""
         self._writer.forget((0, case_id) for case_id in case_ids)
 
     async def counts(self) -> Counts:
-        """See `dispatcher.Archive.counts`."""
+        """See `WriterPool.counts`."""
         return self._writer.progress.counts
 
     async def events(self) -> list[StreamedEvent]:
-        """See `dispatcher.Archive.events`."""
+        """See `WriterPool.events`."""
         self._cursor, found = self._writer.progress.events_since(self._cursor)
         return found
 
     async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
-        """See `dispatcher.Archive.endings`."""
+        """See `WriterPool.results`."""
         return await self._writer.results(case_ids)
 
     async def signals(self) -> Signals:
-        """See `dispatcher.Archive.signals`."""
+        """See `WriterPool.signals`."""
         return await self._writer.signals.signals()
 
     async def close(self, *, compact: bool) -> None:
-        """See `dispatcher.Archive.close`."""
+        """See `WriterPool.close`."""
         await self._writer.close(compact=compact)
 
 
@@ -151,7 +151,7 @@ class InlineRuntime:
         self.writers: WriterPool = InlineWriterPool(self._writer)
 
     async def start(self) -> None:
-        """See `dispatcher.Runtime.start`."""
+        """See `Runtime.start`."""
         await self._writer.load()
         self._record_client = LocalRecordClient(self._writer)
         watch = Telemetry(tracer=Tracing(self._spec.store or self._spec.folder))
@@ -163,7 +163,7 @@ class InlineRuntime:
         self.moderators = [Moderator(self._protocol, self._context, self.max_open, self._spec.debate_timeout_s)]
 
     async def stop(self, *, compact: bool = True) -> None:
-        """See `dispatcher.Runtime.stop`."""
+        """See `Runtime.stop`."""
         try:
             for moderator in self.moderators:
                 await moderator.drain(0.0)

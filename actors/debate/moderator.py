@@ -94,7 +94,7 @@ class Moderator:
 
     Args:
         protocol: the protocol.
-        house: what the debates share.
+        context: what the debates share.
         places: how many debates may be open at once; what is handed over beyond that waits its turn.
         debate_timeout_s: seconds after which a debate is failed; None for no bound.
     """
@@ -117,8 +117,8 @@ class Moderator:
         """Take assignments and return what is new.
 
         Args:
-            wait: whether to wait for news, at most `_NEWS_WITHIN_S`, and then a little for more. The arena does not
-                while it has more to hand over: places would stay empty until the first debate has ended.
+            wait: whether to wait for outcomes, at most `_NEWS_WITHIN_S`, and then a little for more. The dispatcher
+                does not wait while it has more to assign: places would stay empty until the first debate has ended.
 
         Raises:
             RecordError: when the record can no longer be written.

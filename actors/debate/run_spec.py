@@ -1,4 +1,4 @@
-"""What an arena needs to know to hold a run: plain data that crosses to every actor."""
+"""What a dispatcher needs to know to hold a run: plain data that crosses to every actor."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RunSpec(BaseModel):
         cluster: where the actors live, with the engine `ray`.
         max_open: bound on debates that are open at once, over all moderators.
         retry: the retry policy.
-        limits: bounds of every endpoint that has some, by the endpoint's name (see `household.endpoint_of`).
+        limits: bounds of every endpoint that has some, by the endpoint's name (see `context_factory.endpoint_of`).
         budget: what the run may use, over all its sessions.
         spent: by budget, what its earlier sessions have used.
         resumed: whether the run has had another session.

@@ -20,7 +20,7 @@ class SharedReplies:
     """The shared replies as one debate gets them.
 
     Args:
-        house: the process's, which holds what is being waited for.
+        context: the process's, which holds what is being waited for.
         pay: asks, and so pays for, one reply.
     """
 

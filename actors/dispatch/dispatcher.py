@@ -1,4 +1,4 @@
-"""The arena: hands cases to moderators with a bound on how many are open, and sees every one of them through."""
+"""The dispatcher: hands cases to moderators with a bound on how many are open, and sees every one of them through."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The reception: cases come while the run lives, and each verdict is told to whoever brought its case.
 
-The arena holds a task that is known when it begins; here cases are handed to moderators the moment they come.
+The dispatcher holds a task that is known when it begins; here cases are handed to moderators the moment they come.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class EmbeddingsEndpoint:
         return f"EmbeddingsEndpoint({self.name!r}, api_key_env={self._http.key.env!r})"
 
     async def encode_batch(self, texts: Sequence[str]) -> Rows:
-        """See `Batched.encode_batch`.
+        """See `BatchBackend.encode_batch`.
 
         Raises:
             ModelError: as the server failed, or `unparsable` when the vectors are not of the size of the first ones.
@@ -75,7 +75,7 @@ class EmbeddingsEndpoint:
         return rows
 
     async def check(self) -> None:
-        """See `Batched.check`. Raises `MissingKey`."""
+        """See `BatchBackend.check`. Raises `MissingKey`."""
         self._http.key.read()
 
     async def close(self) -> None:

@@ -91,7 +91,7 @@ class MiniLM(ThreadedBackend):
         super().__init__(name, MINILM)
 
     async def check(self) -> None:
-        """See `Batched.check`.
+        """See `BatchBackend.check`.
 
         Raises:
             ConfigError: the weights or what reads them are not installed, or others are.

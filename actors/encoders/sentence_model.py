@@ -37,7 +37,7 @@ class SentenceModel(ThreadedBackend):
         self._place, self._digest = model, digest
 
     async def check(self) -> None:
-        """See `Batched.check`.
+        """See `BatchBackend.check`.
 
         Raises:
             CapabilityMissing: the package is not installed.

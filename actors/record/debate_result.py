@@ -13,7 +13,7 @@ class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A debate's end, as its moderator reports it: the verdict and the replies that it rests on.
 
     Attributes:
-        noted_in: the life of the writer that took the debate's first notes (see `Recorder.incarnation`); empty when
+        noted_in: the life of the writer that took the debate's first notes (see `RecordWriter.incarnation`); empty when
         there are none, or when the writer lives in the same process.
     """
 

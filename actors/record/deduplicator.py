@@ -62,7 +62,7 @@ class RowDeduplicator:
         self._noted: dict[tuple[str, int, str, str, float], None] = {}
 
     def register(self, cases: Sequence[LabelledCase], number: int) -> None:
-        """See `Recorder.register`."""
+        """See `RecordWriter.register`."""
         for labelled in cases:
             case_id = labelled.case.id
             self._eviction_queue.pop(case_id, None)
@@ -79,7 +79,7 @@ class RowDeduplicator:
         return case_id in self._ground_truth
 
     def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
-        """See `Recorder.forget`."""
+        """See `RecordWriter.forget`."""
         for number, case_id in numbered:
             if (right := self._ground_truth.get(case_id)) is not None and right.number <= number:
                 self._queue_eviction(case_id)
@@ -185,9 +185,9 @@ class CommitCheck:
 
     Args:
         arrivals: what has come.
-        write: takes an admitted verdict into the journal, with its debate and what is right in its case.
-        life: the writer's. What an earlier one had taken and not yet written was lost with it: replies are missed by
-            their ids, notes by nothing, so that a debate with notes from then is replayed, which notes them again.
+        write: writes an admitted verdict to the journal, with its debate and its case's ground truth.
+        incarnation: the writer's. What an earlier one had taken and not yet written was lost with it. A lost reply is
+            noticed by its id, a lost note is not: so a debate with notes from then is replayed, which notes them again.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ class RecordWriter:
         tells_replies: whether replies are among the events that are told.
 
     Attributes:
-        life: tells this writer from those that wrote the same record before it.
+        incarnation: tells this writer from those that wrote the same record before it.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class RecordWriter:
         return is_shared_id(key[0]) and not self._arrivals.debate(key).reply_ids
 
     async def acquire_lease(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
-        """See `ReplyLeases.claim`; and what is recorded of the shared reply."""
+        """See `ReplyLeases.acquire`; and what is recorded of the shared reply."""
         mine = await self.leases.acquire(key, lease_s, claimant)
         try:
             return mine, (await self.history([(key, 0)]))[0]

@@ -1,1 +1,1 @@
-"""A run whose parts are other processes: Ray actors, and what travels between them."""
+"""Ray runtime: the actors of a run, and the messages between them."""

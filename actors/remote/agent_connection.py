@@ -1,8 +1,8 @@
-"""A moderator's line to an agent: one call carries asks there and brings replies back.
+"""Client side of the reliable channel between a moderator and an agent: batches of asks out, batches of replies back.
 
-A call between processes costs far more than what it carries. So the agent keeps a call until it has replies to give it
-(`station.py`), and the moderator always has one with the agent while it waits for a reply: each call serves both
-directions.
+A call between processes costs far more than its content. So the agent keeps a call open until it has replies for it
+(`agent_server.py`; long polling), and the moderator always has one open while it waits for a reply: each call serves
+both directions.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ MOST_PER_CALL = 64
 MOST_CALLS = 4
 
 Exchange = Callable[[MessageBatch], Awaitable[Sequence[ReplyEnvelope] | None]]
-"""Delivers a parcel and gives replies back; None when the call was lost, which it sees to itself."""
+"""Sends a batch and returns replies; None when the call was lost, from which it recovers itself."""
 
 
 class AgentConnection:
-    """Carries messages to one agent, and its replies back.
+    """Batching connection to one agent: sends messages and receives its replies.
 
-    The first message after a pause leaves at once. After that a call starts at the earliest `spacing_s` after the one
-    before it, so that messages which come unevenly still share calls; a full batch leaves without waiting.
+    The first message after a pause is sent at once. After that a call starts at the earliest `spacing_s` after the one
+    before it, so that messages which come unevenly still share calls; a full batch is sent without waiting.
 
     Args:
         sender: see `MessageBatch`.
         exchange: see `Exchange`.
         arrived: called for each reply.
-        expected: numbers of the asks whose replies are awaited. Any other ask that has not left yet stays here: it
-            was answered to an earlier copy, or nobody wants it any more.
-        broken: called when `exchange` raised: nothing can come over this line any more.
+        expected: numbers of the asks whose replies are awaited. Any other ask that is still queued is not sent: an
+            earlier copy of it was answered, or it was cancelled.
+        broken: called when `exchange` raised: the connection is of no use any more.
         spacing_s: least time between the starts of two calls.
     """
 
@@ -67,12 +67,14 @@ class AgentConnection:
         self._schedule()
 
     def call_lost(self) -> None:
-        """A call may never come back: the agent shall give no reply to those that it keeps, nor take an ask of one that
-        comes yet. Before everything that is open is posted again."""
+        """Start a new epoch because a call was lost; call it before what is open is posted again.
+
+        The agent then gives no reply to the calls of the old epoch that it keeps, and ignores asks of it that are late.
+        """
         self._epoch, self._sent = self._epoch + 1, 0
 
     def queued(self) -> set[int]:
-        """Numbers of the messages that have not left yet."""
+        """Numbers of the messages that are not sent yet."""
         return {message.number for message in self._waiting}
 
     def _schedule(self) -> None:

@@ -1,4 +1,4 @@
-"""The crew of a debate when agents and judges are other processes."""
+"""Agent pool of remote actors: sends each ask to its agent or judge actor, and asks again after a loss."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from moot.protocols.messages import Ask, AskResult, Event
 _GRACE_S = 10.0
 _DOUBTS = 2
 _TOGETHER_S = 0.05
-"""Within it the calls that one death ends are all told of, so that one recovery serves them."""
+"""Seconds within which all calls that one death ends have failed, so that one recovery serves them."""
 
 
 class RemoteAgentPool:
-    """Agents and judges in their own actors, each reached over a line of its own.
+    """Agents and judges in actors of their own, with one connection to each.
 
     Args:
         roles: the run's bindings.
         agents: the actors of each service; a case always goes to the same one of them.
-        scribe: asked for what a lost agent had already recorded.
-        name: this process's name. Agents answer to it and to a life: a restarted moderator must not get what the one
-            before has asked.
+        record_client: asked for what a lost agent had already recorded.
+        name: this process's name. Agents reply to the name and an incarnation: a restarted moderator must not get
+            replies to what the incarnation before it asked.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RemoteAgentPool:
             raise ValueError("every service of the run needs an agent")
 
     async def answer(self, ask: Ask) -> AskResult:
-        """See `context.Crew.answer`."""
+        """See `AgentPool.answer`."""
         connections = self._connections[service_of(ask.role, self._roles.binding(ask.role))]
         connection = connections[writer_of(ask.case_id, len(connections))]
         number = next(self._numbers)
@@ -66,8 +66,8 @@ class RemoteAgentPool:
         connection.post(number, ask)
         try:
             await asyncio.wait([reply], timeout=ask.seconds_left + _GRACE_S)
-            # The agent's deadline stands still while the ask waits for leave to start. One that does not have it may
-            # just have been started again, so that the ask is on its way to it.
+            # The agent's deadline is paused while the ask waits for the limiter. An agent that does not have the ask
+            # may just have been restarted, so that the ask is on its way to it.
             doubts = 0
             while not reply.done() and doubts < _DOUBTS:
                 doubts = 0 if await connection.has_ask(number) else doubts + 1
@@ -84,42 +84,36 @@ class RemoteAgentPool:
             self._waiting.pop(number, None)
 
     async def drain(self) -> None:
-        """See `context.Crew.drain`. An agent that is started again after this is sent nothing."""
+        """See `AgentPool.drain`. An agent that is started again after this is sent nothing."""
         self.draining = True
-        told = (extension.drain() for connections in self._connections.values() for extension in connections)
-        await asyncio.gather(*told, return_exceptions=True)  # who cannot be told is gone, or about to be
+        drains = (client.drain() for connections in self._connections.values() for client in connections)
+        await asyncio.gather(*drains, return_exceptions=True)  # an agent that cannot be reached is gone, or about to be
 
     async def close(self) -> None:
-        """Watch the agents no longer: they are about to be taken down. No ask may follow."""
-        await asyncio.gather(
-            *(extension.close() for connections in self._connections.values() for extension in connections)
-        )
+        """Stop watching the agents, which are about to be taken down. No ask may follow."""
+        await asyncio.gather(*(client.close() for connections in self._connections.values() for client in connections))
 
     def resolve(self, number: int, answered: AskResult) -> None:
-        """The reply to an ask is here."""
+        """Resolve an ask with its reply."""
         waiting = self._waiting.get(number)
         if waiting is not None and not waiting.done():
             waiting.set_result(answered)
 
     def fail(self, number: int, error: BaseException) -> None:
-        """No reply to that ask can come any more."""
+        """Fail an ask to which no reply can come any more."""
         waiting = self._waiting.get(number)
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
 
     def batch_sizes(self) -> Counter[int]:
-        """How many asks left together: calls by batch size."""
+        """Batch sizes of asks: number of calls by how many asks were sent together."""
         return sum(
-            (
-                extension.connection.batch_sizes
-                for connections in self._connections.values()
-                for extension in connections
-            ),
+            (client.connection.batch_sizes for connections in self._connections.values() for client in connections),
             Counter(),
         )
 
     def _unanswered(self, ask: Ask) -> AskResult:
-        """The agent itself did not answer in time: a failure like any other, written down here."""
+        """Timeout of an agent that did not answer itself: recorded here, a failure like any other."""
         message = f"the agent did not answer within {ask.seconds_left + _GRACE_S:g} s"
         answered = AskResult(
             path=ask.path,
@@ -150,7 +144,7 @@ class RemoteAgentPool:
         return answered
 
     async def reconcile(self, open_asks: dict[int, Ask]) -> dict[int, Ask]:
-        """After an agent was lost: take what is recorded of its open asks; returns those to ask again, by number."""
+        """Reconcile open asks with the record after an agent was lost; returns those to ask again, by number."""
         keys = list({(ask.case_id, ask.attempt) for ask in open_asks.values()})
         histories = await self._record_client.histories(keys)
         again = {}
@@ -166,12 +160,12 @@ class RemoteAgentPool:
 
 
 class _AgentClient:
-    """The line to one agent actor, with the asks that it has not answered yet."""
+    """Connection to one agent actor, with its asks in flight."""
 
-    def __init__(self, peer: Peer, crew: RemoteAgentPool) -> None:
-        self._peer, self._crew = peer, crew
+    def __init__(self, peer: Peer, pool: RemoteAgentPool) -> None:
+        self._peer, self._pool = peer, pool
         self._open: dict[int, Ask] = {}
-        self.connection = AgentConnection(crew.sender, self._exchange, self._arrived, self._open.keys(), self._broken)
+        self.connection = AgentConnection(pool.sender, self._exchange, self._arrived, self._open.keys(), self._broken)
         self._watch: asyncio.Task[None] | None = None
         self._losses = self._recovered = 0
         self._recovering = asyncio.Lock()
@@ -192,23 +186,23 @@ class _AgentClient:
         self._open.pop(number, None)
 
     async def drain(self) -> None:
-        """Tell the agent that no further call may start."""
+        """Let the agent start no further call."""
         await self._peer.call("drain")
 
     async def close(self) -> None:
-        """Watch the agent no longer."""
+        """Stop watching the agent."""
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
 
     async def has_ask(self, number: int) -> bool:
-        """Whether the agent still has an ask that is overdue, or is about to get it. One that does not say hangs: it is
-        ended (see `silence`), and asked again what it had."""
+        """Whether the agent still has an ask that is overdue, or is about to get it. One that does not reply hangs: it
+        is killed (see `watchdog`), and what was in flight is asked again."""
         if self._recovering.locked() or number in self.connection.queued():
             return True
         try:
             async with asyncio.timeout(_GRACE_S):
-                return bool(await self._peer.call("has_ask", self._crew.sender, number))
+                return bool(await self._peer.call("has_ask", self._pool.sender, number))
         except (PeerLost, TimeoutError):
             return True  # it is asked again when the agent is back
 
@@ -224,15 +218,15 @@ class _AgentClient:
     def _arrived(self, reply: ReplyEnvelope) -> None:
         self._crash_guard.progressed()
         if reply.answered is None:
-            self._crew.fail(reply.number, RuntimeError(f"{self._peer.name} raised {reply.raised}"))
+            self._pool.fail(reply.number, RuntimeError(f"{self._peer.name} raised {reply.raised}"))
         else:
-            self._crew.resolve(reply.number, reply.answered)
+            self._pool.resolve(reply.number, reply.answered)
 
     def _broken(self, error: Exception) -> None:
-        """The agent is gone for good: nobody may wait for it any longer, and that is no fault of a debate."""
+        """Fail every open ask, as the agent is gone for good; with an error that no debate is blamed for."""
         gone = error if isinstance(error, MootError) else ActorGone(f"no line to {self._peer.name}: {error!r}")
         for number in self._open:
-            self._crew.fail(number, gone)
+            self._pool.fail(number, gone)
 
     def _unwatched(self, watch: asyncio.Task[None]) -> None:
         if not watch.cancelled() and isinstance(error := watch.exception(), Exception):
@@ -240,7 +234,7 @@ class _AgentClient:
             self._broken(error)
 
     async def _lost(self) -> None:
-        """See to it that every open ask is with the agent; told of by the watch and by each call that was lost."""
+        """Recover every open ask after a loss; called by the watch and for each call that was lost."""
         self._losses += 1
         mine = self._losses
         async with self._recovering:
@@ -252,10 +246,10 @@ class _AgentClient:
 
     async def _recover(self) -> None:
         asked = dict(self._open)
-        again = await self._crew.reconcile(asked)
+        again = await self._pool.reconcile(asked)
         if not asked or len(again) < len(asked):
             self._crash_guard.progressed()
         self._crash_guard.record_death(await self._peer.incarnation())
         for number, ask in again.items():
-            if number in self._open and number not in self.connection.queued() and not self._crew.draining:
+            if number in self._open and number not in self.connection.queued() and not self._pool.draining:
                 self.connection.post(AskEnvelope(number, ask))

@@ -1,4 +1,4 @@
-"""An agent's end of the lines that moderators hold to it: asks come in, replies wait for a call to go back with."""
+"""Server side of the reliable channel between moderators and an agent: takes asks, returns replies in batches."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from moot.protocols.messages import Ask, AskResult
 _log = structlog.get_logger(__name__)
 
 MOST_KEPT = 2
-"""Calls that an agent keeps for one moderator: one to give replies to, and one for the next replies."""
+"""Calls that an agent keeps open for one moderator: one for the next batch of replies, and one for the batch after."""
 
 
 class AgentServer:
-    """Has asks answered and gives the replies to the calls of those who asked.
+    """Deduplicating request server: answers each ask once and returns the replies to the moderator's open calls.
 
     An ask that comes again, because a call was lost on its way there or back, is neither answered nor paid twice: it is
-    under way, or its reply is kept until the moderator has confirmed it.
+    in flight, or its reply is kept until the moderator has acknowledged it.
 
     Args:
-        answer: answers an ask; cancelling it ends the work.
-        spacing_s: least time between two batches of replies to one moderator; a full one leaves without waiting.
+        answer: answers an ask; cancelling it cancels the work.
+        spacing_s: least time between two batches of replies to one moderator; a full one is sent without waiting.
     """
 
     def __init__(self, answer: Callable[[Ask], Awaitable[AskResult]], *, spacing_s: float = SPACING_S) -> None:
@@ -39,10 +39,10 @@ class AgentServer:
         self.batch_sizes: Counter[int] = Counter()
 
     async def exchange(self, batch: MessageBatch) -> list[ReplyEnvelope]:
-        """Take a parcel; returns with replies to it or to earlier ones, or with none when more calls wait than needed.
+        """Take a batch; returns replies to it or to earlier ones, or none when more calls are open than needed.
 
-        A call of an older epoch or life is let go with none, as one that has come before: nobody waits for what it
-        brings back. What it asks for was asked again and may have been answered since, so it is not taken either.
+        A call of an older epoch or incarnation, or a duplicate, returns none: nobody waits for its result. Its asks
+        were asked again and may have been answered since, so they are ignored, too.
 
         Raises:
             ActorGone, RecordError: the record takes no more rows, so that nothing more can be answered here.
@@ -62,12 +62,12 @@ class AgentServer:
         return await outbox.hold_call()
 
     def has_ask(self, sender: str, number: int) -> bool:
-        """Whether an ask is under way here, or its reply not confirmed yet."""
+        """Whether an ask is in flight here, or its reply not acknowledged yet."""
         outbox = self._outboxes.get(sender)
-        return outbox is not None and (number in outbox.under_way or number in outbox.unconfirmed)
+        return outbox is not None and (number in outbox.in_flight or number in outbox.unacknowledged)
 
     async def close(self) -> None:
-        """End what is under way and let every call go; returns when all has ended."""
+        """Cancel what is in flight and return every open call; returns when all has ended."""
         tasks = [task for outbox in self._outboxes.values() for task in outbox.close()]
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -82,18 +82,18 @@ class AgentServer:
         return known
 
     def _take(self, outbox: _Outbox, message: Outgoing) -> None:
-        under_way = outbox.under_way.get(message.number)
+        in_flight = outbox.in_flight.get(message.number)
         if not isinstance(message, AskEnvelope):
-            if under_way is not None:
-                under_way.cancel()
+            if in_flight is not None:
+                in_flight.cancel()
             else:
-                outbox.withdrawn.add(message.number)
-        elif (reply := outbox.unconfirmed.get(message.number)) is not None:
+                outbox.cancelled.add(message.number)
+        elif (reply := outbox.unacknowledged.get(message.number)) is not None:
             outbox.post(reply)
-        elif under_way is None and message.number not in outbox.withdrawn:
+        elif in_flight is None and message.number not in outbox.cancelled:
             task = asyncio.create_task(self._reply(outbox, message))
-            outbox.under_way[message.number] = task
-            task.add_done_callback(lambda _: outbox.under_way.pop(message.number, None))
+            outbox.in_flight[message.number] = task
+            task.add_done_callback(lambda _: outbox.in_flight.pop(message.number, None))
 
     async def _reply(self, outbox: _Outbox, message: AskEnvelope) -> None:
         try:
@@ -104,11 +104,11 @@ class AgentServer:
         except Exception as bug:
             _log.exception("an ask could not be answered")
             reply = ReplyEnvelope(message.number, None, f"{type(bug).__name__}: {bug}")
-        outbox.unconfirmed[message.number] = reply
+        outbox.unacknowledged[message.number] = reply
         outbox.post(reply)
 
     def _break(self, error: ActorGone | RecordError) -> None:
-        """Whoever asks is told, and what is under way ends: nothing more that is paid for would be kept."""
+        """Fail every caller and cancel what is in flight: nothing more that is paid for could be recorded."""
         if self._broken is None:
             self._broken = error
             for outbox in self._outboxes.values():
@@ -116,27 +116,27 @@ class AgentServer:
 
 
 def _fresh_copy(error: ActorGone | RecordError) -> ActorGone | RecordError:
-    """The same error once more: each raise of one lengthens its traceback."""
+    """A new instance of the same error: each raise of one lengthens its traceback."""
     return type(error)(str(error))
 
 
 class _Outbox:
-    """What one life of a moderator has asked for, and its calls that are kept.
+    """Asks, replies and open calls of one incarnation of a moderator.
 
     Attributes:
-        under_way: asks that are being answered, by number.
-        unconfirmed: replies that may not have arrived, by number.
-        withdrawn: numbers that were cancelled in a parcel which may have overtaken the one with the ask.
+        in_flight: asks that are being answered, by number.
+        unacknowledged: replies that may not have arrived, by number.
+        cancelled: numbers that were cancelled in a batch which may have overtaken the one with the ask.
     """
 
     def __init__(self, spacing_s: float, batch_sizes: Counter[int]) -> None:
-        self.under_way: dict[int, asyncio.Task[None]] = {}
-        self.unconfirmed: dict[int, ReplyEnvelope] = {}
-        self.withdrawn: set[int] = set()
+        self.in_flight: dict[int, asyncio.Task[None]] = {}
+        self.unacknowledged: dict[int, ReplyEnvelope] = {}
+        self.cancelled: set[int] = set()
         self._spacing_s, self._batch_sizes = spacing_s, batch_sizes
         self._replies: deque[ReplyEnvelope] = deque()
         self._kept: deque[asyncio.Future[list[ReplyEnvelope]]] = deque()
-        self._epoch = self._before = 0  # every parcel of the epoch up to that number has come
+        self._epoch = self._before = 0  # all batches of the epoch up to that number have come
         self._overtook: dict[int, list[int]] = {}
         self._retired = False
         self._timer: asyncio.TimerHandle | None = None
@@ -151,8 +151,7 @@ class _Outbox:
         self._schedule()
 
     def is_new(self, batch: MessageBatch) -> bool:
-        """Whether a parcel is of this epoch, and comes for the first time; a younger epoch lets the calls of the one
-        before go."""
+        """Whether a batch is of this epoch, and no duplicate; a newer epoch returns the calls of the one before."""
         if batch.epoch > self._epoch:
             self._epoch, self._before = batch.epoch, 0
             for received in self._overtook.values():
@@ -165,21 +164,21 @@ class _Outbox:
         return batch.number > self._before and batch.number not in self._overtook
 
     def confirm(self, batch: MessageBatch) -> None:
-        """A new parcel says which replies have arrived. They are kept until every parcel before it has come: one may
-        hold the same asks once more."""
+        """Drop the replies that a new batch acknowledges, once every batch before it has come: one of those may hold
+        the same asks once more."""
         self._overtook[batch.number] = batch.received
         while (received := self._overtook.pop(self._before + 1, None)) is not None:
             self._before += 1
             self._forget(received)
         if not self._overtook:
-            self.withdrawn.clear()
+            self.cancelled.clear()
 
     def _forget(self, received: list[int]) -> None:
         for number in received:
-            self.unconfirmed.pop(number, None)
+            self.unacknowledged.pop(number, None)
 
     async def hold_call(self) -> list[ReplyEnvelope]:
-        """Keep a call until there are replies for it."""
+        """Keep a call open until there are replies for it."""
         if self._retired:
             return []
         mine: asyncio.Future[list[ReplyEnvelope]] = asyncio.get_running_loop().create_future()
@@ -195,23 +194,23 @@ class _Outbox:
                 self._kept.remove(mine)  # it was cancelled
 
     def retire(self) -> None:
-        """The moderator has died: what it asked for is asked again by its next life, and joined there."""
+        """Release the calls of an incarnation that has died; the next one asks again, and joins what is in flight."""
         self._retired = True
         self._release_calls()
 
     def close(self) -> list[asyncio.Task[None]]:
-        """End everything; gives what is about to end."""
-        tasks = list(self.under_way.values())
+        """Cancel everything; returns the tasks that are about to end."""
+        tasks = list(self.in_flight.values())
         for task in tasks:
             task.cancel()
         self.retire()
         return tasks
 
     def fail(self, error: ActorGone | RecordError) -> None:
-        """No reply can be given any more: every call that is kept gets the error, and every ask ends."""
+        """Fail every open call with the error and cancel every ask, as no reply can be recorded any more."""
         while self._kept:
             self._kept.popleft().set_exception(_fresh_copy(error))
-        for task in self.under_way.values():
+        for task in self.in_flight.values():
             if task is not asyncio.current_task():
                 task.cancel()
 

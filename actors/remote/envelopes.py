@@ -1,4 +1,4 @@
-"""What travels in a mailbox between moderators and agents: many envelopes in one encoded batch."""
+"""Message types of the channel between moderators and agents: many envelopes in one encoded batch."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class AskEnvelope(msgspec.Struct, frozen=True, tag="ask", array_like=True):
 
 
 class CancelEnvelope(msgspec.Struct, frozen=True, tag="cancel", array_like=True):
-    """The ask of that number is no longer wanted."""
+    """Cancels the ask of that number."""
 
     number: int
 
 
 class ReplyEnvelope(msgspec.Struct, frozen=True, array_like=True):
-    """The reply to the ask of that number; when answering it raised, by a mistake of ours, what it raised."""
+    """The reply to the ask of that number; or, when a bug of ours raised while it was answered, that error as text."""
 
     number: int
     answered: AskResult | None
@@ -32,13 +32,13 @@ Outgoing = AskEnvelope | CancelEnvelope
 
 
 class MessageBatch(msgspec.Struct, frozen=True, array_like=True):
-    """What a call from a moderator to an agent carries.
+    """Sequence-numbered batch of messages from a moderator to an agent.
 
     Attributes:
-        sender: the moderator's name and, after a colon, its life: replies go to that life only.
-        epoch: how many calls of this line have been lost before; of an older epoch nobody waits for a call any more.
-        number: of the parcel within its epoch, from 1: one that comes twice is taken once.
-        received: numbers of the replies that have arrived since the last parcel.
+        sender: the moderator's name and, after a colon, its incarnation: replies go to that incarnation only.
+        epoch: how many calls of this connection have been lost before; nobody waits for a call of an older epoch.
+        number: of the batch within its epoch, from 1: a duplicate is ignored.
+        received: acknowledged replies: numbers of those that have arrived since the last batch.
         messages: asks and cancellations.
     """
 
@@ -55,15 +55,15 @@ _replies = msgspec.msgpack.Decoder(list[ReplyEnvelope])
 
 
 def encode(cargo: MessageBatch | list[ReplyEnvelope]) -> bytes:
-    """A parcel or a batch of replies as bytes."""
+    """Encodes a batch of messages or of replies."""
     return _encoder.encode(cargo)
 
 
 def decode_batch(blob: bytes) -> MessageBatch:
-    """The parcel that a moderator encoded."""
+    """Decodes a batch that a moderator encoded."""
     return _parcel.decode(blob)
 
 
 def decode_replies(blob: bytes) -> list[ReplyEnvelope]:
-    """The batch that an agent encoded."""
+    """Decodes a batch of replies that an agent encoded."""
     return _replies.decode(blob)

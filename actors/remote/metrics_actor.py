@@ -1,4 +1,4 @@
-"""The Ray actor that writes the record: a metrics actor."""
+"""Metrics actor: the Ray actor that writes the record and keeps the running aggregates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moot.protocols.case import LabelledCase
 
 
 class MetricsActor(RunActor):
-    """A metrics actor: writes the record of the cases that hash to it and keeps the running aggregates."""
+    """Metrics actor: writes the record of the cases that hash to it and keeps the running aggregates."""
 
     kind = "writer"
 
@@ -44,7 +44,7 @@ class MetricsActor(RunActor):
         self._writer.forget(numbered)
 
     async def take_rows(self, packed: tuple[bytes, int] | None, rest: bytes) -> str:
-        """Take replies (as `scribe.pack` packs them), events and embeddings; gives the life of the writer."""
+        """Take replies (see `record_client.pack`), events and embeddings; returns the writer's incarnation."""
         await self._up()
         if packed is not None:
             self._writer.add_replies(unpack(*packed, JOURNAL["replies"]))
@@ -60,24 +60,24 @@ class MetricsActor(RunActor):
         return await self._writer.commit(msgspec.msgpack.decode(raw, type=list[VerdictRecord]))
 
     async def history(self, keys: list[tuple[str, int]]) -> tuple[str, bytes]:
-        """The life of the writer, and what `RecordWriter.history` gives, encoded."""
+        """The writer's incarnation, and what `RecordWriter.history` returns, encoded."""
         await self._up()
         return self._writer.incarnation, msgspec.msgpack.encode(await self._writer.history(keys))
 
     async def so_far(self, keys: list[tuple[str, int]]) -> tuple[int, int]:
-        """See `Arrivals.so_far`."""
+        """See `RowDeduplicator.so_far`."""
         await self._up()
         return self._writer.so_far(keys)
 
     async def results(self, case_ids: list[str]) -> bytes:
-        """See `RecordWriter.endings`; encoded."""
+        """See `RecordWriter.results`; encoded."""
         await self._up()
         return msgspec.msgpack.encode(await self._writer.results(case_ids))
 
-    async def acquire_lease(self, key: str, lease_s: float, claimant: str) -> tuple[bool, bytes]:
-        """See `RecordWriter.claim`."""
+    async def acquire_lease(self, key: str, lease_s: float, lessee: str) -> tuple[bool, bytes]:
+        """See `RecordWriter.acquire_lease`."""
         await self._up()
-        mine, history = await self._writer.acquire_lease(key, lease_s, claimant)
+        mine, history = await self._writer.acquire_lease(key, lease_s, lessee)
         return mine, msgspec.msgpack.encode(history)
 
     async def has_shared(self, key: str) -> bool:
@@ -85,10 +85,10 @@ class MetricsActor(RunActor):
         await self._up()
         return await self._writer.has_shared(key)
 
-    async def release_lease(self, key: str, claimant: str) -> None:
-        """See `Claims.settle`."""
+    async def release_lease(self, key: str, lessee: str) -> None:
+        """See `ReplyLeases.release`."""
         await self._up()
-        self._writer.leases.release(key, claimant)
+        self._writer.leases.release(key, lessee)
 
     async def counts(self) -> bytes:
         """The writer's running totals, encoded."""
@@ -96,8 +96,8 @@ class MetricsActor(RunActor):
         return msgspec.msgpack.encode(self._writer.progress.counts)
 
     async def events_since(self, incarnation: str, cursor: int) -> bytes:
-        """This life of the writer, the next cursor in it, and the events after `cursor`, encoded; a cursor of another
-        life is 0 here."""
+        """The writer's incarnation, the next cursor in it, and the events after `cursor`, encoded; a cursor of another
+        incarnation counts as 0."""
         await self._up()
         mine = self._writer.incarnation
         following, events = self._writer.progress.events_since(cursor if incarnation == mine else 0)
@@ -120,7 +120,7 @@ class MetricsActor(RunActor):
 
 
 def _writing_folder(spec: RunSpec) -> tuple[Mirror | None, RunFolder]:
-    """Where a writer writes: in the run's folder, or in a copy of its own of what a store holds."""
+    """Folder of a writer: the run's folder, or a local mirror of what a store holds."""
     if spec.store is None:
         return None, RunFolder(spec.folder)
     copy = Mirror(Store.of(spec.store))

@@ -1,4 +1,4 @@
-"""Calling Ray actors that may die and come back: found by name, called again only where that is harmless."""
+"""Calls to Ray actors that may restart: looked up by name, retried only where a call is idempotent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Loss = Literal["its node died", "its process died", "it was out of reach and has
 
 
 class Incarnation(msgspec.Struct, frozen=True):
-    """Where and as what an actor lives, until it dies.
+    """Incarnation of an actor: the process that it runs in until it dies.
 
     Attributes:
         node: id of its node.
@@ -34,13 +34,13 @@ class Incarnation(msgspec.Struct, frozen=True):
 
     @classmethod
     def current(cls) -> Incarnation:
-        """That of the calling actor."""
+        """Incarnation of the calling actor."""
         context = ray.get_runtime_context()
         return cls(context.get_node_id(), context.get_worker_id(), os.getpid())
 
 
 async def loss_reason(before: Incarnation, after: Incarnation) -> Loss:
-    """What had become of an actor that answers again."""
+    """Why an actor that answers again was lost."""
     if before.worker == after.worker:
         return "it was out of reach and has not died"
     alive = {node["NodeID"] for node in await asyncio.to_thread(ray.nodes) if node["Alive"]}
@@ -48,12 +48,12 @@ async def loss_reason(before: Incarnation, after: Incarnation) -> Loss:
 
 
 MAX_DEATHS = 5
-"""An actor that dies so often while it sets itself up, or while its work does not come on, is the cause of it: its
-weights or its debates do not fit into memory, for one."""
+"""Deaths during set-up, or without progress in between, after which the actor itself counts as the cause: its weights
+or its debates do not fit into memory, for one."""
 
 
 class CrashLoopGuard:
-    """The deaths of one actor since its work has last come on.
+    """Crash-loop detection: counts the deaths of one actor since it last made progress.
 
     Args:
         name: of the actor.
@@ -65,18 +65,18 @@ class CrashLoopGuard:
         self._in_vain = 0
 
     def progressed(self) -> None:
-        """Its work has come on, or it had none."""
+        """Reset the count: the actor has made progress, or had no work."""
         self._in_vain = 0
 
     def record_death(self, incarnation: Incarnation | None, why: str = "") -> None:
-        """The actor was lost and is back: count it, unless it was only out of reach.
+        """Count the loss of an actor that is back, unless it was only out of reach.
 
         Args:
-            life: as what it lives now; None when it is gone again: it comes back once more, and both count as one.
+            incarnation: its current one; None when it is gone again: it comes back once more, and both count as one.
             why: what Ray said of the loss.
 
         Raises:
-            ActorGone: it has died too often in vain.
+            ActorGone: it has died too often without progress.
         """
         if incarnation is None:
             return
@@ -94,23 +94,24 @@ _log = structlog.get_logger(__name__)
 _POLL_S = 0.1
 _ERROR_LINE = re.compile(r"[\w.]*(Error|Exception): ")
 _DEAD_FOR_S = 15.0
-"""Ray says of an actor that it restarts that it is not available; that it is dead only for a moment, or for ever."""
+"""Seconds that Ray has to call an actor dead before we believe it: while it restarts one, Ray calls it unavailable, and
+dead only for a moment."""
 
 RESTART_TIMEOUT_S = 600.0
-"""Seconds that a lost actor may take to have a process again: by default Ray tells a node's death after 15 to 20 s, and
-an autoscaler needs minutes to bring another one."""
+"""Seconds that a lost actor may take to have a process again: by default Ray notices a node's death after 15 to 20 s,
+and an autoscaler needs minutes to add another one."""
 
 SET_UP_S = 600.0
-"""Seconds that an actor may need to set itself up, weights and all, before what waits for it is in doubt."""
+"""Seconds that an actor may need to set itself up, weights included, before its callers doubt that it will."""
 
 
 class PeerLost(Exception):
-    """A call did not come through: the actor died, is being restarted or cannot be reached.
+    """A call was lost: the actor died, is being restarted or cannot be reached.
 
     Args:
         why: what Ray says.
-        dead: whether Ray calls the actor dead, and not only away.
-        unfit: whether it could not even be made: another life would end like this one.
+        dead: whether Ray calls the actor dead, and not only unavailable.
+        unfit: whether its constructor failed: another incarnation would end like this one.
     """
 
     def __init__(self, why: str, dead: bool, unfit: bool = False) -> None:
@@ -119,12 +120,12 @@ class PeerLost(Exception):
 
 
 class Peer:
-    """A named actor of this run.
+    """Handle of a named actor of this run.
 
     Args:
         name: the actor's name.
         namespace: the run's Ray namespace.
-        handle: of the actor, for who has created it; None looks it up by its name.
+        handle: Ray's handle, where the caller created the actor; None looks it up by its name.
     """
 
     def __init__(self, name: str, namespace: str, handle: Any = None) -> None:
@@ -132,13 +133,13 @@ class Peer:
         self._handle = handle
 
     async def handle(self) -> Any:
-        """The actor's handle."""
+        """Ray's handle of the actor."""
         if self._handle is None:
             self._handle = await asyncio.to_thread(ray.get_actor, self.name, namespace=self._namespace)
         return self._handle
 
     async def call(self, method: str, *args: Any) -> Any:
-        """One call; what the method raised comes back as itself.
+        """Call a method once; an error of ours that it raised is raised here.
 
         Raises:
             PeerLost: when the call or its result was lost.
@@ -158,24 +159,24 @@ class Peer:
             raise PeerLost(_reason(error), isinstance(error, ActorDiedError), unfit) from error
 
     async def first_call(self, method: str = "ping") -> None:
-        """Wait until the actor is set up, or with `where` only until it has a place; also when it is lost meanwhile.
+        """Wait until the actor is set up, or with `where` only until it is placed; also when it is lost meanwhile.
 
         Raises:
             ActorGone: when it cannot be started.
         """
-        crash_guard = 0
+        deaths = 0
         while True:
             try:
                 await self.call(method)
                 return
             except PeerLost as lost:
-                crash_guard += 1
-                if lost.unfit or crash_guard == MAX_DEATHS or not await self._has_a_process():
+                deaths += 1
+                if lost.unfit or deaths == MAX_DEATHS or not await self._has_a_process():
                     why = f"the actor {self.name} could not be started: {lost.why}"
                     raise ActorGone(why) from lost
 
     async def call_until_done(self, method: str, *args: Any) -> Any:
-        """Call an idempotent method, and again when the actor was lost meanwhile and is back.
+        """Call an idempotent method, and retry it when the actor was lost meanwhile and is back.
 
         Raises:
             ActorGone: it is not back in time, or dies of the call.
@@ -206,7 +207,7 @@ class Peer:
     async def _has_a_process(self) -> bool:
         """Wait until the actor can be reached, set up or not; False when it cannot in time."""
         clock = asyncio.get_running_loop().time
-        called_dead = 0.0  # since when Ray says nothing but that
+        called_dead = 0.0  # since when Ray has called it dead without a break
         with suppress(TimeoutError):
             async with asyncio.timeout(RESTART_TIMEOUT_S):
                 while not called_dead or clock() - called_dead < _DEAD_FOR_S:
@@ -219,9 +220,9 @@ class Peer:
         return False
 
     async def watch(self, lost: Callable[[], Any]) -> None:
-        """Call `lost` (and await it) each time the actor has died and is back; returns never.
+        """Call `lost` (and await it) each time the actor has died and is back; never returns.
 
-        The log says what had become of it: whether its process or its node died, or it was only out of reach.
+        The log says why it was lost: whether its process or its node died, or it was only out of reach.
         """
         watching = asyncio.ensure_future(self.call("watch"))
         try:
@@ -237,7 +238,7 @@ class Peer:
                 before, incarnation = incarnation, await self.incarnation()
                 await lost()
                 if before is not None and incarnation is not None:
-                    with suppress(RayError, RuntimeError):  # only a word in the log
+                    with suppress(RayError, RuntimeError):  # only for the log
                         how = await loss_reason(before, incarnation)
                         _log.warning(
                             "an actor is back", actor=self.name, was=how, node=incarnation.node, pid=incarnation.pid
@@ -246,7 +247,7 @@ class Peer:
             watching.cancel()
 
     async def kill(self) -> None:
-        """End the actor's process, whatever it does; Ray starts it again."""
+        """Kill the actor's process; Ray restarts it."""
         if not ray.is_initialized():
             return
         try:
@@ -255,7 +256,7 @@ class Peer:
             _log.warning("an actor could not be ended", actor=self.name, why=_reason(error))
 
     async def incarnation(self) -> Incarnation | None:
-        """Where and as what the actor lives; None when it is gone again."""
+        """The actor's current incarnation; None when it is gone again."""
         try:
             raw = await self.call("where")
         except PeerLost:
@@ -264,7 +265,7 @@ class Peer:
 
 
 def _reason(error: Exception) -> str:
-    """What is at the root of an actor's death: the last error in the traceback that Ray gives as text."""
+    """Root cause of an actor's death: the last error in the traceback that Ray gives as text."""
     lines = str(error).splitlines() or [type(error).__name__]
     return next((line for line in reversed(lines) if _ERROR_LINE.match(line)), lines[0])
 

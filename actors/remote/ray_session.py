@@ -1,4 +1,4 @@
-"""A run's part in a Ray cluster: joined or started where there is none, and left as it was found."""
+"""Connection of a process to a Ray cluster: joins it, or starts a local one, and restores what it changed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from moot.protocols.user_modules import LOOK_IN
 
 
 class ByValue:
-    """A value that arrives as itself. Before it is made, `LOOK_IN` there is as it is here.
+    """Value pickled by value. Before it is unpickled, `LOOK_IN` there is set as it is here.
 
     Args:
-        value: what is carried.
+        value: what is pickled.
     """
 
     def __init__(self, value: Any) -> None:
@@ -44,7 +44,7 @@ def _arrived(look_in: list[str], named: list[str], pickled: bytes) -> Any:
 
 
 class _SearchPath(list[str]):
-    """The folders that workers search first: of those that Ray names only what this process searches first, too."""
+    """Import path of the workers: of the folders that Ray adds, only those that this process searches, too."""
 
     def extend(self, folders: Iterable[str]) -> None:
         """Ray adds the current folder in any case, so that a file beside the data could stand in for a package."""
@@ -53,7 +53,7 @@ class _SearchPath(list[str]):
 
 
 def job_config() -> JobConfig:
-    """Of a job whose workers search no folder that this process does not search."""
+    """Configuration of a Ray job whose workers search no folder that this process does not search."""
     config = JobConfig()
     config._py_driver_sys_path = _SearchPath()
     return config
@@ -67,15 +67,15 @@ _WANTS_A_TOKEN = (
 )
 _SPANS_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _BREAKPOINT = "PYTHONBREAKPOINT"
-"""Ray sets it for every process that connects, and leaves it."""
+"""Ray sets it in every process that connects, and does not restore it."""
 
 
 class RaySession:
-    """This process's connection to Ray.
+    """Connection of this process to Ray.
 
-    A program that is connected keeps its cluster, its namespace and its settings. Otherwise we connect, and take back
-    at the end what that has changed: the connection, a local Ray with the folder of its session, and environment
-    variables that `ray.init` sets (`RAY_AUTH_MODE` among them).
+    A program that is connected keeps its cluster, its namespace and its settings. Otherwise we connect, and undo at the
+    end what that has changed: the connection, a local Ray with the folder of its session, and environment variables
+    that `ray.init` sets (`RAY_AUTH_MODE` among them).
 
     Args:
         address: the cluster to join; None: see `cluster_address`.
@@ -115,7 +115,7 @@ class RaySession:
         self.site = ClusterInfo(cores, len(nodes), joined=self._address is not None or len(nodes) > 1)
 
     def _check_same(self) -> None:
-        """The program's own cluster is the one that was asked for, if one was."""
+        """Check that the program's own cluster is the one that was asked for, if one was."""
         if self._given in (None, "auto"):
             return
         joined = ray.get_runtime_context().gcs_address
@@ -171,7 +171,7 @@ class RaySession:
         return not self._ours or self._address is not None
 
     def disconnect(self) -> None:
-        """Disconnect if we have connected, and take back what that has changed."""
+        """Disconnect if we have connected, and undo what that has changed."""
         if not self._ours:
             return
         self._ours = False
@@ -187,14 +187,16 @@ class RaySession:
 
 @contextmanager
 def _listening_on_loopback() -> Iterator[None]:
-    """Let a Ray that is started meanwhile answer this machine only, as Ray does on Windows and macOS: elsewhere it
-    listens on every interface, `/metrics` included. Who sets the variable decides."""
+    """Lets a Ray that is started meanwhile listen on the loopback interface only, as Ray does on Windows and macOS.
+
+    Elsewhere it listens on every interface, `/metrics` included. A user who has set the variable decides.
+    """
     if _SPANS_MACHINES in os.environ:
         yield
         return
     constants: Any = importlib.import_module("ray._private.ray_constants")
     before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
-    os.environ[_SPANS_MACHINES] = "0"  # for the processes that it starts; `leave` takes it back
+    os.environ[_SPANS_MACHINES] = "0"  # for the processes that it starts; `disconnect` restores it
     try:
         yield
     finally:
@@ -250,13 +252,13 @@ def _set(name: str, value: str | None) -> None:
 
 
 def _read_auth_mode_again() -> None:
-    """Ray reads `RAY_AUTH_MODE` once per process, unless it is told."""
+    """Makes Ray read `RAY_AUTH_MODE` again, which it otherwise does once per process."""
     with suppress(ImportError, AttributeError):
         importlib.import_module("ray._raylet").Config.initialize("")
 
 
 class _LocalSession:
-    """The session folder of a local Ray that we have started; those of killed processes go when the next one starts."""
+    """Session folder of a local Ray that we have started; those of killed processes are removed at the next start."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""The record's port when its writers are other processes: rows travel in batches."""
+"""Record client of remote writers: sends rows to the metrics actors in batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROW_SPACING_S = 0.1
 ROWS_PER_BATCH = 128
 COMMIT_SPACING_S = 0.1
 HISTORY_SPACING_S = 0.2
-_CLAIM_LEASE_S = 180.0
+_LEASE_S = 180.0
 
 EventRow = tuple[str, int, Event, float]
 VectorRow = tuple[str, int, str, str, bytes]
@@ -37,13 +37,13 @@ _EVENT_FIELDS = 4
 
 
 def pack(batch: pa.RecordBatch) -> tuple[bytes, int]:
-    """A batch as compressed bytes with their length before; prompts repeat, and small arguments cross cheaply."""
+    """Compresses a batch; returns the bytes and their length before. Prompts repeat, and small arguments are cheap."""
     raw = batch.serialize()
     return pa.compress(raw, "lz4_raw", asbytes=True), raw.size
 
 
 def unpack(packed: bytes, size: int, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch that `pack` was given."""
+    """Decompresses a batch that `pack` compressed."""
     return pa.ipc.read_record_batch(pa.decompress(packed, size, "lz4_raw"), schema)
 
 
@@ -58,35 +58,35 @@ class RemoteRecordClient:
     def __init__(self, writers: Sequence[Peer], sender: str) -> None:
         self._sender = sender
         self._connections = [_WriterConnection(writer, sender) for writer in writers]
-        self._claimants: dict[str, str] = {}
-        self._unclaiming: set[asyncio.Task[None]] = set()
+        self._lessees: dict[str, str] = {}
+        self._releasing: set[asyncio.Task[None]] = set()
 
     def _connection(self, case_id: str) -> _WriterConnection:
         return self._connections[writer_of(case_id, len(self._connections))]
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
-        """See `context.Scribe.put_reply`."""
+        """See `RecordClient.put_reply`."""
         self._connection(case_id).rows.post(columns)
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
-        """See `context.Scribe.put_event`."""
+        """See `RecordClient.put_event`."""
         self._connection(case_id).rows.post((case_id, attempt, event, time.time()))
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """See `context.Scribe.put_vectors`."""
+        """See `RecordClient.put_vectors`."""
         post = self._connection(case_id).rows.post
         for text_hash, raw in vectors:
             post((case_id, attempt, encoder, text_hash, raw))
 
     async def commit(self, verdict_record: VerdictRecord) -> bool:
-        """See `context.Scribe.commit`."""
+        """See `RecordClient.commit`."""
         connection = self._connection(verdict_record.case_id)
         durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         connection.verdict_records.post((verdict_record, durable))
         return await durable
 
     async def history(self, case_id: str, attempt: int) -> History:
-        """See `context.Scribe.history`."""
+        """See `RecordClient.history`."""
         return await self._connection(case_id).history((case_id, attempt))
 
     async def histories(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], History]:
@@ -95,45 +95,45 @@ class RemoteRecordClient:
         return dict(zip(keys, found, strict=True))
 
     async def acquire_lease(self, key: str) -> tuple[bool, History]:
-        """See `context.Scribe.claim`. A question that is cancelled may be granted nevertheless; it is given back
-        then."""
-        claimant = uuid4().hex
-        question = self._connection(key).writer.call_until_done("acquire_lease", key, _CLAIM_LEASE_S, claimant)
-        granted: asyncio.Task[tuple[bool, bytes]] = asyncio.ensure_future(question)
+        """See `RecordClient.acquire_lease`. A request that is cancelled may still be granted; its lease is then
+        released."""
+        lessee = uuid4().hex
+        request = self._connection(key).writer.call_until_done("acquire_lease", key, _LEASE_S, lessee)
+        granted: asyncio.Task[tuple[bool, bytes]] = asyncio.ensure_future(request)
         try:
             mine, raw = await asyncio.shield(granted)
         except asyncio.CancelledError:
-            unclaiming = asyncio.create_task(self._unclaim(key, claimant, granted))
-            self._unclaiming.add(unclaiming)
-            unclaiming.add_done_callback(self._unclaiming.discard)
+            releasing = asyncio.create_task(self._release_late_grant(key, lessee, granted))
+            self._releasing.add(releasing)
+            releasing.add_done_callback(self._releasing.discard)
             raise
         if mine:
-            self._claimants[key] = claimant
+            self._lessees[key] = lessee
         return mine, msgspec.msgpack.decode(raw, type=History)
 
-    async def _unclaim(self, key: str, claimant: str, granted: asyncio.Task[tuple[bool, bytes]]) -> None:
+    async def _release_late_grant(self, key: str, lessee: str, granted: asyncio.Task[tuple[bool, bytes]]) -> None:
         try:
             mine, _ = await granted
             if mine:
-                await self._connection(key).writer.call_until_done("release_lease", key, claimant)
-        except Exception as error:  # nobody waits for it, and a lost writer has forgotten who holds what
-            _log.warning("a claim could not be given back", error=repr(error))
+                await self._connection(key).writer.call_until_done("release_lease", key, lessee)
+        except Exception as error:  # nobody waits for it, and a restarted writer has no leases
+            _log.warning("a lease could not be released", error=repr(error))
 
     async def has_shared(self, key: str) -> bool:
-        """See `context.Scribe.has_shared`."""
+        """See `RecordClient.has_shared`."""
         connection = self._connection(key)
         await connection.rows.drained()
         durable: bool = await connection.writer.call_until_done("has_shared", key)
         return durable
 
     async def release_lease(self, key: str) -> None:
-        """See `context.Scribe.settle`."""
+        """See `RecordClient.release_lease`."""
         connection = self._connection(key)
         await connection.rows.drained()
-        await connection.writer.call_until_done("release_lease", key, self._claimants.pop(key, ""))
+        await connection.writer.call_until_done("release_lease", key, self._lessees.pop(key, ""))
 
     def batch_sizes(self) -> Counter[int]:
-        """How many rows left together: calls by batch size."""
+        """Batch sizes of rows: number of calls by how many rows were sent together."""
         return sum((connection.rows.batch_sizes for connection in self._connections), Counter())
 
     async def drained(self) -> None:
@@ -143,24 +143,24 @@ class RemoteRecordClient:
 
 
 class _WriterConnection:
-    """The mailboxes of one process to one writer."""
+    """Connection of one process to one writer: a mailbox for each kind of message."""
 
     def __init__(self, writer: Peer, sender: str) -> None:
         self.writer, self._sender = writer, sender
         self._noted_in: dict[CaseKey, str] = {}
         self.rows: Mailbox[Row] = Mailbox(self._send_rows, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH)
         self.verdict_records: Mailbox[tuple[VerdictRecord, asyncio.Future[bool]]] = Mailbox(
-            self._send_closings, spacing_s=COMMIT_SPACING_S
+            self._send_verdicts, spacing_s=COMMIT_SPACING_S
         )
-        self._questions: Mailbox[tuple[CaseKey, asyncio.Future[History]]] = Mailbox(
+        self._requests: Mailbox[tuple[CaseKey, asyncio.Future[History]]] = Mailbox(
             self._ask_history, spacing_s=HISTORY_SPACING_S
         )
         self._commits: set[asyncio.Task[None]] = set()
 
     async def history(self, key: CaseKey) -> History:
-        """What is recorded of a debate; questions that come close together share one reading of the journal."""
+        """What is recorded of a debate; requests that come close together share one read of the journal."""
         answer: asyncio.Future[History] = asyncio.get_running_loop().create_future()
-        self._questions.post((key, answer))
+        self._requests.post((key, answer))
         return await answer
 
     async def _ask_history(self, batch: list[tuple[CaseKey, asyncio.Future[History]]]) -> None:
@@ -168,11 +168,11 @@ class _WriterConnection:
             await self.rows.drained()
             incarnation, raw = await self.writer.call_until_done("history", [key for key, _ in batch])
             found = msgspec.msgpack.decode(raw, type=list[History])
-        except Exception as error:  # of those who asked; the next ones are asked for by themselves
+        except Exception as error:  # only this batch fails; the next one is a call of its own
             _refuse(batch, error)
             return
         for (key, answer), history in zip(batch, found, strict=True):
-            if history.vectors:  # they may only be buffered there, and are noted by nobody again
+            if history.vectors:  # they may only be buffered there, and nobody sends them again
                 self._noted_in.setdefault(key, incarnation)
             if not answer.done():
                 answer.set_result(history)
@@ -182,11 +182,11 @@ class _WriterConnection:
             await self._send_together(batch)
         except MootError:
             raise
-        except Exception as error:  # a row that nothing can hold: what is paid for after it would not be kept either
+        except Exception as error:  # a row that cannot be stored: what is paid for after it would be lost, too
             raise RecordError(f"rows cannot be recorded: {type(error).__name__}: {error}") from error
 
     async def _send_together(self, batch: list[Row]) -> None:
-        """Replies, events and embeddings share a call: what a call costs hardly depends on what it carries."""
+        """Send replies, events and embeddings in one call: the cost of a call hardly depends on its size."""
         replies = [row for row in batch if isinstance(row, dict)]
         events = [row for row in batch if isinstance(row, tuple) and len(row) == _EVENT_FIELDS]
         vectors = [row for row in batch if isinstance(row, tuple) and len(row) != _EVENT_FIELDS]
@@ -198,8 +198,8 @@ class _WriterConnection:
         if replies:
             failpoint(f"{self._sender}.sent_to_writer")
 
-    async def _send_closings(self, batch: list[tuple[VerdictRecord, asyncio.Future[bool]]]) -> None:
-        """A verdict leaves after everything that its debate has noted; waiting for it holds up no other batch."""
+    async def _send_verdicts(self, batch: list[tuple[VerdictRecord, asyncio.Future[bool]]]) -> None:
+        """Send verdicts after everything that their debates have noted; waiting for it delays no other batch."""
         try:
             await self.rows.drained()
         except Exception as error:
@@ -211,7 +211,7 @@ class _WriterConnection:
 
     async def _commit(self, batch: list[tuple[VerdictRecord, asyncio.Future[bool]]]) -> None:
         try:
-            raw = msgspec.msgpack.encode([self._with_life(verdict_record) for verdict_record, _ in batch])
+            raw = msgspec.msgpack.encode([self._with_incarnation(verdict_record) for verdict_record, _ in batch])
             accepted = await self.writer.call_until_done("commit", raw)
         except Exception as error:
             _refuse(batch, error)
@@ -220,14 +220,14 @@ class _WriterConnection:
             if not durable.done():
                 durable.set_result(ok)
 
-    def _with_life(self, verdict_record: VerdictRecord) -> VerdictRecord:
-        """The closing with the writer's life that took its first notes; what is noted after it counts anew."""
+    def _with_incarnation(self, verdict_record: VerdictRecord) -> VerdictRecord:
+        """The verdict record with the incarnation of the writer that took the debate's first notes."""
         incarnation = self._noted_in.pop((verdict_record.case_id, verdict_record.attempt), "")
         return msgspec.structs.replace(verdict_record, noted_in=incarnation)
 
 
 def _refuse(batch: Sequence[tuple[Any, asyncio.Future[Any]]], error: Exception) -> None:
-    """The writer cannot serve a batch: whoever waits for it gets the error."""
+    """Fails every future of a batch that the writer could not serve."""
     for _, waiting in batch:
         if not waiting.done():
             waiting.set_exception(error)

@@ -1,4 +1,7 @@
-"""What an arena and a moderator actor exchange, made safe against calls that are lost, late, or come twice."""
+"""Reliable channel: sequence-numbered, acknowledged batches between the dispatcher and a moderator actor.
+
+Calls between them may be lost, late or duplicated; each assignment and each outcome still arrives once.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,12 @@ from moot.actors.debate.moderator import Assignment, DebateOutcome, Moderator, M
 
 
 class AssignmentBatch(msgspec.Struct, frozen=True):
-    """Assignments, and which outcomes have arrived.
+    """Batch of assignments, with an acknowledgement of the outcomes that have arrived.
 
     Attributes:
-        number: of the last handover that had assignments, rising: those of one that was overtaken by another were
-            handed over again since.
-        life: of the moderator that the outcomes came from; empty before the first.
+        number: of the last batch that had assignments, rising: those of a batch that was overtaken by another were sent
+            again since.
+        incarnation: of the moderator that the outcomes came from; empty before the first.
         received: how many of its outcomes have arrived.
     """
 
@@ -27,11 +30,11 @@ class AssignmentBatch(msgspec.Struct, frozen=True):
 
 
 class OutcomeBatch(msgspec.Struct, frozen=True):
-    """Outcomes of one life of a moderator.
+    """Batch of outcomes from one incarnation of a moderator.
 
     Attributes:
-        life: names it.
-        first: number of the first outcome, counted from the beginning of that life.
+        incarnation: the moderator's.
+        first: sequence number of the first outcome, counted from the start of the incarnation.
         outcomes: from there on.
     """
 
@@ -41,51 +44,53 @@ class OutcomeBatch(msgspec.Struct, frozen=True):
 
 
 class ReliableChannelServer:
-    """A moderator's end: keeps each outcome until the arena has it.
+    """The moderator's end: keeps each outcome until the dispatcher has acknowledged it.
 
     Args:
-        moderator: holds the debates.
+        moderator: runs the debates.
     """
 
     def __init__(self, moderator: Moderator) -> None:
         self._moderator = moderator
         self._incarnation = uuid4().hex
-        self._latest = self._confirmed = 0
+        self._latest = self._acknowledged = 0
         self._kept: list[DebateOutcome] = []
 
-    async def exchange(self, handover: AssignmentBatch, *, wait: bool) -> OutcomeBatch:
+    async def exchange(self, batch: AssignmentBatch, *, wait: bool) -> OutcomeBatch:
         """See `Moderator.exchange`."""
-        if handover.incarnation == self._incarnation and handover.received > self._confirmed:
-            del self._kept[: handover.received - self._confirmed]
-            self._confirmed = handover.received
-        report = await self._moderator.exchange(self._new(handover), wait=wait and not self._kept)
+        if batch.incarnation == self._incarnation and batch.received > self._acknowledged:
+            del self._kept[: batch.received - self._acknowledged]
+            self._acknowledged = batch.received
+        report = await self._moderator.exchange(self._new(batch), wait=wait and not self._kept)
         self._kept += report.done
-        return OutcomeBatch(self._incarnation, self._confirmed, list(self._kept))
+        return OutcomeBatch(self._incarnation, self._acknowledged, list(self._kept))
 
-    def _new(self, handover: AssignmentBatch) -> Sequence[Assignment]:
-        """The assignments, but for those of a late handover and of debates that have ended already."""
-        if not handover.assignments or handover.number <= self._latest:
+    def _new(self, batch: AssignmentBatch) -> Sequence[Assignment]:
+        """The assignments, but for those of a late batch and of debates that have ended already."""
+        if not batch.assignments or batch.number <= self._latest:
             return ()
-        self._latest = handover.number
+        self._latest = batch.number
         ended = {(outcome.case_id, outcome.attempt) for outcome in self._kept}
-        return [each for each in handover.assignments if (each.case.id, each.attempt) not in ended]
+        return [each for each in batch.assignments if (each.case.id, each.attempt) not in ended]
 
 
 class ReliableChannelClient:
-    """The arena's end: numbers what it hands over, and takes each outcome once. Assignments are handed over one call
-    after the other; calls without any may go beside them."""
+    """The dispatcher's end: numbers the batches and takes each outcome once.
+
+    Batches with assignments are sent one after the other; calls without any may be in flight beside them.
+    """
 
     def __init__(self) -> None:
         self._number = self._received = 0
         self._incarnation = ""
 
     def next_batch(self, assignments: Sequence[Assignment]) -> AssignmentBatch:
-        """The next one."""
+        """The next batch to send."""
         self._number += bool(assignments)
         return AssignmentBatch(self._number, self._incarnation, self._received, list(assignments))
 
     def accept(self, returned: OutcomeBatch) -> ModeratorReport:
-        """What of it is new."""
+        """Take a returned batch; gives its outcomes that are new."""
         if returned.incarnation != self._incarnation:
             self._incarnation, self._received = returned.incarnation, 0
         known = max(0, self._received - returned.first)

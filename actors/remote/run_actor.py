@@ -47,10 +47,10 @@ _PROTOCOL = "protocol"
 
 
 class RayMeter:
-    """The meter of one Ray process; use it where `ray` is initialised.
+    """Meter of one Ray process; use it where `ray` is initialised.
 
-    The node's agent keeps a series for each process that ever was. So nothing falls back to 0 when an actor is started
-    again: the new process has a series of its own, and a sum over all of them is the total.
+    The node's agent keeps a series for each process that ever was. So nothing falls back to 0 when an actor is
+    restarted: the new process has a series of its own, and a sum over all of them is the total.
 
     Args:
         protocol: of the run; a label of every number.
@@ -67,10 +67,10 @@ class RayMeter:
         if amount > 0.0:
             counter.inc(amount, self._tagged(metric, labels))
         else:
-            counter._record(0.0, self._tagged(metric, labels))  # `inc` refuses 0, and there is no other way to begin
+            counter._record(0.0, self._tagged(metric, labels))  # `inc` refuses 0, and a series has to start there
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
-        """See `Meter.put`."""
+        """See `Meter.set`."""
         self._made[metric.name].set(value, self._tagged(metric, labels))
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
@@ -93,7 +93,7 @@ def _make(metric: Metric) -> Any:
 
 
 class ActorDirectory(msgspec.Struct, frozen=True):
-    """Where everybody of a run is to be found: actor names by what they do; no limiter when nothing is limited."""
+    """Addresses of a run's actors: their names by kind; no limiter when nothing is limited."""
 
     namespace: str
     writers: list[str]
@@ -102,7 +102,7 @@ class ActorDirectory(msgspec.Struct, frozen=True):
     limiter: str = ""
 
     def peers(self, names: Sequence[str]) -> list[Peer]:
-        """Peers by name."""
+        """Handles of actors by name."""
         return [Peer(name, self.namespace) for name in names]
 
 
@@ -110,10 +110,10 @@ _THRESHOLDS = (50_000, 50, 50)
 
 
 def tune_garbage_collection() -> None:
-    """Leave what is there now out of every collection, and collect the rest seldom: many debates are open for long, and
-    collecting them again and again took a third of a moderator's CPU, and stopped a server for a tenth of a second.
+    """Tunes the garbage collector: freezes the objects that exist now, and collects the rest seldom.
 
-    For a process that is ours, once it is set up.
+    Many debates are open for long, and collecting them again and again took a third of a moderator's CPU, and stopped a
+    server for a tenth of a second. For a process that is ours, once it is set up.
     """
     gc.collect()
     gc.freeze()
@@ -121,7 +121,7 @@ def tune_garbage_collection() -> None:
 
 
 class RunActor(ABC):
-    """What every actor of a run has: it sets itself up on the first call, so a restarted one does too."""
+    """Base class of a run's actors: set up on the first call, so that a restarted one is set up, too."""
 
     kind: ClassVar[str]
 
@@ -142,7 +142,7 @@ class RunActor(ABC):
         return msgspec.msgpack.encode(Incarnation.current())
 
     async def watch(self) -> None:
-        """Never returns: a call that fails tells the caller that this process is gone."""
+        """Never returns: the call fails when this process is gone."""
         await asyncio.Event().wait()
 
     async def _up(self) -> None:
@@ -158,9 +158,9 @@ class RunActor(ABC):
         tune_garbage_collection()
 
     def _new_meter(self) -> Meter:
-        """This process's meter, which is told first whether the actor was started again."""
+        """This process's meter; it first counts whether the actor was restarted."""
         meter = RayMeter(self._spec.protocol)
-        with warnings.catch_warnings():  # Ray's own property asks by a method that Ray deprecates
+        with warnings.catch_warnings():  # Ray's own property calls a method that Ray deprecates
             warnings.simplefilter("ignore", DeprecationWarning)
             restarted = ray.get_runtime_context().was_current_actor_reconstructed
         meter.add(ACTOR_RESTARTS, float(restarted), self.kind)
@@ -168,10 +168,10 @@ class RunActor(ABC):
 
     @abstractmethod
     async def _set_up(self) -> None:
-        """Make what the actor works with."""
+        """Create what the actor works with."""
 
     def _new_gate(self) -> LimiterClient | None:
-        """This process's gate; None when nothing is limited."""
+        """This process's limiter client; None when nothing is limited."""
         if not self._directory.limiter:
             return None
         (limiter,) = self._directory.peers([self._directory.limiter])
@@ -190,19 +190,19 @@ class LimiterActor(RunActor):
 
     async def _set_up(self) -> None:
         self._limiter = build_limiter(self._spec)
-        self._once = ReportDeduplicator(self._limiter.exchange)
+        self._deduplicator = ReportDeduplicator(self._limiter.exchange)
 
     async def exchange(self, raw: bytes) -> bytes:
         """See `Limiter.exchange`."""
         await self._up()
-        grant = await self._once.exchange(msgspec.msgpack.decode(raw, type=UsageReport))
+        grant = await self._deduplicator.exchange(msgspec.msgpack.decode(raw, type=UsageReport))
         for budget, ratio in self._limiter.used_ratios().items():
             self._meter.set(BUDGET_USED, ratio, budget)
         return msgspec.msgpack.encode(grant)
 
 
 class AgentActor(RunActor):
-    """An agent or judge: one role family on one model."""
+    """Agent actor: an agent or judge, one role on one model."""
 
     kind = "agent"
 
@@ -212,10 +212,10 @@ class AgentActor(RunActor):
         self._record_client = RemoteRecordClient(self._directory.peers(self._directory.writers), self._family)
         binding = services(Roles(self._spec.roles))[service]
         self._gate = self._new_gate()
-        watch = Telemetry(self._meter, Tracing(self._spec.store or self._spec.folder))
-        self._tracer = watch.tracer
+        telemetry = Telemetry(self._meter, Tracing(self._spec.store or self._spec.folder))
+        self._tracer = telemetry.tracer
         self._agent: Agent = await asyncio.to_thread(
-            build_agent, self._spec, binding, self._record_client, self._gate, watch
+            build_agent, self._spec, binding, self._record_client, self._gate, telemetry
         )
         self._server = AgentServer(self._agent.answer)
 
@@ -228,13 +228,13 @@ class AgentActor(RunActor):
         return encode(await self._server.exchange(batch))
 
     async def drain(self) -> None:
-        """Let no further call that needs leave start."""
+        """Let no further limited call start."""
         await self._up()
         if self._gate is not None:
             self._gate.drain()
 
     async def has_ask(self, sender: str, number: int) -> bool:
-        """See `AgentServer.holds`; True while the asks of the actor's last life are still to come, at most
+        """See `AgentServer.has_ask`; True while the asks of its last incarnation may still come, at most
         `SET_UP_S`."""
         up = self._setting_up is not None and self._setting_up.done()
         if not up and time.monotonic() < self._born + SET_UP_S:
@@ -243,12 +243,12 @@ class AgentActor(RunActor):
         return self._server.has_ask(sender, number)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
-        """How many messages left together: calls by batch size, for replies and for the record's rows."""
+        """Batch sizes of replies and of the record's rows: number of calls by how many were sent together."""
         await self._up()
         return {"replies": dict(self._server.batch_sizes), "rows": dict(self._record_client.batch_sizes())}
 
     async def close(self) -> None:
-        """Cancel what is under way; the rows of what was paid reach their writer first."""
+        """Cancel what is in flight; the rows of what was paid reach their writer first."""
         await self._up()
         await self._server.close()
         await self._agent.close()
@@ -259,11 +259,11 @@ class AgentActor(RunActor):
 
 
 _ROWS_WITHIN_S = 10.0
-"""Seconds that the last rows of a drain may need; a writer that lives takes them at once."""
+"""Seconds that the last rows of a drain may need; a writer that is alive takes them at once."""
 
 
 class ModeratorActor(RunActor):
-    """A moderator; in the packed placement its agents and judges are in the same process."""
+    """Moderator actor; in the packed placement its agents and judges run in the same process."""
 
     kind = "moderator"
 
@@ -274,10 +274,12 @@ class ModeratorActor(RunActor):
         self._remote: RemoteAgentPool | None = None
         self._local: LocalAgentPool | None = None
         self._gate = self._new_gate() if placement == "packed" else None
-        watch = Telemetry(self._meter, Tracing(self._spec.store or self._spec.folder))
-        self._tracer = watch.tracer
+        telemetry = Telemetry(self._meter, Tracing(self._spec.store or self._spec.folder))
+        self._tracer = telemetry.tracer
         if placement == "packed":
-            self._local = await asyncio.to_thread(LocalAgentPool, self._spec, self._record_client, self._gate, watch)
+            self._local = await asyncio.to_thread(
+                LocalAgentPool, self._spec, self._record_client, self._gate, telemetry
+            )
         else:
             agents = {
                 (service[0], service[1]): self._directory.peers(names) for service, names in self._directory.agents
@@ -286,23 +288,23 @@ class ModeratorActor(RunActor):
         agent_pool = self._remote or self._local
         assert agent_pool is not None
         places = max(1, self._spec.max_open // len(self._directory.moderators))
-        self._context = build_debate_context(self._spec, agent_pool, self._record_client, watch)
+        self._context = build_debate_context(self._spec, agent_pool, self._record_client, telemetry)
         self._moderator = Moderator(protocol, self._context, places, self._spec.debate_timeout_s)
         self._channel = ReliableChannelServer(self._moderator)
 
     async def exchange(self, raw: bytes, wait: bool) -> bytes:
         """See `ReliableChannelServer.exchange`."""
         await self._up()
-        handover = msgspec.msgpack.decode(raw, type=AssignmentBatch)
-        return msgspec.msgpack.encode(await self._channel.exchange(handover, wait=wait))
+        batch = msgspec.msgpack.decode(raw, type=AssignmentBatch)
+        return msgspec.msgpack.encode(await self._channel.exchange(batch, wait=wait))
 
     async def cancel(self, keys: list[tuple[str, int]]) -> None:
-        """See `Moderator.withdraw`."""
+        """See `Moderator.cancel`."""
         await self._up()
         await self._moderator.cancel(keys)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
-        """How many messages left together: calls by batch size, for asks and for the record's rows."""
+        """Batch sizes of asks and of the record's rows: number of calls by how many were sent together."""
         await self._up()
         asks = self._remote.batch_sizes() if self._remote is not None else Counter[int]()
         return {"asks": dict(asks), "rows": dict(self._record_client.batch_sizes())}
@@ -316,7 +318,7 @@ class ModeratorActor(RunActor):
                 await self._record_client.drained()
 
     async def close(self) -> None:
-        """Put every debate aside and release the models of the packed placement."""
+        """Cancel every debate and release the models of the packed placement."""
         await self._up()
         await self._moderator.close()
         if self._remote is not None:

@@ -41,7 +41,7 @@ def weight_owners(roles: Roles) -> set[Service]:
 
 
 def gpu_share(gpus: float, processes: int) -> float:
-    """What each of the processes asks Ray for: a whole GPU, or as much of one as lets all of them be placed.
+    """GPU share of each process: a whole GPU, or the fraction with which all of them can be placed.
 
     >>> gpu_share(4, 2), gpu_share(1, 2), gpu_share(2, 3), gpu_share(0, 2)
     (1.0, 0.5, 0.5, 0.0)
@@ -49,24 +49,24 @@ def gpu_share(gpus: float, processes: int) -> float:
     whole = math.floor(gpus)
     if not (whole and processes):
         return 0.0
-    # Rounded down to Ray's own grain: three thirds must not be more than one.
+    # Rounded down to Ray's resolution: three thirds must not be more than one.
     return math.floor(1e4 / math.ceil(processes / whole)) / 1e4
 
 
 _log = structlog.get_logger(__name__)
 _CLOSE_WITHIN_S, _LEAVE_WITHIN_S = 60.0, 30.0
-"""Seconds for closing the run, and of them for those who have something for the record yet."""
+"""Seconds for closing the run, and of them for the actors that still have rows for the record."""
 
 _DRAINED_LATE_S = 15.0
-"""Seconds beyond its own that a moderator may need for a drain: its debates are put aside, its last rows leave."""
+"""Seconds beyond its own that a moderator may need for a drain: it cancels its debates and sends its last rows."""
 
 
 class RayModeratorHandle:
-    """A moderator actor as the arena sees it.
+    """Handle of a moderator actor for the dispatcher.
 
     Args:
         peer: the actor.
-        archive: says whether the debates of a moderator that was lost have come on.
+        writers: say whether the debates of a moderator that was lost have made progress.
     """
 
     def __init__(self, peer: Peer, writers: RayWriterPool) -> None:
@@ -76,17 +76,17 @@ class RayModeratorHandle:
         self._so_far = (0, 0)
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
-        """See `dispatcher.Seat.exchange`.
+        """See `ModeratorHandle.exchange`.
 
         Raises:
             ActorGone: the moderator did not come back, or dies of the debates that it is handed.
-            RecordError: a writer is not told any more, when it was lost, which cases are open.
+            RecordError: a lost writer can no longer be given the open cases again.
         """
         self._writers.raise_if_broken()
         self._open |= {(each.case.id, each.attempt) for each in assignments}
         try:
-            handover = msgspec.msgpack.encode(self._channel.next_batch(assignments))
-            raw = await self._peer.call("exchange", handover, wait)
+            batch = msgspec.msgpack.encode(self._channel.next_batch(assignments))
+            raw = await self._peer.call("exchange", batch, wait)
         except PeerLost as lost:
             await self._peer.wait_until_back()
             await self._count(lost)
@@ -104,28 +104,28 @@ class RayModeratorHandle:
         self._crash_guard.record_death(await self._peer.incarnation(), lost.why)
 
     async def cancel(self, keys: Sequence[CaseKey]) -> None:
-        """See `dispatcher.Seat.withdraw`; a moderator that is lost has none of them open any more."""
+        """See `ModeratorHandle.cancel`; a moderator that is lost has none of them open any more."""
         self._open -= set(keys)
         with suppress(PeerLost):
             await self._peer.call("cancel", list(keys))
 
     async def drain(self, seconds: float) -> None:
-        """See `dispatcher.Seat.drain`. A moderator that hangs is not waited for: it dies with the run."""
+        """See `ModeratorHandle.drain`. A moderator that hangs is not waited for: it dies with the run."""
         try:
             async with asyncio.timeout(seconds + _DRAINED_LATE_S):
                 await self._peer.call("drain", seconds)
         except TimeoutError:
             _log.warning(
-                "a moderator does not drain; its debates go on from the journal another time", actor=self._peer.name
+                "a moderator does not drain; its debates resume from the journal another time", actor=self._peer.name
             )
 
 
 class RayRuntime:
-    """Moderators, agents, judges and writers as Ray actors.
+    """Ray runtime: moderators, agents, judges and writers as Ray actors.
 
     Args:
         spec: the run.
-        protocol: the protocol, already made; Ray carries it to the moderators.
+        protocol: the protocol, an instance; Ray pickles it for the moderators.
         placement: `actors` gives agents and judges processes of their own; `packed` puts them into the moderators.
         address: the cluster to join, unless this process has joined one already; None: see `cluster_address`.
     """
@@ -150,7 +150,7 @@ class RayRuntime:
         self._listening: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """See `dispatcher.Runtime.start`."""
+        """See `Runtime.start`."""
         await to_thread_shielded(self._ray_session.connect)
         self.directory = self._build_directory()
         placer = self._placer = ActorScheduler(
@@ -176,7 +176,7 @@ class RayRuntime:
         )
         agents: list[tuple[Service, list[str]]] = []
         for number, service in enumerate(() if packed else services(Roles(self._spec.roles))):
-            # Weights are loaded once, unless somebody has counted the GPUs.
+            # Weights are loaded once, unless the user has set the number of processes.
             several = 1 if service in self._weight_owners and cluster_settings.agent_processes is None else processes
             # A role may be called like an actor of the runtime: `moderator`, for one.
             agents.append((service, [f"moot-{run}-role-{service[0]}-{number}-{i}" for i in range(several)]))
@@ -206,7 +206,7 @@ class RayRuntime:
             place(ModeratorActor, "moderator", name, its, directory, name, self._placement, self._protocol, gpus=share)
 
     def _gpus_by_process(self) -> float:
-        """What each process with weights of its own asks for, of the GPUs that the cluster has."""
+        """GPU share of each process that loads weights, of the GPUs that the cluster has."""
         if not self._weight_owners:
             return 0.0
         if self._placement == "packed":
@@ -216,7 +216,7 @@ class RayRuntime:
         return gpu_share(ray.cluster_resources().get("GPU", 0.0), processes)
 
     async def stop(self, *, compact: bool = True) -> None:
-        """See `dispatcher.Runtime.stop`."""
+        """See `Runtime.stop`."""
         try:
             async with asyncio.timeout(_CLOSE_WITHIN_S):
                 if self._writers is not None:

@@ -1,4 +1,4 @@
-"""Placing the actors of a run on the nodes of a cluster, and saying what they wait for while they have no place."""
+"""Placement of a run's actors on the nodes of a cluster, and why those without a node still wait."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from moot.actors.remote.ray_session import ByValue
 from moot.protocols.errors import ActorGone, ConfigError
 
 FOREVER = -1
-"""As Ray writes "without end", of restarts: who calls an actor ends the run when it dies in vain again and again, see
-`peers.Deaths`.
+"""Ray's value for unlimited restarts: an actor's callers end the run when it crash-loops, see `peers.CrashLoopGuard`.
 
-Ray makes no lost call again, for it knows no journal. A moderator's cases are handed over again and replayed; an
-agent's calls may be paid, and moderators ask again only what the journal lacks; a writer's rows are sent again by who
-sent them, and the first row of each step wins; what was spent is in the limiter's ledger.
+Ray retries no lost call, for it knows no journal. A moderator's cases are assigned again and replayed; an agent's calls
+may be paid, and moderators ask again only what the journal lacks; a writer's rows are sent again by their senders, and
+the first row of each step wins; what was spent is in the limiter's ledger.
 """
 
 
 _log = structlog.get_logger(__name__)
 _LOOK_S = 2.0
 _BUSY_S = 10.0
-"""Starting processes takes a while: before it is over, nobody waits for CPUs."""
+"""Seconds that processes need to start: before that, an actor without a process does not wait for CPUs."""
 
 _AGAIN_S = 60.0
 _LACKING, _IN_USE, _STARTING = "no node has it yet", "no node has it free", "it is being started"
@@ -38,7 +37,7 @@ _NO_PACKAGE = "No module named 'moot"
 
 @dataclass(frozen=True)
 class ResourceRequest:
-    """What an actor asks for to be placed.
+    """Resources that an actor requests.
 
     Attributes:
         amounts: by resource, as Ray names them; none that is 0.
@@ -49,13 +48,13 @@ class ResourceRequest:
 
 
 class ActorScheduler:
-    """Places actors as a run is told to.
+    """Places actors as the run's settings say.
 
     Args:
-        placing: what the user wants.
+        cluster_settings: what the user wants.
         site: what the cluster is.
         namespace: of the run.
-        can_grow: whether nodes may come that are not there yet.
+        can_grow: whether nodes may be added to the cluster.
     """
 
     def __init__(self, cluster_settings: ClusterSettings, site: ClusterInfo, namespace: str, *, can_grow: bool) -> None:
@@ -64,7 +63,7 @@ class ActorScheduler:
         self._placed: list[tuple[str, Any, ResourceRequest]] = []
 
     def place(self, actor: type, kind: Kind, name: str, *args: Any, gpus: float = 0.0) -> None:
-        """Create an actor under a name; returns before it has a place.
+        """Create an actor under a name; returns before it is placed.
 
         Args:
             args: for its constructor.
@@ -87,10 +86,10 @@ class ActorScheduler:
         self._placed.append((name, remote.remote(*map(ByValue, args)), want))
 
     async def placed(self) -> None:
-        """Wait until every actor has a place; what they wait for is said in a line.
+        """Wait until every actor is placed; a line in the log says what they wait for.
 
         Raises:
-            ConfigError: no node can take one of them, and none has come in time; or the workers lack this package.
+            ConfigError: no node fits one of them, and none was added in time; or the workers lack this package.
             ActorGone: one died at its start.
         """
         waiting = {
@@ -136,7 +135,7 @@ class ActorScheduler:
                 _log.warning("waiting for a place on the cluster", needs=needs, why=why, waiting=len(wants))
 
     def take_down(self) -> None:
-        """End every actor."""
+        """Kill every actor."""
         for name, handle, _ in self._placed:
             try:
                 ray.kill(handle)
@@ -146,7 +145,7 @@ class ActorScheduler:
 
 
 def _wait(wants: Sequence[ResourceRequest]) -> tuple[str, str]:
-    """See `unplaced_reason`; of this cluster, now."""
+    """See `unplaced_reason`; for this cluster, now."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     free = importlib.import_module("ray._private.state").available_resources_per_node()
     return unplaced_reason(wants, nodes, list(free.values()))
@@ -155,7 +154,7 @@ def _wait(wants: Sequence[ResourceRequest]) -> tuple[str, str]:
 def unplaced_reason(
     wants: Sequence[ResourceRequest], nodes: Sequence[Mapping[str, float]], free: Sequence[Mapping[str, float]]
 ) -> tuple[str, str]:
-    """What actors without a place need, as "what for whom", and why they do not have it.
+    """What actors that are not placed need, as "what for whom", and why they do not have it.
 
     Args:
         wants: at least one.

@@ -1,4 +1,4 @@
-"""Actors that hang: they have not died, so that nothing notices them, and whoever has called them waits."""
+"""Watchdog: detects actors that hang. They have not died, so nothing else notices them, and their callers wait."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from moot.actors.remote.peers import Incarnation, Peer, PeerLost
 _log = structlog.get_logger(__name__)
 _ASK_EACH_S = 10.0
 UNRESPONSIVE_S = 60.0
-"""Seconds without an answer after which an actor is told of: whatever blocks its event loop so long is no pause."""
+"""Seconds without an answer after which a warning is logged: whatever blocks an event loop so long is no pause."""
 
 HUNG_S = 300.0
-"""Seconds without an answer after which its process is ended: by then it is no slowness, and nothing else would. Less
-than whoever waits for it to come back gives it (`peers.RESTART_TIMEOUT_S`)."""
+"""Seconds without an answer after which its process is killed: by then it is not slow but hangs. Less than its callers
+wait for it to come back (`peers.RESTART_TIMEOUT_S`)."""
 
 _TICK_S = 1.0
 
 
 async def run_watchdog(peers: Iterable[Peer]) -> None:
-    """Warn of each actor that does not answer, and end its process when it stays so; returns never.
+    """Warns of each actor that does not answer, and kills its process when it stays so; never returns.
 
-    An actor that is ended is started again by Ray, and its work goes on from the journal as after any death.
+    Ray restarts an actor that is killed, and its work resumes from the journal as after any death.
     """
     await asyncio.gather(*(_listen(peer) for peer in peers))
 
@@ -37,26 +37,26 @@ async def _listen(peer: Peer) -> None:
         try:
             answered = await _within(asking, UNRESPONSIVE_S)
             if not answered:
-                _tell(peer, incarnation)
+                _warn(peer, incarnation)
                 while not await _within(asking, HUNG_S - UNRESPONSIVE_S):
                     _log.error("the process of an actor is ended: it hangs", actor=peer.name, silent_s=HUNG_S)
                     await peer.kill()
             try:
                 incarnation = msgspec.msgpack.decode(await asking, type=Incarnation)
-            except PeerLost:  # others see to that
+            except PeerLost:  # its callers handle that
                 pass
             except Exception as error:  # of Ray
                 _log.warning("an actor cannot be asked", actor=peer.name, error=repr(error)[:500])
             if not answered:
-                _log.warning("an actor answers again, or is being started again", actor=peer.name)
+                _log.warning("an actor answers again, or is being restarted", actor=peer.name)
         finally:
             asking.cancel()
         await asyncio.sleep(_ASK_EACH_S)
 
 
 async def _within(asking: asyncio.Future[bytes], seconds: float) -> bool:
-    """Whether there is an answer in time. While this process stands still, as at Ctrl-Z, no time goes by: the actors
-    may have stood still with it."""
+    """Whether there is an answer in time. While this process is suspended, as at Ctrl-Z, no time is counted: the actors
+    may have been suspended with it."""
     left_s = seconds
     while left_s > 0.0 and not asking.done():
         await asyncio.wait([asking], timeout=min(_TICK_S, left_s))
@@ -64,7 +64,7 @@ async def _within(asking: asyncio.Future[bytes], seconds: float) -> bool:
     return asking.done()
 
 
-def _tell(peer: Peer, incarnation: Incarnation | None) -> None:
+def _warn(peer: Peer, incarnation: Incarnation | None) -> None:
     _log.warning(
         "an actor does not answer and has not died: its process is stopped, or a protocol computes beside "
         "floor.compute; when it stays so, its process is ended, and its work goes on from the journal",

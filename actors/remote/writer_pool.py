@@ -1,4 +1,4 @@
-"""The record's writers when they are Ray actors, as the driver sees them."""
+"""Pool of the record's writers as Ray actors, for the driver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORGET_EACH_S = 1.0
 
 
 class RayWriterPool:
-    """The writer actors as the arena sees them; a writer that was lost is told again which cases are open."""
+    """Pool of writer actors; a writer that was lost gets the open cases again."""
 
     def __init__(self, writers: Sequence[Peer]) -> None:
         self._writers = list(writers)
@@ -30,7 +30,7 @@ class RayWriterPool:
         self._cursors = [("", 0)] * len(self._writers)
         self._last = [Counts() for _ in self._writers]
         self._signals = [Signals() for _ in self._writers]
-        self._told = 0
+        self._registrations = 0
         self._forgotten = [
             Mailbox[tuple[int, str]](partial(self._forget, number), spacing_s=_FORGET_EACH_S)
             for number in range(len(self._writers))
@@ -44,45 +44,45 @@ class RayWriterPool:
             watch.add_done_callback(self._unwatched)
 
     def _unwatched(self, watch: asyncio.Task[None]) -> None:
-        """A writer that is watched no longer would not be told, when it is lost, which cases are open."""
+        """Keep the error: a writer that is not watched any more would not get the open cases again after a loss."""
         if not watch.cancelled() and watch.exception() is not None:
             self._broken = watch.exception()
 
     def raise_if_broken(self) -> None:
-        """Raise `ActorGone` or `RecordError` when something has ended the watch of a writer."""
+        """Raise `ActorGone` or `RecordError` when the watch of a writer has failed."""
         if self._broken is not None:
             kind = ActorGone if isinstance(self._broken, ActorGone) else RecordError
             raise kind(str(self._broken)) from self._broken
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
-        """See `dispatcher.Archive.register`."""
+        """See `WriterPool.register`."""
         self._open |= {labelled.case.id: labelled for labelled in cases}
         for number in range(len(self._writers)):
             if mine := self._of(number, cases):
-                await self._tell(number, mine)
+                await self._send_open_cases(number, mine)
 
     def _of(self, number: int, cases: Sequence[LabelledCase]) -> list[LabelledCase]:
         return [labelled for labelled in cases if writer_of(labelled.case.id, len(self._writers)) == number]
 
-    async def _tell(self, number: int, cases: Sequence[LabelledCase]) -> None:
-        self._told += 1
-        await self._writers[number].call_until_done("register", msgspec.msgpack.encode(cases), self._told)
+    async def _send_open_cases(self, number: int, cases: Sequence[LabelledCase]) -> None:
+        self._registrations += 1
+        await self._writers[number].call_until_done("register", msgspec.msgpack.encode(cases), self._registrations)
 
     async def _lost(self, number: int) -> None:
-        await self._tell(number, self._of(number, list(self._open.values())))
+        await self._send_open_cases(number, self._of(number, list(self._open.values())))
 
     def forget(self, case_ids: Sequence[str]) -> None:
-        """See `dispatcher.Archive.forget`."""
+        """See `WriterPool.forget`."""
         for case_id in case_ids:
             self._open.pop(case_id, None)
-            self._forgotten[writer_of(case_id, len(self._writers))].post((self._told, case_id))
+            self._forgotten[writer_of(case_id, len(self._writers))].post((self._registrations, case_id))
 
     async def _forget(self, number: int, batch: list[tuple[int, str]]) -> None:
-        with suppress(PeerLost):  # its next life is told of the open ones alone
+        with suppress(PeerLost):  # its next incarnation gets only the open ones
             await self._writers[number].call("forget", batch)
 
     async def counts(self) -> Counts:
-        """See `dispatcher.Archive.counts`; while a writer restarts, its last totals."""
+        """See `WriterPool.counts`; while a writer restarts, its last totals."""
         for i, writer in enumerate(self._writers):
             try:
                 self._last[i] = msgspec.msgpack.decode(await writer.call("counts"), type=Counts)
@@ -94,8 +94,8 @@ class RayWriterPool:
         return total
 
     async def events(self) -> list[StreamedEvent]:
-        """See `dispatcher.Archive.events`. A lost writer is waited for when the others have none. What a writer had
-        noted and nobody had asked for when it died is not told."""
+        """See `WriterPool.events`. A lost writer is waited for when the others have none. Events that nobody
+        had read when a writer died are not delivered."""
         found: list[StreamedEvent] = []
         while True:
             lost = [writer for i, writer in enumerate(self._writers) if not await self._read_events(i, found)]
@@ -114,17 +114,17 @@ class RayWriterPool:
         return True
 
     async def so_far(self, keys: Collection[CaseKey]) -> tuple[int, int]:
-        """See `Arrivals.so_far`; over all writers."""
+        """See `RowDeduplicator.so_far`; over all writers."""
         ended = replies = 0
         for number, writer in enumerate(self._writers):
             mine = [key for key in keys if writer_of(key[0], len(self._writers)) == number]
             if mine:
-                told = await writer.call_until_done("so_far", mine)
-                ended, replies = ended + told[0], replies + told[1]
+                its_ended, its_replies = await writer.call_until_done("so_far", mine)
+                ended, replies = ended + its_ended, replies + its_replies
         return ended, replies
 
     async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
-        """See `dispatcher.Archive.endings`."""
+        """See `WriterPool.results`."""
         found: dict[str, DebateResult] = {}
         for number, writer in enumerate(self._writers):
             mine = [case_id for case_id in case_ids if writer_of(case_id, len(self._writers)) == number]
@@ -134,7 +134,7 @@ class RayWriterPool:
         return found
 
     async def signals(self) -> Signals:
-        """See `dispatcher.Archive.signals`; while a writer restarts, its last ones."""
+        """See `WriterPool.signals`; while a writer restarts, its last ones."""
         for i, writer in enumerate(self._writers):
             try:
                 raw = await writer.call("signals", self._signals[i].replies)
@@ -145,11 +145,11 @@ class RayWriterPool:
         return await asyncio.to_thread(_merged, self._signals)
 
     async def close(self, *, compact: bool) -> None:
-        """See `dispatcher.Archive.close`."""
+        """See `WriterPool.close`."""
         await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
 
     async def stop_watching(self) -> None:
-        """Watch the writers no longer: before they are taken down, for a call to Ray afterwards would start it anew."""
+        """Stop watching the writers, before they are taken down: a call to Ray afterwards would start a new one."""
         for watch in self._watches:
             watch.cancel()
         await asyncio.gather(*self._watches, return_exceptions=True)

@@ -200,7 +200,7 @@ class NoOpMeter:
         """See `Meter.add`."""
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
-        """See `Meter.put`."""
+        """See `Meter.set`."""
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
         """See `Meter.observe`."""
