@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -21,8 +21,11 @@ from moot.actors.record.store.mirror import display_name
 from moot.actors.record.tables import read_table
 from moot.protocols.case import Reference
 from moot.protocols.errors import RecordError
+from moot.protocols.events import DebateEvent
 from moot.protocols.messages import family_of
 from moot.protocols.tasks.scoring import is_correct
+
+E = TypeVar("E", bound=DebateEvent)
 
 _REFERENCE_COLUMNS = ["scoring", "accepted", "ratings", "group", "part", "tags"]
 
@@ -315,6 +318,13 @@ def read_events(folder: str | Path, kinds: Iterable[str]) -> list[EventRow]:
         EventRow(row["case_id"], row["attempt"], row["kind"], row["path"], decode_json(row["data"]))
         for row in table.to_pylist()
     ]
+
+
+def read_as(events: Iterable[EventRow], event_type: type[E]) -> Iterator[tuple[EventRow, E]]:
+    """The events of a type, read as such; those of its kind that have another form are left out."""
+    for event in events:
+        if event.kind == event_type.kind and (read := event_type.read(event.data, event.path)) is not None:
+            yield event, read
 
 
 def decode_json(data: str | None) -> dict[str, Any]:

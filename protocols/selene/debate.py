@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from moot.metrics.disagreement import semantic_disagreement
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Event, Failure, Turn
+from moot.protocols.messages import Failure, Turn
 from moot.protocols.replies import Position, position_type
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState, agent_state_of, all_equal, with_shared_spelling
+from moot.protocols.selene.events import DebateStopped, RoundEnded
 from moot.protocols.selene.gate import embedding_text, known
 from moot.protocols.selene.opening import opening_slots
 from moot.protocols.selene.settings import DebateSettings, SeleneSettings
@@ -88,8 +89,7 @@ async def discuss(
     With `debate.failed_openings=join` those who have no valid answer yet are asked for one at the same paths. A round
     in which one joins in is no sign of stability: D before and after it are of different agents.
 
-    Notes one event `round` per round (`round`, `d`, `d_before`, `delta`, `answers`, `stated`, `changed`, `joined`,
-    `failed`) and one event `stop` (`reason`, `rounds`, `d`, `delta`, `epsilon`, `max_rounds`).
+    Notes `RoundEnded` after each round, and `DebateStopped`.
     """
     current, before, any_failed = list(agent_states), opening_disagreement, False
     rules: DebateSettings = settings.debate
@@ -100,7 +100,7 @@ async def discuss(
         failures = {t.role: t.kind for t in turns if isinstance(t, Failure)}
         any_failed = any_failed or any(state.name in failures for state in current)
         after = await disagreement_of(case, floor, revised, settings)
-        floor.note(Event("round", f"round/{number}", _round_record(number, before, after, current, revised, failures)))
+        floor.note(_ended(number, before, after, current, revised, failures))
         stop = stop_reason(
             before if len(revised) == len(current) else None,
             after,
@@ -111,7 +111,7 @@ async def discuss(
         )
         current = revised
         if stop is not None:
-            floor.note(Event("stop", "stop", _stop_record(stop, number, before, after, rules)))
+            floor.note(_stopped(stop, number, before, after, rules))
             return Discussion(current, number, stop, any_failed)
         before = after
     raise AssertionError("the last round always stops")
@@ -156,36 +156,38 @@ def _delta(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else after - before
 
 
-def _round_record(
+def _ended(
     number: int,
     before: float | None,
     after: float | None,
     old: Sequence[AgentState],
     new: Sequence[AgentState],
     failures: dict[str, str],
-) -> dict[str, Any]:
+) -> RoundEnded:
     before_of = {state.name: state.answer for state in old}
-    return {
-        "round": number,
-        "d": after,
-        "d_before": before,
-        "delta": _delta(before, after),
-        "answers": {state.name: state.answer for state in new},
-        "stated": {state.name: state.confidence for state in new},
-        "changed": [state.name for state in new if before_of.get(state.name, state.answer) != state.answer],
-        "joined": [state.name for state in new if state.name not in before_of],
-        "failed": failures,
-    }
+    return RoundEnded(
+        path=f"round/{number}",
+        round=number,
+        d=after,
+        d_before=before,
+        delta=_delta(before, after),
+        answers={state.name: state.answer for state in new},
+        stated={state.name: state.confidence for state in new},
+        changed=[state.name for state in new if before_of.get(state.name, state.answer) != state.answer],
+        joined=[state.name for state in new if state.name not in before_of],
+        failed=failures,
+    )
 
 
-def _stop_record(
+def _stopped(
     stop: Stop, rounds: int, before: float | None, after: float | None, rules: DebateSettings
-) -> dict[str, Any]:
-    return {
-        "reason": stop,
-        "rounds": rounds,
-        "d": after,
-        "delta": _delta(before, after),
-        "epsilon": rules.epsilon,
-        "max_rounds": rules.max_rounds,
-    }
+) -> DebateStopped:
+    return DebateStopped(
+        path="stop",
+        reason=stop,
+        rounds=rounds,
+        d=after,
+        delta=_delta(before, after),
+        epsilon=rules.epsilon,
+        max_rounds=rules.max_rounds,
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy.typing as npt
 
 from moot.metrics.disagreement import confidence_misalignment, semantic_disagreement
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.selene.agent_state import AgentState, all_equal, comparable, comparable_intrinsic, mean_known
+from moot.protocols.selene.events import GateDecided
 from moot.protocols.selene.settings import GateSettings
 
 
@@ -128,38 +128,31 @@ def decide(signals: GateSignals, gate: GateSettings) -> GateDecision:
     return GateDecision(not failed, tuple(failed) or ("all_tests_passed",), tuple(untested))
 
 
-def gate_record(signals: GateSignals, decision: GateDecision, gate: GateSettings) -> dict[str, Any]:
-    """The data of the event `gate`: signals beside their thresholds, and the decision.
-
-    Keys: `skip`, `reasons`, `untested`, `when`, `d`, `tau_d`, `tau_d_encoder`, `m`, `tau_m`, `p` (mean
-    intrinsic), `tau_p`, `c` (mean stated), `unanimous` (of every agent that was asked), `equal` (of the valid
-    answers), `require_unanimity`, `complete`, `require_complete`, `comparable` (whether the known p_i are of one
-    stage), `intrinsic_reading`, and per valid opening `answers`, `stated`, `intrinsic` (None: unknown) and
-    `logprob_stages` (empty: not read).
-    Probabilities of different stages are different things: analyses must not pool them.
-    """
-    return {
-        "skip": decision.skip,
-        "reasons": list(decision.reasons),
-        "untested": list(decision.untested),
-        "when": gate.when,
-        "d": signals.disagreement,
-        "tau_d": gate.tau_d,
-        "tau_d_encoder": gate.tau_d_encoder,
-        "m": signals.misalignment,
-        "tau_m": gate.tau_m,
-        "p": signals.mean_intrinsic,
-        "tau_p": gate.tau_p,
-        "c": signals.mean_stated,
-        "unanimous": signals.unanimous,
-        "equal": signals.equal,
-        "require_unanimity": gate.require_unanimity,
-        "complete": signals.complete,
-        "require_complete": gate.require_complete,
-        "comparable": signals.comparable,
-        "intrinsic_reading": gate.intrinsic,
-        "answers": list(signals.answers),
-        "stated": list(signals.stated),
-        "intrinsic": list(signals.intrinsic),
-        "logprob_stages": list(signals.stages),
-    }
+def gate_event(signals: GateSignals, decision: GateDecision, gate: GateSettings) -> GateDecided:
+    """The event of a decision."""
+    return GateDecided(
+        path="gate",
+        skip=decision.skip,
+        reasons=list(decision.reasons),
+        untested=list(decision.untested),
+        when=gate.when,
+        d=signals.disagreement,
+        tau_d=gate.tau_d,
+        tau_d_encoder=gate.tau_d_encoder,
+        m=signals.misalignment,
+        tau_m=gate.tau_m,
+        p=signals.mean_intrinsic,
+        tau_p=gate.tau_p,
+        c=signals.mean_stated,
+        unanimous=signals.unanimous,
+        equal=signals.equal,
+        require_unanimity=gate.require_unanimity,
+        complete=signals.complete,
+        require_complete=gate.require_complete,
+        comparable=signals.comparable,
+        intrinsic_reading=gate.intrinsic,
+        answers=list(signals.answers),
+        stated=list(signals.stated),
+        intrinsic=list(signals.intrinsic),
+        logprob_stages=list(signals.stages),
+    )

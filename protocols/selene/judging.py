@@ -7,13 +7,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.floor import Brief, Floor
-from moot.protocols.messages import Event, Missing
+from moot.protocols.messages import Missing
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState, comparable_intrinsic, mean_known
+from moot.protocols.selene.events import AnswerVotes, CandidatesJudged, VotesCounted
 from moot.protocols.selene.evidence import Evidence, Variants, evidence_of, perturb
 from moot.protocols.selene.scoring import (
     Candidate,
@@ -21,9 +22,9 @@ from moot.protocols.selene.scoring import (
     ScoredCandidate,
     as_sentence,
     choose,
+    judged_candidate,
     mean_stability,
     score_candidate,
-    scored_record,
     verdict_flip_rate,
 )
 from moot.protocols.selene.settings import JudgingSettings
@@ -32,62 +33,24 @@ TIED = "vote-tied"
 """The flag of a verdict that a tie-break chose."""
 
 
-@dataclass(frozen=True, slots=True)
-class VoteCount:
-    """The votes for one answer: how many, and the mean stated confidence of those who gave it, in [0, 1]."""
-
-    answer: str
-    count: int
-    stated: float
-
-
-@dataclass(frozen=True, slots=True)
-class VoteResult:
-    """A vote and what came of it.
-
-    Attributes:
-        answer: the most frequent answer, or the one that the tie-break chose.
-        votes: of every answer, the most frequent first.
-        tied: the answers that share the most votes; empty when one has more than any other.
-        tie_broken_by: what decided between them; empty when nothing had to.
-    """
-
-    answer: str
-    votes: tuple[VoteCount, ...]
-    tied: tuple[str, ...] = ()
-    tie_broken_by: Literal["", "stated_confidence", "seed"] = ""
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """`vote-tied` where several answers share the most votes."""
-        return (TIED,) if self.tied else ()
-
-    def record(self) -> dict[str, Any]:
-        """The data of the event `vote`: `votes` (`answer`, `count`, `stated`), `tied`, `tie_broken_by`, `answer`."""
-        return {
-            "votes": [{"answer": each.answer, "count": each.count, "stated": each.stated} for each in self.votes],
-            "tied": list(self.tied),
-            "tie_broken_by": self.tie_broken_by,
-            "answer": self.answer,
-        }
-
-
-def vote(agent_states: Sequence[AgentState], chance: random.Random) -> VoteResult:
+def vote(agent_states: Sequence[AgentState], chance: random.Random, path: str) -> VotesCounted:
     """The most frequent answer; ties by the higher mean stated confidence, then by `chance`."""
     stated: dict[str, list[float]] = {}
     for state in agent_states:
         stated.setdefault(state.answer, []).append(state.confidence)
-    counted = [VoteCount(answer, len(of), round(fmean(of), 12)) for answer, of in stated.items()]
-    votes = tuple(sorted(counted, key=lambda each: (-each.count, each.answer)))
+    counted = [AnswerVotes(answer=answer, count=len(of), stated=round(fmean(of), 12)) for answer, of in stated.items()]
+    votes = sorted(counted, key=lambda each: (-each.count, each.answer))
     leading = [each for each in votes if each.count == votes[0].count]
-    if len(leading) == 1:
-        return VoteResult(votes[0].answer, votes)
-    tied = tuple(each.answer for each in leading)
     surest = max(each.stated for each in leading)
     best = [each.answer for each in leading if each.stated == surest]
-    if len(best) == 1:
-        return VoteResult(best[0], votes, tied, "stated_confidence")
-    return VoteResult(chance.choice(best), votes, tied, "seed")
+    broken = "" if len(leading) == 1 else "stated_confidence" if len(best) == 1 else "seed"
+    return VotesCounted(
+        path=path,
+        votes=votes,
+        tied=[each.answer for each in leading] if broken else [],
+        tie_broken_by=broken,
+        answer=chance.choice(best) if broken == "seed" else best[0],
+    )
 
 
 TEMPLATE = "selene/judge"
@@ -147,7 +110,7 @@ async def rule_on_candidates(
     """
     if judging.method == "none":
         ballot = _counted(floor, agent_states, "vote")
-        return SeleneRuling(ballot.answer, None, ballot.flags)
+        return SeleneRuling(ballot.answer, None, _tie_flags(ballot))
     candidates = candidates_of(case, agent_states, judging)
     evidence = await evidence_of(case, floor, agent_states)
     perturbed = judging.method == "evidence-weighted" and len(candidates) > 1
@@ -163,13 +126,12 @@ async def rule_on_candidates(
     if choice.index is None:
         ballot = _counted(floor, agent_states, "vote")
         answer, score = ballot.answer, None
-        flags = ("judges-missing", *ballot.flags, *flags)
+        flags = ("judges-missing", *_tie_flags(ballot), *flags)
     else:
         answer, score = scored[choice.index].candidate.answer, scored[choice.index].score
         if any(one.score is None for one in scored):
             flags = ("judges-missing", *flags)  # a candidate that no judge scored has lost unheard
-    data = _judging_record("debate", scored, choice, answer, evidence, variants, judging)
-    floor.note(Event("judging", "judge", data))
+    floor.note(_judged("judge", "debate", scored, choice, answer, evidence, variants, judging))
     return SeleneRuling(answer, score, flags)
 
 
@@ -185,16 +147,15 @@ async def rule_on_consensus(
     ballot = _counted(floor, agent_states, "vote/consensus")
     answer = ballot.answer
     if judging.method == "none":
-        return SeleneRuling(answer, None, ballot.flags)
+        return SeleneRuling(answer, None, _tie_flags(ballot))
     evidence = await evidence_of(case, floor, agent_states)
     variants = Variants((evidence.sentences,), "none")
     candidate = _candidate(case, answer, agent_states, _spokesman(answer, agent_states), judging)
     judgments = await floor.judge(_brief(case, candidate), path="judge/consensus", variants=_slots(variants), passes=1)
     scored = score_candidate(candidate, judgments, 1, judging)
     choice = choose([scored], floor.seed)
-    data = _judging_record("skip", [scored], choice, answer, evidence, variants, judging)
-    floor.note(Event("judging", "judge/consensus", data))
-    flags = (*ballot.flags, *_flags(evidence, variants, [scored]))
+    floor.note(_judged("judge/consensus", "skip", [scored], choice, answer, evidence, variants, judging))
+    flags = (*_tie_flags(ballot), *_flags(evidence, variants, [scored]))
     if scored.score is None:
         flags = ("judges-missing", *flags)
     elif scored.score < 0.5:
@@ -202,11 +163,11 @@ async def rule_on_consensus(
     return SeleneRuling(answer, scored.score, flags)
 
 
-def _counted(floor: Floor, agent_states: Sequence[AgentState], path: str) -> VoteResult:
+def _counted(floor: Floor, agent_states: Sequence[AgentState], path: str) -> VotesCounted:
     """The agents' vote, noted where it is one of several answers: one reply decides nothing by its number."""
-    ballot = vote(agent_states, seeded(floor.seed, _TIE[path]))
+    ballot = vote(agent_states, seeded(floor.seed, _TIE[path]), path)
     if len(agent_states) > 1 and (path == "vote" or len(ballot.votes) > 1):
-        floor.note(Event("vote", path, ballot.record()))
+        floor.note(ballot)
     return ballot
 
 
@@ -222,8 +183,7 @@ async def audit_judging(case: Case, floor: Floor, agent_states: Sequence[AgentSt
     scored = await _judge_all(case, floor, candidates, variants, same, "audit/judge/candidate", 1)
     choice = choose(scored, floor.seed)
     answer = None if choice.index is None else scored[choice.index].candidate.answer
-    data = _judging_record("audit", scored, choice, answer, evidence, variants, same)
-    floor.note(Event("judging", "audit/judge", data))
+    floor.note(_judged("audit/judge", "audit", scored, choice, answer, evidence, variants, same))
 
 
 async def _judge_all(
@@ -262,6 +222,10 @@ def _slots(variants: Variants) -> list[dict[str, Any]]:
     return [{"evidence": list(sentences)} for sentences in variants.sets]
 
 
+def _tie_flags(ballot: VotesCounted) -> tuple[str, ...]:
+    return (TIED,) if ballot.tied else ()
+
+
 def _flags(evidence: Evidence, variants: Variants, scored: Sequence[ScoredCandidate]) -> tuple[str, ...]:
     found = {
         "judge-at-odds": any(one.at_odds for one in scored),
@@ -272,7 +236,8 @@ def _flags(evidence: Evidence, variants: Variants, scored: Sequence[ScoredCandid
     return tuple(flag for flag, holds in found.items() if holds)
 
 
-def _judging_record(
+def _judged(
+    path: str,
     branch: str,
     scored: Sequence[ScoredCandidate],
     choice: CandidateChoice,
@@ -280,24 +245,25 @@ def _judging_record(
     evidence: Evidence,
     variants: Variants,
     judging: JudgingSettings,
-) -> dict[str, Any]:
-    return {
-        "branch": branch,
-        "method": judging.method,
-        "weighting": judging.weighting,
-        "lam": judging.lam,
-        "evidence_from": evidence.source,
-        "evidence_sentences": len(evidence.sentences),
-        "variants": variants.kind,
-        "variant_sizes": [len(sentences) for sentences in variants.sets],
-        "paraphrases_failed": variants.failed,
-        "unperturbed": variants.unperturbed,
-        "candidates": [scored_record(one) for one in scored],
-        "winner": choice.index,
-        "answer": answer,
-        "tie_broken_by": choice.tie_broken_by,
-        "judge_stability": mean_stability(scored),
-        "flip_rate": verdict_flip_rate(scored, choice.index),
-        "at_odds": sum(one.at_odds for one in scored),
-        "missing": sum(isinstance(j, Missing) for one in scored for j in one.judgments),
-    }
+) -> CandidatesJudged:
+    return CandidatesJudged(
+        path=path,
+        branch=branch,
+        method=judging.method,
+        weighting=judging.weighting,
+        lam=judging.lam,
+        evidence_from=evidence.source,
+        evidence_sentences=len(evidence.sentences),
+        variants=variants.kind,
+        variant_sizes=[len(sentences) for sentences in variants.sets],
+        paraphrases_failed=variants.failed,
+        unperturbed=variants.unperturbed,
+        candidates=[judged_candidate(one) for one in scored],
+        winner=choice.index,
+        answer=answer,
+        tie_broken_by=choice.tie_broken_by,
+        judge_stability=mean_stability(scored),
+        flip_rate=verdict_flip_rate(scored, choice.index),
+        at_odds=sum(one.at_odds for one in scored),
+        missing=sum(isinstance(j, Missing) for one in scored for j in one.judgments),
+    )

@@ -9,18 +9,19 @@ from typing import Any
 
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor
-from moot.protocols.messages import Event, Verdict
+from moot.protocols.messages import Verdict
 from moot.protocols.replies import Reply, Score, position_type
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState, answer_shares, comparable_intrinsic, mean_known
 from moot.protocols.selene.debate import discuss
+from moot.protocols.selene.events import BranchesCompared, SkipAudited
 from moot.protocols.selene.evidence import Paraphrase
 from moot.protocols.selene.gate import (
     GateDecision,
     GateSignals,
     decide,
     embedding_text,
-    gate_record,
+    gate_event,
     signals_of,
 )
 from moot.protocols.selene.judging import SeleneRuling, audit_judging, rule_on_candidates, rule_on_consensus
@@ -107,7 +108,7 @@ class Selene:
         else:
             signals = await self._signals(case, floor, agent_states)
             decision = decide(signals, settings.gate)
-            floor.note(Event("gate", "gate", gate_record(signals, decision, settings.gate)))
+            floor.note(gate_event(signals, decision, settings.gate))
             branch = await self._branches(case, floor, agent_states, signals, decision)
             payload = {"skip": decision.skip, "reasons": list(decision.reasons)} | _brief_signals(signals)
         if settings.audit_judging:
@@ -141,8 +142,7 @@ class Selene:
         if not decision.skip or both or audited:
             debated = await self._debated(case, floor, agent_states, signals.disagreement)
         if skipped is not None and debated is not None:
-            kind = "branches" if both else "audit"
-            floor.note(Event(kind, kind, _branches_record(skipped, debated, decision)))
+            floor.note(_compared(BranchesCompared if both else SkipAudited, skipped, debated, decision))
         chosen = skipped if decision.skip else debated
         assert chosen is not None, "the branch that the gate chose always runs"
         return chosen
@@ -160,19 +160,21 @@ def _brief_signals(signals: GateSignals) -> dict[str, Any]:
     return {"d": signals.disagreement, "m": signals.misalignment, "p": signals.mean_intrinsic}
 
 
-def _branches_record(skipped: Branch, debated: Branch, decision: GateDecision) -> dict[str, Any]:
-    """The data of the events `audit` and `branches`: both answers and how the debate went."""
-    return {
-        "verdict_from": "skip" if decision.skip else "debate",
-        "skipped_answer": skipped.ruling.answer,
-        "skipped_confidence": skipped.ruling.score,
-        "skipped_flags": list(skipped.ruling.flags),
-        "debated_answer": debated.ruling.answer,
-        "debated_confidence": debated.ruling.score,
-        "debated_flags": [*debated.flags, *debated.ruling.flags],
-        "stop": debated.how,
-        "rounds": debated.rounds,
-    }
+def _compared(
+    made: type[BranchesCompared], skipped: Branch, debated: Branch, decision: GateDecision
+) -> BranchesCompared:
+    return made(
+        path=made.kind,
+        verdict_from="skip" if decision.skip else "debate",
+        skipped_answer=skipped.ruling.answer,
+        skipped_confidence=skipped.ruling.score,
+        skipped_flags=list(skipped.ruling.flags),
+        debated_answer=debated.ruling.answer,
+        debated_confidence=debated.ruling.score,
+        debated_flags=[*debated.flags, *debated.ruling.flags],
+        stop=debated.how,
+        rounds=debated.rounds,
+    )
 
 
 def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from moot.metrics.evidence_weighting import evidence_weighted_score, flip_rate, judge_stability
 from moot.protocols.labels import fold
 from moot.protocols.messages import Judgment, Missing
 from moot.protocols.seeds import seeded
+from moot.protocols.selene.events import CandidateJudgment, JudgedCandidate
 from moot.protocols.selene.gate import known
 from moot.protocols.selene.settings import JudgingSettings
 
@@ -173,27 +174,28 @@ def mean_stability(scored: Sequence[ScoredCandidate]) -> float | None:
     return fmean(present) if present else None
 
 
-def scored_record(scored: ScoredCandidate) -> dict[str, Any]:
-    """A candidate's part of the event `judging`; missing scores are None."""
-    return {
-        "answer": scored.candidate.answer,
-        "text": scored.candidate.text,
-        "support": scored.candidate.support,
-        "mean_p": scored.candidate.mean_p,
-        "score": scored.score,
-        "stability": scored.stability,
-        "variant_scores": scored.means,
-        "judgments": [_judgment_record(judgment) for judgment in scored.judgments],
-    }
+def judged_candidate(scored: ScoredCandidate) -> JudgedCandidate:
+    """A candidate's part of the event `CandidatesJudged`."""
+    return JudgedCandidate(
+        answer=scored.candidate.answer,
+        text=scored.candidate.text,
+        support=scored.candidate.support,
+        mean_p=scored.candidate.mean_p,
+        score=scored.score,
+        stability=scored.stability,
+        variant_scores=scored.means,
+        judgments=[_judgment(judgment) for judgment in scored.judgments],
+    )
 
 
-def _judgment_record(judgment: Judgment | Missing) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "path": judgment.path,
-        "judge": judgment.judge,
-        "variant": judgment.variant,
-        "pass": judgment.pass_index,
-    }
-    if isinstance(judgment, Judgment):
-        return record | {"score": judgment.score, "support": judgment.support, "missing": ""}
-    return record | {"score": None, "support": None, "missing": judgment.reason}
+def _judgment(judgment: Judgment | Missing) -> CandidateJudgment:
+    there = judgment if isinstance(judgment, Judgment) else None
+    return CandidateJudgment(
+        path=judgment.path,
+        judge=judgment.judge,
+        variant=judgment.variant,
+        pass_index=judgment.pass_index,
+        score=there.score if there else None,
+        support=there.support if there else None,
+        missing=judgment.reason if isinstance(judgment, Missing) else "",
+    )

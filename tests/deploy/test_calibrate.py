@@ -39,8 +39,8 @@ from moot.protocols.selene.settings import GateSettings, SeleneSettings
 
 def gate(d: float | None = 0.1, m: float | None = 0.1, p: float | None = 0.9, **data: Any) -> dict[str, Any]:
     return {
-        "d": d, "m": m, "p": p, "c": 0.8, "tau_d": 0.35, "tau_m": 0.25, "tau_p": 0.6, "unanimous": True,
-        "require_unanimity": True, "when": "selective", "intrinsic_reading": "normalised", **data,
+        "skip": True, "reasons": [], "d": d, "m": m, "p": p, "c": 0.8, "tau_d": 0.35, "tau_m": 0.25, "tau_p": 0.6,
+        "unanimous": True, "require_unanimity": True, "when": "selective", "intrinsic_reading": "normalised", **data,
     }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from moot.deploy.results.calibration.epsilon import EpsilonChoice, majority_answ
 from moot.deploy.results.calibration.report import show_calibration
 from moot.deploy.results.record import read_events
 from moot.protocols.selene.debate import stop_reason
+from moot.protocols.selene.events import RoundEnded
 
 Round = tuple[float | None, Sequence[str]]
 """By how much D moved, and the agents' answers."""
@@ -106,8 +107,9 @@ def test_without_rounds_nothing_is_said_of_them(session: PlantedSession) -> None
 
 def test_a_tied_vote_goes_by_stated_confidence() -> None:
     answers = {"agent/0": "No", "agent/1": "Yes"}
-    assert majority_answer({"answers": answers, "stated": {"agent/0": 0.4, "agent/1": 0.6}}) == "Yes"
-    assert majority_answer({"answers": answers, "stated": {"agent/0": 0.5, "agent/1": 0.5}}) == "No"
+    for stated, expected in ((0.6, "Yes"), (0.4, "No")):
+        ended = RoundEnded(round=1, delta=0.0, answers=answers, stated={"agent/0": 0.4, "agent/1": stated})
+        assert majority_answer(ended) == expected
 
 
 def test_a_real_record_again_the_slow_way(inline_run: InlineRun) -> None:

@@ -24,7 +24,8 @@ GATE = {"skip": True, "reasons": []}
 
 
 def judging(*stabilities: float | None, flip_rate: float | None = None) -> dict[str, Any]:
-    return {"candidates": [{"stability": each} for each in stabilities], "flip_rate": flip_rate}
+    candidates: list[dict[str, Any]] = [{"answer": "Yes", "stability": s, "judgments": []} for s in stabilities]
+    return {"candidates": candidates, "flip_rate": flip_rate}
 
 
 def seven_cases(first: PlantedSession, second: PlantedSession) -> tuple[PlantedSession, PlantedSession]:
@@ -141,7 +142,8 @@ def test_judges(seven: Path) -> None:
 
 def test_a_judge_flips_and_contradicts_itself_only_where_it_can(session: PlantedSession) -> None:
     def judged(*answers: str, flip_rate: float, readings: Sequence[tuple[str | None, float | None]]) -> dict[str, Any]:
-        judgments = [{"support": support, "score": score} for support, score in readings]
+        place = {"path": "judge", "judge": "judge/0", "variant": 0, "pass": 0, "missing": ""}
+        judgments = [place | {"support": support, "score": score} for support, score in readings]
         candidates = [{"answer": answer, "judgments": judgments} for answer in answers]
         return {"candidates": candidates, "flip_rate": flip_rate}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from moot.protocols.selene.agent_state import AgentState
-from moot.protocols.selene.gate import GateSignals, decide, gate_record, signals_of
+from moot.protocols.selene.gate import GateSignals, decide, gate_event, signals_of
 from moot.protocols.selene.settings import GateSettings
 
 
@@ -58,7 +58,7 @@ def test_sure_and_unsure_agents_at_several_stages_are_no_reason_to_skip() -> Non
         seen = signals_of(stands, np.ones((3, 2)), 3)
         decision = decide(seen, GateSettings())
         assert not decision.skip
-        assert gate_record(seen, decision, GateSettings())["intrinsic"] == [0.2, 0.2, 0.2]
+        assert gate_event(seen, decision, GateSettings()).intrinsic == [0.2, 0.2, 0.2]
     assert decision.reasons == ("not_comparable",)
     assert decide(seen, GateSettings(tau_m=None, tau_p=None)).skip
 
@@ -79,11 +79,11 @@ def test_signals_leave_unknown_out_and_record_no_nan() -> None:
     assert seen.misalignment == pytest.approx(0.1)
     unknown = signals_of([stands[0], stands[0]], np.ones((2, 2)), 2)
     assert unknown.misalignment is None
-    record = gate_record(unknown, decide(unknown, GateSettings()), GateSettings())
-    assert record["m"] is None
-    assert record["p"] is None
-    assert record["intrinsic"] == [None, None]
-    assert record["untested"] == ["misalignment", "low_intrinsic"]
+    event = gate_event(unknown, decide(unknown, GateSettings()), GateSettings())
+    assert event.m is None
+    assert event.p is None
+    assert event.intrinsic == [None, None]
+    assert event.untested == ["misalignment", "low_intrinsic"]
 
 
 @pytest.mark.parametrize(

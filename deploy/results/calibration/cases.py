@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,12 @@ import numpy.typing as npt
 from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record import EventRow, References, ReplyRow, latest_verdicts, read_events, read_replies
+from moot.deploy.results.record import References, ReplyRow, latest_verdicts, read_as, read_events, read_replies
 from moot.deploy.results.summaries.costs import measurement_only, total_tokens
 from moot.deploy.results.summaries.model_replies import USABLE
 from moot.metrics.distribution import Floats
 from moot.protocols.errors import RAISE_MAX_TOKENS, ConfigError
+from moot.protocols.selene.events import BranchesCompared, GateDecided, SkipAudited
 
 Bools = npt.NDArray[np.bool_]
 
@@ -64,6 +65,13 @@ class BothBranches:
         return held_out_mask(self.case_ids, share, seed)
 
 
+class _UsableCase(NamedTuple):
+    key: CaseKey
+    gate: GateDecided
+    skip_right: bool
+    debate_right: bool
+
+
 def held_out_mask(case_ids: Sequence[str], share: float, seed: int) -> Bools:
     """Which cases are held out: by a hash of seed and case id, so that no case changes sides if others come."""
     ids = (blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest() for case_id in case_ids)
@@ -82,16 +90,16 @@ def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = F
         ConfigError: when the run has no case that ran both branches and can be scored.
         RecordError: when the record cannot be read.
     """
-    events = read_events(folder, ("gate", "branches", "audit"))
-    branches = {event.key: event for event in events if event.kind == "branches"}
+    events = read_events(folder, (GateDecided.kind, BranchesCompared.kind, SkipAudited.kind))
+    branches = {event.key: compared for event, compared in read_as(events, BranchesCompared)}
     if not branches:
-        audits = sum(event.kind == "audit" for event in events)
+        audits = sum(1 for _ in read_as(events, SkipAudited))
         also = f" (its {audits} audited cases are reported by `moot show {folder}`)" if audits else ""
         raise ConfigError(f"{folder}: no case ran both branches{also}; {how}")
-    gates = {event.key: event for event in events if event.kind == "gate"}
+    gates = {event.key: decided for event, decided in read_as(events, GateDecided)}
     references, left_out = References.of(folder), Counter[str]()
     truncated = set[CaseKey]() if keep_truncated else _truncated(folder)
-    usable: list[tuple[EventRow, EventRow, bool, bool]] = []
+    usable: list[_UsableCase] = []
     for verdict in latest_verdicts(folder):
         gate, both = gates.get(verdict.key), branches.get(verdict.key)
         if verdict.failed or gate is None or both is None:
@@ -100,12 +108,12 @@ def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = F
         if verdict.key in truncated:
             left_out["with a truncated reply"] += 1
             continue
-        skip_right = references.correct(verdict.case_id, both.data["skipped_answer"], verdict.gold)
-        debate_right = references.correct(verdict.case_id, both.data["debated_answer"], verdict.gold)
+        skip_right = references.correct(verdict.case_id, both.skipped_answer, verdict.gold)
+        debate_right = references.correct(verdict.case_id, both.debated_answer, verdict.gold)
         if skip_right is None or debate_right is None:
             left_out["cannot be scored"] += 1
             continue
-        usable.append((gate, both, skip_right, debate_right))
+        usable.append(_UsableCase(verdict.key, gate, skip_right, debate_right))
     if not usable and left_out["with a truncated reply"]:
         raise ConfigError(
             f"{folder}: {left_out['with a truncated reply']} cases rest on truncated replies, and no other is left: "
@@ -122,49 +130,40 @@ def _truncated(folder: str | Path) -> set[CaseKey]:
     return {reply.key for reply in replies if reply.truncated and reply.outcome in USABLE and not reply.superseded}
 
 
-def _arrays(
-    folder: str | Path, usable: Sequence[tuple[EventRow, EventRow, bool, bool]], left_out: dict[str, int]
-) -> BothBranches:
-    gates = [gate for gate, _, _, _ in usable]
-    keys = [gate.key for gate in gates]
+def _arrays(folder: str | Path, usable: Sequence[_UsableCase], left_out: dict[str, int]) -> BothBranches:
+    keys, gates = [case.key for case in usable], [case.gate for case in usable]
     by_case = _current_replies(folder, set(keys))
-    reading = gates[0].data.get("intrinsic_reading")
-    stages = _stages(folder, set(keys)) if reading in ("normalised", "printed") else set()
+    first = gates[0]
+    stages = _stages(folder, set(keys)) if first.intrinsic_reading in ("normalised", "printed") else set()
     pooled = len(stages) < 2
     mixed = (
         f"log-probabilities of {len(stages)} kinds ({', '.join(sorted(stages))} temperature) are not pooled: M and p "
         "are taken as unknown and their tests are off"
     )
-    first = gates[0].data
     single = [total_tokens([r for r in by_case[key] if step_of(r.path) == "opening/agent/0"]) for key in keys]
-    taus = (first.get("tau_d"), first.get("tau_m") if pooled else None, first.get("tau_p") if pooled else None)
+    taus = (first.tau_d, first.tau_m if pooled else None, first.tau_p if pooled else None)
+    unknown = np.full(len(gates), np.nan)
     return BothBranches(
-        case_ids=tuple(gate.case_id for gate in gates),
-        d=_column(gates, "d"),
-        m=_column(gates, "m") if pooled else np.full(len(gates), np.nan),
-        p=_column(gates, "p") if pooled else np.full(len(gates), np.nan),
-        c=_column(gates, "c"),
-        may_skip=np.array([_may_skip(gate.data) for gate in gates], np.bool_),
-        skip_right=np.array([right for _, _, right, _ in usable], np.bool_),
-        debate_right=np.array([right for _, _, _, right in usable], np.bool_),
+        case_ids=tuple(case_id for case_id, _ in keys),
+        d=np.array([gate.d for gate in gates], np.float64),
+        m=np.array([gate.m for gate in gates], np.float64) if pooled else unknown,
+        p=np.array([gate.p for gate in gates], np.float64) if pooled else unknown,
+        c=np.array([gate.c for gate in gates], np.float64),
+        may_skip=np.array([_may_skip(gate) for gate in gates], np.bool_),
+        skip_right=np.array([case.skip_right for case in usable], np.bool_),
+        debate_right=np.array([case.debate_right for case in usable], np.bool_),
         skip_tokens=_tokens(keys, by_case, "skip"),
         debate_tokens=_tokens(keys, by_case, "debate"),
         single_tokens=np.array(single, np.float64),
-        taus=taus if first.get("when") == "selective" else None,
+        taus=taus if first.when == "selective" else None,
         left_out=left_out,
         notes=() if pooled else (mixed,),
     )
 
 
-def _may_skip(gate: Mapping[str, Any]) -> bool:
-    """Records from before `equal` and `complete` know only `unanimous`, which was of the valid answers."""
-    equal = gate.get("equal", gate["unanimous"]) or not gate["require_unanimity"]
-    complete = gate.get("complete", True) or not gate.get("require_complete", False)
-    return bool(equal and complete and gate.get("comparable", True))
-
-
-def _column(gates: Sequence[EventRow], name: str) -> Floats:
-    return np.array([gate.data.get(name) for gate in gates], np.float64)
+def _may_skip(gate: GateDecided) -> bool:
+    equal = gate.answers_equal or not gate.require_unanimity
+    return equal and (gate.complete or not gate.require_complete) and gate.comparable
 
 
 def _current_replies(folder: str | Path, keys: set[CaseKey]) -> dict[CaseKey, list[ReplyRow]]:

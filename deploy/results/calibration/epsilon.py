@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -15,11 +14,12 @@ from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.calibration.cases import Bools, BothBranches
-from moot.deploy.results.record import References, ReplyRow, latest_verdicts, read_events, read_replies
+from moot.deploy.results.record import References, ReplyRow, latest_verdicts, read_as, read_events, read_replies
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired, share
 from moot.deploy.results.summaries.costs import total_tokens
 from moot.deploy.results.text import Interval
 from moot.metrics.distribution import Floats
+from moot.protocols.selene.events import DebateStopped, RoundEnded
 
 _STEPS = np.linspace(0.0, 1.0, 11)
 _DIGITS = 4
@@ -97,46 +97,44 @@ def read_debate_rounds(folder: str | Path, case_ids: Sequence[str]) -> DebateRou
         RecordError: the record cannot be read.
     """
     verdicts = {verdict.case_id: verdict for verdict in latest_verdicts(folder)}
-    references, rounds, bounds = References.of(folder), dict[CaseKey, list[Mapping[str, Any]]](), set[float]()
-    for event in read_events(folder, ("round", "stop")):
-        if event.kind == "stop" and "epsilon" in event.data:
-            bounds.add(float(event.data["epsilon"]))
-        elif "answers" in event.data and "delta" in event.data:
-            rounds.setdefault(event.key, []).append(event.data)
+    references, rounds = References.of(folder), dict[CaseKey, list[RoundEnded]]()
+    events = read_events(folder, (RoundEnded.kind, DebateStopped.kind))
+    bounds = {stopped.epsilon for _, stopped in read_as(events, DebateStopped) if stopped.epsilon is not None}
+    for event, ended in read_as(events, RoundEnded):
+        rounds.setdefault(event.key, []).append(ended)
     paid = _paid(read_replies(folder))
     longest = max(map(len, rounds.values()), default=0)
     moved, right, tokens = (np.full((len(case_ids), longest), np.nan) for _ in range(3))
     held = np.zeros(len(case_ids))
     for i, case_id in enumerate(case_ids):
         verdict = verdicts[case_id]
-        told = sorted(rounds.get(verdict.key, ()), key=lambda data: data["round"])
-        scored = [references.correct(case_id, majority_answer(data), verdict.gold) for data in told]
+        told = sorted(rounds.get(verdict.key, ()), key=lambda ended: ended.round)
+        scored = [references.correct(case_id, majority_answer(ended), verdict.gold) for ended in told]
         if any(each is None for each in scored):
             continue
         held[i] = len(told)
-        moved[i, : len(told)] = [_moved(data) for data in told]
+        moved[i, : len(told)] = [_moved(ended) for ended in told]
         right[i, : len(told)] = [bool(each) for each in scored]
-        tokens[i, : len(told)] = [paid.get((verdict.key, data["round"])) for data in told]
+        tokens[i, : len(told)] = [paid.get((verdict.key, ended.round)) for ended in told]
     return DebateRounds(moved, right, tokens, held, min(bounds, default=0.0))
 
 
-def majority_answer(data: Mapping[str, Any]) -> str:
+def majority_answer(ended: RoundEnded) -> str:
     """The answer that most agents give after a round; of several the one with the higher mean stated confidence, then
     that of the first agent."""
-    answers: Mapping[str, str] = data["answers"]
-    votes = Counter(answers.values())
+    votes = Counter(ended.answers.values())
 
     def strength(answer: str) -> tuple[int, float]:
-        stated = [float(data["stated"][name]) for name, given in answers.items() if given == answer]
+        stated = [ended.stated[name] for name, given in ended.answers.items() if given == answer]
         return votes[answer], fmean(stated)
 
-    return max(dict.fromkeys(answers.values()), key=strength)
+    return max(votes, key=strength)
 
 
-def _moved(data: Mapping[str, Any]) -> float:
+def _moved(ended: RoundEnded) -> float:
     """See `moot.protocols.selene.debate.stop_reason`."""
-    silent = set(data["answers"]) <= set(data["failed"])
-    return np.inf if data["delta"] is None or data["joined"] or silent else abs(float(data["delta"]))
+    silent = ended.answers.keys() <= ended.failed.keys()
+    return np.inf if ended.delta is None or ended.joined or silent else abs(ended.delta)
 
 
 def _paid(replies: Sequence[ReplyRow]) -> dict[tuple[CaseKey, int], float | None]:

@@ -8,10 +8,11 @@ import numpy as np
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import EventRow, References, VerdictRow
+from moot.deploy.results.record import EventRow, References, VerdictRow, read_as
 from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.bootstrap import bca_interval
 from moot.metrics.significance import paired_difference, wilson_interval
+from moot.protocols.selene.events import BranchesCompared, SkipAudited, VotesCounted
 from moot.protocols.tasks.scoring import accepted_answers, token_f1
 
 
@@ -45,19 +46,17 @@ def compare_paired(first: Sequence[bool | None], second: Sequence[bool | None]) 
 
 
 def audit_difference(
-    finished: Iterable[VerdictRow], events: Iterable[EventRow], references: References
+    finished: Iterable[VerdictRow], events: Sequence[EventRow], references: References
 ) -> PairedComparison | None:
     """Skipped answers against those of the debates held anyway; None where none was (`audit_skipped`, `both_branches`).
 
     Of a run of both branches, the cases that the gate skipped count.
     """
     gold = {verdict.key: verdict.gold for verdict in finished}
-    both = [event for event in events if event.key in gold and event.kind in ("audit", "branches")]
-    audits = [event for event in both if event.kind == "audit" or event.data.get("verdict_from") == "skip"]
-    skipped, debated = (
-        [references.correct(event.case_id, event.data.get(name), gold[event.key]) for event in audits]
-        for name in ("skipped_answer", "debated_answer")
-    )
+    both = (each for each in read_as(events, BranchesCompared) if each[1].verdict_from == "skip")
+    audits = [(event, found) for event, found in (*read_as(events, SkipAudited), *both) if event.key in gold]
+    skipped = [references.correct(event.case_id, found.skipped_answer, gold[event.key]) for event, found in audits]
+    debated = [references.correct(event.case_id, found.debated_answer, gold[event.key]) for event, found in audits]
     return compare_paired(skipped, debated) if audits else None
 
 
@@ -170,8 +169,7 @@ def vote_figures(
     finished: Sequence[VerdictRow], events: Iterable[EventRow], references: References
 ) -> VoteFigures | None:
     """Count the verdicts that a vote decided; None when none did, and for records from before votes were noted."""
-    votes = [each for each in events if each.kind == "vote" and isinstance(each.data.get("tied"), list)]
-    ties = {(vote.key, vote.path): bool(vote.data["tied"]) for vote in votes}
+    ties = {(event.key, event.path): bool(vote.tied) for event, vote in read_as(events, VotesCounted)}
     voted = [verdict for verdict in finished if _place(verdict) in ties]
     if not voted:
         return None

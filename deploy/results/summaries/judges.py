@@ -3,17 +3,18 @@ often a judge contradicts itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record import EventRow, VerdictRow
+from moot.deploy.results.record import EventRow, VerdictRow, read_as
 from moot.deploy.results.summaries.costs import JUDGE_PASS
-from moot.deploy.results.text import finite_or_none, mean_of
+from moot.deploy.results.text import mean_of
 from moot.metrics.evidence_weighting import judge_stability
+from moot.protocols.selene.events import BranchesCompared, CandidatesJudged, SkipAudited
 from moot.protocols.selene.scoring import contradicts_score
 
 
@@ -28,15 +29,15 @@ def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Se
         RecordError: the record cannot be read.
     """
     keys = {verdict.key for verdict in finished}
-    judgings = [event for event in events if event.kind == "judging" and event.key in keys]
+    judgings = [(event.key, judged) for event, judged in read_as(events, CandidatesJudged) if event.key in keys]
     sources = verdict_sources(events)
     paths = {"skip": ("judge/consensus",), "debate": ("judge",)}
     own = [
-        event.data
-        for event in judgings
-        if event.path != "audit/judge" and event.path in paths.get(sources.get(event.key, ""), (event.path,))
+        judged
+        for key, judged in judgings
+        if judged.path != "audit/judge" and judged.path in paths.get(sources.get(key, ""), (judged.path,))
     ]
-    audit = [event.data for event in judgings if event.path == "audit/judge"]
+    audit = [judged for _, judged in judgings if judged.path == "audit/judge"]
     return {
         "judge_stability": mean_of(_stabilities(own)) if judgings else _stability_of_judgments(folder, keys),
         "flip_rate": _flip_rate(own),
@@ -48,28 +49,22 @@ def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Se
     }
 
 
-def _flip_rate(judgings: Iterable[Mapping[str, Any]]) -> float | None:
-    return mean_of(finite_or_none(data.get("flip_rate")) for data in judgings)
+def _flip_rate(judgings: Iterable[CandidatesJudged]) -> float | None:
+    return mean_of(judged.flip_rate for judged in judgings)
 
 
-def _is_split(judging: Mapping[str, Any]) -> bool:
-    return len({candidate.get("answer") for candidate in _candidates([judging])}) > 1
+def _is_split(judged: CandidatesJudged) -> bool:
+    return len({candidate.answer for candidate in judged.candidates}) > 1
 
 
-def _candidates(judgings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    lists = (data.get("candidates") for data in judgings)
-    return [one for several in lists if isinstance(several, list) for one in several if isinstance(one, dict)]
+def _stabilities(judgings: Iterable[CandidatesJudged]) -> list[float | None]:
+    return [candidate.stability for judged in judgings for candidate in judged.candidates]
 
 
-def _stabilities(judgings: Iterable[Mapping[str, Any]]) -> list[float | None]:
-    return [finite_or_none(candidate.get("stability")) for candidate in _candidates(judgings)]
-
-
-def _at_odds(judgings: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
+def _at_odds(judgings: Iterable[CandidatesJudged]) -> dict[str, int | None]:
     """Counted from the judgments themselves, which older records have, too."""
-    lists = (candidate.get("judgments") for candidate in _candidates(judgings))
-    found = [one for several in lists if isinstance(several, list) for one in several if isinstance(one, dict)]
-    read = [(one["support"], one["score"]) for one in found if one.get("support") and one.get("score") is not None]
+    judgments = [one for judged in judgings for candidate in judged.candidates for one in candidate.judgments]
+    read = [(one.support, one.score) for one in judgments if one.support and one.score is not None]
     return {
         "judgments_read": len(read) or None,
         "judgments_at_odds": sum(contradicts_score(support, score) for support, score in read) if read else None,
@@ -91,7 +86,7 @@ def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | N
     )
 
 
-def verdict_sources(events: Iterable[EventRow]) -> dict[CaseKey, str]:
+def verdict_sources(events: Sequence[EventRow]) -> dict[CaseKey, str]:
     """By debate that ran both branches, the one that its verdict was taken from: `skip` or `debate`."""
-    both = (event for event in events if event.kind in ("audit", "branches"))
-    return {event.key: str(event.data.get("verdict_from")) for event in both}
+    both = (*read_as(events, BranchesCompared), *read_as(events, SkipAudited))
+    return {event.key: branches.verdict_from for event, branches in both}

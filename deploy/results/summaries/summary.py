@@ -57,8 +57,16 @@ from moot.deploy.results.summaries.panel_verdicts import (
 from moot.deploy.results.summaries.scores import TraitScores, trait_scores
 from moot.deploy.results.text import Interval, mean_of
 from moot.protocols.case import is_shared_id
+from moot.protocols.selene.events import (
+    BranchesCompared,
+    CandidatesJudged,
+    GateDecided,
+    SkipAudited,
+    VotesCounted,
+)
 
-_KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "vote", "audit", "branches", "parked", "assessment")
+_READ = (GateDecided, CandidatesJudged, VotesCounted, SkipAudited, BranchesCompared)
+_KINDS = (*BOOKKEEPING_EVENTS, *(event_type.kind for event_type in _READ), "parked", "assessment")
 _JUDGES_ONLY = "judge-panel"
 _OF_THE_RUN = ["schema_version", "task", "protocol", "preset", "models", "simulated", "unsettled"]
 _OF_THE_RUN += ["wall_s", "wall_unknown_since"]
@@ -229,7 +237,7 @@ def summarise(folder: str | Path) -> Summary:
     trained_on = ids_trained_on(claims)
     counted = [verdict for verdict in finished if verdict.case_id not in trained_on]
     unfinished = cases - {verdict.case_id for verdict in verdicts}
-    gated = {event.key for event in events if event.kind == "gate"}
+    gated = {event.key for event in events if event.kind == GateDecided.kind}
     total = max(len(cases), facts.cases or 0)
     return Summary(
         **{name: getattr(facts, name) for name in _OF_THE_RUN},

@@ -2,82 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from pydantic import Field
-
-from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.text import number
 from moot.deploy.results.transcripts.generic_blocks import Kinds, titled_blocks
 from moot.deploy.results.transcripts.views import EventView
+from moot.protocols.selene.events import CandidatesJudged, GateDecided, VotesCounted
 
 Outcome = Literal["pass", "fail", "not tested", "off"]
-
-
-class _Gate(FrozenModel):
-    """The data of a `gate` event; older records do not know all of it."""
-
-    skip: bool
-    reasons: list[Any]
-    unanimous: Any
-    d: float | None
-    tau_d: float | None
-    m: float | None
-    tau_m: float | None
-    p: float | None
-    tau_p: float | None
-    equal: Any = None
-    complete: bool = True
-    comparable: bool = True
-    require_unanimity: bool = False
-    require_complete: bool = False
-    intrinsic_reading: str = ""
-
-
-class _Judgment(FrozenModel):
-    variant: int
-    judge: str
-    pass_index: int = Field(validation_alias="pass")
-    support: str | None
-    score: float | None
-    missing: str
-    path: str
-
-
-class _Candidate(FrozenModel):
-    answer: str
-    judgments: list[_Judgment]
-    score: float | None = None
-    stability: float | None = None
-    support: Any = None
-    mean_p: float | None = None
-
-
-class _Judging(FrozenModel):
-    candidates: list[_Candidate]
-    answer: Any = None
-    evidence_from: Any = None
-    evidence_sentences: Any = None
-    variants: str | None = None
-    variant_sizes: list[Any] | None = None
-    unperturbed: Any = None
-    tie_broken_by: Any = None
-    flip_rate: float | None = None
-    at_odds: int | None = None
-
-
-class _Votes(FrozenModel):
-    answer: str
-    count: int
-    stated: float
-
-
-class _Vote(FrozenModel):
-    votes: list[_Votes]
-    tied: list[str]
-    tie_broken_by: str
-    answer: str
 
 
 class GateSignal(NamedTuple):
@@ -96,12 +29,12 @@ class GateSignal(NamedTuple):
     outcome: Outcome
 
 
-def _gate(event: EventView, data: _Gate) -> list[Block]:
+def _gate(event: EventView, data: GateDecided) -> list[Block]:
     title = f"decision: {'skip the debate' if data.skip else 'debate'} ({', '.join(map(str, data.reasons))})"
     return titled_blocks(title, ("signal", "value", "skips if", "test"), _signals(data))
 
 
-def _signals(data: _Gate) -> list[GateSignal]:
+def _signals(data: GateDecided) -> list[GateSignal]:
     """The tests of the gate, in its order; of whole openings and of their stages only where something is amiss."""
     halved = data.intrinsic_reading == "printed"  # as printed it is half of what the replies show, for a sure answer
     p_name = "mean p as printed, p/(1+p)" if halved else "mean p (own probability)"
@@ -129,9 +62,9 @@ def _test(name: str, value: float | None, tau: float | None, *, below: bool, unk
     return GateSignal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
 
 
-def _unanimity(data: _Gate) -> GateSignal:
-    """Of the valid answers, and so not told as unanimity where one is missing; older records do not know."""
-    equal = data.unanimous if data.equal is None else data.equal
+def _unanimity(data: GateDecided) -> GateSignal:
+    """Of the valid answers, and so not told as unanimity where one is missing."""
+    equal = data.answers_equal
     said = "no" if not equal else "yes" if data.complete else "incomplete"
     if not data.require_unanimity:
         return GateSignal("unanimous", said, "off", "off")
@@ -139,7 +72,7 @@ def _unanimity(data: _Gate) -> GateSignal:
     return GateSignal("unanimous", said, "yes", "not tested" if untested else "pass" if equal else "fail")
 
 
-def _judging(event: EventView, data: _Judging) -> list[Block]:
+def _judging(event: EventView, data: CandidatesJudged) -> list[Block]:
     """A `judging` as SELENE notes it: every judgment by candidate and variant; a missing one has no score."""
     rows = [
         (
@@ -157,7 +90,7 @@ def _judging(event: EventView, data: _Judging) -> list[Block]:
     return titled_blocks(f"judging at {event.path}", header, rows, _outcome(data))
 
 
-def _outcome(data: _Judging) -> list[str]:
+def _outcome(data: CandidatesJudged) -> list[str]:
     evidence = f"evidence from {data.evidence_from}, {data.evidence_sentences} sentences"
     if data.variants not in (None, "none"):
         evidence += f"; {data.variants} variants of {', '.join(map(str, data.variant_sizes or ()))}"
@@ -178,7 +111,7 @@ def _outcome(data: _Judging) -> list[str]:
     return [*lines, chosen]
 
 
-def _vote(event: EventView, found: _Vote) -> list[Block]:
+def _vote(event: EventView, found: VotesCounted) -> list[Block]:
     """A `vote` as SELENE and its baselines note it."""
     rows = [(each.answer, str(each.count), number(each.stated)) for each in found.votes]
     chosen = f"chosen: {found.answer}"
@@ -188,5 +121,9 @@ def _vote(event: EventView, found: _Vote) -> list[Block]:
     return titled_blocks(f"vote at {event.path}", ("answer", "votes", "mean stated confidence"), rows, [chosen])
 
 
-KINDS: Kinds = {"gate": (_Gate, _gate), "judging": (_Judging, _judging), "vote": (_Vote, _vote)}
+KINDS: Kinds = {
+    GateDecided.kind: (GateDecided, _gate),
+    CandidatesJudged.kind: (CandidatesJudged, _judging),
+    VotesCounted.kind: (VotesCounted, _vote),
+}
 """The events of SELENE by kind."""
