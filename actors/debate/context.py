@@ -21,7 +21,7 @@ from moot.actors.agent.roles import Roles
 from moot.actors.debate.reuse import ReplyCache
 from moot.actors.encoders.interface import Encoder
 from moot.actors.models.off_loop import off_loop_if_long
-from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.recovery import History, vector_key
 from moot.actors.telemetry.telemetry import NO_TELEMETRY, Telemetry
 from moot.protocols.case import Case
@@ -46,7 +46,7 @@ class AgentPool(Protocol):
 class RecordClient(Sink, Protocol):
     """The record, as moderators see it."""
 
-    async def commit(self, verdict_record: VerdictRecord) -> bool:
+    async def commit(self, result: DebateResult) -> bool:
         """Record a verdict; True once durable, False when the journal lacks a reply or may lack a note of it."""
         ...
 

@@ -18,7 +18,7 @@ from moot.actors.debate.context_factory import (
 from moot.actors.debate.engine import ModeratorHandle, WriterPool
 from moot.actors.debate.moderator import Moderator
 from moot.actors.debate.run_spec import RunSpec
-from moot.actors.record.debate_result import DebateResult, VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.record_writer import RecordWriter
@@ -72,10 +72,10 @@ class LocalRecordClient:
         """See `RecordClient.put_vectors`."""
         self._writer.add_vectors(case_id, attempt, encoder, vectors)
 
-    async def commit(self, verdict_record: VerdictRecord) -> bool:
+    async def commit(self, result: DebateResult) -> bool:
         """See `RecordClient.commit`."""
         self.flush()
-        return (await self._writer.commit([verdict_record]))[0]
+        return (await self._writer.commit([result]))[0]
 
     async def history(self, case_id: str, attempt: int) -> History:
         """See `RecordClient.history`."""

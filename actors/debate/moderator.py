@@ -14,7 +14,7 @@ import structlog
 
 from moot.actors.debate.context import DebateContext
 from moot.actors.debate.floor import CaseFloor, Parked, RunStopping
-from moot.actors.record.debate_result import DebateResult, ModelUsage, VerdictRecord
+from moot.actors.record.debate_result import DebateResult, ModelUsage
 from moot.actors.record.recovery import History
 from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.meter import DEBATES_OPEN
@@ -37,7 +37,7 @@ class Assignment(msgspec.Struct, frozen=True):
         replay: whether the journal may already hold a part of it.
         invalid: what is wrong with the case; empty when nothing is.
         decided: by path, what a person at hand has decided and the journal may not hold yet.
-        tell: whether the outcome shall bring the verdict along.
+        return_result: whether the outcome shall carry the debate's result.
     """
 
     case: Case
@@ -48,15 +48,17 @@ class Assignment(msgspec.Struct, frozen=True):
     return_result: bool = False
 
 
-class DebateOutcome(msgspec.Struct, frozen=True):
-    """How an assignment ended: its verdict is durable, the debate waits for a person, or the run must stop.
+class AssignmentOutcome(msgspec.Struct, frozen=True):
+    """What became of an assignment: its verdict is durable, the debate waits for a person, or the run must stop.
+
+    How the debate ended is in `result`; dispatchers that need no more than the status do not ask for it.
 
     Attributes:
         why: what stops the run; empty unless `stopped`.
         path, form: what a person is asked, and where; none unless `parked`.
-        ended: the verdict, for those who asked to be told.
+        result: how the debate ended, if the assignment asked for it.
         paid: by model, what calls used that were made since the debate was assigned.
-        recalled: whether other replies of it were on record, or came from a run that is reused.
+        used_recorded: whether other replies of it were on record, or came from a run that is reused.
     """
 
     case_id: str
@@ -86,7 +88,7 @@ class _AwaitingPerson(NamedTuple):
 class ModeratorReport(msgspec.Struct):
     """Which debates are done since the last exchange."""
 
-    done: list[DebateOutcome] = []
+    done: list[AssignmentOutcome] = []
 
 
 class Moderator:
@@ -187,21 +189,19 @@ class Moderator:
                         with self._counted_as_open():
                             ended = await self._debate(assignment, history, paid)
                 except RunStopping as stop:
-                    self._done(DebateOutcome(*key, "stopped", str(stop), paid=paid))
+                    self._done(AssignmentOutcome(*key, "stopped", str(stop), paid=paid))
                     return
                 failpoint("moderator.debate_closed")
                 if isinstance(ended, _AwaitingPerson):
                     await self._kept(assignment, ended.replies)
-                    self._done(DebateOutcome(*key, "parked", path=ended.path, form=ended.form, paid=paid))
+                    self._done(AssignmentOutcome(*key, "parked", path=ended.path, form=ended.form, paid=paid))
                     return
-                if await self._context.record.commit(ended.verdict_record):
+                if await self._context.record.commit(ended):
                     failpoint("moderator.committed")
-                    _end(span, ended.verdict_record, self._protocol)
-                    status: Literal["finished", "failed"] = "failed" if ended.verdict_record.failure else "finished"
-                    told = ended if assignment.return_result else None
-                    self._done(
-                        DebateOutcome(*key, status, result=told, paid=paid, used_recorded=ended.used_more_than(paid))
-                    )
+                    _end(span, ended, self._protocol)
+                    status: Literal["finished", "failed"] = "failed" if ended.failure else "finished"
+                    result, more = ended if assignment.return_result else None, ended.used_more_than(paid)
+                    self._done(AssignmentOutcome(*key, status, result=result, paid=paid, used_recorded=more))
                     return
                 _log.warning("the journal may lack something of this debate; replaying it")
                 history = await self._context.record.history(*key)
@@ -233,7 +233,7 @@ class Moderator:
             self._broken = error
             self._news.set()
 
-    def _done(self, outcome: DebateOutcome) -> None:
+    def _done(self, outcome: AssignmentOutcome) -> None:
         self._tasks.pop((outcome.case_id, outcome.attempt), None)
         self._report.done.append(outcome)
         self._news.set()
@@ -292,7 +292,7 @@ def _checked(verdict: object, case: Case) -> Verdict:
 
 
 def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> DebateResult:
-    """What the record is told. Raises `msgspec.ValidationError` or TypeError for a verdict that it cannot hold."""
+    """The result for the record. Raises `msgspec.ValidationError` or TypeError for a verdict that it cannot hold."""
     said: Mapping[str, Any] = {}
     if verdict is not None:
         said = {
@@ -308,6 +308,7 @@ def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, 
         "case_id": floor.case.id,
         "attempt": floor.attempt,
         "replies": floor.replies,
+        "usage": floor.usage,
         "failure": failure,
         "error": error[:2000],
         "calls": floor.calls,
@@ -316,22 +317,21 @@ def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, 
         "calls_without_usage": floor.calls_without_usage,
         "wall_s": wall_s,
     }
-    verdict_record = msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, VerdictRecord)
-    return DebateResult(verdict_record, floor.usage)
+    return msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, DebateResult)
 
 
-def _end(span: Span, verdict_record: VerdictRecord, protocol: DebateProtocol) -> None:
+def _end(span: Span, result: DebateResult, protocol: DebateProtocol) -> None:
     """A debate's span ends with its verdict; one that is put aside has none until it has gone on."""
     span.end(
-        verdict_record.failure,
+        result.failure,
         moot__protocol=getattr(protocol, "name", type(protocol).__name__),
-        moot__case_id=verdict_record.case_id,
-        moot__attempt=verdict_record.attempt,
-        moot__outcome="failed" if verdict_record.failure else "done",
-        moot__how=verdict_record.how,
-        moot__rounds=verdict_record.rounds,
-        gen_ai__usage__input_tokens=verdict_record.prompt_tokens,
-        gen_ai__usage__output_tokens=verdict_record.completion_tokens,
+        moot__case_id=result.case_id,
+        moot__attempt=result.attempt,
+        moot__outcome="failed" if result.failure else "done",
+        moot__how=result.how,
+        moot__rounds=result.rounds,
+        gen_ai__usage__input_tokens=result.prompt_tokens,
+        gen_ai__usage__output_tokens=result.completion_tokens,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from moot.actors.debate.moderator import Assignment, DebateOutcome
+from moot.actors.debate.moderator import Assignment, AssignmentOutcome
 from moot.protocols.errors import unknown_name
 from moot.protocols.messages import Decision, Form
 
@@ -61,7 +61,7 @@ class PendingDecisions:
         """The cases that the person is asked about."""
         return {asked.case_id for _, asked in self._asking.values()}
 
-    def add(self, assignment: Assignment, outcome: DebateOutcome) -> None:
+    def add(self, assignment: Assignment, outcome: AssignmentOutcome) -> None:
         """A debate waits with a form."""
         if self._person is None or outcome.form is None:
             self.undecided.append(outcome.case_id)

@@ -6,14 +6,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import structlog
 
 from moot.actors.debate.engine import ModeratorLost, Runtime
-from moot.actors.debate.moderator import Assignment, DebateOutcome
+from moot.actors.debate.moderator import Assignment, AssignmentOutcome
 from moot.actors.dispatch.dispatcher import BATCH_SIZE, DRAIN_S
 from moot.actors.limits.budget_forecast import BudgetForecast
 from moot.actors.record.debate_result import DebateResult
@@ -33,14 +32,6 @@ class RunFailed(DebateCancelled):
     """A debate that was put aside because the run cannot go on: nothing can be trusted to be kept any more."""
 
 
-@dataclass(frozen=True)
-class SubmissionResult:
-    """How a debate ended, and whether that was on record already."""
-
-    ended: DebateResult
-    reused: bool
-
-
 class PendingCase:
     """A case that is being debated for somebody. Made in the event loop of whoever waits.
 
@@ -54,7 +45,7 @@ class PendingCase:
     def __init__(self, labelled: LabelledCase, assignment: Assignment, moderator: int) -> None:
         self.labelled, self.assignment, self.moderator = labelled, assignment, moderator
         self.content = labelled.case.content_hash()
-        self.result: asyncio.Future[SubmissionResult] = asyncio.get_running_loop().create_future()
+        self.result: asyncio.Future[DebateResult] = asyncio.get_running_loop().create_future()
         self.result.add_done_callback(_mark_retrieved)
 
     @property
@@ -62,7 +53,7 @@ class PendingCase:
         """Which debate."""
         return (self.assignment.case.id, self.assignment.attempt)
 
-    def resolve(self, how: SubmissionResult | DebateCancelled) -> None:
+    def resolve(self, how: DebateResult | DebateCancelled) -> None:
         """Tell whoever waits; what ended first counts."""
         if self.result.done():
             return
@@ -72,7 +63,7 @@ class PendingCase:
             self.result.set_result(how)
 
 
-def _mark_retrieved(told: asyncio.Future[SubmissionResult]) -> None:
+def _mark_retrieved(told: asyncio.Future[DebateResult]) -> None:
     """Nobody may be waiting any more: an end without a verdict is no error of theirs."""
     if not told.cancelled():
         told.exception()
@@ -95,7 +86,7 @@ class CaseRouter:
         self,
         runtime: Runtime,
         visit_of: Callable[[str], PendingCase | None],
-        settle: Callable[[Sequence[DebateOutcome]], None],
+        settle: Callable[[Sequence[AssignmentOutcome]], None],
         affordable: BudgetForecast | None = None,
     ) -> None:
         self._runtime, self._visit_of, self._settle = runtime, visit_of, settle
@@ -223,7 +214,7 @@ class CaseRouter:
             pending.assignment = msgspec.structs.replace(pending.assignment, replay=True)
             self.submit(pending)
 
-    def _ended(self, number: int, done: Sequence[DebateOutcome]) -> None:
+    def _ended(self, number: int, done: Sequence[AssignmentOutcome]) -> None:
         for outcome in done:
             self._held[number].pop((outcome.case_id, outcome.attempt), None)
             if self._affordable is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from moot.actors.debate.engine import ModeratorHandle, ModeratorLost, Runtime
-from moot.actors.debate.moderator import Assignment, DebateOutcome
+from moot.actors.debate.moderator import Assignment, AssignmentOutcome
 from moot.actors.debate.pending_decisions import PendingDecisions, Person
 from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.limits.budget_forecast import BudgetForecast
@@ -149,7 +149,7 @@ class Dispatcher:
         return max(0, room)
 
     def _settle(
-        self, done: Sequence[DebateOutcome], waiting: dict[CaseKey, Assignment], decisions: PendingDecisions
+        self, done: Sequence[AssignmentOutcome], waiting: dict[CaseKey, Assignment], decisions: PendingDecisions
     ) -> None:
         for outcome in done:
             assignment = waiting.pop((outcome.case_id, outcome.attempt), None)

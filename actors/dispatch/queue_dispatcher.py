@@ -13,8 +13,8 @@ import msgspec
 import structlog
 
 from moot.actors.debate.engine import Runtime, WriterPool
-from moot.actors.debate.moderator import Assignment, DebateOutcome
-from moot.actors.dispatch.case_router import CaseRouter, DebateCancelled, PendingCase, RunFailed, SubmissionResult
+from moot.actors.debate.moderator import Assignment, AssignmentOutcome
+from moot.actors.dispatch.case_router import CaseRouter, DebateCancelled, PendingCase, RunFailed
 from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.dispatch.event_streams import EventStream, EventStreams
 from moot.actors.dispatch.mailbox import Mailbox
@@ -133,7 +133,7 @@ class QueueDispatcher:
         """How many cases have come and have not ended."""
         return len(self._pending_cases)
 
-    async def run_case(self, labelled: LabelledCase) -> SubmissionResult:
+    async def run_case(self, labelled: LabelledCase) -> DebateResult:
         """Debate a case and wait for its end, which is durable then; one that is on record is told from there.
 
         A case that is being debated already is waited for together. Cancelling this leaves the debate going on.
@@ -174,7 +174,7 @@ class QueueDispatcher:
         await self._router.cancel(pending)
         return True
 
-    async def recorded_result(self, case_id: str) -> SubmissionResult | None:
+    async def recorded_result(self, case_id: str) -> DebateResult | None:
         """How a case ended that has a verdict on record; None for any other one.
 
         Raises:
@@ -219,13 +219,13 @@ class QueueDispatcher:
         await self._recall.close()
         return left
 
-    async def _from_record(self, case_id: str) -> SubmissionResult:
-        ended = await self._recall.result(case_id)
-        if ended is None:
+    async def _from_record(self, case_id: str) -> DebateResult:
+        found = await self._recall.result(case_id)
+        if found is None:
             raise DebateCancelled(f"case {case_id!r} has a verdict that the record does not give back")
-        return SubmissionResult(ended, reused=True)
+        return msgspec.structs.replace(found, reused=True)
 
-    def _settle(self, done: Sequence[DebateOutcome]) -> None:
+    def _settle(self, done: Sequence[AssignmentOutcome]) -> None:
         for outcome in sorted(done, key=lambda each: each.status == "stopped"):
             pending = self._pending_cases.get(outcome.case_id)
             if pending is None or pending.key != (outcome.case_id, outcome.attempt):
@@ -238,7 +238,7 @@ class QueueDispatcher:
                 self._end(pending, DebateCancelled(f"case {outcome.case_id!r} waits for a person"))
                 continue
             self._completed.mark_completed(outcome.case_id, outcome.attempt, failed=outcome.status == "failed")
-            self._end(pending, SubmissionResult(outcome.result, reused=False))
+            self._end(pending, outcome.result)
 
     def _stop(self, why: str) -> None:
         """A budget or an endpoint ends the run: what the other debates ask for would be paid for nobody."""
@@ -249,7 +249,7 @@ class QueueDispatcher:
         if self._draining is None:
             self._draining = asyncio.create_task(self._router.drain())
 
-    def _end(self, pending: PendingCase, how: SubmissionResult | DebateCancelled) -> None:
+    def _end(self, pending: PendingCase, how: DebateResult | DebateCancelled) -> None:
         pending.resolve(how)
         if self._followed:
             self._ending.append(pending.labelled.case.id)

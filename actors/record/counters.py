@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.telemetry.meter import (
     DEBATE_SECONDS,
     DEBATES_DONE,
@@ -55,7 +55,7 @@ class RecordCounters:
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self._ended: deque[VerdictRecord] = deque()
+        self._ended: deque[DebateResult] = deque()
         self._counted = 0
         self._families: set[str] = set()
         meter.add(DEBATES_DONE, 0.0)
@@ -81,9 +81,9 @@ class RecordCounters:
         for disagreement in judge_disagreements(event):
             self._meter.observe(JUDGE_DISAGREEMENT, disagreement)
 
-    def end(self, verdict_record: VerdictRecord) -> None:
+    def end(self, result: DebateResult) -> None:
         """A verdict was taken into the journal; it counts once it is durable."""
-        self._ended.append(verdict_record)
+        self._ended.append(result)
 
     @property
     def ended(self) -> int:
@@ -93,15 +93,13 @@ class RecordCounters:
     def settle(self, ended: int) -> None:
         """Count the first `ended` verdicts, which are durable now; each counts once."""
         while self._counted < ended:
-            verdict_record = self._ended.popleft()
+            result = self._ended.popleft()
             self._counted += 1
-            if verdict_record.failure:
-                self._meter.add(
-                    DEBATES_FAILED, 1.0, verdict_record.failure if verdict_record.failure in FAILURES else OTHER
-                )
+            if result.failure:
+                self._meter.add(DEBATES_FAILED, 1.0, result.failure if result.failure in FAILURES else OTHER)
             else:
                 self._meter.add(DEBATES_DONE, 1.0)
-            self._meter.observe(DEBATE_SECONDS, verdict_record.wall_s)
+            self._meter.observe(DEBATE_SECONDS, result.wall_s)
 
 
 class _Judged(msgspec.Struct):

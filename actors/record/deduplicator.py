@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.open_debate import OpenDebate
 from moot.actors.record.rows import sorted_json
 from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, CaseKey
@@ -193,44 +193,41 @@ class CommitCheck:
     def __init__(
         self,
         arrivals: RowDeduplicator,
-        write: Callable[[VerdictRecord, OpenDebate, GroundTruth], None],
+        write: Callable[[DebateResult, OpenDebate, GroundTruth], None],
         incarnation: str,
     ) -> None:
         self._arrivals, self._write, self._incarnation = arrivals, write, incarnation
 
-    async def check(self, verdict_records: Sequence[VerdictRecord]) -> list[bool]:
+    async def check(self, results: Sequence[DebateResult]) -> list[bool]:
         """Whether each is in the journal now, or was before; waits a little for replies that are on their way."""
-        admitted = [self._at_once(verdict_record) for verdict_record in verdict_records]
+        admitted = [self._at_once(result) for result in results]
         late = [i for i, ok in enumerate(admitted) if ok is None]
-        for i, ok in zip(late, await asyncio.gather(*(self._in_time(verdict_records[i]) for i in late)), strict=True):
+        for i, ok in zip(late, await asyncio.gather(*(self._in_time(results[i]) for i in late)), strict=True):
             admitted[i] = ok
         return [bool(ok) for ok in admitted]
 
-    def _at_once(self, verdict_record: VerdictRecord) -> bool | None:
+    def _at_once(self, result: DebateResult) -> bool | None:
         """Admit a verdict whose replies are all here, or refuse one that rests on others; None to wait for what is
         right in its case, or for some of its replies."""
-        key = (verdict_record.case_id, verdict_record.attempt)
+        key = (result.case_id, result.attempt)
         if self._arrivals.has_ended(key):
             return True
-        if verdict_record.noted_in not in ("", self._incarnation):
+        if result.noted_in not in ("", self._incarnation):
             return False
         debate = self._arrivals.debate(key)
-        if (
-            not self._arrivals.is_registered(verdict_record.case_id)
-            or not verdict_record.replies.keys() <= debate.reply_ids.keys()
-        ):
+        if not self._arrivals.is_registered(result.case_id) or not result.replies.keys() <= debate.reply_ids.keys():
             return None
-        if any(debate.reply_ids[path] != reply_id for path, reply_id in verdict_record.replies.items()):
+        if any(debate.reply_ids[path] != reply_id for path, reply_id in result.replies.items()):
             return False
-        self._write(verdict_record, debate, self._arrivals.end(key))
+        self._write(result, debate, self._arrivals.end(key))
         return True
 
-    async def _in_time(self, verdict_record: VerdictRecord) -> bool:
+    async def _in_time(self, result: DebateResult) -> bool:
         """The same, waiting for what is on its way."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                while (admitted := self._at_once(verdict_record)) is None:
-                    await self._arrivals.changed((verdict_record.case_id, verdict_record.attempt))
+                while (admitted := self._at_once(result)) is None:
+                    await self._arrivals.changed((result.case_id, result.attempt))
         except TimeoutError:
             return False
         return admitted

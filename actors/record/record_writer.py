@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.record.counters import RecordCounters
-from moot.actors.record.debate_result import DebateResult, VerdictRecord, writer_of
+from moot.actors.record.debate_result import DebateResult, writer_of
 from moot.actors.record.deduplicator import CommitCheck, GroundTruth, RowDeduplicator
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
@@ -276,33 +276,31 @@ class RecordWriter:
                 vector=np.frombuffer(raw, np.float32),
             )
 
-    async def commit(self, verdict_records: Sequence[VerdictRecord]) -> list[bool]:
+    async def commit(self, results: Sequence[DebateResult]) -> list[bool]:
         """Record verdicts; returns when they are durable.
 
         False for a debate whose replies are not (or not the same ones) in the journal, or whose notes an earlier life
         of this writer may have lost: its moderator replays it.
         """
-        admitted = await self._admission.check(verdict_records)
+        admitted = await self._admission.check(results)
         if any(admitted):
             ended = self._tally.ended
             await self._journal.durable()
             self._tally.settle(ended)
-            self._not_durable.difference_update(verdict_record.case_id for verdict_record in verdict_records)
+            self._not_durable.difference_update(result.case_id for result in results)
         return admitted
 
-    def _write_verdict(self, verdict_record: VerdictRecord, debate: OpenDebate, right: GroundTruth) -> None:
+    def _write_verdict(self, result: DebateResult, debate: OpenDebate, right: GroundTruth) -> None:
         gold, reference, is_reply, _ = right
-        failed = bool(verdict_record.failure)
-        unanswered = verdict_record.answer is None and is_reply
-        correct = None if failed or unanswered else is_correct(verdict_record.answer, gold, reference)
-        columns = verdict_columns(verdict_record, gold, correct, time.time())
-        self._not_durable.add(verdict_record.case_id)
+        failed = bool(result.failure)
+        unanswered = result.answer is None and is_reply
+        correct = None if failed or unanswered else is_correct(result.answer, gold, reference)
+        columns = verdict_columns(result, gold, correct, time.time())
+        self._not_durable.add(result.case_id)
         self._journal.append("verdicts", **columns)
-        self._memory.put_result(
-            DebateResult(msgspec.structs.replace(verdict_record, replies={}, noted_in=""), debate.usage())
-        )
-        self._tally.end(verdict_record)
-        self.progress.count_verdict(verdict_record.how, failed, correct, verdict_record.rounds)
+        self._memory.put_result(msgspec.structs.replace(result, replies={}, noted_in="", usage=debate.usage()))
+        self._tally.end(result)
+        self.progress.count_verdict(result.how, failed, correct, result.rounds)
         self.signals.end(debate, failed=failed, correct=correct)
         self.progress.add_events([verdict_event(columns)])
 

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
-from moot.actors.record.debate_result import DebateResult, ModelUsage, VerdictRecord
+from moot.actors.record.debate_result import VERDICT_COLUMNS, DebateResult, ModelUsage
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.open_debate import SAMPLING_COLUMNS, OpenDebate, SampledLogprobs
 from moot.actors.record.progress import Progress
@@ -35,8 +35,6 @@ from moot.protocols.rubrics.assessment import ASSESSMENT
 _DEBATES_TOGETHER = 500
 _TOKENS = ["prompt_tokens", "completion_tokens"]
 _AS_JSON = ("distribution", "payload")
-_PUT_DOWN = ("failed", "gold", "correct", "at")
-"""Columns of a verdict that its moderator does not know."""
 
 
 class History(msgspec.Struct, frozen=True):
@@ -180,30 +178,28 @@ def recover_signals(
 def recorded_results(folder: RunFolder, case_ids: Sequence[str], memory: WriterCache) -> dict[str, DebateResult]:
     """By case, the latest attempt that has a verdict; a case without one is left out."""
     groups, only = memory.groups_of(case_ids), of_cases(case_ids)
-    verdict_records: dict[str, VerdictRecord] = {}
+    results: dict[str, DebateResult] = {}
     for row in read_table(folder, "verdicts", only=only, groups=groups).to_pylist():
-        known = verdict_records.get(row["case_id"])
+        known = results.get(row["case_id"])
         if known is None or row["attempt"] > known.attempt:
-            verdict_records[row["case_id"]] = _closing(row)
-    usage: dict[str, dict[str, ModelUsage]] = {case_id: {} for case_id in verdict_records}
+            results[row["case_id"]] = _result(row)
     columns = ["model", "prompt_tokens", "completion_tokens"]
-    for row in read_table(folder, "turns", columns, only=only, groups=groups).to_pylist() if verdict_records else ():
-        verdict_record = verdict_records.get(row["case_id"])
-        if verdict_record is None or row["attempt"] != verdict_record.attempt or row["superseded"] or not row["model"]:
+    for row in read_table(folder, "turns", columns, only=only, groups=groups).to_pylist() if results else ():
+        result = results.get(row["case_id"])
+        if result is None or row["attempt"] != result.attempt or row["superseded"] or not row["model"]:
             continue
-        of_model = usage[row["case_id"]].setdefault(row["model"], ModelUsage())
+        of_model = result.usage.setdefault(row["model"], ModelUsage())
         of_model.add(row["prompt_tokens"], row["completion_tokens"])
-    return {
-        case_id: DebateResult(verdict_record, usage[case_id]) for case_id, verdict_record in verdict_records.items()
-    }
+    return results
 
 
-def _closing(row: dict[str, object]) -> VerdictRecord:
-    values = {name: value for name, value in row.items() if name not in _PUT_DOWN}
+def _result(row: dict[str, object]) -> DebateResult:
+    """Of a recorded verdict; what its replies used is not in its row."""
+    values = {name: row[name] for name in VERDICT_COLUMNS}
     for name in _AS_JSON:
         raw = values[name]
         values[name] = msgspec.json.decode(raw) if isinstance(raw, str) else None
-    return msgspec.convert({**values, "payload": values["payload"] or {}, "replies": {}}, VerdictRecord)
+    return msgspec.convert({**values, "payload": values["payload"] or {}}, DebateResult)
 
 
 def histories(folder: RunFolder, keys: Sequence[CaseKey], memory: WriterCache) -> list[History]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.models.interface import TokenLogprobs
-from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.debate_result import VERDICT_COLUMNS, DebateResult
 from moot.actors.record.schema import JOURNAL, TURNS
 from moot.protocols.case import Image, LabelledCase
 from moot.protocols.messages import AskResult, Intrinsic, Message, Usage
@@ -253,22 +253,20 @@ def case_columns(labelled: LabelledCase) -> dict[str, Any]:
     }
 
 
-def verdict_columns(verdict_record: VerdictRecord, gold: str | None, correct: bool | None, at: float) -> dict[str, Any]:
+def verdict_columns(result: DebateResult, gold: str | None, correct: bool | None, at: float) -> dict[str, Any]:
     """Of the table `verdicts`.
 
     Args:
-        closing: how the debate ended.
+        result: how the debate ended.
         gold: the correct label; None when there is none.
         correct: how the answer was scored; None when it was not.
         at: Unix time.
     """
-    columns = msgspec.structs.asdict(verdict_record)
-    del columns["replies"], columns["noted_in"]
-    return columns | {
-        "distribution": sorted_json(verdict_record.distribution) if verdict_record.distribution is not None else None,
-        "payload": sorted_json(verdict_record.payload),
-        "flags": list(verdict_record.flags),
-        "failed": bool(verdict_record.failure),
+    return {name: getattr(result, name) for name in VERDICT_COLUMNS} | {
+        "distribution": sorted_json(result.distribution) if result.distribution is not None else None,
+        "payload": sorted_json(result.payload),
+        "flags": list(result.flags),
+        "failed": bool(result.failure),
         "gold": gold,
         "correct": correct,
         "at": at,

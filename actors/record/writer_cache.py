@@ -83,7 +83,7 @@ class WriterCache:
     def put_result(self, ended: DebateResult) -> None:
         """Keep how the latest attempt at a case ended, in place of an earlier one."""
         raw = msgspec.msgpack.encode(ended)
-        case_id = ended.verdict_record.case_id
+        case_id = ended.case_id
         self._query("DELETE FROM endings WHERE case_id = ?", (case_id,))
         if len(raw) <= _MOST_BYTES:
             self._query("INSERT INTO endings (case_id, ended) VALUES (?, ?)", (case_id, raw))

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from moot.actors.debate.run_spec import RunSpec
-from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.schema import JOURNAL
@@ -57,7 +57,7 @@ class MetricsActor(RunActor):
     async def commit(self, raw: bytes) -> list[bool]:
         """See `RecordWriter.commit`."""
         await self._up()
-        return await self._writer.commit(msgspec.msgpack.decode(raw, type=list[VerdictRecord]))
+        return await self._writer.commit(msgspec.msgpack.decode(raw, type=list[DebateResult]))
 
     async def history(self, keys: list[tuple[str, int]]) -> tuple[str, bytes]:
         """The writer's incarnation, and what `RecordWriter.history` returns, encoded."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import structlog
 
 from moot.actors.dispatch.mailbox import Mailbox
-from moot.actors.record.debate_result import VerdictRecord, writer_of
+from moot.actors.record.debate_result import DebateResult, writer_of
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import batch_of
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
@@ -78,11 +78,11 @@ class RemoteRecordClient:
         for text_hash, raw in vectors:
             post((case_id, attempt, encoder, text_hash, raw))
 
-    async def commit(self, verdict_record: VerdictRecord) -> bool:
+    async def commit(self, result: DebateResult) -> bool:
         """See `RecordClient.commit`."""
-        connection = self._connection(verdict_record.case_id)
+        connection = self._connection(result.case_id)
         durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        connection.verdict_records.post((verdict_record, durable))
+        connection.results.post((result, durable))
         return await durable
 
     async def history(self, case_id: str, attempt: int) -> History:
@@ -149,7 +149,7 @@ class _WriterConnection:
         self.writer, self._sender = writer, sender
         self._noted_in: dict[CaseKey, str] = {}
         self.rows: Mailbox[Row] = Mailbox(self._send_rows, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH)
-        self.verdict_records: Mailbox[tuple[VerdictRecord, asyncio.Future[bool]]] = Mailbox(
+        self.results: Mailbox[tuple[DebateResult, asyncio.Future[bool]]] = Mailbox(
             self._send_verdicts, spacing_s=COMMIT_SPACING_S
         )
         self._requests: Mailbox[tuple[CaseKey, asyncio.Future[History]]] = Mailbox(
@@ -198,7 +198,7 @@ class _WriterConnection:
         if replies:
             failpoint(f"{self._sender}.sent_to_writer")
 
-    async def _send_verdicts(self, batch: list[tuple[VerdictRecord, asyncio.Future[bool]]]) -> None:
+    async def _send_verdicts(self, batch: list[tuple[DebateResult, asyncio.Future[bool]]]) -> None:
         """Send verdicts after everything that their debates have noted; waiting for it delays no other batch."""
         try:
             await self.rows.drained()
@@ -209,9 +209,9 @@ class _WriterConnection:
         self._commits.add(task)
         task.add_done_callback(self._commits.discard)
 
-    async def _commit(self, batch: list[tuple[VerdictRecord, asyncio.Future[bool]]]) -> None:
+    async def _commit(self, batch: list[tuple[DebateResult, asyncio.Future[bool]]]) -> None:
         try:
-            raw = msgspec.msgpack.encode([self._with_incarnation(verdict_record) for verdict_record, _ in batch])
+            raw = msgspec.msgpack.encode([self._with_incarnation(result) for result, _ in batch])
             accepted = await self.writer.call_until_done("commit", raw)
         except Exception as error:
             _refuse(batch, error)
@@ -220,10 +220,11 @@ class _WriterConnection:
             if not durable.done():
                 durable.set_result(ok)
 
-    def _with_incarnation(self, verdict_record: VerdictRecord) -> VerdictRecord:
-        """The verdict record with the incarnation of the writer that took the debate's first notes."""
-        incarnation = self._noted_in.pop((verdict_record.case_id, verdict_record.attempt), "")
-        return msgspec.structs.replace(verdict_record, noted_in=incarnation)
+    def _with_incarnation(self, result: DebateResult) -> DebateResult:
+        """The result with the incarnation of the writer that took the debate's first notes, and without `usage`, which
+        the writer counts itself."""
+        incarnation = self._noted_in.pop((result.case_id, result.attempt), "")
+        return msgspec.structs.replace(result, noted_in=incarnation, usage={})
 
 
 def _refuse(batch: Sequence[tuple[Any, asyncio.Future[Any]]], error: Exception) -> None:

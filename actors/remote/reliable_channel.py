@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import msgspec
 
-from moot.actors.debate.moderator import Assignment, DebateOutcome, Moderator, ModeratorReport
+from moot.actors.debate.moderator import Assignment, AssignmentOutcome, Moderator, ModeratorReport
 
 
 class AssignmentBatch(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class OutcomeBatch(msgspec.Struct, frozen=True):
 
     incarnation: str
     first: int
-    outcomes: list[DebateOutcome] = []
+    outcomes: list[AssignmentOutcome] = []
 
 
 class ReliableChannelServer:
@@ -54,7 +54,7 @@ class ReliableChannelServer:
         self._moderator = moderator
         self._incarnation = uuid4().hex
         self._latest = self._acknowledged = 0
-        self._kept: list[DebateOutcome] = []
+        self._kept: list[AssignmentOutcome] = []
 
     async def exchange(self, batch: AssignmentBatch, *, wait: bool) -> OutcomeBatch:
         """See `Moderator.exchange`."""

@@ -29,7 +29,7 @@ from moot.actors.debate.floor import CaseFloor
 from moot.actors.encoders.resolve import is_served
 from moot.actors.models.reply_schema import reply_schema, slot_sizes
 from moot.actors.models.token_bounds import estimated_length
-from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.recovery import History
 from moot.actors.retrieval.documents.docs import DocumentSet
 from moot.actors.retrieval.library import LibraryChunk, LibraryFolder
@@ -340,7 +340,7 @@ class _NullRecordClient:
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
         """Nothing is kept."""
 
-    async def commit(self, closing: VerdictRecord) -> bool:
+    async def commit(self, closing: DebateResult) -> bool:
         """No verdict is kept."""
         return True
 

@@ -19,13 +19,14 @@ from moot.actors.debate.engine import Runtime
 from moot.actors.dispatch.event_streams import EventStream
 from moot.actors.dispatch.queue_dispatcher import QueueDispatcher
 from moot.actors.limits.limiter_client import EndpointDown, LimiterGone
+from moot.actors.models.prices import cost_usd
 from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent, recorded_events
 from moot.actors.record.store.uri import is_uri
 from moot.deploy.runs.bounds import spent_by_earlier_sessions
 from moot.deploy.runs.budget_capacity import affordable_debates
-from moot.deploy.runs.case_result import CaseResult, case_result
 from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.config import RunConfig
@@ -38,6 +39,7 @@ from moot.deploy.runs.stop_reason import describe_stop
 from moot.deploy.runs.task import check_case, content_case_id, task_from_cases
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, RunFolderBusy
+from moot.protocols.messages import Usage
 from moot.protocols.tasks import Task
 
 NAME = "cases"
@@ -145,7 +147,7 @@ class OpenRun:
         )
         self._dispatcher.start()
 
-    async def run_case(self, case: Mapping[str, object] | LabelledCase) -> CaseResult:
+    async def run_case(self, case: Mapping[str, object] | LabelledCase) -> DebateResult:
         """Debate a case and wait for its end, which is durable then.
 
         Args:
@@ -160,14 +162,21 @@ class OpenRun:
         """
         return await self.run_labelled_case(await asyncio.to_thread(self.prepare_case, case))
 
-    async def run_labelled_case(self, labelled: LabelledCase) -> CaseResult:
+    async def run_labelled_case(self, labelled: LabelledCase) -> DebateResult:
         """As `hold`, for a case that `labelled` has given."""
-        return case_result(await self._require_open().run_case(labelled), self._prepared.prices)
+        return self._with_cost(await self._require_open().run_case(labelled))
 
-    async def lookup(self, case_id: str) -> CaseResult | None:
+    async def lookup(self, case_id: str) -> DebateResult | None:
         """How a case ended that has a verdict on record; None for any other one."""
-        told = await self._require_open().recorded_result(case_id)
-        return None if told is None else case_result(told, self._prepared.prices)
+        found = await self._require_open().recorded_result(case_id)
+        return None if found is None else self._with_cost(found)
+
+    def _with_cost(self, result: DebateResult) -> DebateResult:
+        usage = {
+            model: Usage() if used.unknown else Usage(used.prompt_tokens, used.completion_tokens)
+            for model, used in result.usage.items()
+        }
+        return msgspec.structs.replace(result, cost_usd=cost_usd(usage, self._prepared.prices))
 
     def prepare_case(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
         """A case as it is debated, its pictures read and its id filled in.

@@ -7,15 +7,16 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import msgspec
-
 from moot.actors.debate.run_spec import Engine
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.recovery import recorded_results
 from moot.actors.record.tables import read_table
+from moot.actors.record.writer_cache import WriterCache
 from moot.deploy.runs.run import arun
 from moot.deploy.runs.run_folders import check_folder, default_out
 from moot.protocols.errors import ConfigError
@@ -95,24 +96,15 @@ def engine_here() -> Engine:
 def _read(folder: Path, *, keep: bool) -> Debated:
     from moot.deploy.results.record import read_run_info
 
-    verdict = max(read_table(folder, "verdicts").to_pylist(), key=lambda row: int(row["attempt"]))
+    result = recorded_results(RunFolder(folder), [CASE_ID], WriterCache())[CASE_ID]
     spoken = ["path", "role", "model", "text", "answer"]
     turns = read_table(folder, "turns", [*spoken, "at"]).to_pylist()
     turns.sort(key=lambda turn: (turn["at"] or 0.0, turn["path"]))
-    current = [t for t in turns if t["attempt"] == verdict["attempt"] and not t["superseded"]]
-    shares = verdict["distribution"]
+    current = [t for t in turns if t["attempt"] == result.attempt and not t["superseded"]]
+    shared = {each.name: getattr(result, each.name) for each in fields(Debated) if hasattr(result, each.name)}
     return Debated(
-        answer=verdict["answer"],
-        how=verdict["how"],
-        confidence=verdict["confidence"],
-        distribution=msgspec.json.decode(shares) if shares else None,
-        rounds=verdict["rounds"],
-        flags=tuple(verdict["flags"]),
-        payload=msgspec.json.decode(verdict["payload"]),
-        failure=verdict["failure"],
-        error=verdict["error"],
-        calls=verdict["calls"],
-        tokens=verdict["prompt_tokens"] + verdict["completion_tokens"],
+        **shared,
+        tokens=result.prompt_tokens + result.completion_tokens,
         simulated=read_run_info(folder).simulated,
         turns=tuple({name: t[name] for name in spoken} for t in current),
         path=folder if keep else None,

@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from moot.deploy.runs.case_result import CaseResult
+from moot.actors.record.debate_result import DebateResult
 from moot.protocols.errors import RunMismatch
 
 
@@ -37,7 +37,7 @@ class Job:
     content: str = ""
     stream_id: str = "record"
     size: int = 0
-    result: CaseResult | None = None
+    result: DebateResult | None = None
     cancelled: bool = False
     reason: str = ""
     mismatch: RunMismatch | None = None
@@ -49,9 +49,11 @@ class Job:
     cancel_task: asyncio.Task[bool] | None = None
 
     @classmethod
-    def completed(cls, case_id: str, *, held: CaseResult | None = None, cancelled: bool = False, why: str = "") -> Job:
+    def completed(
+        cls, case_id: str, *, result: DebateResult | None = None, cancelled: bool = False, why: str = ""
+    ) -> Job:
         """One of an earlier time. One that was put aside begins anew when it is asked again, with any content."""
-        job = cls(case_id, result=held, cancelled=cancelled, reason=why)
+        job = cls(case_id, result=result, cancelled=cancelled, reason=why)
         job.done.set()
         return job
 

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict
 Status = Literal["queued", "open", "done", "failed", "cancelled", "aside"]
 
 
+# A model beside `DebateResult` because the documented HTTP schema, field descriptions included, is made from it, and
+# because what only a record's writer needs does not leave the server.
 class VerdictBody(BaseModel):
     """How a debate ended.
 

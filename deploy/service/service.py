@@ -206,7 +206,7 @@ class Service:
     async def _lookup(self, case_id: str) -> Job | None:
         """A request that is not being debated; None when it was never accepted."""
         if (held := await self.run.lookup(case_id)) is not None:
-            return Job.completed(case_id, held=held)
+            return Job.completed(case_id, result=held)
         if (kept := await self._inbox.find(self.kind, case_id)) is None:
             return None
         cancelled, body = kept

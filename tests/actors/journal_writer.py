@@ -23,7 +23,7 @@ import numpy as np
 
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.rows import RowBuffer
@@ -69,10 +69,10 @@ def labelled(number: int) -> LabelledCase:
     return LabelledCase(Case(id=f"c{number:03d}", question=f"q{number}", labels=("Yes", "No")), number, "Yes")
 
 
-def verdict_record(case_id: str, replies: dict[str, str], **fields: Any) -> VerdictRecord:
+def debate_result(case_id: str, replies: dict[str, str], **fields: Any) -> DebateResult:
     """A verdict that rests on `replies`."""
     defaults: dict[str, Any] = {"attempt": 0, "answer": "Yes", "how": "vote"}
-    return VerdictRecord(case_id=case_id, replies=replies, **(defaults | fields))
+    return DebateResult(case_id=case_id, replies=replies, **(defaults | fields))
 
 
 def debate_rows(case_id: str, incarnation: str) -> list[dict[str, Any]]:
@@ -136,7 +136,7 @@ async def submit_case(writer: RecordWriter, number: int, incarnation: str = "e1"
 async def debated(writer: RecordWriter, numbers: Iterable[int], incarnation: str = "e1") -> None:
     """Debates with their verdicts, which are durable."""
     replies = {f"c{number:03d}": await submit_case(writer, number, incarnation) for number in numbers}
-    assert all(await writer.commit([verdict_record(case_id, rest) for case_id, rest in replies.items()]))
+    assert all(await writer.commit([debate_result(case_id, rest) for case_id, rest in replies.items()]))
 
 
 def assert_whole(folder: Path) -> None:
@@ -184,7 +184,7 @@ async def _debate(writer: RecordWriter, case_id: str, incarnation: str) -> None:
     if rows:
         writer.add_replies(batch(rows))
     replies = known | {row["path"]: row["reply_id"] for row in rows}
-    assert (await writer.commit([verdict_record(case_id, replies)])) == [True]
+    assert (await writer.commit([debate_result(case_id, replies)])) == [True]
 
 
 def write_journal(folder: Path, debates: int) -> None:

@@ -10,13 +10,13 @@ from test_dispatcher import FakeModeratorHandle, FakeRuntime, _cases
 from test_queue_dispatcher import ManualRuntime as Places
 from test_queue_dispatcher import case, open_dispatcher, until, until_open
 
-from moot.actors.debate.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.debate.moderator import Assignment, AssignmentOutcome, ModeratorReport
 from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.budget_forecast import UNBOUNDED, BudgetForecast, DebateCostBound
 from moot.actors.limits.limiter_client import ArrivalOrder
 from moot.actors.models.prices import Price
-from moot.actors.record.debate_result import DebateResult, ModelUsage, VerdictRecord
+from moot.actors.record.debate_result import DebateResult, ModelUsage
 
 
 def use(tokens: int, unknown: int = 0) -> dict[str, ModelUsage]:
@@ -75,10 +75,10 @@ def test_a_debate_that_paid_nothing_says_nothing_of_others() -> None:
 
 
 def test_a_debate_that_rests_on_recorded_replies_says_nothing_of_what_a_new_one_uses() -> None:
-    assert DebateOutcome("c", 0, "finished", paid=use(10)).is_whole
-    assert not DebateOutcome("c", 0, "finished", paid=use(10), used_recorded=True).is_whole
-    assert not DebateOutcome("c", 0, "parked", paid=use(10)).is_whole
-    ended = DebateResult(VerdictRecord(case_id="c", attempt=0, replies={}, answer="Yes", how="told"), use(30))
+    assert AssignmentOutcome("c", 0, "finished", paid=use(10)).is_whole
+    assert not AssignmentOutcome("c", 0, "finished", paid=use(10), used_recorded=True).is_whole
+    assert not AssignmentOutcome("c", 0, "parked", paid=use(10)).is_whole
+    ended = DebateResult(case_id="c", attempt=0, answer="Yes", how="told", usage=use(30))
     assert (ended.used_more_than(use(10)), ended.used_more_than({}), ended.used_more_than(use(30))) == (
         True,
         True,

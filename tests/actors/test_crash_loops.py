@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from journal_writer import batch, labelled, new_run, open_writer, reply, verdict_record
+from journal_writer import batch, debate_result, labelled, new_run, open_writer, reply
 from small_runs import make_spec, same_model_roles
 from virtual_time import virtual_time
 
 from moot.actors.agent.roles import Roles
 from moot.actors.debate.context_factory import services
 from moot.actors.debate.engine import ModeratorLost
-from moot.actors.debate.moderator import Assignment, DebateOutcome
+from moot.actors.debate.moderator import Assignment, AssignmentOutcome
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import CaseKey
 from moot.actors.remote.agent_pool import RemoteAgentPool
@@ -89,7 +89,7 @@ async def _losses(moderator: RayModeratorHandle) -> int:
 
 
 def _ended(*_: Any) -> bytes:
-    return msgspec.msgpack.encode(OutcomeBatch("life", 0, [DebateOutcome("c", 0, "finished")]))
+    return msgspec.msgpack.encode(OutcomeBatch("life", 0, [AssignmentOutcome("c", 0, "finished")]))
 
 
 @virtual_time
@@ -221,5 +221,5 @@ async def test_the_record_says_how_far_debates_have_come(tmp_path: Path) -> None
         await writer.register([labelled(0), labelled(1), labelled(2)])
         writer.add_replies(batch([reply("c000", "a", "1"), reply("c000", "b", "2"), reply("c001", "a", "3")]))
         assert writer.so_far(keys) == (0, 3)
-        assert await writer.commit([verdict_record("c000", {"a": "1", "b": "2"})]) == [True]
+        assert await writer.commit([debate_result("c000", {"a": "1", "b": "2"})]) == [True]
         assert writer.so_far(keys) == (1, 1)

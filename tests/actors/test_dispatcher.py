@@ -9,7 +9,7 @@ from moderated_debate import SlowPerson
 
 from moot.actors.debate import engine
 from moot.actors.debate.engine import ModeratorLost
-from moot.actors.debate.moderator import Assignment, DebateOutcome, ModeratorReport
+from moot.actors.debate.moderator import Assignment, AssignmentOutcome, ModeratorReport
 from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.record.debate_result import DebateResult
@@ -38,7 +38,7 @@ class FakeModeratorHandle:
         self.most_open = max(self.most_open, len(self.open))
         if not wait:
             return ModeratorReport()
-        done = [DebateOutcome(each.case.id, each.attempt, "finished") for each in self.open]
+        done = [AssignmentOutcome(each.case.id, each.attempt, "finished") for each in self.open]
         self.held += [outcome.case_id for outcome in done]
         self.open.clear()
         return ModeratorReport(done)
@@ -181,7 +181,7 @@ class AskingHandle(FakeModeratorHandle):
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         form = Form("Topics", "", ("go on",))
         return ModeratorReport(
-            [DebateOutcome(each.case.id, each.attempt, "parked", path="p", form=form) for each in assignments]
+            [AssignmentOutcome(each.case.id, each.attempt, "parked", path="p", form=form) for each in assignments]
         )
 
 
@@ -195,7 +195,7 @@ class BudgetSpentHandle(FakeModeratorHandle):
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
         self.open += assignments
         await self._person.asked.wait()
-        done = [DebateOutcome(each.case.id, each.attempt, "stopped", "max_tokens") for each in self.open]
+        done = [AssignmentOutcome(each.case.id, each.attempt, "stopped", "max_tokens") for each in self.open]
         self.open.clear()
         return ModeratorReport(done)
 

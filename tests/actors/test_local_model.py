@@ -278,9 +278,9 @@ class TestOneCopy:
         model = LocalModel(str(llama), seed=1)
         asked = asyncio.create_task(ask(model, "x"))
         await asyncio.to_thread(begun.wait, 60)
-        verdict_record = asyncio.create_task(model.close())
+        closing = asyncio.create_task(model.close())
         await asyncio.sleep(0)
         go_on.set()
-        await verdict_record
+        await closing
         with pytest.raises(ModelError, match="was closed"):
             await asked

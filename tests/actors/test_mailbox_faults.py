@@ -80,8 +80,8 @@ async def _as_they_come(runtime: FaultyRuntime, folder: Path, cases: list[Labell
         event_stream = dispatcher.event_stream(case.case.id)
         assert event_stream is not None
         noted = [(event.kind, event.path) async for event in event_stream.follow()]
-        verdict_record = (await holding).ended.verdict_record
-        return verdict_record.answer, verdict_record.how, noted
+        result = await holding
+        return result.answer, result.how, noted
 
     brought = await asyncio.gather(*(bring(number, case) for number, case in enumerate(cases)))
     assert dispatcher.error is None

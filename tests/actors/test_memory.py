@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from journal_writer import (
     assert_same_signals,
     batch,
+    debate_result,
     debate_rows,
     debated,
     labelled,
     new_run,
     open_writer,
     reply,
-    verdict_record,
 )
 
 from moot.actors.record import compaction, deduplicator, journal, record_writer, recovery, tables, writer_cache
@@ -101,7 +101,7 @@ async def test_a_forgotten_debate_goes_on_where_it_was(folder: RunFolder, incarn
         (history,) = await made.history([("c000", 0)])
         told = {each.path: each.answered.reply_id for each in history.replies}
         assert told == begun[0] | {"late": "l", rows[1]["path"]: rows[1]["reply_id"]}
-        assert await made.commit([verdict_record("c000", told)]) == [True]
+        assert await made.commit([debate_result("c000", told)]) == [True]
         assert (await made.results(["c000"]))["c000"].usage == {"simulated": ModelUsage(30, 15)}
         live = await made.signals.signals()
         assert live.replies == 1
@@ -119,7 +119,7 @@ async def test_a_case_that_was_registered_since_is_not_forgotten(folder: RunFold
         for number in range(1, 6):
             await begin(made, number, count=4)
             made.forget([(4, f"c{number:03d}")])
-        assert await made.commit([verdict_record("c000", begun)]) == [True]
+        assert await made.commit([debate_result("c000", begun)]) == [True]
 
 
 async def test_the_engine_tells_each_writer_which_cases_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_what_is_known_is_what_is_recorded(
             for row in rows:
                 made.add_replies(batch([row, row] if repeated else [row]))
             fields: dict[str, Any] = {"distribution": {"Yes": 0.1, "No": 0.9}, "flags": ("x",), "wall_s": 0.3}
-            await made.commit([verdict_record("c000", current, payload={"of": [1, {"a": None}]}, **fields)])
+            await made.commit([debate_result("c000", current, payload={"of": [1, {"a": None}]}, **fields)])
             known = made._memory.results(["c000"])
             assert known == await made.results(["c000"]) == recorded_results(folder, ["c000"], WriterCache())
 
@@ -214,7 +214,7 @@ async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monk
     async with open_writer(folder) as made:
         await debated(made, [0])
         monkeypatch.setattr(record_writer, "recorded_results", refuse)
-        assert (await made.results(["c000"]))["c000"].verdict_record.answer == "Yes"
+        assert (await made.results(["c000"]))["c000"].answer == "Yes"
         with pytest.raises(AssertionError, match="is read for"):
             await made.results(["c009"])
 
@@ -223,11 +223,11 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_cache, "_MOST_BYTES", 500)
     known = WriterCache(most_endings=2)
     for number in (0, 1, 2, 1, 3):
-        known.put_result(DebateResult(verdict_record(f"c{number}", {}), {}))
-    known.put_result(DebateResult(verdict_record("c4", {}, payload={"text": "x" * 600}), {}))
+        known.put_result(debate_result(f"c{number}", {}))
+    known.put_result(debate_result("c4", {}, payload={"text": "x" * 600}))
     assert known.results([f"c{number}" for number in range(5)]).keys() == {"c1", "c3"}
-    known.put_result(DebateResult(verdict_record("c3", {}, attempt=1), {}))
-    assert known.results(["c3"])["c3"].verdict_record.attempt == 1
+    known.put_result(debate_result("c3", {}, attempt=1))
+    assert known.results(["c3"])["c3"].attempt == 1
 
 
 # --- reading back what is in parts, beside what is written ---

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_writer import batch, labelled, new_run, open_writer, reply, verdict_record
+from journal_writer import batch, debate_result, labelled, new_run, open_writer, reply
 
 from moot.actors.limits.rate_limited_model import CallTelemetry
 from moot.actors.models.interface import ModelReply
@@ -97,8 +97,8 @@ def _write(writer: RecordWriter, *, reply_id: str = "r1") -> None:
 async def test_what_is_replayed_is_counted_once_also_by_a_writer_that_was_started_again(tmp_path: Path) -> None:
     first, second = RecordingMeter(), RecordingMeter()
     ends = [
-        verdict_record("c000", {"say": "r1"}, wall_s=2.0),
-        verdict_record("c001", {}, failure="own_trouble", error="x"),
+        debate_result("c000", {"say": "r1"}, wall_s=2.0),
+        debate_result("c001", {}, failure="own_trouble", error="x"),
     ]
     async with open_writer(new_run(tmp_path), compact=False, meter=first) as writer:
         await writer.register([labelled(0), labelled(1)])

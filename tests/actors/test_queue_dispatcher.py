@@ -13,11 +13,11 @@ from test_dispatcher import FakeRecordClient
 from test_dispatcher import FakeRuntime as SeatsAlone
 
 from moot.actors.debate.engine import ModeratorLost
-from moot.actors.debate.moderator import Assignment, DebateOutcome, ModeratorReport
-from moot.actors.dispatch.case_router import DebateCancelled, SubmissionResult
+from moot.actors.debate.moderator import Assignment, AssignmentOutcome, ModeratorReport
+from moot.actors.dispatch.case_router import DebateCancelled
 from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.dispatch.queue_dispatcher import QueueDispatcher
-from moot.actors.record.debate_result import DebateResult, VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.schema import CaseKey
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ActorGone, RecordError
@@ -31,7 +31,7 @@ class ManualModeratorHandle:
         self.given: list[Assignment] = []
         self.withdrawn: list[str] = []
         self.gone: Exception | None = None
-        self._done: list[DebateOutcome] = []
+        self._done: list[AssignmentOutcome] = []
         self._news = asyncio.Event()
         self._incarnation, self._fails_next = 0, False
         self.slow: asyncio.Event | None = None
@@ -41,9 +41,9 @@ class ManualModeratorHandle:
         for case_id in case_ids or list(self.open):
             at = self.open.pop(case_id).attempt
             if status == "stopped":
-                self._done.append(DebateOutcome(case_id, at, "stopped", why))
+                self._done.append(AssignmentOutcome(case_id, at, "stopped", why))
                 continue
-            self._done.append(DebateOutcome(case_id, at, "finished", result=ended(case_id, at)))
+            self._done.append(AssignmentOutcome(case_id, at, "finished", result=ended(case_id, at)))
         self._news.set()
 
     def lose(self) -> None:
@@ -105,7 +105,7 @@ class ManualRuntime(SeatsAlone):
 
 
 def ended(case_id: str, attempt: int = 0) -> DebateResult:
-    return DebateResult(VerdictRecord(case_id=case_id, attempt=attempt, replies={}, answer="Yes", how="told"), {})
+    return DebateResult(case_id=case_id, attempt=attempt, answer="Yes", how="told")
 
 
 def case(number: int) -> LabelledCase:
@@ -125,7 +125,7 @@ async def open_dispatcher(
         await found.close(0.0)
 
 
-Holding = list[asyncio.Task[SubmissionResult]]
+Holding = list[asyncio.Task[DebateResult]]
 
 
 @asynccontextmanager
@@ -156,7 +156,7 @@ async def test_cases_are_spread_over_the_seats_and_each_end_is_told_to_its_bring
         for moderator in reversed(runtime.places):
             moderator.finish()
         told = await asyncio.gather(*holding)
-        assert [each.ended.verdict_record.case_id for each in told] == [f"q{i}" for i in range(9)]
+        assert [each.case_id for each in told] == [f"q{i}" for i in range(9)]
         assert found.waiting == 0
         assert not runtime.kept.registered
 
@@ -210,7 +210,7 @@ async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
         (moderator,) = runtime.places
         moderator.finish("q1", status="stopped", why="budget: usd")
         moderator.finish("q0")
-        assert (await first).ended.verdict_record.answer == "Yes"
+        assert (await first).answer == "Yes"
         for each in (second, third):
             with pytest.raises(DebateCancelled, match="budget: usd"):
                 await each
@@ -246,7 +246,7 @@ async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> No
         moderator.slow.set()
         await until(lambda: "q1" not in moderator.open and "q1" in [each.case.id for each in moderator.given])
         moderator.finish()
-        assert (await holding).ended.verdict_record.case_id == "q0"
+        assert (await holding).case_id == "q0"
         with pytest.raises(DebateCancelled):
             await late
 
@@ -296,7 +296,7 @@ async def test_a_bringer_who_leaves_ends_no_debate() -> None:
         another = asyncio.create_task(found.run_case(case(0)))
         await asyncio.sleep(0)
         runtime.places[0].finish()
-        assert (await another).ended.verdict_record.case_id == "q0"
+        assert (await another).case_id == "q0"
 
 
 class FinishedRecordClient(FakeRecordClient):
@@ -335,7 +335,7 @@ async def test_a_reading_that_failed_is_the_error_of_those_who_asked_for_it_alon
         assert (await found.run_case(case(0))).reused
         again = await found.recorded_result("q1")
         assert again is not None
-        assert again.ended.verdict_record.case_id == "q1"
+        assert again.case_id == "q1"
 
 
 async def test_closing_ends_every_wait_for_the_record() -> None:

@@ -20,6 +20,7 @@ from journal_writer import (
     abandon_journal,
     assert_whole,
     batch,
+    debate_result,
     debate_rows,
     debated,
     labelled,
@@ -27,7 +28,6 @@ from journal_writer import (
     reply,
     run_forked,
     submit_case,
-    verdict_record,
     write_journal,
 )
 from small_runs import sorted_rows
@@ -200,10 +200,10 @@ async def test_the_first_row_of_a_key_wins_and_later_ones_are_dropped(folder: Ru
         writer.add_replies(batch([reply("c000", "a", "first", text="1")]))
         assert writer.progress.counts.replies == 2
         assert writer.progress.counts.tokens_paid == 30
-        assert await writer.commit([verdict_record("c000", {"a": "first", "b": "other"})]) == [True]
+        assert await writer.commit([debate_result("c000", {"a": "first", "b": "other"})]) == [True]
         writer.add_replies(batch([reply("c000", "c", "after the verdict")]))
         assert writer.progress.counts.replies == 2
-        assert await writer.commit([verdict_record("c000", {"a": "first"}, answer="No")]) == [True]
+        assert await writer.commit([debate_result("c000", {"a": "first"}, answer="No")]) == [True]
     assert [(row["path"], row["reply_id"]) for row in sorted_rows(folder.path, "turns")] == [
         ("a", "first"),
         ("b", "other"),
@@ -244,7 +244,7 @@ async def test_a_superseding_row_replaces_and_the_old_one_stays_marked(folder: R
         writer.add_replies(batch([reply("c000", "a", "wrong", supersedes="never seen")]))
         writer.add_replies(batch([reply("c000", "a", "new", supersedes="old", token=["y"], logprob=[-2.0])]))
         assert (await writer.history([("c000", 0)]))[0].replies[0].answered.reply_id == "new"
-        assert await writer.commit([verdict_record("c000", {"a": "new"})]) == [True]
+        assert await writer.commit([debate_result("c000", {"a": "new"})]) == [True]
     rows = {row["reply_id"]: row["superseded"] for row in sorted_rows(folder.path, "turns")}
     assert rows == {"old": True, "new": False}
     assert [row["reply_id"] for row in sorted_rows(folder.path, "tokens")] == ["new"]
@@ -285,7 +285,7 @@ async def test_a_dropped_row_leaves_what_its_attempts_may_have_cost(
 async def test_a_verdict_waits_for_its_replies(folder: RunFolder) -> None:
     async with open_writer(folder) as writer:
         await writer.register([labelled(0)])
-        commit = asyncio.create_task(writer.commit([verdict_record("c000", {"a": "1", "b": "2"})]))
+        commit = asyncio.create_task(writer.commit([debate_result("c000", {"a": "1", "b": "2"})]))
         await asyncio.sleep(0.05)
         writer.add_replies(batch([reply("c000", "a", "1")]))
         await asyncio.sleep(0.05)
@@ -301,17 +301,17 @@ async def test_a_verdict_is_refused_without_its_replies_and_taken_with_them(
     async with open_writer(folder) as writer:
         await writer.register([labelled(0), labelled(1)])
         writer.add_replies(batch([reply("c000", "a", "another life")]))
-        assert await writer.commit([verdict_record("c000", {"a": "1"}), verdict_record("c001", {})]) == [False, True]
-        assert await writer.commit([verdict_record("c000", {"a": "another life", "b": "2"})]) == [False]
+        assert await writer.commit([debate_result("c000", {"a": "1"}), debate_result("c001", {})]) == [False, True]
+        assert await writer.commit([debate_result("c000", {"a": "another life", "b": "2"})]) == [False]
         assert writer.progress.counts.finished == 1
         writer.add_replies(batch([reply("c000", "b", "2")]))
-        assert await writer.commit([verdict_record("c000", {"a": "another life", "b": "2"})]) == [True]
+        assert await writer.commit([debate_result("c000", {"a": "another life", "b": "2"})]) == [True]
     assert len(sorted_rows(folder.path, "verdicts")) == 2
 
 
 async def test_a_verdict_waits_until_its_gold_label_is_known(folder: RunFolder) -> None:
     async with open_writer(folder) as writer:
-        commit = asyncio.create_task(writer.commit([verdict_record("c000", {})]))
+        commit = asyncio.create_task(writer.commit([debate_result("c000", {})]))
         await asyncio.sleep(0.05)
         assert not commit.done()
         await writer.register([labelled(0)])
@@ -322,7 +322,7 @@ async def test_a_verdict_waits_until_its_gold_label_is_known(folder: RunFolder) 
 async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> None:
     async with open_writer(folder) as writer:
         await writer.register([labelled(0)])
-        await writer.commit([verdict_record("c000", {}, answer=None, how="failed", failure="bug", error="oh")])
+        await writer.commit([debate_result("c000", {}, answer=None, how="failed", failure="bug", error="oh")])
         counts = writer.progress.counts
         assert (counts.failed, counts.finished, counts.scored) == (1, 0, 0)
     row = sorted_rows(folder.path, "verdicts")[0]
@@ -343,7 +343,7 @@ async def test_a_restarted_recorder_knows_what_it_wrote(folder: RunFolder) -> No
         again.add_replies(batch([reply("c007", "a", "late"), reply("c001", "a", "late too")]))
         assert again.progress.counts == counts
         await again.register([labelled(7)])
-        assert await again.commit([verdict_record("c007", {"a": "kept"})]) == [True]
+        assert await again.commit([debate_result("c007", {"a": "kept"})]) == [True]
     assert len(sorted_rows(folder.path, "cases")) == 4
     assert len({row["reply_id"] for row in sorted_rows(folder.path, "turns")}) == 7
 
@@ -355,7 +355,7 @@ async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
         await writer.load()
     for number, writer in enumerate(writers):
         mine = [i for i in range(30) if writer_of(f"c{i:03d}", 3) == number]
-        assert all(await writer.commit([verdict_record(f"c{i:03d}", await submit_case(writer, i)) for i in mine]))
+        assert all(await writer.commit([debate_result(f"c{i:03d}", await submit_case(writer, i)) for i in mine]))
     assert min(writer.progress.counts.finished for writer in writers) > 0
     for writer in writers:
         await writer.close()

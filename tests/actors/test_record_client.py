@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from virtual_time import virtual_time
 
-from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.recovery import History
 from moot.actors.record.reply_leases import ReplyLeases
 from moot.actors.record.schema import ASKED
@@ -78,9 +78,9 @@ class _RestartedPeer(Peer):
             incarnation, self.lived = self.lived, "second"
             return incarnation
         assert method == "commit"
-        verdict_records = msgspec.msgpack.decode(args[0], type=list[VerdictRecord])
-        self.ended_in += [verdict_record.noted_in for verdict_record in verdict_records]
-        return [verdict_record.noted_in in ("", self.lived) for verdict_record in verdict_records]
+        results = msgspec.msgpack.decode(args[0], type=list[DebateResult])
+        self.ended_in += [debate_result.noted_in for debate_result in results]
+        return [debate_result.noted_in in ("", self.lived) for debate_result in results]
 
 
 @virtual_time
@@ -88,7 +88,7 @@ async def test_a_verdict_says_which_life_of_the_writer_took_its_first_note() -> 
     writer = _RestartedPeer()
     record_client = RemoteRecordClient([writer], "moderator")
     ends = [
-        VerdictRecord(case_id=case_id, attempt=0, replies={}, answer="Yes", how="told") for case_id in ("c000", "c001")
+        DebateResult(case_id=case_id, attempt=0, replies={}, answer="Yes", how="told") for case_id in ("c000", "c001")
     ]
     record_client.put_event("c000", 0, Event("round", "round/1"))
     await record_client.drained()
@@ -107,9 +107,7 @@ async def test_embeddings_that_were_read_from_an_earlier_life_may_be_lost_with_i
     record_client = RemoteRecordClient([writer], "moderator")
     await record_client.history("c000", 0)
     writer.lived = "second"
-    assert not await record_client.commit(
-        VerdictRecord(case_id="c000", attempt=0, replies={}, answer="Yes", how="told")
-    )
+    assert not await record_client.commit(DebateResult(case_id="c000", attempt=0, replies={}, answer="Yes", how="told"))
     assert writer.ended_in == ["first"]
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import cast
 
-from moot.actors.debate.moderator import Assignment, DebateOutcome, Moderator, ModeratorReport
+from moot.actors.debate.moderator import Assignment, AssignmentOutcome, Moderator, ModeratorReport
 from moot.actors.remote.reliable_channel import ReliableChannelClient, ReliableChannelServer
 from moot.protocols.case import Case
 
@@ -16,11 +16,11 @@ class FakeModerator:
 
     def __init__(self) -> None:
         self.taken: list[str] = []
-        self._ended: list[DebateOutcome] = []
+        self._ended: list[AssignmentOutcome] = []
         self._news = asyncio.Event()
 
     def end(self, case_id: str) -> None:
-        self._ended.append(DebateOutcome(case_id, 0, "finished"))
+        self._ended.append(AssignmentOutcome(case_id, 0, "finished"))
         self._news.set()
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_writer import batch, debate_rows, labelled, new_run, open_writer, submit_case, verdict_record
+from journal_writer import batch, debate_result, debate_rows, labelled, new_run, open_writer, submit_case
 
 from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, Grant, UsageReport
 from moot.actors.limits.ledger import DurableLimiter, Ledger, ReportDeduplicator
@@ -87,7 +87,7 @@ async def _within(seconds: float, answer: Awaitable[bool]) -> bool:
 
 async def test_a_verdict_that_comes_twice_while_its_replies_are_on_their_way_is_taken_once(tmp_path: Path) -> None:
     rows = debate_rows("c001", "e1")
-    verdict = verdict_record("c001", {row["path"]: row["reply_id"] for row in rows})
+    verdict = debate_result("c001", {row["path"]: row["reply_id"] for row in rows})
     async with open_writer(new_run(tmp_path)) as writer:
         await writer.register([labelled(1)])
         commits = [asyncio.create_task(writer.commit([verdict])) for _ in range(2)]
@@ -172,7 +172,7 @@ async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) 
     async with open_writer(new_run(tmp_path), compact=False) as writer:
         replies = await submit_case(writer, 1)
         if ended:
-            await writer.commit([verdict_record("c001", replies)])
+            await writer.commit([debate_result("c001", replies)])
         lost = {"reply_id": "other", "unconfirmed_attempts": 1, "unconfirmed_tokens_max": 9}
         dropped = batch([debate_rows("c001", "e1")[0] | lost])
         for _ in range(2):
@@ -191,12 +191,12 @@ async def test_a_debate_whose_notes_went_with_the_writers_life_is_replayed(tmp_p
     async with open_writer(new_run(tmp_path), compact=False) as first:
         await first.register([labelled(1)])
         first.add_replies(batch(rows))  # killed before it wrote the note that it had taken
-    in_first = verdict_record("c001", replies, noted_in=first.incarnation)
+    in_first = debate_result("c001", replies, noted_in=first.incarnation)
     async with open_writer(RunFolder(tmp_path), compact=False) as second:
         await second.register([labelled(1)], 1)
         assert await second.commit([in_first]) == [False]
         second.add_events([("c001", 0, Event("round", "round/1", {"jsd": 0.25}), 1.0)])
-        assert await second.commit([verdict_record("c001", replies, noted_in=second.incarnation), in_first]) == [
+        assert await second.commit([debate_result("c001", replies, noted_in=second.incarnation), in_first]) == [
             True,
             True,
         ]

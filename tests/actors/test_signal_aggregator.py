@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from journal_writer import assert_same_signals, batch, labelled, open_writer, reply, verdict_record
+from journal_writer import assert_same_signals, batch, debate_result, labelled, open_writer, reply
 from structlog.testing import capture_logs
 
 from moot.actors.models.sampling import Sampling
@@ -43,7 +43,7 @@ async def test_an_open_debate_is_gone_on_with_from_the_record(folder: RunFolder)
         await writer.register([labelled(0), labelled(1)])
         writer.add_events([assessment(0, at=2.0), assessment(1, quality=9.0)])  # one again
         assert (await writer.signals.signals()).replies == 0
-        assert await writer.commit([verdict_record("c000", {"a": "r0"}), verdict_record("c001", {"a": "r1"})]) == [
+        assert await writer.commit([debate_result("c000", {"a": "r0"}), debate_result("c001", {"a": "r1"})]) == [
             True,
             True,
         ]
@@ -66,7 +66,7 @@ async def test_of_a_superseded_reply_the_new_one_counts(folder: RunFolder) -> No
         writer.add_replies(said(0, "new0", [-1.0], supersedes="old0"))
         writer.add_replies(said(1, "new1", None, supersedes="old1"))
         writer.add_events([assessment(0, quality=3.0), assessment(1), assessment(0, quality=8.0, at=2.0)])
-        await writer.commit([verdict_record("c000", {"a": "new0"}), verdict_record("c001", {"a": "new1"})])
+        await writer.commit([debate_result("c000", {"a": "new0"}), debate_result("c001", {"a": "new1"})])
         signals = await writer.signals.signals()
         group = signals.group("m", "constructor")
         assert (group.replies, group.without_logprobs) == (2, 1)
@@ -86,7 +86,7 @@ async def test_odd_values_and_odd_events_stop_nothing(folder: RunFolder) -> None
             writer.add_events([("c000", 0, Event("assessment", "elsewhere", {"mine": True}), 1.0)])
             writer.add_events([assessment(0, path="never said")])
         assert [line["case"] for line in logs] == ["c000"]
-        await writer.commit([verdict_record(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
+        await writer.commit([debate_result(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
         signals = await writer.signals.signals()
         assert signals.models("m", "constructor") == ["simulated", "unknown"]
         group = signals.group("m", "constructor", model="simulated")
@@ -103,7 +103,7 @@ async def judged(folder: RunFolder, replies: Sequence[Any]) -> tuple[Signals, Si
         for each in replies:
             writer.add_replies(each)
         writer.add_events([assessment(number) for number in range(len(replies))])
-        await writer.commit([verdict_record(f"c{number:03d}", {"a": f"r{number}"}) for number in range(len(replies))])
+        await writer.commit([debate_result(f"c{number:03d}", {"a": f"r{number}"}) for number in range(len(replies))])
         written = await writer.signals.signals()
     async with open_writer(folder, compact=False) as writer:
         return written, await writer.signals.signals()
@@ -152,7 +152,7 @@ async def test_a_record_without_assessments_is_not_read_for_signals(
         await writer.register([labelled(0)])
         writer.add_replies(said(0, "r0", [-1.0]))
         writer.add_events([("c000", 0, Event("note", "here", {"mine": True}), 1.0)])
-        await writer.commit([verdict_record("c000", {"a": "r0"})])
+        await writer.commit([debate_result("c000", {"a": "r0"})])
     read: list[Any] = []
 
     def watched(folder: RunFolder, keys: Any, memory: WriterCache) -> Any:
@@ -165,7 +165,7 @@ async def test_a_record_without_assessments_is_not_read_for_signals(
         await writer.register([labelled(0), labelled(1)])
         writer.add_replies(said(1, "r1", [-1.0]))
         writer.add_events([assessment(1)])
-        await writer.commit([verdict_record("c001", {"a": "r1"})])
+        await writer.commit([debate_result("c001", {"a": "r1"})])
     async with open_writer(folder, compact=False) as writer:
         assert read == [("c001", 0)]
         assert (await writer.signals.signals()).replies == 1
@@ -178,7 +178,7 @@ async def test_who_stops_asking_takes_nothing_along(folder: RunFolder, monkeypat
         for number in range(3):
             writer.add_replies(said(number, f"r{number}", [-1.0, -2.0]))
             writer.add_events([assessment(number)])
-            await writer.commit([verdict_record(f"c{number:03d}", {"a": f"r{number}"})])
+            await writer.commit([debate_result(f"c{number:03d}", {"a": f"r{number}"})])
             asking = asyncio.create_task(writer.signals.signals())
             await asyncio.sleep(0)
             asking.cancel()

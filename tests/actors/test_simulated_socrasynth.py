@@ -115,8 +115,8 @@ class TestClosedLists:
 
 class TestProposals:
     def test_a_point_per_topic_then_amended_then_agreed(self) -> None:
-        verdict_records = {"closings": [{"side": "A", "stance": "for", "topic": "Trade", "text": "So."}]}
-        slots = debater() | verdict_records | {"agreed": "", "both_conceded": False, "draft": {}}
+        closings = {"closings": [{"side": "A", "stance": "for", "topic": "Trade", "text": "So."}]}
+        slots = debater() | closings | {"agreed": "", "both_conceded": False, "draft": {}}
         draft = reply(Draft, "proposal", slots)
         amended = reply(Amendment, "proposal", slots | {"draft": shown(draft)})
         assert len(amended.points) == len(draft.points)

@@ -28,7 +28,7 @@ from harness import ReportRows, finish, options, parsed
 
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.debate.run_spec import RunSpec
-from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.rows import batch_of
 from moot.actors.record.signals import Signals, decode_signals
@@ -149,9 +149,9 @@ class ReplyBatch:
         self.closings = msgspec.msgpack.encode(closings)
 
     @staticmethod
-    def _closing(case_id: str, first: int, draw: np.random.Generator) -> VerdictRecord:
+    def _closing(case_id: str, first: int, draw: np.random.Generator) -> DebateResult:
         ids = {f"say/{role}": f"r-{first // ROWS}-{first % ROWS + i}" for i, role in enumerate(ROLES)}
-        return VerdictRecord(
+        return DebateResult(
             case_id=case_id, attempt=0, replies=ids, answer="Yes" if draw.random() < 0.7 else "No", how="said"
         )
 

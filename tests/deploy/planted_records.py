@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from moot.actors.record.debate_result import VerdictRecord
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.rows import RowBuffer
@@ -53,7 +53,7 @@ class PlantedSession:
     cases: list[LabelledCase] = field(default_factory=list)
     replies: list[dict[str, Any]] = field(default_factory=list)
     events: list[tuple[str, int, Event, float]] = field(default_factory=list)
-    closings: list[VerdictRecord] = field(default_factory=list)
+    closings: list[DebateResult] = field(default_factory=list)
     folders: Iterator[Path] = field(default_factory=lambda: iter(()), repr=False)
 
     def new(self) -> PlantedSession:
@@ -96,7 +96,7 @@ class PlantedSession:
         self, case_id: str, answer: str | None = "Yes", how: str = "judged", attempt: int = 0, **f: Any
     ) -> None:
         """Close a debate."""
-        self.closings.append(VerdictRecord(case_id=case_id, attempt=attempt, replies={}, answer=answer, how=how, **f))
+        self.closings.append(DebateResult(case_id=case_id, attempt=attempt, replies={}, answer=answer, how=how, **f))
 
     def evince(
         self,

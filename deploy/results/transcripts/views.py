@@ -77,7 +77,8 @@ class Section(FrozenModel):
 
 
 class VerdictView(FrozenModel):
-    """How the debate ended; `correct` is None for what cannot be scored."""
+    """How the debate ended, as a record of any age has it: beside the `DebateResult` it knows whether the answer is
+    right (`correct`; None for what cannot be scored), and a share of the distribution may be unknown."""
 
     answer: str | None
     how: str

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 import pyarrow as pa
 
-from moot.deploy.runs.case_result import CaseResult
+from moot.actors.record.debate_result import DebateResult
 from moot.deploy.runs.task import task_from_cases
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import UserError
@@ -42,7 +42,7 @@ class RowKind(Protocol):
         """The case of a row. Raises `UserError` for a row that is none."""
         ...
 
-    def result_row(self, held: CaseResult) -> dict[str, Any]:
+    def result_row(self, result: DebateResult) -> dict[str, Any]:
         """The columns of a row whose case has ended."""
         ...
 
@@ -71,16 +71,16 @@ class DebateRows:
         """See `RowKind.case`."""
         return next(task_from_cases([row]).cases())
 
-    def result_row(self, held: CaseResult) -> dict[str, Any]:
-        """See `RowKind.ended`."""
+    def result_row(self, result: DebateResult) -> dict[str, Any]:
+        """See `RowKind.result_row`."""
         return {
-            "answer": held.answer,
-            "confidence": held.confidence,
-            "distribution": None if held.distribution is None else _json(held.distribution),
-            "how": held.how,
-            "rounds": held.rounds,
-            "payload": _json(held.payload),
-            **_costs(held),
+            "answer": result.answer,
+            "confidence": result.confidence,
+            "distribution": None if result.distribution is None else _json(result.distribution),
+            "how": result.how,
+            "rounds": result.rounds,
+            "payload": _json(result.payload),
+            **_costs(result),
         }
 
 
@@ -110,10 +110,10 @@ class JudgmentRows:
         """See `RowKind.case`."""
         return next(replies_in_memory([row]).cases())
 
-    def result_row(self, held: CaseResult) -> dict[str, Any]:
-        """See `RowKind.ended`."""
-        found = held.payload
-        row: dict[str, Any] = {"quality": found.get("quality"), "flag": found.get("flag"), **_costs(held)}
+    def result_row(self, result: DebateResult) -> dict[str, Any]:
+        """See `RowKind.result_row`."""
+        found = result.payload
+        row: dict[str, Any] = {"quality": found.get("quality"), "flag": found.get("flag"), **_costs(result)}
         row |= {"marks": found.get("judgments"), "missing": found.get("missing")}
         for name, scores in found.get("dimensions", {}).items():
             row[f"score_{name}"], row[f"spread_{name}"] = scores["mean"], scores.get("spread")
@@ -127,17 +127,17 @@ def rejected_row(error: UserError) -> dict[str, Any]:
     return {"failure": FAILED_ROW, "error": f"`{field}`: {said}" if field and said else said or str(error)}
 
 
-def _costs(held: CaseResult) -> dict[str, Any]:
+def _costs(result: DebateResult) -> dict[str, Any]:
     return {
-        "case_id": held.case_id,
-        "calls": held.calls,
-        "prompt_tokens": held.prompt_tokens,
-        "completion_tokens": held.completion_tokens,
-        "calls_without_usage": held.calls_without_usage,
-        "cost_usd": held.cost_usd,
-        "failure": held.failure or None,
-        "error": held.error or None,
-        "reused": held.reused,
+        "case_id": result.case_id,
+        "calls": result.calls,
+        "prompt_tokens": result.prompt_tokens,
+        "completion_tokens": result.completion_tokens,
+        "calls_without_usage": result.calls_without_usage,
+        "cost_usd": result.cost_usd,
+        "failure": result.failure or None,
+        "error": result.error or None,
+        "reused": result.reused,
     }
 
 
