@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, WrapSerializer
 
 from moot.protocols.messages import Event
+
+T = TypeVar("T")
+
+
+def _as_list(values: Any, dump: SerializerFunctionWrapHandler) -> list[Any]:
+    return list(dump(values))
+
+
+Listed = Annotated[tuple[T, ...], Field(strict=False), WrapSerializer(_as_list)]
+"""Several values: a tuple here, a list in the record."""
 
 
 class EventData(BaseModel):
     """A part of an event's data. Keys that it does not define are ignored: records of other versions may have them."""
 
     model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
+
+    @classmethod
+    def read(cls, data: Any) -> Self | None:
+        """Recorded data in this type; None when they are not of it."""
+        try:
+            return cls.model_validate(data)
+        except ValidationError:
+            return None
 
 
 class DebateEvent(EventData):
@@ -37,11 +55,8 @@ class DebateEvent(EventData):
     @classmethod
     def read(cls, data: Any, path: str = "") -> Self | None:
         """A recorded event's data in this type; None when they are not of it: another protocol's event of that kind."""
-        try:
-            read = cls.model_validate(data)
-        except ValidationError:
-            return None
-        return read.model_copy(update={"path": path}) if path else read
+        read = super().read(data)
+        return read.model_copy(update={"path": path}) if read is not None and path else read
 
 
 def as_event(event: Event | DebateEvent) -> Event:

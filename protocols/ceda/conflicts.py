@@ -13,11 +13,10 @@ from functools import lru_cache
 from itertools import combinations, islice
 from typing import Literal
 
-import msgspec
-
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.quantities import MONTHS, YEAR, QuantityRange
 from moot.protocols.ceda.wording import OPPOSITES, Wording, wording_of
+from moot.protocols.events import EventData
 from moot.protocols.selene.sentences import split_sentences
 
 Why = Literal["number", "negation", "antonym", "meaning"]
@@ -30,18 +29,18 @@ _MOST_PLACES, _MOST_LOOKS, _MOST_PAIRS = 200, 2_000_000, 20_000
 """Sentences of a text that are found by one word, those that are found in all, and pairs that are compared."""
 
 
-class Conflict(msgspec.Struct, frozen=True, kw_only=True):
+class Conflict(EventData):
     """Two items of evidence that are at odds.
 
     Attributes:
         between: the items' ids, in the items' order.
-        why: which test says so, or that a model does.
+        why: which test says so, or that a model does: one of `Why`.
         detail: what differs, in the items' own words.
     """
 
-    between: tuple[str, str]
-    why: Why
-    detail: str
+    between: list[str]
+    why: str
+    detail: str = ""
 
 
 def conflicts_of(items: Sequence[Item]) -> tuple[Conflict, ...]:
@@ -51,7 +50,7 @@ def conflicts_of(items: Sequence[Item]) -> tuple[Conflict, ...]:
     for one, other in pairs_of(items):
         at_odds = first_difference(read[one.id], read[other.id])
         if at_odds is not None:
-            found.append(Conflict(between=(one.id, other.id), why=at_odds[0], detail=at_odds[1]))
+            found.append(Conflict(between=[one.id, other.id], why=at_odds[0], detail=at_odds[1]))
     return tuple(found)
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
-
+from moot.protocols.ceda.events import Stage, StanceTaken
 from moot.protocols.ceda.evidence_split import DEBATERS
 from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.ceda.slots import debater_slots
 from moot.protocols.ceda.stance import ClaimMessage, about_what, is_consensus, relation_of, stance_of
-from moot.protocols.ceda.state import CedaState, Stage, StateContent, next_state, state_event
+from moot.protocols.ceda.state import CedaState, StateContent, next_state, state_event
 from moot.protocols.floor import Floor
-from moot.protocols.messages import Event
 
 
 class StateHistory:
@@ -58,7 +56,8 @@ async def debate(floor: Floor, versions: StateHistory, *, max_turns: int) -> End
         said = await _speak(floor, versions.content, debater, turn)
         versions.add("intermediate", debater, StateContent(debate=(said,)))
         agreed = is_consensus(versions.content.debate)
-        floor.note(Event("stance", f"turn/{turn}/stance", _stance_record(said, agreed)))
+        position = said.model_dump(exclude={"text"})  # the text is in the turns
+        floor.note(StanceTaken(**position, consensus=agreed, path=f"turn/{turn}/stance"))
         if agreed:
             return "consensus"
     return "max turns"
@@ -86,10 +85,3 @@ def claim_message_of(reply: MessageReply, before: Sequence[ClaimMessage], debate
         stated=reply.stance is not None,
         implied=implied,
     )
-
-
-def _stance_record(said: ClaimMessage, agreed: bool) -> dict[str, object]:
-    """The data of the event `stance`: the message but for its text, which is in the turns."""
-    record: dict[str, object] = msgspec.to_builtins(said)
-    del record["text"]
-    return record | {"consensus": agreed}

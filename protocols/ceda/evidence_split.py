@@ -39,7 +39,7 @@ def split_evidence(items: Sequence[Item], conflicts: Collection[Conflict], shown
 
 
 def _opponents(texts: Sequence[str], conflicts: Collection[Conflict]) -> dict[str, list[str]]:
-    pairs = {conflict.between for conflict in conflicts}
+    pairs = {tuple(conflict.between) for conflict in conflicts}
     at_odds = pairs | {(other, one) for one, other in pairs}
     return {one: [other for other in texts if (one, other) in at_odds] for one in texts}
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
+from moot.protocols.events import EventData
 
 _LONGEST_NAME = 120
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True):
+class Item(EventData):
     """One item of evidence.
 
     Attributes:
         id: `E1`, `E2` ... in the order of rank, pictures last.
         kind: a chunk of the case's own passage, a chunk of a document, or a picture.
-        document: its document's name; `passage` where the case's passage has no title.
+        document: its document's name; `passage` where the case's passage has no title; None in some records.
         chunk: 0-based number of the chunk in its document; None for pictures.
         page: 1-based page on which the chunk begins; None where there are none.
         picture: 0-based number of the case's picture; None for texts.
@@ -25,7 +25,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     kind: Literal["passage", "document", "picture"]
-    document: str
+    document: str | None = None
     chunk: int | None = None
     page: int | None = None
     picture: int | None = None
@@ -35,7 +35,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def source(self) -> str:
         """Where it comes from, as people count: from 1."""
-        return place_in_words(self.document, page=self.page, chunk=self.chunk, picture=self.picture)
+        return place_in_words(self.document or self.kind, page=self.page, chunk=self.chunk, picture=self.picture)
 
 
 def place_in_words(

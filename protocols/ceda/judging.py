@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
+from moot.protocols.ceda.events import ClassifierReading, PanelJudgeRuling, RulingGiven
 from moot.protocols.ceda.replies import JudgeReply
 from moot.protocols.ceda.slots import judge_slots
 from moot.protocols.ceda.state import StateContent
@@ -99,32 +100,33 @@ def majority(verdicts: Sequence[Literal[0, 1] | None]) -> Literal[0, 1] | None:
     return None if lead == 0 else 1 if lead > 0 else 0
 
 
-def ruling_record(ruling: CedaRuling, classified: Classified | None) -> dict[str, Any]:
-    """The data of the event `ruling`."""
-    return {
-        "judges": [_judge_record(each) for each in ruling.heard],
-        "verdict": ruling.verdict,
-        "p_hallucinated": ruling.p_hallucinated,
-        "summary": ruling.spoken_by.summary,
-        "classifier_text": ruling.spoken_by.classifier_text,
-        "classifier": classifier_record(classified),
-    }
+def ruling_event(ruling: CedaRuling, classified: Classified | None) -> RulingGiven:
+    """The event of a ruling."""
+    return RulingGiven(
+        judges=tuple(_judge_ruling(each) for each in ruling.heard),
+        verdict=ruling.verdict,
+        p_hallucinated=ruling.p_hallucinated,
+        summary=ruling.spoken_by.summary,
+        classifier_text=ruling.spoken_by.classifier_text,
+        classifier=classifier_reading(classified),
+        path="ruling",
+    )
 
 
-def classifier_record(classified: Classified | None) -> dict[str, Any] | None:
+def classifier_reading(classified: Classified | None) -> ClassifierReading | None:
     """A classifier's reading as the record holds it; None when there is none."""
     if classified is None:
         return None
-    return {"p_hallucinated": classified.p_hallucinated, "trained_on": classified.trained_on}
+    return ClassifierReading(p_hallucinated=classified.p_hallucinated, trained_on=classified.trained_on)
 
 
-def _judge_record(heard: JudgeResult) -> dict[str, Any]:
+def _judge_ruling(heard: JudgeResult) -> PanelJudgeRuling:
     reply = heard.reply
-    return {
-        "judge": heard.judge,
-        "verdict": reply.verdict if reply else None,
-        "confidence": reply.confidence if reply else None,
-        "summary": reply.summary if reply else "",
-        "consensus": reply.consensus if reply else None,
-        "missing": heard.missing,
-    }
+    return PanelJudgeRuling(
+        judge=heard.judge,
+        verdict=reply.verdict if reply else None,
+        confidence=reply.confidence if reply else None,
+        summary=reply.summary if reply else "",
+        consensus=reply.consensus if reply else None,
+        missing=heard.missing,
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from moot.protocols.ceda.debate import Ending
+from moot.protocols.ceda.events import CheckPayload
 from moot.protocols.ceda.evidence_split import DEBATERS
-from moot.protocols.ceda.judging import CedaRuling, classifier_record
-from moot.protocols.ceda.stance import ClaimMessage
+from moot.protocols.ceda.judging import CedaRuling, classifier_reading
+from moot.protocols.ceda.stance import ClaimMessage, Stance
 from moot.protocols.ceda.state import Output, StateContent
 from moot.protocols.claims import HALLUCINATED, SUPPORTED, classified_label, is_bare_question
 from moot.protocols.lookups import Classified
@@ -74,26 +74,25 @@ def verdict_of(content: StateContent, ending: Ending, ruling: CedaRuling, classi
         distribution=None if p is None else {SUPPORTED: 1.0 - p, HALLUCINATED: p},
         rounds=len(said),
         flags=tuple(flag for flag, holds in raised.items() if holds),
-        payload=_payload(content, ruling, classified),
+        payload=_payload(content, ruling, classified).model_dump(),
     )
 
 
-def _payload(content: StateContent, ruling: CedaRuling, classified: Classified | None) -> dict[str, Any]:
+def _payload(content: StateContent, ruling: CedaRuling, classified: Classified | None) -> CheckPayload:
     assert content.output is not None, "the last version of the state has it"
-    return {
-        "p_hallucinated": content.output.p_hallucinated,
-        "source": None if content.output.label is None else "classifier" if classified else "judges",
-        "verdict": ruling.verdict,
-        "p_judges": ruling.p_hallucinated,
-        "classifier": classifier_record(classified),
-        "summary": ruling.spoken_by.summary,
-        "agreed": list(ruling.spoken_by.agreed),
-        "disputed": list(ruling.spoken_by.disputed),
-        "stances": _stances(content.debate[::-1]),
-        "first_stances": _stances(content.debate),
-    }
+    return CheckPayload(
+        p_hallucinated=content.output.p_hallucinated,
+        verdict=ruling.verdict,
+        p_judges=ruling.p_hallucinated,
+        classifier=classifier_reading(classified),
+        summary=ruling.spoken_by.summary,
+        agreed=list(ruling.spoken_by.agreed),
+        disputed=list(ruling.spoken_by.disputed),
+        stances=_stances(content.debate[::-1]),
+        first_stances=_stances(content.debate),
+    )
 
 
-def _stances(said: Sequence[ClaimMessage]) -> Mapping[str, str | None]:
+def _stances(said: Sequence[ClaimMessage]) -> dict[str, Stance | None]:
     """By debater the stance of the first of its messages; None when it is unknown, or it never spoke."""
     return {name: next((each.stance for each in said if each.debater == name), None) for name in DEBATERS}

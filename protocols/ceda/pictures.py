@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-import msgspec
-
 from moot.protocols.case import Case
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.errors import AskFailed
+from moot.protocols.events import EventData
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure
 from moot.protocols.replies import FreeText
@@ -19,7 +18,7 @@ from moot.protocols.replies import FreeText
 PROMPT, IMAGE = "ceda/image_prompt", "ceda/image"
 
 
-class MissingPicture(msgspec.Struct, frozen=True):
+class MissingPicture(EventData):
     """A picture of which there is no description.
 
     Attributes:
@@ -73,7 +72,7 @@ async def describe_pictures(
     missing: list[MissingPicture] = []
     for turn, equal in zip(turns, pictures.values(), strict=True):
         if isinstance(turn, Failure):
-            missing += [MissingPicture(number, f"{turn.kind}: {turn.message}") for number in equal]
+            missing += [MissingPicture(picture=number, reason=f"{turn.kind}: {turn.message}") for number in equal]
         else:
             items.append(_item(len(texts) + len(items) + 1, equal[0], turn.reply.text.strip()))
     failed = next((turn for turn in turns if isinstance(turn, Failure)), None)
@@ -98,4 +97,13 @@ def _request(case: Case, number: int, looked_for: str) -> Request[FreeText]:
 
 
 def _item(number: int, picture: int, text: str) -> Item:
-    return Item(id=f"E{number}", kind="picture", document=f"picture {picture + 1}", picture=picture, text=text)
+    return Item(
+        id=f"E{number}",
+        kind="picture",
+        document=f"picture {picture + 1}",
+        chunk=None,
+        page=None,
+        picture=picture,
+        text=text,
+        similarity=None,
+    )

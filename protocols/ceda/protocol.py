@@ -8,27 +8,26 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
-
 from moot.protocols.case import Case
 from moot.protocols.ceda.conflicts import Conflict, conflicts_of, pairs_of
 from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
 from moot.protocols.ceda.debate import StateHistory, debate
+from moot.protocols.ceda.events import EvidenceGathered
 from moot.protocols.ceda.evidence_split import Shown, split_evidence
 from moot.protocols.ceda.items import Item
-from moot.protocols.ceda.judging import collect_ruling, ruling_record
+from moot.protocols.ceda.judging import collect_ruling, ruling_event
 from moot.protocols.ceda.outcome import output_of, verdict_of
 from moot.protocols.ceda.pictures import describe_pictures
 from moot.protocols.ceda.replies import JudgeReply, MessageReply
 from moot.protocols.ceda.retrieval import retrieve
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.ceda.slots import conflicts_in_words, context_slots
-from moot.protocols.ceda.state import CaseMaterial, StateContent, SystemPrompt, as_recorded
+from moot.protocols.ceda.state import CaseMaterial, StateContent, SystemPrompt
 from moot.protocols.ceda.synthesis import EvidenceSynthesis, grounded
 from moot.protocols.claims import CLAIM_LABELS, is_claim
 from moot.protocols.errors import AskFailed, CaseUnfit
 from moot.protocols.floor import Floor
-from moot.protocols.messages import Event, Verdict
+from moot.protocols.messages import Verdict
 from moot.protocols.replies import Reply
 
 CONTEXT = "ceda/context"
@@ -64,12 +63,12 @@ async def synthesised(floor: Floor, content: StateContent, shown: Shown) -> Evid
     """
     items = content.evidence
     if not items:
-        return EvidenceContext((), 0, split_evidence(items, (), shown), EvidenceSynthesis())
+        return EvidenceContext((), 0, split_evidence(items, (), shown), _no_synthesis())
     kind = ContextReply if len(items) > 1 else OneItemReply
     try:
         turn = await floor.ask("context/0", CONTEXT, context_slots(content), reply=kind, path="context")
     except AskFailed as failed:
-        missing = EvidenceSynthesis(missing=f"{failed.kind}: {failed.message}")
+        missing = _no_synthesis(f"{failed.kind}: {failed.message}")
         return EvidenceContext((), 0, split_evidence(items, (), shown), missing)
     synthesis, conflicts = grounded(turn.reply, items)
     return EvidenceContext(
@@ -77,22 +76,8 @@ async def synthesised(floor: Floor, content: StateContent, shown: Shown) -> Evid
     )
 
 
-def evidence_record(content: StateContent, considered: int) -> dict[str, Any]:
-    """The data of the event `evidence`.
-
-    Args:
-        content: of the state with the context in it.
-        considered: how many pairs of items were looked at.
-    """
-    record = {
-        "items": content.evidence,
-        "conflicts": content.conflicts,
-        "considered": considered,
-        "shown_to": content.shown_to,
-        "missing_pictures": [missing.picture for missing in content.missing_pictures],
-        "synthesis": content.synthesis,
-    }
-    return as_recorded(record)
+def _no_synthesis(missing: str = "") -> EvidenceSynthesis:
+    return EvidenceSynthesis(statements=(), unfounded=0, missing=missing)
 
 
 class Ceda:
@@ -167,7 +152,7 @@ class Ceda:
         classified = await floor.classify(ruling.spoken_by.classifier_text)
         if classified is not None:
             versions.add("output", "classifier", StateContent(output=output_of(ruling, classified)))
-        floor.note(Event("ruling", "ruling", ruling_record(ruling, classified)))
+        floor.note(ruling_event(ruling, classified))
         return verdict_of(versions.content, ending, ruling, classified)
 
     def _initial(self, case: Case) -> StateContent:
@@ -187,6 +172,17 @@ class Ceda:
         found = StateContent(conflicts=context.conflicts, synthesis=context.synthesis, shown_to=context.shown_to)
         prompt = before.system_prompt
         assert prompt is not None, "the first version of the state has it"
-        prompt = msgspec.structs.replace(prompt, evidence=bool(before.evidence), conflicts=conflicts_in_words(found))
+        prompt = prompt.model_copy(update={"evidence": bool(before.evidence), "conflicts": conflicts_in_words(found)})
         versions.add("intermediate", "context", found.with_added(StateContent(system_prompt=prompt)))
-        floor.note(Event("evidence", "evidence", evidence_record(versions.content, context.considered)))
+        known = versions.content
+        floor.note(
+            EvidenceGathered(
+                items=known.evidence,
+                conflicts=known.conflicts,
+                considered=context.considered,
+                shown_to=known.shown_to,
+                missing_pictures=tuple(missing.picture for missing in known.missing_pictures),
+                synthesis=known.synthesis,
+                path="evidence",
+            )
+        )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
-
 from moot.protocols.case import Case
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.settings import EvidenceSettings
@@ -28,7 +26,7 @@ def own_chunks(case: Case) -> list[Item]:
 
 
 def _chunk(kind: Literal["passage", "document"], document: str, chunk: int, text: str) -> Item:
-    return Item(id="", kind=kind, document=document, chunk=chunk, text=text)
+    return Item(id="", kind=kind, document=document, chunk=chunk, page=None, picture=None, text=text, similarity=None)
 
 
 async def retrieve(case: Case, floor: Floor, settings: EvidenceSettings) -> list[Item]:
@@ -43,7 +41,7 @@ async def retrieve(case: Case, floor: Floor, settings: EvidenceSettings) -> list
         passages = await floor.search(case.question, n=asked)
         kept = _distinct([*own, *map(_found, passages)], settings)
         if asked >= MOST_SEARCHED or len(passages) < asked or _is_settled(kept, passages[-1].similarity, settings):
-            return [msgspec.structs.replace(item, id=f"E{number}") for number, item in enumerate(kept, start=1)]
+            return [item.model_copy(update={"id": f"E{number}"}) for number, item in enumerate(kept, start=1)]
         asked = min(4 * asked, MOST_SEARCHED)
 
 
@@ -55,12 +53,12 @@ async def _measured(case: Case, floor: Floor) -> list[Item]:
         return []
     vectors = await floor.embed([case.question, *(item.text for item in own)])
     cosines = vectors[1:] @ vectors[0]
-    return [msgspec.structs.replace(item, similarity=float(at)) for item, at in zip(own, cosines, strict=True)]
+    return [item.model_copy(update={"similarity": float(at)}) for item, at in zip(own, cosines, strict=True)]
 
 
 def _found(passage: Passage) -> Item:
     chunk = _chunk("document", passage.document, passage.chunk, passage.text)
-    return msgspec.structs.replace(chunk, page=passage.page, similarity=passage.similarity)
+    return chunk.model_copy(update={"page": passage.page, "similarity": passage.similarity})
 
 
 def _distinct(measured: Sequence[Item], settings: EvidenceSettings) -> list[Item]:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
-
+from moot.protocols.events import EventData
 from moot.protocols.unicode_form import nfkc
 
 Relation = Literal["AGREE", "DENY"]
@@ -23,13 +22,12 @@ _LABEL = re.compile(r"[\W_]*(?P<words>[^\W_]+(?:[ _-][^\W_]+){0,2})[\s*_\])]*:",
 _NO_LABEL = re.compile(rf"\b(?:not|never|cannot|neither|{_AGREE}|{_DENY})\b", re.IGNORECASE)
 
 
-class ClaimMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of the debate.
+class Position(EventData):
+    """Where a message leaves its debater.
 
     Attributes:
-        turn: its number, from 1.
+        turn: the message's number, from 1.
         debater: who said it: `debater/0` or `debater/1`.
-        text: as it was said.
         says: AGREE or DENY; None when it is neither.
         of: what it was asked to agree with or deny.
         stance: on the claim; None when unknown.
@@ -39,12 +37,17 @@ class ClaimMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     turn: int
     debater: str
-    text: str
     says: Relation | None
     of: About
     stance: Stance | None
     stated: bool = False
     implied: Stance | None = None
+
+
+class ClaimMessage(Position):
+    """A message of the debate; `text` as it was said."""
+
+    text: str
 
     @property
     def is_contradictory(self) -> bool:

@@ -6,25 +6,31 @@ The record holds what each step added, as events of kind `state`; `rebuild` give
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-import msgspec
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from moot.protocols.ceda.conflicts import Conflict
+from moot.protocols.ceda.events import Stage, StateAdvanced
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.pictures import MissingPicture
 from moot.protocols.ceda.stance import ClaimMessage
 from moot.protocols.ceda.synthesis import EvidenceSynthesis
 from moot.protocols.errors import RecordError
-from moot.protocols.messages import Event
-
-STATE = "state"
-"""The kind of the events."""
-
-Stage = Literal["initial", "intermediate", "output"]
+from moot.protocols.events import EventData, Listed
 
 
-class SystemPrompt(msgspec.Struct, frozen=True, kw_only=True):
+class _SparseData(EventData):
+    """A part of which only what differs from its default is recorded."""
+
+    @model_serializer(mode="wrap")
+    def _sparse(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        usual = {name: field.get_default(call_default_factory=True) for name, field in type(self).model_fields.items()}
+        return {name: value for name, value in dump(self).items() if getattr(self, name) != usual[name]}
+
+
+class SystemPrompt(EventData):
     """The slots of the debaters' system prompt, which evolves.
 
     Attributes:
@@ -36,10 +42,10 @@ class SystemPrompt(msgspec.Struct, frozen=True, kw_only=True):
     role: str
     instruction: str
     evidence: bool | None = None
-    conflicts: tuple[str, ...] = ()
+    conflicts: Listed[str] = ()
 
 
-class CaseMaterial(msgspec.Struct, frozen=True, kw_only=True):
+class CaseMaterial(EventData):
     """What the case brings besides its claim.
 
     Attributes:
@@ -52,7 +58,7 @@ class CaseMaterial(msgspec.Struct, frozen=True, kw_only=True):
     pictures: int
 
 
-class Output(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Output(_SparseData):
     """The output state.
 
     Attributes:
@@ -66,7 +72,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rationale: str = ""
 
 
-class StateContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class StateContent(_SparseData):
     """What a state holds, or what a step adds to one.
 
     Attributes:
@@ -83,16 +89,18 @@ class StateContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         output: the outcome, once there is one.
     """
 
+    model_config = ConfigDict(extra="forbid")
+
     claim: str = ""
     material: CaseMaterial | None = None
     system_prompt: SystemPrompt | None = None
-    evidence: tuple[Item, ...] = ()
+    evidence: Listed[Item] = ()
     looked_for: str = ""
-    missing_pictures: tuple[MissingPicture, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
+    missing_pictures: Listed[MissingPicture] = ()
+    conflicts: Listed[Conflict] = ()
     synthesis: EvidenceSynthesis | None = None
-    shown_to: dict[str, tuple[str, ...]] = {}
-    debate: tuple[ClaimMessage, ...] = ()
+    shown_to: dict[str, Listed[str]] = Field(default_factory=dict)
+    debate: Listed[ClaimMessage] = ()
     output: Output | None = None
 
     def with_added(self, added: StateContent) -> StateContent:
@@ -112,7 +120,8 @@ class StateContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         )
 
 
-class CedaState(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CedaState:
     """One version.
 
     Attributes:
@@ -134,23 +143,10 @@ def next_state(before: CedaState | None, stage: Stage, by: str, added: StateCont
     return CedaState(version=before.version + 1 if before else 0, stage=stage, by=by, content=content)
 
 
-def as_recorded(value: Any) -> dict[str, Any]:
-    """A struct or a mapping as it is read back from the record: lists for tuples."""
-    recorded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
-    return recorded
-
-
-def state_event(state: CedaState, added: StateContent) -> Event:
+def state_event(state: CedaState, added: StateContent) -> StateAdvanced:
     """The event of a version: what was added, not all that is known."""
-    data = {"version": state.version, "stage": state.stage, "by": state.by, "added": as_recorded(added)}
-    return Event(STATE, f"state/{state.version}", data)
-
-
-class _Step(msgspec.Struct, frozen=True):
-    version: int
-    stage: Stage
-    by: str
-    added: StateContent
+    path = f"state/{state.version}"
+    return StateAdvanced(version=state.version, stage=state.stage, by=state.by, added=added.model_dump(), path=path)
 
 
 def rebuild(data: Iterable[dict[str, Any]]) -> list[CedaState]:
@@ -163,12 +159,13 @@ def rebuild(data: Iterable[dict[str, Any]]) -> list[CedaState]:
         RecordError: the data is no such event's, or a version is missing.
     """
     try:
-        steps = sorted((msgspec.convert(each, _Step) for each in data), key=lambda step: step.version)
-    except msgspec.ValidationError as error:
+        steps = sorted(map(StateAdvanced.model_validate, data), key=lambda step: step.version)
+        contents = [StateContent.model_validate(step.added) for step in steps]
+    except ValidationError as error:
         raise RecordError(f"an event of kind `state` cannot be read: {error}") from None
     states: list[CedaState] = []
-    for number, step in enumerate(steps):
+    for number, (step, added) in enumerate(zip(steps, contents, strict=True)):
         if step.version != number:
             raise RecordError(f"version {number} of the state is not on record: the next one is {step.version}")
-        states.append(next_state(states[-1] if states else None, step.stage, step.by, step.added))
+        states.append(next_state(states[-1] if states else None, step.stage, step.by, added))
     return states

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
 from moot.protocols.ceda.conflicts import Conflict
 from moot.protocols.ceda.context_reply import ConflictReply, ContextReply, Fact, OneItemReply
 from moot.protocols.ceda.items import Item
+from moot.protocols.events import EventData, Listed
 from moot.protocols.unicode_form import nfkc
 
 _NUMBER = re.compile(r"\d+")
@@ -17,7 +16,7 @@ _SHAPES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 _MARKS = " .,;:!?\"'\u2026\u2018\u2019\u201c\u201d\u00ab\u00bb"
 
 
-class EvidenceStatement(msgspec.Struct, frozen=True, kw_only=True):
+class EvidenceStatement(EventData):
     """What the evidence says on one point of the claim.
 
     Attributes:
@@ -26,15 +25,15 @@ class EvidenceStatement(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     text: str
-    facts: tuple[tuple[str, str], ...]
+    facts: Listed[Listed[str]]
 
     @property
     def sources(self) -> tuple[str, ...]:
         """The ids of the items, each once."""
-        return tuple(dict.fromkeys(item for item, _ in self.facts))
+        return tuple(dict.fromkeys(fact[0] for fact in self.facts if fact))
 
 
-class EvidenceSynthesis(msgspec.Struct, frozen=True, kw_only=True):
+class EvidenceSynthesis(EventData):
     """What a model made of the evidence, conflicts apart.
 
     Attributes:
@@ -43,7 +42,7 @@ class EvidenceSynthesis(msgspec.Struct, frozen=True, kw_only=True):
         missing: why there is no reply; empty when there is one.
     """
 
-    statements: tuple[EvidenceStatement, ...] = ()
+    statements: Listed[EvidenceStatement] = ()
     unfounded: int = 0
     missing: str = ""
 
@@ -61,7 +60,7 @@ def grounded(reply: OneItemReply, items: Sequence[Item]) -> tuple[EvidenceSynthe
     told = reply.conflicts if isinstance(reply, ContextReply) else []
     conflicts = [_conflict(each, known) for each in told]
     unfounded += conflicts.count(None)
-    return EvidenceSynthesis(statements=tuple(statements), unfounded=unfounded), _each_once(conflicts)
+    return EvidenceSynthesis(statements=tuple(statements), unfounded=unfounded, missing=""), _each_once(conflicts)
 
 
 def _conflict(told: ConflictReply, known: dict[str, Item]) -> Conflict | None:
@@ -72,15 +71,15 @@ def _conflict(told: ConflictReply, known: dict[str, Item]) -> Conflict | None:
     order = list(known)
     first, second = sorted((one, other), key=lambda fact: order.index(fact[0]))
     detail = f'"{first[1]}" against "{second[1]}"'
-    return Conflict(between=(first[0], second[0]), why="meaning", detail=detail)
+    return Conflict(between=[first[0], second[0]], why="meaning", detail=detail)
 
 
 def _each_once(conflicts: Iterable[Conflict | None]) -> tuple[Conflict, ...]:
     """By pair of items the first conflict; in the order in which they were told."""
-    found: dict[tuple[str, str], Conflict] = {}
+    found: dict[tuple[str, ...], Conflict] = {}
     for conflict in conflicts:
         if conflict is not None:
-            found.setdefault(conflict.between, conflict)
+            found.setdefault(tuple(conflict.between), conflict)
     return tuple(found.values())
 
 

@@ -10,13 +10,14 @@ from not_none import not_none
 from sklearn.metrics import brier_score_loss, f1_score, precision_score, recall_score
 
 from moot.deploy.results.detection.calibration import BINS
-from moot.deploy.results.detection.claims import Claim, Stance
+from moot.deploy.results.detection.claims import Claim
 from moot.deploy.results.detection.detection import measure_detection
 from moot.deploy.results.detection.estimates import LEAST_GROUPS, IntervalEstimate
 from moot.deploy.results.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
 from moot.deploy.studies.training.card import HeldOutCases
 from moot.metrics.calibration_error import expected_calibration_error
 from moot.metrics.significance import wilson_interval
+from moot.protocols.ceda.stance import Stance
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 OTHER = {SUPPORTED: HALLUCINATED, HALLUCINATED: SUPPORTED}

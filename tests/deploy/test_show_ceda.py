@@ -13,22 +13,15 @@ import pytest
 from not_none import not_none
 from PIL import Image as Pillow
 from planted_records import CONTROL, EVIL, PlantedSession, Printed
-from pydantic import BaseModel
 
 import moot
 from moot.deploy.results.report.blocks import Block, Items
 from moot.deploy.results.show import show
 from moot.deploy.results.transcripts.blocks import known_event
-from moot.deploy.results.transcripts.ceda import (
-    EvidenceData,
-    EvidenceItem,
-    RulingData,
-    StanceData,
-    StateData,
-    check_pairs,
-)
+from moot.deploy.results.transcripts.ceda import check_pairs
 from moot.deploy.results.transcripts.views import EventView
-from moot.deploy.runs.checking.check_result import read_checked
+from moot.deploy.runs.checking.check_result import EvidenceItem, read_checked
+from moot.protocols.ceda.events import EvidenceGathered, RulingGiven, StanceTaken, StateAdvanced
 from moot.protocols.ceda.items import Item
 from moot.protocols.claims import CLAIM_LABELS
 
@@ -163,12 +156,7 @@ def test_where_the_label_is_from(changes: dict[str, Any], source: str) -> None:
     assert (check_pairs(PAYLOAD | changes) or [])[0] == ("label from", source)
 
 
-SHAPES: dict[str, type[BaseModel]] = {
-    "evidence": EvidenceData,
-    "stance": StanceData,
-    "ruling": RulingData,
-    "state": StateData,
-}
+SHAPES = {each.kind: each for each in (EvidenceGathered, StanceTaken, RulingGiven, StateAdvanced)}
 
 
 def _picture(shade: int) -> bytes:

@@ -20,7 +20,7 @@ def texts(*said: str) -> list[Item]:
 
 
 def at_odds(*pairs: tuple[int, int]) -> list[Conflict]:
-    return [Conflict(between=(f"E{a}", f"E{b}"), why="number", detail="") for a, b in pairs]
+    return [Conflict(between=[f"E{a}", f"E{b}"], why="number", detail="") for a, b in pairs]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def at_odds(*pairs: tuple[int, int]) -> list[Conflict]:
 )
 def test_texts_that_are_at_odds(one: str, other: str, why: Why) -> None:
     (found,) = conflicts_of(texts(f"It rained. {one}", f"{other} We left."))
-    assert (found.between, found.why) == (("E1", "E2"), why)
+    assert (found.between, found.why) == (["E1", "E2"], why)
     assert found.detail
     (turned,) = conflicts_of(texts(other, one))
     assert turned.why == why
@@ -109,7 +109,7 @@ def test_two_pictures_are_not_at_odds_but_a_picture_and_a_text_can_be() -> None:
     said = ("The picture shows five cats.", "The picture shows four cats.")
     pictures = [Item(id=f"E{i}", kind="picture", document="p", picture=i, text=text) for i, text in enumerate(said, 2)]
     found = context_of([*texts("The picture shows five cats."), *pictures], "conflicts")
-    assert [conflict.between for conflict in found.conflicts] == [("E1", "E3")]
+    assert [conflict.between for conflict in found.conflicts] == [["E1", "E3"]]
     assert found.considered == 2
 
 

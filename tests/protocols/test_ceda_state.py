@@ -66,9 +66,7 @@ async def test_what_prompts_show_is_what_the_state_holds() -> None:
         shown = set(held.content.shown_to[floor.asks[f"turn/{turn}"].role])
         assert [each["text"] for each in slots["evidence"]] == [i.text for i in held.content.evidence if i.id in shown]
         assert [each["text"] for each in slots["messages"]] == [said.text for said in held.content.debate]
-    assert floor.event("evidence")["items"] == [
-        {field: getattr(item, field) for field in item.__struct_fields__} for item in versions[3].content.evidence
-    ]
+    assert floor.event("evidence")["items"] == [item.model_dump() for item in versions[3].content.evidence]
 
 
 async def test_a_missing_version_and_foreign_data_are_errors() -> None:

@@ -68,7 +68,7 @@ def test_a_conflict_names_two_items_in_their_order_with_words_of_each() -> None:
             conflict("E3", "It", "E3", "long"),
         ]
     )
-    assert [(each.between, each.why) for each in conflicts] == [(("E1", "E2"), "meaning")]
+    assert [(each.between, each.why) for each in conflicts] == [(["E1", "E2"], "meaning")]
     assert conflicts[0].detail == '"1932" against "opened in 1934"'
     assert found.unfounded == 2
 

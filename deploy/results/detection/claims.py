@@ -7,30 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
-
 from moot.actors.classifiers.card import CARD, read_card
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.results.base_models import FrozenModel, parse_event
 from moot.deploy.results.record import References, VerdictRow, decode_json
+from moot.protocols.ceda.events import ClaimPayload
+from moot.protocols.ceda.stance import Stance
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
-
-Stance = Literal["supports", "denies"]
-
-
-class _Classified(FrozenModel):
-    p_hallucinated: float = Field(ge=0.0, le=1.0)
-    trained_on: bool = False
-
-
-class _ClaimPayload(FrozenModel):
-    """What a verdict on a claim says beside its answer; protocols that say none of it are read, too."""
-
-    verdict: Literal[0, 1] | None = None
-    p_judges: float | None = Field(default=None, ge=0.0, le=1.0)
-    classifier: _Classified | None = None
-    first_stances: dict[str, Stance | None] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +129,7 @@ def _trained_groups(folder: str | Path) -> frozenset[str]:
 
 
 def _outcome(verdict: VerdictRow, payload: str | None, wall_s: float | None, *, of_group: bool) -> dict[str, Any]:
-    said = parse_event(_ClaimPayload, decode_json(payload)) or _ClaimPayload()
+    said = ClaimPayload.read(decode_json(payload)) or ClaimPayload()
     return {
         "answer": verdict.answer if verdict.answer in CLAIM_LABELS else None,
         "judged": "verdict" in said.model_fields_set,

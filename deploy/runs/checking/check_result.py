@@ -6,31 +6,39 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, computed_field
 
-from moot.deploy.results.base_models import parse_event
 from moot.deploy.results.record import read_replies
 from moot.deploy.results.summaries.costs import run_totals
-from moot.deploy.results.transcripts.ceda import (
-    CheckPayload,
-    ConflictData,
-    EvidenceData,
-    EvidenceItem,
-    JudgeRuling,
-    RulingData,
-    Stance,
-    StanceData,
-)
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.results.transcripts.views import AttemptCost, Transcript
 from moot.deploy.runs.outcome import EXIT_HALLUCINATED, EXIT_OK, EXIT_SOME_FAILED, EXIT_UNDECIDED
+from moot.protocols.ceda.conflicts import Conflict
+from moot.protocols.ceda.events import CheckPayload, EvidenceGathered, JudgeRuling, RulingGiven, StanceTaken
+from moot.protocols.ceda.items import Item
+from moot.protocols.ceda.stance import Stance
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.errors import ConfigError
+from moot.protocols.events import DebateEvent
 
 CASE_ID = "claim"
 """The id of the only case."""
 
-S = TypeVar("S", bound=BaseModel)
+S = TypeVar("S", bound=DebateEvent)
+
+
+class EvidenceItem(Item):
+    """A piece of evidence and its place."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def place(self) -> str:
+        """Where it stands, in words: chunks and pictures are counted from 1.
+
+        >>> EvidenceItem(id="E1", kind="document", document="notes.txt", chunk=2, page=4, text="...").place
+        'notes.txt, page 4, chunk 3'
+        """
+        return self.source
 
 
 class DebateMessage(BaseModel):
@@ -87,7 +95,7 @@ class Checked(BaseModel):
     rationale: str
     flags: list[str]
     evidence: list[EvidenceItem]
-    conflicts: list[ConflictData]
+    conflicts: list[Conflict]
     missing_pictures: list[int]
     messages: list[DebateMessage]
     judges: list[JudgeRuling]
@@ -119,9 +127,9 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
     verdict = debate.verdict
     if verdict is None:
         return None
-    evidence = next(_events(debate, EvidenceData, "evidence"), EvidenceData(items=[]))
-    ruling = next(_events(debate, RulingData, "ruling"), None)
-    told = parse_event(CheckPayload, verdict.payload)
+    evidence = next(_events(debate, EvidenceGathered), EvidenceGathered(items=()))
+    ruling = next(_events(debate, RulingGiven), None)
+    told = CheckPayload.read(verdict.payload)
     return Checked.model_validate(
         {
             "claim": debate.question,
@@ -132,7 +140,7 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
             "how": verdict.how,
             "rationale": told.summary if told is not None else "",
             "flags": verdict.flags,
-            "evidence": evidence.items,
+            "evidence": [EvidenceItem(**item.model_dump()) for item in evidence.items],
             "conflicts": evidence.conflicts,
             "missing_pictures": evidence.missing_pictures,
             "messages": list(_messages(debate)),
@@ -156,11 +164,11 @@ def _cost(folder: str | Path) -> AttemptCost:
     )
 
 
-def _events(debate: Transcript, shape: type[S], kind: str) -> Iterator[S]:
+def _events(debate: Transcript, event_type: type[S]) -> Iterator[S]:
     for section in debate.sections:
         for event in section.events:
-            if event.kind == kind:
-                data = parse_event(shape, event.data)
+            if event.kind == event_type.kind:
+                data = event_type.read(event.data)
                 if data is None:
                     raise ConfigError(f"{debate.run}: its event at {event.path!r} is none of a check of this version")
                 yield data
@@ -173,7 +181,7 @@ def _messages(debate: Transcript) -> Iterator[DebateMessage]:
         for turn in section.turns
         if not turn.superseded and turn.outcome not in ("failed", "invalid", "cut")
     }
-    for stance in sorted(_events(debate, StanceData, "stance"), key=lambda each: each.turn):
+    for stance in sorted(_events(debate, StanceTaken), key=lambda each: each.turn):
         turn = said.get(f"turn/{stance.turn}")
         if turn is not None:
             yield DebateMessage(

@@ -10,8 +10,9 @@ from moot.deploy.results.report.blocks import Block, Heading, Pairs, Quote
 from moot.deploy.results.report.render import banner, show_report
 from moot.deploy.results.text import number
 from moot.deploy.results.transcripts.blocks import cost_words
-from moot.deploy.results.transcripts.ceda import EvidenceItem, JudgeRuling, ruling_words, similarity_words, stance_words
-from moot.deploy.runs.checking.check_result import Checked, DebateMessage
+from moot.deploy.results.transcripts.ceda import ruling_words, similarity_words, stance_words
+from moot.deploy.runs.checking.check_result import Checked, DebateMessage, EvidenceItem
+from moot.protocols.ceda.events import JudgeRuling
 
 
 def show_checked(checked: Checked, form: str = "text", console: Console | None = None) -> None:

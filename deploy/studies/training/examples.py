@@ -15,11 +15,9 @@ import numpy.typing as npt
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.record import References, RunInfo, VerdictRow, latest_verdicts, read_events, read_run_info
+from moot.protocols.ceda.events import SummaryGiven
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, text_hash
 from moot.protocols.errors import ConfigError
-
-RULING = "ruling"
-"""The kind of event in which a protocol records what the judges made of a claim."""
 
 
 class TrainingExample(NamedTuple):
@@ -109,7 +107,7 @@ def _order(row: TrainingExample) -> tuple[str, str]:
 
 
 def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[TrainingExample]:
-    rulings = {noted.key: noted.data for noted in read_events(folder, [RULING])}
+    rulings = {noted.key: SummaryGiven.read(noted.data) for noted in read_events(folder, [SummaryGiven.kind])}
     if not rulings:
         raise ConfigError(f"{folder}: no judge's summary in it: take runs of a protocol that rules on claims, as ceda")
     cases = {row["case_id"]: row for row in read_table(folder, "cases", ["content_hash", "question"]).to_pylist()}
@@ -121,19 +119,18 @@ def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[TrainingExam
             left_out[why] += 1
             continue
         case, source = cases[verdict.case_id], references[verdict.case_id].group
-        said = ruling.get("verdict")
         yield TrainingExample(
-            text=(ruling.get("classifier_text") or ruling["summary"]).strip(),
+            text=(ruling.classifier_text or ruling.summary).strip(),
             hallucinated=verdict.gold == HALLUCINATED,
             content_hash=case["content_hash"],
             claim=text_hash(case["question"]),
             source=text_hash(source) if source else "",
             group="",
-            judged_hallucinated=said == 0 if said in (0, 1) else None,
+            judged_hallucinated=ruling.verdict == 0 if ruling.verdict in (0, 1) else None,
         )
 
 
-def _unusable(verdict: VerdictRow, ruling: dict[str, Any] | None) -> str:
+def _unusable(verdict: VerdictRow, ruling: SummaryGiven | None) -> str:
     """Why a case says nothing; empty when it does."""
     if verdict.failed:
         return "failed"
@@ -141,8 +138,7 @@ def _unusable(verdict: VerdictRow, ruling: dict[str, Any] | None) -> str:
         return "no gold label"
     if verdict.gold not in CLAIM_LABELS:
         return f"a gold label other than {' and '.join(CLAIM_LABELS)}"
-    summary = (ruling or {}).get("summary")
-    return "" if isinstance(summary, str) and summary.strip() else "no summary"
+    return "" if ruling is not None and ruling.summary.strip() else "no summary"
 
 
 def connected_groups(keys: Sequence[Iterable[str]]) -> list[str]:
