@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -12,8 +12,9 @@ from moot.protocols.case import Case, Image
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
-from moot.protocols.messages import Event, Failure, Slots
+from moot.protocols.messages import Failure, Slots
 from moot.protocols.socrasynth.debater_slots import ANSWER_TOPIC
+from moot.protocols.socrasynth.events import SubjectBalance, TopicMerge, TopicsFixed
 from moot.protocols.socrasynth.moderation import edit_topics
 from moot.protocols.socrasynth.replies import Agenda, AgendaItem, Balance, Theme, Themes
 from moot.protocols.socrasynth.settings import TopicSettings
@@ -55,7 +56,18 @@ async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topic
         QuorumFailed: neither side proposed anything.
     """
     if open_answers(case):
-        floor.note(Event("topics", "topics", _topics_record({}, {}, (ANSWER_TOPIC,), 1, "protocol")))
+        floor.note(
+            TopicsFixed(
+                path="topics",
+                proposed={},
+                refined={},
+                topics=[ANSWER_TOPIC],
+                wanted=1,
+                merged=[],
+                dropped=[],
+                by="protocol",
+            )
+        )
         return Topics((ANSWER_TOPIC,))
     balance = await _balance(case, floor) if settings.ask_balance else {}
     proposed = await _propose(case, floor, settings)
@@ -67,11 +79,20 @@ async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topic
         f"{role} finds the subject unbalanced: {said.why}" for role, said in balance.items() if not said.balanced
     ]
     topics = await edit_topics(floor, fixed, unbalanced, path="moderation/topics")
-    by = "moderator" if topics == fixed else "person"
-    data = _topics_record(proposed, refined, topics, settings.count, by) | {"merged": merged, "dropped": dropped}
+    noted = TopicsFixed(
+        path="topics",
+        proposed=_as_topics(proposed),
+        refined=_as_topics(refined),
+        topics=list(topics),
+        wanted=settings.count,
+        merged=merged,
+        dropped=dropped,
+        by="moderator" if topics == fixed else "person",
+    )
     if settings.ask_balance:
-        data["balance"] = {role: said.model_dump() for role, said in balance.items()}
-    floor.note(Event("topics", "topics", data))
+        found = {role: SubjectBalance(balanced=said.balanced, why=said.why) for role, said in balance.items()}
+        noted = noted.model_copy(update={"balance": found})
+    floor.note(noted)
     # A person who edits the list has as many topics as they want.
     raised = {
         "subject-unbalanced": bool(unbalanced),
@@ -106,7 +127,7 @@ async def _propose(case: Case, floor: Floor, settings: TopicSettings) -> dict[st
 
 async def _refine(case: Case, floor: Floor, settings: TopicSettings, proposed: Proposals) -> dict[str, list[Theme]]:
     """Each side's list after it has seen both; a side that fails keeps its proposal."""
-    shown = _record({side.name: proposed.get(side.name, ()) for side in SIDES})
+    shown = {side.name: [theme.model_dump() for theme in proposed.get(side.name, ())] for side in SIDES}
     requests = []
     for side in SIDES:
         slots = {"count": settings.count, "own": shown[side.name], "others": shown[other(side).name]}
@@ -125,39 +146,23 @@ def _tagged(proposals: Proposals) -> list[dict[str, str]]:
     ]
 
 
-def without_repeats(
-    items: Sequence[AgendaItem], count: int
-) -> tuple[tuple[Topic, ...], list[dict[str, Any]], list[str]]:
+def without_repeats(items: Sequence[AgendaItem], count: int) -> tuple[tuple[Topic, ...], list[TopicMerge], list[str]]:
     """The first `count` topics with titles of their own; what was merged into which; titles of those beyond `count`.
 
     A repeated title is merged into its first appearance, visibly; nothing is made up in its place.
     """
     first: dict[str, AgendaItem] = {}
-    merged: list[dict[str, Any]] = []
+    merged: list[TopicMerge] = []
     for item in items:
         known = first.setdefault(fold(item.title), item)
         if known is not item:
-            merged.append({"into": known.title, "from": [item.title]})
+            merged.append(TopicMerge(into=known.title, sources=[item.title]))
         elif len(item.merges) > 1:
-            merged.append({"into": item.title, "from": list(item.merges)})
+            merged.append(TopicMerge(into=item.title, sources=item.merges))
     kept = list(first.values())
     topics = tuple(Topic(item.title, item.description.strip()) for item in kept[:count])
     return topics, merged, [item.title for item in kept[count:]]
 
 
-def _topics_record(
-    proposed: Proposals, refined: Proposals, topics: Sequence[Topic], wanted: int, by: str
-) -> dict[str, Any]:
-    return {
-        "proposed": _record(proposed),
-        "refined": _record(refined),
-        "topics": [topic.record() for topic in topics],
-        "wanted": wanted,
-        "merged": [],
-        "dropped": [],
-        "by": by,
-    }
-
-
-def _record(proposals: Proposals) -> dict[str, list[dict[str, str]]]:
-    return {name: [theme.model_dump() for theme in themes] for name, themes in proposals.items()}
+def _as_topics(proposals: Proposals) -> dict[str, list[Topic]]:
+    return {role: [Topic(theme.title, theme.description) for theme in themes] for role, themes in proposals.items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.contentiousness import contentiousness_level
+from moot.protocols.socrasynth.events import AnswerPositions
 from moot.protocols.socrasynth.sides import SIDES, Side, SideTurn, Topic, other, subject_slots
 
 ANSWER_TOPIC = Topic("The answer", "Which of the possible answers is the right one, and why.")
@@ -54,9 +55,9 @@ class Positions:
         """What a side argues for: `for` or `against`, or the answer that it named."""
         return label_in_words(case, self.named[side]) if side in self.named else side.stance
 
-    def record(self) -> dict[str, dict[str, str]]:
-        """As events hold it: labels by role."""
-        return {"named": _by_role(self.named), "held": _by_role(self.held)}
+    def record(self) -> AnswerPositions:
+        """As events and verdicts hold it."""
+        return AnswerPositions(named=_by_role(self.named), held=_by_role(self.held))
 
 
 def _by_role(labels: Mapping[Side, str]) -> dict[str, str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.floor import Request
-from moot.protocols.messages import Event, Failure, Turn
+from moot.protocols.messages import Failure, Turn
 from moot.protocols.socrasynth.debater_slots import debater_slots
+from moot.protocols.socrasynth.events import JointProposal, LastWordsGiven, ProposalNegotiated, SidesClosed
 from moot.protocols.socrasynth.quality import appraise, appraise_topics
 from moot.protocols.socrasynth.replies import (
     Amendment,
@@ -53,16 +53,18 @@ async def confirm(rounds: SocraSynthRounds) -> None:
     rounds.positions.concede([side for side, turn in heard if turn.reply.conceded])
     rounds.turns += [word for word in added if word.by_topic or word.conceded]
     presented: dict[str, bool | None] = {side.name: None for side in SIDES}
-    data: dict[str, Any] = {
-        "round": rounds.number,
-        "topics": [topic.title for topic in rounds.topics],
-        "presented_all": presented | {side.name: turn.reply.presented_all for side, turn in heard},
-        "added": {word.side.name: list(word.by_topic) for word in added if word.by_topic},
-        "passed_over": {side.name: len(over) for side, turn in heard if (over := _passed_over(turn))},
-        "conceded": [word.side.name for word in added if word.conceded],
-        "failed": failed,
-    }
-    rounds.floor.note(Event("confirm", "confirm", data))
+    rounds.floor.note(
+        LastWordsGiven(
+            path="confirm",
+            round=rounds.number,
+            topics=[topic.title for topic in rounds.topics],
+            presented_all=presented | {side.name: turn.reply.presented_all for side, turn in heard},
+            added={word.side.name: list(word.by_topic) for word in added if word.by_topic},
+            passed_over={side.name: len(over) for side, turn in heard if (over := _passed_over(turn))},
+            conceded=[word.side.name for word in added if word.conceded],
+            failed=failed,
+        )
+    )
 
 
 def _passed_over(turn: Turn[LastWord]) -> list[TopicAddition]:
@@ -109,58 +111,22 @@ async def close(rounds: SocraSynthRounds) -> tuple[Statements, list[str]]:
         by_topic = await appraise_topics(
             case, floor, statements, rounds.topics, settings.crit, "crit/closing", rounds.positions
         )
-    data: dict[str, Any] = {
-        "kappa": kappa,
-        "topics": [topic.title for topic in rounds.topics],
-        "crit": quality.scores(),
-        "crit_by_topic": by_topic,
-        "gamma": quality.gamma,
-        "agreement_words": agreement_share(texts.values()),
-        "failed": failed,
-    }
-    floor.note(Event("closing", "closing", data))
+    floor.note(
+        SidesClosed(
+            path="closing",
+            kappa=kappa,
+            topics=[topic.title for topic in rounds.topics],
+            crit=quality.scores(),
+            crit_by_topic=by_topic,
+            gamma=quality.gamma,
+            agreement_words=agreement_share(texts.values()),
+            failed=failed,
+        )
+    )
     return statements, list(failed)
 
 
 PROPOSAL, CONSENT = "socrasynth/proposal", "socrasynth/consent"
-
-
-@dataclass(frozen=True, slots=True)
-class JointProposal:
-    """A proposal for whoever has to decide.
-
-    Attributes:
-        points: what is proposed.
-        questions: what should be found out next: questions to ask, tests to order.
-        amended: whether B has gone over A's draft.
-        consents: by role whether it stands behind these points; None when it did not say.
-        reservations: by role, what it does not agree with.
-        answer: on a closed list, the label that it names; None on a subject.
-    """
-
-    points: tuple[str, ...]
-    questions: tuple[str, ...]
-    amended: bool
-    consents: Mapping[str, bool | None]
-    reservations: Mapping[str, tuple[str, ...]]
-    answer: str | None = None
-
-    @property
-    def consensus(self) -> str | None:
-        """The label that it names, if both sides stand behind it."""
-        return self.answer if all(self.consents.values()) else None
-
-    def record(self) -> dict[str, Any]:
-        """As events and verdicts hold it."""
-        return {
-            "answer": self.answer,
-            "proposal": list(self.points),
-            "questions": list(self.questions),
-            "drafted_by": FOR.name,
-            "amended_by": AGAINST.name if self.amended else None,
-            "consents": dict(self.consents),
-            "reservations": {role: list(said) for role, said in self.reservations.items()},
-        }
 
 
 async def propose_jointly(rounds: SocraSynthRounds, statements: Statements) -> JointProposal | None:
@@ -170,8 +136,8 @@ async def propose_jointly(rounds: SocraSynthRounds, statements: Statements) -> J
     `joint/draft/agent/0`, `joint/amend/agent/1`, `joint/consent/agent/0`. Notes the event `joint`.
     """
     joint, failed = await _negotiate(rounds, statements)
-    data: dict[str, Any] = {"kappa": CONCILIATION, "failed": failed}
-    rounds.floor.note(Event("joint", "joint", data | (joint.record() if joint is not None else {"proposal": None})))
+    proposed: dict[str, Any] = {"proposal": None} if joint is None else dict(joint)
+    rounds.floor.note(ProposalNegotiated(kappa=CONCILIATION, failed=failed, path="joint", **proposed))
     return joint
 
 
@@ -192,11 +158,15 @@ async def _negotiate(rounds: SocraSynthRounds, statements: Statements) -> tuple[
     )
     agreed = rounds.positions.agreed
     if isinstance(amended, Failure):
-        points, questions = tuple(draft.reply.points), tuple(draft.reply.questions)
-        consents: dict[str, bool | None] = {FOR.name: True, AGAINST.name: None}
-        return JointProposal(points, questions, False, consents, {}, agreed or draft.answer), {
-            AGAINST.name: amended.kind
-        }
+        return JointProposal(
+            answer=agreed or draft.answer,
+            proposal=draft.reply.points,
+            questions=draft.reply.questions,
+            drafted_by=FOR.name,
+            amended_by=None,
+            consents={FOR.name: True, AGAINST.name: None},
+            reservations={},
+        ), {AGAINST.name: amended.kind}
     final = amended.reply
     shown = slots[FOR] | {"draft": drafted, "amended": _shown(case, final, amended.answer)}
     (consent,) = await floor.ask_all(
@@ -204,15 +174,13 @@ async def _negotiate(rounds: SocraSynthRounds, statements: Statements) -> tuple[
     )
     heard = None if isinstance(consent, Failure) else consent.reply
     return JointProposal(
-        points=tuple(final.points),
-        questions=tuple(final.questions),
-        amended=True,
-        consents={FOR.name: heard.consents if heard else None, AGAINST.name: final.consents},
-        reservations={
-            FOR.name: tuple(heard.reservations) if heard else (),
-            AGAINST.name: tuple(final.reservations),
-        },
         answer=agreed or amended.answer,
+        proposal=final.points,
+        questions=final.questions,
+        drafted_by=FOR.name,
+        amended_by=AGAINST.name,
+        consents={FOR.name: heard.consents if heard else None, AGAINST.name: final.consents},
+        reservations={FOR.name: heard.reservations if heard else [], AGAINST.name: final.reservations},
     ), {} if heard else {FOR.name: "consent missing"}
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from moot.protocols.floor import Floor
 from moot.protocols.labels import fold
-from moot.protocols.messages import Decision, Event, Form
+from moot.protocols.messages import Decision, Form
+from moot.protocols.socrasynth.events import PersonDecided
 from moot.protocols.socrasynth.sides import Topic
 
 GO_ON, SET_KAPPA, ASK, EDIT_TOPICS, END = "go on", "set kappa", "ask", "edit topics", "end"
@@ -93,8 +94,9 @@ async def _consult(
             remark = f"Not used: {error}."
         else:
             remark = f"Done: {decision.action}."
-        noted = {"action": decision.action, "text": decision.text, "by": decision.by, "outcome": remark}
-        floor.note(Event("moderation", place, noted))
+        floor.note(
+            PersonDecided(path=place, action=decision.action, text=decision.text, by=decision.by, outcome=remark)
+        )
         if guidance.ended:
             return guidance
         # The report stands on the first form only: what follows is about what was decided.

@@ -11,11 +11,11 @@ from typing import Any, Literal, TypeVar
 
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Event, Failure, Turn
+from moot.protocols.messages import Failure, Turn
 from moot.protocols.socrasynth.debater_slots import Positions
-from moot.protocols.socrasynth.joint_proposal import JointProposal
+from moot.protocols.socrasynth.events import AnswerCompared, JointProposal, PanelJudged
 from moot.protocols.socrasynth.replies import Comparison, Draft, TopicMarks, WholeComparison
-from moot.protocols.socrasynth.scoring import JudgeMarks, Marks, PanelOutcome, Winner, outcome_of
+from moot.protocols.socrasynth.scoring import JudgeMarks, Marks, PanelOutcome, Winner, outcome_of, totals_record
 from moot.protocols.socrasynth.sides import FOR, SIDES, Side, Topic, subject_slots
 
 TEMPLATE, WHOLE_TEMPLATE = "socrasynth/panel", "socrasynth/panel_whole"
@@ -169,30 +169,25 @@ async def judge_closings(
         sheets, models = await judge_comparisons(floor, comparisons, "panel")
     outcome = outcome_of(sheets)
     not_independent = tuple(judge for judge, model in models.items() if model in debaters and not _is_drawn(model))
-    data = {
-        "topics": [topic.title for topic in topics],
-        "orders": [sheet.record() for sheet in sheets],
-        "models": models,
-        "not_independent": list(not_independent),
-    }
-    floor.note(Event("panel", "panel", data | outcome_record(outcome)))
+    floor.note(
+        PanelJudged(
+            path="panel",
+            topics=[topic.title for topic in topics],
+            orders=[sheet.record() for sheet in sheets],
+            models=models,
+            not_independent=list(not_independent),
+            winner=outcome.winner,
+            totals=totals_record(outcome.totals),
+            position_bias=dict(outcome.position_bias),
+            missing=outcome.missing,
+        )
+    )
     return PanelRuling(outcome, not_independent)
 
 
 def _is_drawn(model: str) -> bool:
     """Whether a model is the simulated one, under whatever settings and on whatever server."""
     return model.partition("?")[0].rpartition("#")[2] == "simulated"
-
-
-def outcome_record(outcome: PanelOutcome) -> dict[str, Any]:
-    """An outcome as events hold it."""
-    totals = outcome.totals
-    return {
-        "winner": outcome.winner,
-        "totals": {"A": None, "B": None} if totals is None else {"A": totals[0], "B": totals[1]},
-        "position_bias": dict(outcome.position_bias),
-        "missing": outcome.missing,
-    }
 
 
 def _comparison(
@@ -239,28 +234,33 @@ async def compare_with_answer(
     records A is the debate and B the answer.
     """
     if joint is None:
-        floor.note(Event("versus", "versus", {"winner": None, "why": "the debate gave no joint proposal"}))
+        floor.note(AnswerCompared(winner=None, why="the debate gave no joint proposal", path="versus"))
         return None
     request = Request(FOR.name, ANSWER, subject_slots(case, topics), Draft, "versus/answer", images=case.images)
     (answer,) = await floor.ask_all([request])
     if isinstance(answer, Failure):
-        floor.note(Event("versus", "versus", {"winner": None, "why": f"no answer: {answer.kind}"}))
+        floor.note(AnswerCompared(winner=None, why=f"no answer: {answer.kind}", path="versus"))
         return None
-    debate = _shown(joint.points, joint.questions)
+    debate = _shown(joint.proposal or (), joint.questions)
     single = _shown(answer.reply.points, answer.reply.questions)
     sheets, _ = await judge_comparisons(
         floor, [OrderedComparison(COMPARE, subject_slots(case, ()), debate, single)], "versus"
     )
     outcome = outcome_of(sheets)
     winner = _NAMES[outcome.winner]
-    data: dict[str, Any] = outcome_record(outcome) | {
-        "winner": winner,
-        "why": "",
-        "words": {"debate": debate["words"], "answer": single["words"]},
-        "answer": list(answer.reply.points),
-        "orders": [sheet.record() for sheet in sheets],
-    }
-    floor.note(Event("versus", "versus", data))
+    floor.note(
+        AnswerCompared(
+            path="versus",
+            winner=winner,
+            why="",
+            words={"debate": debate["words"], "answer": single["words"]},
+            answer=answer.reply.points,
+            orders=[sheet.record() for sheet in sheets],
+            totals=totals_record(outcome.totals),
+            position_bias=dict(outcome.position_bias),
+            missing=outcome.missing,
+        )
+    )
     return winner
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from moot.protocols.case import Case
 from moot.protocols.crit.replies import Reading
@@ -12,7 +12,8 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
-from moot.protocols.socrasynth.joint_proposal import JointProposal, Statements, close, confirm, propose_jointly
+from moot.protocols.socrasynth.events import JointProposal, SocraSynthPayload
+from moot.protocols.socrasynth.joint_proposal import Statements, close, confirm, propose_jointly
 from moot.protocols.socrasynth.panel import PanelRuling, compare_with_answer, judge_closings
 from moot.protocols.socrasynth.replies import (
     Agenda,
@@ -32,7 +33,7 @@ from moot.protocols.socrasynth.replies import (
     WholeComparison,
 )
 from moot.protocols.socrasynth.rounds import SocraSynthRounds, run_rounds
-from moot.protocols.socrasynth.scoring import ANSWERS
+from moot.protocols.socrasynth.scoring import ANSWERS, totals_record
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, answer_of, latest_arguments, open_answers
 
@@ -103,11 +104,11 @@ class SocraSynth:
             ruling = await judge_closings(
                 case, floor, rounds.topics, statements, rounds.models, rounds.positions, whole=whole
             )
-        more: dict[str, Any] = {}
+        compared: dict[str, str | None] = {}
         if self.settings.versus_qa:
-            more = {"versus": await compare_with_answer(case, floor, rounds.topics, joint)}
+            compared = {"versus": await compare_with_answer(case, floor, rounds.topics, joint)}
         flags = _flags(topics, rounds, unclosed, joint, ruling)
-        return _verdict(case, rounds, joint, ruling, flags, more)
+        return _verdict(case, rounds, joint, ruling, flags, compared)
 
 
 def _asked(settings: SocraSynthSettings, *, listed: bool) -> dict[str, tuple[type[Reply], ...]]:
@@ -163,27 +164,27 @@ def _verdict(
     joint: JointProposal | None,
     ruling: PanelRuling | None,
     flags: tuple[str, ...],
-    more: Mapping[str, Any],
+    compared: Mapping[str, str | None],
 ) -> Verdict:
     outcome = None if ruling is None else ruling.outcome
     winner = None if outcome is None or outcome.winner is None else ANSWERS[outcome.winner]
-    totals = None if outcome is None else outcome.totals
     listed = rounds.positions.named
+    payload = SocraSynthPayload(
+        winner=winner,
+        totals=None if outcome is None or outcome.totals is None else totals_record(outcome.totals),
+        position_bias={} if outcome is None else dict(outcome.position_bias),
+        topics=[topic.title for topic in rounds.topics],
+        conceded=rounds.conceded,
+        gammas=rounds.gammas,
+        joint=joint,
+    )
+    named = {"positions": rounds.positions.record(), "consensus": _reached(rounds, joint)} if listed else {}
+    payload = payload.model_copy(update={**named, **compared})
     assert rounds.stop is not None, "the rounds have ended"
     return Verdict(
         answer=_consensus(rounds, joint) if listed else answer_of(case, winner),
         how=rounds.stop,
         rounds=rounds.number,
         flags=flags,
-        payload={
-            "winner": winner,
-            "totals": None if totals is None else {"A": totals[0], "B": totals[1]},
-            "position_bias": {} if outcome is None else dict(outcome.position_bias),
-            "topics": [topic.title for topic in rounds.topics],
-            "conceded": rounds.conceded,
-            "gammas": list(rounds.gammas),
-            "joint": None if joint is None else joint.record(),
-            **({"positions": rounds.positions.record(), "consensus": _reached(rounds, joint)} if listed else {}),
-            **more,
-        },
+        payload=payload.model_dump(exclude_unset=True),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -14,8 +14,15 @@ from moot.protocols.case import Case, Image
 from moot.protocols.convergence import plateaued
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Decoding, Event, Failure, Slots, Turn
+from moot.protocols.messages import Decoding, Failure, Slots, Turn
 from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
+from moot.protocols.socrasynth.events import (
+    PositionsNamed,
+    SideConceded,
+    SocraSynthContentiousnessSet,
+    SocraSynthRoundEnded,
+    SocraSynthStopped,
+)
 from moot.protocols.socrasynth.moderation import Guidance, moderate
 from moot.protocols.socrasynth.quality import ArgumentQuality, appraise
 from moot.protocols.socrasynth.replies import LabelledOpening, Opening, Speech
@@ -151,7 +158,7 @@ class SocraSynthRounds:
 
     def note_concession(self, side: Side, path: str) -> None:
         """Note that a side takes the other to be right, whatever else it said or did not say."""
-        self.floor.note(Event("concession", path, {"side": side.letter, "round": self.number}))
+        self.floor.note(SideConceded(side=side.letter, round=self.number, path=path))
 
 
 async def run_rounds(
@@ -197,7 +204,7 @@ async def _open(rounds: SocraSynthRounds) -> None:
         raise QuorumFailed(f"a debate needs the openings of both sides ({why})")
     if rounds.positions.named:
         at_once = rounds.positions.agreed is not None
-        rounds.floor.note(Event("positions", "positions", {**rounds.positions.record(), "agreed_at_once": at_once}))
+        rounds.floor.note(PositionsNamed(path="positions", agreed_at_once=at_once, **dict(rounds.positions.record())))
 
 
 async def _refute(rounds: SocraSynthRounds, questions: Sequence[str]) -> None:
@@ -250,7 +257,7 @@ async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidanc
     path = f"crit/round/{rounds.number}"
     rounds.quality = await appraise(rounds.case, floor, texts, settings.crit, path, rounds.positions)
     rounds.gammas.append(rounds.quality.gamma)
-    floor.note(Event("round", f"round/{rounds.number}", _round_record(rounds, asked)))
+    floor.note(_round_ended(rounds, asked))
     due = _stop_due(rounds)
     final = bool(rounds.failed) or rounds.positions.agreed is not None or rounds.number >= settings.max_rounds
     guidance = Guidance(rounds.topics, rounds.topics)
@@ -264,7 +271,7 @@ async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidanc
     elif not guidance.wants_more:
         rounds.stop = due
     if rounds.stop is not None:
-        floor.note(Event("stop", "stop", _stop_record(rounds, rounds.stop)))
+        floor.note(_stopped(rounds, rounds.stop))
     return guidance
 
 
@@ -297,40 +304,49 @@ def _stop_due(rounds: SocraSynthRounds) -> Stop | None:
 
 
 def _note_level(rounds: SocraSynthRounds, before: float | None, why: str) -> None:
-    data = {"before": before, "after": rounds.kappa, "schedule": rounds.settings.schedule, "why": why}
-    rounds.floor.note(Event("contentiousness", f"round/{rounds.number}", data))
+    rounds.floor.note(
+        SocraSynthContentiousnessSet(
+            path=f"round/{rounds.number}",
+            before=before,
+            after=rounds.kappa,
+            schedule=rounds.settings.schedule,
+            why=why,
+        )
+    )
 
 
-def _round_record(rounds: SocraSynthRounds, asked: Sequence[str]) -> dict[str, Any]:
+def _round_ended(rounds: SocraSynthRounds, asked: Sequence[str]) -> SocraSynthRoundEnded:
     latest = rounds.latest
     decoding = rounds.decoding_at(rounds.kappa)
-    return {
-        "round": rounds.number,
-        "kappa": rounds.kappa,
-        "temperature": None if decoding is None else decoding.temperature,
-        "topics": [topic.title for topic in rounds.topics],
-        "crit": rounds.quality.scores(),
-        "gamma": rounds.quality.gamma,
-        "agreement_words": agreement_share(one.text() for one in latest),
-        "words": sum(len(one.text().split()) for one in latest),
-        "finished": [one.side.name for one in latest if one.finished],
-        "conceded": [one.side.name for one in latest if one.conceded],
-        "asked": list(asked),
-        "left_out": {one.side.name: list(one.left_out) for one in latest if one.left_out},
-        "failed": dict(rounds.failed),
-    }
+    return SocraSynthRoundEnded(
+        path=f"round/{rounds.number}",
+        round=rounds.number,
+        kappa=rounds.kappa,
+        temperature=None if decoding is None else decoding.temperature,
+        topics=[topic.title for topic in rounds.topics],
+        crit=rounds.quality.scores(),
+        gamma=rounds.quality.gamma,
+        agreement_words=agreement_share(one.text() for one in latest),
+        words=sum(len(one.text().split()) for one in latest),
+        finished=[one.side.name for one in latest if one.finished],
+        conceded=[one.side.name for one in latest if one.conceded],
+        asked=list(asked),
+        left_out={one.side.name: list(one.left_out) for one in latest if one.left_out},
+        failed=dict(rounds.failed),
+    )
 
 
-def _stop_record(rounds: SocraSynthRounds, reason: Stop) -> dict[str, Any]:
+def _stopped(rounds: SocraSynthRounds, reason: Stop) -> SocraSynthStopped:
     settings = rounds.settings
-    return {
-        "reason": reason,
-        "round": rounds.number,
-        "kappa": rounds.kappa,
-        "gammas": list(rounds.gammas),
-        "patience": settings.patience,
-        "min_delta": settings.min_delta,
-        "max_rounds": settings.max_rounds,
-        "finished": [one.side.name for one in rounds.latest if one.finished or one.conceded],
-        "conceded": rounds.conceded,
-    }
+    return SocraSynthStopped(
+        path="stop",
+        reason=reason,
+        round=rounds.number,
+        kappa=rounds.kappa,
+        gammas=list(rounds.gammas),
+        patience=settings.patience,
+        min_delta=settings.min_delta,
+        max_rounds=settings.max_rounds,
+        finished=[one.side.name for one in rounds.latest if one.finished or one.conceded],
+        conceded=rounds.conceded,
+    )

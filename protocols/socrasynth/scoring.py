@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
+
+from moot.protocols.socrasynth.events import JudgeScoreSheet, MissingMarks, RepairedMarks, SideTotals
 
 Winner = Literal["A", "B", "tie"]
 """Of two totals; a tie is a tie."""
@@ -49,20 +51,25 @@ class JudgeMarks:
         """Who has the higher total; None when no topic was judged."""
         return winner_of(self.totals())
 
-    def record(self) -> dict[str, Any]:
-        """As the event `panel` holds it."""
-        totals = self.totals()
-        return {
-            "order": self.order,
-            "judge": self.judge,
-            "scores": [None if pair is None else list(pair) for pair in self.marks],
-            "totals": {"A": None, "B": None} if totals is None else {"A": totals[0], "B": totals[1]},
-            "winner": self.winner,
-            "rationales": list(self.rationales),
-            "overall": self.overall,
-            "missing": [{"topic": number, "why": why} for number, why in self.missing.items()],
-            "repairs": [{"topic": number, "marks": list(read)} for number, read in self.repairs.items()],
-        }
+    def record(self) -> JudgeScoreSheet:
+        """As events hold it."""
+        return JudgeScoreSheet(
+            order=self.order,
+            judge=self.judge,
+            scores=[None if pair is None else list(pair) for pair in self.marks],
+            totals=totals_record(self.totals()),
+            winner=self.winner,
+            rationales=list(self.rationales),
+            overall=self.overall,
+            missing=[MissingMarks(topic=number, why=why) for number, why in self.missing.items()],
+            repairs=[RepairedMarks(topic=number, marks=list(read)) for number, read in self.repairs.items()],
+        )
+
+
+def totals_record(totals: Marks | None) -> SideTotals:
+    """Totals as events hold them."""
+    a, b = totals or (None, None)
+    return SideTotals(A=a, B=b)
 
 
 def totals_of(marks: Iterable[Marks | None]) -> Marks | None:

@@ -14,12 +14,12 @@ from planted_records import PlantedSession, Printed
 
 from moot.deploy.results.document.blocks import document_blocks
 from moot.deploy.results.document.read import build_document
-from moot.deploy.results.document.views import PanelView, StopView
 from moot.deploy.results.document.words import stop_reason_words, too_close
 from moot.deploy.results.report.render import report_markdown
 from moot.deploy.results.show import show
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.runs.run import run
+from moot.protocols.socrasynth.events import PanelJudged, SocraSynthStopped
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;t\x07 \u202egnp.exe\u202c\n```\n# out | <script> **b**"
 PARTS = ["Topics", "Joint proposal", "The panel", "Arguments", "Rounds", "Round by round", "Cost"]
@@ -246,7 +246,7 @@ def test_a_verdict_is_too_close_to_call_where_the_order_weighs_as_much(
 ) -> None:
     a, b = totals
     winner = None if a is None or b is None else "tie" if a == b else "A" if a > b else "B"
-    panel = PanelView.model_validate({
+    panel = PanelJudged.model_validate({
         "topics": ["Air"], "winner": winner, "totals": {"A": a, "B": b}, "position_bias": bias, "missing": 0,
         "orders": [sheet(order, [[7, 7]], winner=each) for order, each in enumerate(winners, start=1)],
         "models": {}, "not_independent": [],
@@ -325,6 +325,8 @@ def test_the_topics_are_those_of_the_end_whatever_a_person_edited(
 
 
 def test_the_rise_that_ended_the_rounds_is_on_the_scale_of_their_table() -> None:
-    stop = StopView(reason="plateau", round=2, gammas=[0.5, 0.5, 0.5], patience=2, min_delta=0.01, max_rounds=5)
+    stop = SocraSynthStopped(
+        reason="plateau", round=2, gammas=[0.5, 0.5, 0.5], patience=2, min_delta=0.01, max_rounds=5
+    )
     expected = "the quality of the arguments rose by less than 0.1 in 2 rounds, on the scale from 0 to 10"
     assert stop_reason_words(stop, "plateau") == expected

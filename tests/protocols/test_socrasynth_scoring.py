@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.protocols.socrasynth.events import SideTotals
 from moot.protocols.socrasynth.schedule import Schedule, closing_level, next_level
 from moot.protocols.socrasynth.scoring import JudgeMarks, Marks, first_mover_advantage, outcome_of
 
@@ -74,7 +75,7 @@ class TestMissing:
     def test_without_any_pair_nothing_is_known(self) -> None:
         outcome = outcome_of([sheet("j", 1, [(5, 6)]), sheet("j", 2, [None])])
         assert (outcome.winner, outcome.totals, outcome.position_bias) == (None, None, {"j": None})
-        assert sheet("j", 2, [None]).record()["totals"] == {"A": None, "B": None}
+        assert sheet("j", 2, [None]).record().totals == SideTotals(A=None, B=None)
         assert outcome_of([]).winner is None
 
     def test_sums_of_fractions_tie_when_they_should(self) -> None:

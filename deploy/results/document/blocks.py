@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from moot.deploy.results.document.views import ArgumentView, DebateDocument, Letter, RoundView, ScoreSheetView
+from moot.deploy.results.document.views import ArgumentView, DebateDocument, Letter
 from moot.deploy.results.document.words import (
     FLAGS,
     ROUNDS_HEADER,
@@ -24,6 +24,7 @@ from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Quote
 from moot.deploy.results.rounds.round_trace import trace_blocks
 from moot.deploy.results.text import number, signed
 from moot.deploy.results.transcripts.blocks import cost_words
+from moot.protocols.socrasynth.events import JudgeScoreSheet, SocraSynthRoundEnded
 
 
 def document_blocks(document: DebateDocument) -> list[Block]:
@@ -147,7 +148,7 @@ def _panel(document: DebateDocument) -> Iterable[Block]:
             )
 
 
-def _versus(sheet: ScoreSheetView) -> tuple[str, ...]:
+def _versus(sheet: JudgeScoreSheet) -> tuple[str, ...]:
     names = {"A": "debate", "B": "answer", "tie": "tie", None: "unknown"}
     first = "debate" if sheet.order == 1 else "answer"
     return (sheet.judge, first, number(sheet.totals.A), number(sheet.totals.B), names.get(sheet.winner, "unknown"))
@@ -186,7 +187,7 @@ def _stance(document: DebateDocument, side: Letter) -> str:
     return by_letter.get(side, "for" if side == "A" else "against")
 
 
-def _by_judge(sheet: ScoreSheetView, said: str) -> str:
+def _by_judge(sheet: JudgeScoreSheet, said: str) -> str:
     return f"{sheet.judge}, {'A' if sheet.order == 1 else 'B'} first: {said}"
 
 
@@ -228,7 +229,7 @@ def _ten(score: float | None) -> float | None:
     return None if score is None else 10.0 * score
 
 
-def _round_notes(held: RoundView) -> Iterable[str]:
+def _round_notes(held: SocraSynthRoundEnded) -> Iterable[str]:
     where = "opening" if held.round == 0 else f"round {held.round}"
     for role, titles in held.left_out.items():
         yield f"{where}: {SIDE.get(role, role)} passed over {', '.join(titles)}"

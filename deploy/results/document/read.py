@@ -7,42 +7,42 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from moot.deploy.results.base_models import FrozenModel, parse_event
-from moot.deploy.results.document.views import (
-    AgendaView,
-    ArgumentView,
-    ClosingView,
-    ConfirmView,
-    DebateDocument,
-    FailureView,
-    JointView,
-    Letter,
-    ModerationView,
-    PanelView,
-    PositionsView,
-    RoundView,
-    StopView,
-    TopicView,
-    VersusView,
-)
+from moot.deploy.results.base_models import parse_event
+from moot.deploy.results.document.views import ArgumentView, DebateDocument, FailureView, Letter
 from moot.deploy.results.document.words import SIDE
 from moot.deploy.results.text import natural_sort_key
 from moot.deploy.results.transcripts.views import EventView, Transcript, TurnView
 from moot.protocols.case import Case
+from moot.protocols.events import DebateEvent
 from moot.protocols.socrasynth.agenda import without_repeats
+from moot.protocols.socrasynth.events import (
+    AnswerCompared,
+    LastWordsGiven,
+    PanelJudged,
+    PersonDecided,
+    PositionsNamed,
+    ProposalNegotiated,
+    SidesClosed,
+    SocraSynthRoundEnded,
+    SocraSynthStopped,
+    TopicsFixed,
+)
 from moot.protocols.socrasynth.moderation import EDIT_TOPICS, UnusableInput, read_topics
 from moot.protocols.socrasynth.replies import Agenda
 from moot.protocols.socrasynth.sides import Topic, open_answers
 
-_ONCE: dict[str, type[FrozenModel]] = {
-    "topics": AgendaView,
-    "joint": JointView,
-    "panel": PanelView,
-    "versus": VersusView,
-    "confirm": ConfirmView,
-    "closing": ClosingView,
-    "stop": StopView,
-    "positions": PositionsView,
+_ONCE: dict[str, type[DebateEvent]] = {
+    event.kind: event
+    for event in (
+        TopicsFixed,
+        PositionsNamed,
+        SocraSynthStopped,
+        LastWordsGiven,
+        SidesClosed,
+        ProposalNegotiated,
+        PanelJudged,
+        AnswerCompared,
+    )
 }
 """Events that are noted once, on a path that is their kind."""
 
@@ -67,10 +67,10 @@ def build_document(debate: Transcript) -> DebateDocument | None:
 def _document(
     debate: Transcript, events: Iterable[EventView], turns: Mapping[str, TurnView], once: Mapping[str, Any]
 ) -> DebateDocument:
-    rounds = [RoundView.model_validate(event.data) for event in _ordered(events, "round")]
+    rounds = [SocraSynthRoundEnded.model_validate(event.data) for event in _ordered(events, "round")]
     agenda, closing = once["topics"], once.get("closing")
     moderation = [
-        ModerationView.model_validate({**event.data, "path": event.path}) for event in _ordered(events, "moderation")
+        PersonDecided.model_validate({**event.data, "path": event.path}) for event in _ordered(events, "moderation")
     ]
     argued = [held.topics for held in rounds]
     closed = closing.topics if closing is not None else None
@@ -115,9 +115,9 @@ def _ordered(events: Iterable[EventView], kind: str) -> list[EventView]:
 
 
 def _arguments(
-    rounds: Iterable[RoundView],
-    confirmed: ConfirmView | None,
-    closing: ClosingView | None,
+    rounds: Iterable[SocraSynthRoundEnded],
+    confirmed: LastWordsGiven | None,
+    closing: SidesClosed | None,
     turns: Mapping[str, TurnView],
 ) -> Iterable[ArgumentView]:
     """What the sides said, topic by topic; what one added although it had presented all was passed over."""
@@ -148,12 +148,12 @@ def _argued(
 
 
 def final_topics(
-    agenda: AgendaView,
+    agenda: TopicsFixed,
     moderator: TurnView | None,
     argued: Sequence[Sequence[str]],
     closed: Sequence[str] | None,
-    moderation: Iterable[ModerationView],
-) -> tuple[list[TopicView], list[TopicView], bool]:
+    moderation: Iterable[PersonDecided],
+) -> tuple[list[Topic], list[Topic], bool]:
     """The topics in the end in the panel's order, those that a person took off, and whether the last word was theirs.
 
     Args:
@@ -171,25 +171,20 @@ def final_topics(
     ever = dict.fromkeys(
         [*(topic.title for topics in listed[:2] for topic in topics), *(t for each in argued for t in each)]
     )
-    left = [described.get(title, TopicView(title=title)) for title in titles]
-    dropped = [described.get(title, TopicView(title=title)) for title in ever if title not in titles]
+    left = [described.get(title, Topic(title)) for title in titles]
+    dropped = [described.get(title, Topic(title)) for title in ever if title not in titles]
     return left, dropped, bool(edits) or agenda.by == "person"
 
 
-def _fixed(moderator: TurnView | None, wanted: int) -> list[TopicView]:
+def _fixed(moderator: TurnView | None, wanted: int) -> list[Topic]:
     """The moderator's list before a person saw it; empty where its reply cannot be read."""
     reply = parse_event(Agenda, moderator.data if moderator is not None else None)
-    return [] if reply is None else _views(without_repeats(reply.topics, wanted)[0])
+    return [] if reply is None else list(without_repeats(reply.topics, wanted)[0])
 
 
-def _edited(text: str, before: Iterable[TopicView]) -> list[TopicView]:
+def _edited(text: str, before: list[Topic]) -> list[Topic]:
     """The topics after an edit, read as the protocol has read it."""
-    known = [Topic(topic.title, topic.description) for topic in before]
     try:
-        return _views(read_topics(text, known))
+        return list(read_topics(text, before))
     except UnusableInput:
-        return _views(known)
-
-
-def _views(topics: Iterable[Topic]) -> list[TopicView]:
-    return [TopicView(title=topic.title, description=topic.description) for topic in topics]
+        return before

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from moot.deploy.results.document.views import (
-    AgendaView,
-    ConfirmView,
-    DebateDocument,
-    JointView,
-    Letter,
-    MergeView,
-    ModerationView,
-    PanelView,
-    RoundView,
-    ScoreSheetView,
-    StopView,
-    VersusView,
-)
+from moot.deploy.results.document.views import DebateDocument, Letter
 from moot.deploy.results.text import number
 from moot.deploy.results.transcripts.views import VerdictView
+from moot.protocols.socrasynth.events import (
+    AnswerCompared,
+    JudgeScoreSheet,
+    LastWordsGiven,
+    PanelJudged,
+    PersonDecided,
+    ProposalNegotiated,
+    SocraSynthRoundEnded,
+    SocraSynthStopped,
+    TopicMerge,
+    TopicsFixed,
+)
 from moot.protocols.socrasynth.rounds import stop_reason_text
 from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.sides import SIDES
@@ -52,7 +51,7 @@ _REACHED = {
 """How both sides came to one answer."""
 
 
-def merged_words(merge: MergeView, agenda: AgendaView) -> str:
+def merged_words(merge: TopicMerge, agenda: TopicsFixed) -> str:
     """What went into a topic: numbers of proposals with their titles, or repeated titles."""
     titles = {
         f"{SIDE.get(role, role)}{place}": theme.title
@@ -88,7 +87,7 @@ def _consensus_line(document: DebateDocument, verdict: VerdictView) -> str:
     return f"{verdict.answer}: {_REACHED.get(str(verdict.payload.get('consensus')), 'both sides agree on it')}"
 
 
-def _closed_better(panel: PanelView) -> str:
+def _closed_better(panel: PanelJudged) -> str:
     """Who closed better, by how much, and whether that is too close to call."""
     marks = (panel.totals.A, panel.totals.B) if panel.winner != "B" else (panel.totals.B, panel.totals.A)
     by = f"{number(marks[0])} to {number(marks[1])} marks on average"
@@ -111,7 +110,7 @@ def sides_line(document: DebateDocument) -> str:
     return f"A argues for (says yes to) and B against: {document.subject}"
 
 
-def _coverage(panel: PanelView) -> str:
+def _coverage(panel: PanelJudged) -> str:
     """What the verdict rests on: all that was to be judged, or how many pairs of judge and topic have both orders."""
     judges = list(panel.position_bias)
     known = [
@@ -126,7 +125,7 @@ def _coverage(panel: PanelView) -> str:
     return f"{topics}, {by}; both orders known for {sum(known)} of {len(known)} pairs of judge and topic"
 
 
-def stop_reason_words(stop: StopView | None, how: str) -> str:
+def stop_reason_words(stop: SocraSynthStopped | None, how: str) -> str:
     """Why the rounds ended, on the scale of the rounds' table; `how` of the verdict when the event is not on record."""
     if stop is None:
         return how
@@ -135,12 +134,12 @@ def stop_reason_words(stop: StopView | None, how: str) -> str:
     return f"{words}, on the scale from 0 to 10" if stop.reason == "plateau" else words
 
 
-def confirm_words(confirmed: ConfirmView) -> str:
+def confirm_words(confirmed: LastWordsGiven) -> str:
     """What both sides said when they were asked whether that was all."""
     return "; ".join(f"{letter} {_last_word(confirmed, role)}" for role, letter in SIDE.items())
 
 
-def _last_word(confirmed: ConfirmView, role: str) -> str:
+def _last_word(confirmed: LastWordsGiven, role: str) -> str:
     if role in confirmed.failed:
         return f"did not say ({confirmed.failed[role]})"
     said = ["conceded"] if role in confirmed.conceded else []
@@ -154,7 +153,7 @@ def _last_word(confirmed: ConfirmView, role: str) -> str:
     return " and ".join(said) + more
 
 
-def joint_words(joint: JointView) -> str:
+def joint_words(joint: ProposalNegotiated) -> str:
     """Who stands behind the joint proposal."""
     if joint.proposal is None:
         return "; ".join(f"{SIDE.get(role, role)} gave no draft ({why})" for role, why in joint.failed.items())
@@ -164,14 +163,14 @@ def joint_words(joint: JointView) -> str:
     return f"{drafted}Drafted by A{', amended by B' if joint.amended_by else ', not amended'}; {said}"
 
 
-def score_sheet_cells(sheet: ScoreSheetView) -> tuple[str, ...]:
+def score_sheet_cells(sheet: JudgeScoreSheet) -> tuple[str, ...]:
     """One judge's marks in one order, by topic and in total, and who won."""
     marks = ["missing" if pair is None else f"{number(pair[0])}-{number(pair[1])}" for pair in sheet.scores]
     totals = (number(sheet.totals.A), number(sheet.totals.B))
     return (sheet.judge, "A" if sheet.order == 1 else "B", *marks, *totals, sheet.winner or "unknown")
 
 
-def versus_words(versus: VersusView) -> str:
+def versus_words(versus: AnswerCompared) -> str:
     """Which of the two the judges prefer."""
     if versus.winner is None:
         return f"Unknown: {versus.why or 'no judgment is known in both orders'}."
@@ -180,7 +179,7 @@ def versus_words(versus: VersusView) -> str:
     return f"The judges, who were not told which is which, prefer {better.get(versus.winner, versus.winner)} ({words})."
 
 
-def round_cells(held: RoundView) -> tuple[str, ...]:
+def round_cells(held: SocraSynthRoundEnded) -> tuple[str, ...]:
     """One round in figures."""
     happened = [f"{SIDE.get(role, role)} failed: {why}" for role, why in held.failed.items()]
     happened += [f"{SIDE.get(role, role)} concedes" for role in held.conceded]
@@ -196,14 +195,14 @@ def round_cells(held: RoundView) -> tuple[str, ...]:
     )
 
 
-def moderation_words(one: ModerationView) -> str:
+def moderation_words(one: PersonDecided) -> str:
     """What a person did and was used."""
     where = one.path.removeprefix("moderation/").split("/")
     place = "topics" if where[0] == "topics" else "after the opening" if where[1] == "0" else f"after round {where[1]}"
     return f"{place}: {one.action}{f' ({one.text})' if one.text else ''}"
 
 
-def too_close(panel: PanelView) -> str:
+def too_close(panel: PanelJudged) -> str:
     """Why the winner is too close to call; empty where it is not, and for a tie.
 
     It is where what coming first is worth to a judge is no less than the margin, or where every judge's winner changes
@@ -219,7 +218,7 @@ def too_close(panel: PanelView) -> str:
     return "every judge's winner changes with the order" if _all_change(panel) else ""
 
 
-def _all_change(panel: PanelView) -> bool:
+def _all_change(panel: PanelJudged) -> bool:
     winners: dict[str, set[str | None]] = {}
     for sheet in panel.orders:
         winners.setdefault(sheet.judge, set()).add(sheet.winner)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Literal
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
@@ -13,6 +12,7 @@ from moot.deploy.results.base_models import FrozenModel, parse_event
 from moot.deploy.results.record import EventRow, VerdictRow, decode_json
 from moot.deploy.results.text import counts_in_words, mean_of, number, percent, signed
 from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, read_assessment
+from moot.protocols.socrasynth.events import JointProposal, SocraSynthPayload
 
 
 class PanelVerdictCounts(FrozenModel):
@@ -36,18 +36,6 @@ class PanelVerdictCounts(FrozenModel):
     joint: dict[str, int]
 
 
-class _Joint(FrozenModel):
-    consents: dict[str, bool | None]
-
-
-class _PanelPayload(FrozenModel):
-    winner: Literal["For", "Against", "Tie"] | None
-    position_bias: dict[str, float | None]
-    joint: _Joint | None
-    positions: dict[str, dict[str, str]] | None = None
-    consensus: Literal["at once", "concession", "proposal"] | None = None
-
-
 def count_panel_verdicts(folder: str | Path, finished: Sequence[VerdictRow]) -> PanelVerdictCounts | None:
     """Count the rulings of a run; None when no verdict is a panel's.
 
@@ -57,7 +45,7 @@ def count_panel_verdicts(folder: str | Path, finished: Sequence[VerdictRow]) -> 
     keys = {verdict.key for verdict in finished}
     rows = read_table(folder, "verdicts", ["payload"]).to_pylist()
     found = [
-        parse_event(_PanelPayload, decode_json(row["payload"]))
+        parse_event(SocraSynthPayload, decode_json(row["payload"]))
         for row in rows
         if (row["case_id"], row["attempt"]) in keys
     ]
@@ -77,11 +65,11 @@ def count_panel_verdicts(folder: str | Path, finished: Sequence[VerdictRow]) -> 
     )
 
 
-def _stands(joint: _Joint | None) -> str:
+def _stands(joint: JointProposal | None) -> str:
     if joint is None:
         return "no proposal"
     consents = set(joint.consents.values())
-    return "reservations" if False in consents else "not known" if None in consents else "both consent"
+    return "reservations" if False in consents else "not known" if None in consents or not consents else "both consent"
 
 
 def panel_verdict_rows(found: PanelVerdictCounts) -> Iterable[tuple[str, str]]:
