@@ -71,10 +71,10 @@ class Agent:
         save_tokens: how much of the token log-probabilities is recorded.
         save_reasoning: whether hidden reasoning is recorded.
         retry: the retry policy.
-        gate: gives leave to every attempt; None for a model that needs none.
-        endpoint: the model's name at the gate.
+        limiter_client: gives leave to every attempt; None for a model that needs none.
+        endpoint: the model's name at the limiter.
         price: the model's price; None when it is not known.
-        watch: what the process is watched by.
+        telemetry: what the process is watched by.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class Agent:
         save_tokens: SaveTokens = "all",
         retry: RetryPolicy | None = None,
         *,
-        gate: LimiterClient | None = None,
+        limiter_client: LimiterClient | None = None,
         endpoint: str = "",
         price: Price | None = None,
         save_reasoning: bool = False,
-        watch: Telemetry = NO_TELEMETRY,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
-        self._admitted = RateLimitedModel(model, gate, endpoint or model.name, price, watch.meter)
-        self._watch = watch
+        self._admitted = RateLimitedModel(model, limiter_client, endpoint or model.name, price, telemetry.meter)
+        self._telemetry = telemetry
         self._model, self._roles, self._templates, self._sink = model, roles, templates, sink
         self._save_tokens: SaveTokens = save_tokens
         self._save_reasoning = save_reasoning
@@ -115,7 +115,7 @@ class Agent:
                 return answered
         ended = self._under_way[ask.key] = asyncio.get_running_loop().create_future()
         answered = None
-        span = self._watch.tracer.ask(ask.traceparent)
+        span = self._telemetry.tracer.ask(ask.traceparent)
         try:
             answered = await self._answer(ask, span)
             return answered
@@ -316,7 +316,7 @@ class Agent:
             if reply.tokens is not None:
                 own["logprob_stage"] = stage = logprob_stage(reply, self._stage(attempt))
                 if (surprisal := mean_surprisal(reply.tokens, stage, held=held)) is not None:
-                    self._watch.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
+                    self._telemetry.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
         attempt.unconfirmed = UnconfirmedUsage()
         self._sink.put_reply(ask.case_id, {**known, **own, **columns})
 

@@ -1,1 +1,1 @@
-"""A debate: the moderator that runs it, the floor that its protocol speaks to, and the engine inside one process."""
+"""Debates: the moderator that runs them, the floor that a protocol speaks to, and the inline engine."""

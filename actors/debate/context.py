@@ -1,6 +1,6 @@
-"""What a debate needs from the world around it: someone who answers, someone who writes, and what is looked up.
+"""Debate context: the shared services of a process (agent pool, record client, encoder, retriever, classifier).
 
-One floor stands on this in every runtime; only what is behind it differs.
+The floor uses these interfaces in every runtime; only their implementations differ.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from moot.protocols.templates import Templates
 
 
 class AgentPool(Protocol):
-    """The agents and judges of a run."""
+    """Pool of the agents and judges of a run."""
 
     async def answer(self, ask: Ask) -> AskResult:
-        """Have an ask answered; failures are values. Cancelling really stops the work at its source."""
+        """Answer an ask; failures are values. Cancelling stops the work where it is done."""
         ...
 
     async def drain(self) -> None:
-        """Let no further call that needs leave start: asks that wait for it are given back unpaid."""
+        """Let no further limited call start: asks that wait for the limiter are returned unpaid."""
         ...
 
 
 class RecordClient(Sink, Protocol):
-    """The record, as moderators see it."""
+    """Client of the record, for moderators."""
 
     async def commit(self, result: DebateResult) -> bool:
         """Record a verdict; True once durable, False when the journal lacks a reply or may lack a note of it."""
@@ -55,15 +55,16 @@ class RecordClient(Sink, Protocol):
         ...
 
     async def acquire_lease(self, key: str) -> tuple[bool, History]:
-        """Whether the caller shall pay for a shared reply, False once it is recorded; and what is recorded of it."""
+        """Acquire the lease of a shared reply: whether the caller pays for it, False once it is recorded; and what is
+        recorded of it."""
         ...
 
     async def has_shared(self, key: str) -> bool:
-        """Whether a shared reply is durable; does not wait for one that is still to come."""
+        """Whether a shared reply is durable; does not wait for it."""
         ...
 
     async def release_lease(self, key: str) -> None:
-        """Give a claim back."""
+        """Release the lease of a shared reply."""
         ...
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
@@ -79,12 +80,12 @@ class Retriever(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let the files go."""
+        """Close the files."""
         ...
 
 
 class Classifier(Protocol):
-    """Tells supported claims from hallucinated ones by a judge's summary.
+    """Binary classifier: detects hallucinated claims by a judge's summary.
 
     Attributes:
         encoder: of its own; None when it reads vectors of the run's encoder.
@@ -103,7 +104,7 @@ class Classifier(Protocol):
 
 
 class InFlightAsks:
-    """How many asks of a process are under way."""
+    """Counter of the asks of a process that are in flight."""
 
     __slots__ = ("count",)
 
@@ -113,19 +114,19 @@ class InFlightAsks:
 
 @dataclass(frozen=True, slots=True)
 class DebateContext:
-    """What all debates of a process share.
+    """Shared services of the debates of a process.
 
     Attributes:
-        agents: who answers.
-        record_client: who writes.
+        agents: answer the asks.
+        record: takes the rows.
         attended: whether a person answers `consult`; otherwise it answers `go on`.
-        drain: set when no new ask may start: debates stand still until they are put aside.
-        asking: the asks under way.
+        drain: set when no new ask may start: debates wait until they are cancelled.
+        in_flight: counts the asks in flight.
         shared: shared replies that this process has seen, by pseudo case id.
         reuse: another run's replies, which answer equal asks; None without `--reuse`.
-        library: the passages that the run's debates may search; None when it has no documents.
+        retriever: the passages that the run's debates may search; None when it has no documents.
         classifier: reads judges' summaries; None when the run has none.
-        watch: what the process is watched by.
+        telemetry: metrics and traces of the process.
     """
 
     agents: AgentPool
@@ -146,7 +147,7 @@ class DebateContext:
     async def fingerprinted(self, ask: Ask) -> Ask:
         """The ask with its fingerprint, as its role is bound and its template written in this run.
 
-        A long one leaves the event loop. The earlier ones are worked out only where a record may have them.
+        A long one is hashed off the event loop. Earlier forms are computed only where a record may have them.
         """
         binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
         mark = await off_loop_if_long(ask.slots, fingerprint, ask, binding, template)
@@ -156,12 +157,12 @@ class DebateContext:
         return msgspec.structs.replace(ask, fingerprint=mark, earlier_fingerprints=earlier)
 
     async def shared_fingerprint(self, ask: Ask) -> str:
-        """What the place of a shared reply hangs on: it stays where records have it."""
+        """Fingerprint that keys a shared reply: in the form that earlier records have."""
         binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
         return await off_loop_if_long(ask.slots, fingerprint_of_role, ask, binding, template)
 
     async def close(self) -> None:
-        """Let go what debates look up; once none is left."""
+        """Close what debates look up; after the last debate has ended."""
         await self.encoder.close()
         if self.classifier is not None and self.classifier.encoder is not None:
             await self.classifier.encoder.close()
@@ -170,12 +171,12 @@ class DebateContext:
 
 
 class Lookups:
-    """The look-ups of one debate; every vector is computed once, recorded, and read back on a replay.
+    """Lookups of one debate; every vector is computed once, recorded, and read back on a replay.
 
     Args:
         case: what is debated.
         attempt: of the debate.
-        context: shared parts.
+        context: the process's shared services.
         vectors: what the journal holds, as float32 bytes by `vector_key`.
     """
 

@@ -1,4 +1,4 @@
-"""Building what a process needs to hold debates: models, agents, judges, and the house that its debates share."""
+"""Factory functions of a process's debate context: models, agents, judges, limiter."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
 
 Service = tuple[str, str]
-"""What one agent actor serves: a role family and, within it, the identity of one model."""
+"""What one agent actor serves: a role and the identity of one model."""
 
 
 def endpoint_of(binding: RoleBinding) -> str:
-    """What shares one set of limits: a model at a server under a key."""
+    """Endpoint that shares one set of limits: a model at a server under a key."""
     return f"{binding.model} {binding.base_url or ''} {binding.api_key_env or ''}".strip()
 
 
@@ -52,7 +52,7 @@ def model_binding(binding: RoleBinding) -> ModelBinding:
 
 
 def build_model(spec: RunSpec, binding: RoleBinding) -> Model:
-    """The model behind a binding, its weights loaded; a simulated one gets the answer key of the run's task."""
+    """Builds the model of a binding, its weights loaded; a simulated one gets the answer key of the run's task."""
     simulated = ModelSpec.parse(binding.model).kind == "simulated"
     key = _answer_key(spec) if simulated else None
     api = None if binding.profile is None else binding.profile.api
@@ -71,10 +71,10 @@ def build_agent(
     spec: RunSpec,
     binding: RoleBinding,
     record_client: RecordClient,
-    gate: LimiterClient | None,
-    watch: Telemetry = NO_TELEMETRY,
+    limiter_client: LimiterClient | None,
+    telemetry: Telemetry = NO_TELEMETRY,
 ) -> Agent:
-    """An agent or judge of this process."""
+    """Builds an agent or judge of this process."""
     roles, templates = Roles(spec.roles), Templates.from_sources(spec.templates)
     return Agent(
         build_model(spec, binding),
@@ -83,11 +83,11 @@ def build_agent(
         record_client,
         spec.save_tokens,
         spec.retry,
-        gate=gate,
+        limiter_client=limiter_client,
         endpoint=endpoint_of(binding),
         price=spec.prices.get(binding.model),
         save_reasoning=spec.save_reasoning,
-        watch=watch,
+        telemetry=telemetry,
     )
 
 
@@ -103,21 +103,21 @@ def _caps(spec: RunSpec) -> dict[str, float]:
 
 
 def build_limiter(spec: RunSpec) -> DurableLimiter:
-    """The limiter of a run, with what an earlier life of it wrote down."""
+    """Builds the limiter of a run, with what its earlier incarnations wrote down."""
     accounts = {name: BudgetAccount(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
     ledger = Ledger(RunFolder(spec.folder) if spec.store is None else Store.of(spec.store), spec.epoch)
     return DurableLimiter(spec.limits, accounts, ledger, resumed=spec.resumed)
 
 
-def build_gate(spec: RunSpec, exchange: Exchange) -> LimiterClient:
-    """The gate of this process."""
+def build_limiter_client(spec: RunSpec, exchange: Exchange) -> LimiterClient:
+    """Builds the limiter client of this process."""
     return LimiterClient(spec.limits, _caps(spec), exchange)
 
 
 def build_debate_context(
-    spec: RunSpec, agent_pool: AgentPool, record_client: RecordClient, watch: Telemetry = NO_TELEMETRY
+    spec: RunSpec, agent_pool: AgentPool, record_client: RecordClient, telemetry: Telemetry = NO_TELEMETRY
 ) -> DebateContext:
-    """What the debates of this process share."""
+    """Builds the debate context of this process."""
     return DebateContext(
         agents=agent_pool,
         record=record_client,
@@ -130,7 +130,7 @@ def build_debate_context(
         reuse=ReplyCache(spec.reuse, spec.save_tokens) if spec.reuse else None,
         classifier=_classifier(spec),
         retriever=StoredLibrary(spec.library, spec.encoder) if spec.library else None,
-        telemetry=watch,
+        telemetry=telemetry,
     )
 
 
@@ -141,21 +141,25 @@ def _classifier(spec: RunSpec) -> LoadedClassifier | None:
 
 
 class LocalAgentPool:
-    """Agents and judges in the same process, one per service.
+    """Agent pool in the same process: one agent or judge per service.
 
     Args:
         spec: the run.
         record_client: takes the rows of what they pay for.
-        gate: gives leave to their calls; None when nothing is to be limited.
-        watch: what they are watched by.
+        limiter_client: admits their calls; None when nothing is limited.
+        telemetry: their metrics and traces.
     """
 
     def __init__(
-        self, spec: RunSpec, record_client: RecordClient, gate: LimiterClient | None, watch: Telemetry = NO_TELEMETRY
+        self,
+        spec: RunSpec,
+        record_client: RecordClient,
+        limiter_client: LimiterClient | None,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
-        self._roles, self._gate = Roles(spec.roles), gate
+        self._roles, self._limiter_client = Roles(spec.roles), limiter_client
         self._agents = {
-            service: build_agent(spec, binding, record_client, gate, watch)
+            service: build_agent(spec, binding, record_client, limiter_client, telemetry)
             for service, binding in services(self._roles).items()
         }
         self._by_role: dict[str, Agent] = {}
@@ -170,8 +174,8 @@ class LocalAgentPool:
 
     async def drain(self) -> None:
         """See `AgentPool.drain`."""
-        if self._gate is not None:
-            self._gate.drain()
+        if self._limiter_client is not None:
+            self._limiter_client.drain()
 
     async def close(self) -> None:
         """Release the models."""

@@ -1,4 +1,4 @@
-"""What the dispatcher asks of an engine: its moderators, its record writers, and their life cycle."""
+"""Engine interface for the dispatchers: moderators, record writers, and their life cycle."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from moot.protocols.case import LabelledCase
 
 
 class ModeratorLost(Exception):
-    """A moderator died with its open debates; it is back, and knows nothing of them."""
+    """A moderator died with its open debates; it was restarted and has none of them."""
 
 
 class ModeratorHandle(Protocol):
-    """A moderator as the dispatcher sees it."""
+    """Handle of a moderator for a dispatcher."""
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
-        """Hand over assignments and learn what is new; see `Moderator.exchange`. Raises `ModeratorLost`."""
+        """Send assignments and receive outcomes; see `Moderator.exchange`. Raises `ModeratorLost`."""
         ...
 
     async def cancel(self, keys: Sequence[CaseKey]) -> None:
-        """Put these debates aside; see `Moderator.cancel`."""
+        """Cancel these debates; see `Moderator.cancel`."""
         ...
 
     async def drain(self, seconds: float) -> None:
-        """Let asks under way finish, then put every debate aside."""
+        """Let asks in flight finish, then cancel every debate."""
         ...
 
 
 class WriterPool(Protocol):
-    """The record's writers as the dispatcher sees them."""
+    """The record's writers, for a dispatcher."""
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
-        """Make cases known, gold labels included, before they are debated."""
+        """Register cases, gold labels included, before they are debated."""
         ...
 
     def forget(self, case_ids: Sequence[str]) -> None:
-        """These cases are debated no more: they need not be registered again if a writer is lost, and without a
-        verdict they need not be kept in mind."""
+        """Forget cases that are debated no more: they need not be registered again if a writer is lost, and those
+        without a verdict may be evicted."""
         ...
 
     async def counts(self) -> Counts:
@@ -54,7 +54,7 @@ class WriterPool(Protocol):
         ...
 
     async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
-        """How these cases ended, as far as they have."""
+        """Results of these cases, as far as they have any."""
         ...
 
     async def signals(self) -> Signals:
@@ -67,16 +67,16 @@ class WriterPool(Protocol):
 
 
 class Runtime(Protocol):
-    """An engine with its actors: where moderators and writers live."""
+    """Runtime of an engine: its moderators and writers."""
 
     moderators: Sequence[ModeratorHandle]
     writers: WriterPool
     max_open: int
 
     async def start(self) -> None:
-        """Bring everything up; raises a `UserError` when that cannot be."""
+        """Start everything; raises a `UserError` when that is not possible."""
         ...
 
     async def stop(self, *, compact: bool = True) -> None:
-        """Flush the record, turn it into Parquet if asked to, and take everything down."""
+        """Flush the record, turn it into Parquet if asked to, and stop everything."""
         ...

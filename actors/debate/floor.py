@@ -1,4 +1,4 @@
-"""The floor of one debate: journal first, then another run's, then the crew; the same class in every runtime."""
+"""Floor of one debate: answers asks from the journal, then from another run's, then by the agent pool."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
 _LAST_SAMPLE = 2**31 - 1
-"""What the record has room for."""
+"""Bound of the record's column."""
 
 
 class Parked(BaseException):
-    """The debate waits for a person: it is put aside, and runs again once there is a decision.
+    """The debate waits for a person: it is parked, and runs again once there is a decision.
 
     Not an `Exception`, so that no protocol catches it by accident.
 
@@ -62,22 +62,22 @@ class Parked(BaseException):
 
 
 class RunStopping(BaseException):
-    """An ask that was not made because the run is about to stop: the debate is put aside, for when the run goes on.
+    """An ask was not made because the run is about to stop: the debate is cancelled, and resumes with the run.
 
     Not an `Exception`, so that no protocol catches it by accident. `str()` says why.
     """
 
 
 class CaseFloor(Lookups):
-    """The floor under one debate.
+    """Floor of one debate; the same class in every runtime.
 
     Args:
         case: what is debated.
         attempt: 0, or higher after `--retry-failed`.
-        context: shared parts.
+        context: the process's shared services.
         history: what the journal holds of it, if the debate has run before.
-        decided: by path, what a person at hand has decided since.
-        paid: by model, what calls use that are made from here is added to it.
+        decided: by path, what a person has decided since.
+        paid: usage by model, to which the calls of this floor are added.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class CaseFloor(Lookups):
         decision = decided or Decision("go on", by="unattended")
         self._context.record.put_reply(self.case.id, decision_columns(ask, decision))
         self.replies[path] = decision_id(ask)
-        if decided is not None:  # durable before anything is paid for that rests on it
+        if decided is not None:  # durable before anything is paid for that depends on it
             await self._context.record.history(self.case.id, self.attempt)
         return decision
 
@@ -292,12 +292,12 @@ def _answered(outcome: Turn[R] | Failure) -> Turn[R]:
 
 
 async def _wait_for_cancellation() -> None:
-    """Stand still until the moderator puts the debate aside."""
+    """Waits until the moderator cancels the debate."""
     await asyncio.Event().wait()
 
 
 async def _gather_or_cancel(waiting: Sequence[Any]) -> list[Any]:
-    """All results in order; if one raises, the others are cancelled and awaited before it is raised on."""
+    """Gathers all results in order; if one raises, the others are cancelled and awaited before it is re-raised."""
     if len(waiting) == 1:
         return [await waiting[0]]
     try:

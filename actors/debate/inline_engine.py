@@ -1,4 +1,4 @@
-"""The inline engine: moderator, agents, judges and the record's writer in the user's own process, without Ray."""
+"""Inline engine: moderator, agents, judges and the record's writer in the user's own process, without Ray."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from moot.actors.debate.context_factory import (
     LocalAgentPool,
     build_debate_context,
-    build_gate,
     build_limiter,
+    build_limiter_client,
     needs_limiter,
 )
 from moot.actors.debate.engine import ModeratorHandle, WriterPool
@@ -32,14 +32,14 @@ from moot.protocols.errors import RecordError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Event
 
-_CLAIM_LEASE_S = 180.0
+_LEASE_S = 180.0
 
 
 class LocalRecordClient:
-    """Hands rows to a recorder of this process; replies are gathered until the loop is idle.
+    """Record client of a writer in the same process; replies are batched for a moment.
 
     Args:
-        recorder: the one writer.
+        writer: the one writer.
     """
 
     def __init__(self, writer: RecordWriter) -> None:
@@ -52,14 +52,14 @@ class LocalRecordClient:
         self._replies.append(**columns)
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_later(0.05, self._hand_over_later)
+            asyncio.get_running_loop().call_later(0.05, self._flush_later)
 
-    def _hand_over_later(self) -> None:
+    def _flush_later(self) -> None:
         with suppress(RecordError):  # the next event gets it
             self.flush()
 
     def flush(self) -> None:
-        """Give the recorder what has been gathered."""
+        """Pass the batch of replies to the writer."""
         self._scheduled = False
         if len(self._replies):
             self._writer.add_replies(self._replies.flush())
@@ -89,7 +89,7 @@ class LocalRecordClient:
 
     async def acquire_lease(self, key: str) -> tuple[bool, History]:
         """See `RecordClient.acquire_lease`."""
-        return await self._writer.acquire_lease(key, _CLAIM_LEASE_S)
+        return await self._writer.acquire_lease(key, _LEASE_S)
 
     async def release_lease(self, key: str) -> None:
         """See `RecordClient.release_lease`."""
@@ -98,7 +98,7 @@ class LocalRecordClient:
 
 
 class InlineWriterPool:
-    """The process's own record writer."""
+    """Writer pool of the process's one record writer."""
 
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
@@ -135,11 +135,11 @@ class InlineWriterPool:
 
 
 class InlineRuntime:
-    """Everything in this process and on this event loop.
+    """Inline runtime: everything in this process and on this event loop.
 
     Args:
         spec: the run.
-        protocol: the protocol, already made.
+        protocol: the protocol, an instance.
     """
 
     def __init__(self, spec: RunSpec, protocol: DebateProtocol) -> None:
@@ -154,12 +154,14 @@ class InlineRuntime:
         """See `Runtime.start`."""
         await self._writer.load()
         self._record_client = LocalRecordClient(self._writer)
-        watch = Telemetry(tracer=Tracing(self._spec.store or self._spec.folder))
-        self._tracer = watch.tracer
+        telemetry = Telemetry(tracer=Tracing(self._spec.store or self._spec.folder))
+        self._tracer = telemetry.tracer
         limited = needs_limiter(self._spec)
-        self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None
-        self._agent_pool = await asyncio.to_thread(LocalAgentPool, self._spec, self._record_client, self._gate, watch)
-        self._context = build_debate_context(self._spec, self._agent_pool, self._record_client, watch)
+        self._limiter_client = build_limiter_client(self._spec, build_limiter(self._spec).exchange) if limited else None
+        self._agent_pool = await asyncio.to_thread(
+            LocalAgentPool, self._spec, self._record_client, self._limiter_client, telemetry
+        )
+        self._context = build_debate_context(self._spec, self._agent_pool, self._record_client, telemetry)
         self.moderators = [Moderator(self._protocol, self._context, self.max_open, self._spec.debate_timeout_s)]
 
     async def stop(self, *, compact: bool = True) -> None:
@@ -168,8 +170,8 @@ class InlineRuntime:
             for moderator in self.moderators:
                 await moderator.drain(0.0)
             await self._agent_pool.close()
-            if self._gate is not None:
-                await self._gate.close()
+            if self._limiter_client is not None:
+                await self._limiter_client.close()
             await self._context.close()
             self._record_client.flush()
         finally:  # on a full disk draining may fail, too

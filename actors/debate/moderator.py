@@ -1,4 +1,4 @@
-"""A moderator: runs the debates it is handed, many at once, and reports each when its verdict is durable."""
+"""Moderator: runs the debates that it is assigned, many at once, and reports each when its verdict is durable."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from moot.protocols.messages import Decision, Form, Verdict
 
 _log = structlog.get_logger(__name__)
 _MAX_REPLAYS = 5
-_NEWS_WITHIN_S, _LINGER_S = 5.0, 0.1
-_KEPT_TRIES, _KEPT_EACH_S = 100, 0.05
+_OUTCOMES_WITHIN_S, _LINGER_S = 5.0, 0.1
+_RECORDED_TRIES, _RECORDED_EACH_S = 100, 0.05
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """A debate to hold.
+    """Assignment of a debate to a moderator.
 
     Attributes:
         replay: whether the journal may already hold a part of it.
         invalid: what is wrong with the case; empty when nothing is.
-        decided: by path, what a person at hand has decided and the journal may not hold yet.
-        return_result: whether the outcome shall carry the debate's result.
+        decided: by path, what a person has decided and the journal may not hold yet.
+        return_result: whether the outcome contains the result.
     """
 
     case: Case
@@ -49,15 +49,15 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class AssignmentOutcome(msgspec.Struct, frozen=True):
-    """What became of an assignment: its verdict is durable, the debate waits for a person, or the run must stop.
+    """Outcome of an assignment: its verdict is durable, the debate waits for a person, or the run must stop.
 
     How the debate ended is in `result`; dispatchers that need no more than the status do not ask for it.
 
     Attributes:
         why: what stops the run; empty unless `stopped`.
         path, form: what a person is asked, and where; none unless `parked`.
-        result: how the debate ended, if the assignment asked for it.
-        paid: by model, what calls used that were made since the debate was assigned.
+        result: of the debate, where the assignment asks for it.
+        paid: by model, what the calls used that were made since the debate was assigned.
         used_recorded: whether other replies of it were on record, or came from a run that is reused.
     """
 
@@ -78,7 +78,7 @@ class AssignmentOutcome(msgspec.Struct, frozen=True):
 
 
 class _AwaitingPerson(NamedTuple):
-    """A debate that waits for a person, and the replies by path that it rests on so far."""
+    """A debate that waits for a person, and the replies by path that it depends on so far."""
 
     path: str
     form: Form
@@ -86,18 +86,18 @@ class _AwaitingPerson(NamedTuple):
 
 
 class ModeratorReport(msgspec.Struct):
-    """Which debates are done since the last exchange."""
+    """Outcomes since the last exchange."""
 
     done: list[AssignmentOutcome] = []
 
 
 class Moderator:
-    """Runs one protocol on the cases it is handed.
+    """Moderator: runs one protocol on the cases that it is assigned.
 
     Args:
         protocol: the protocol.
-        context: what the debates share.
-        places: how many debates may be open at once; what is handed over beyond that waits its turn.
+        context: the shared services.
+        places: how many debates may be open at once; assignments beyond that wait their turn.
         debate_timeout_s: seconds after which a debate is failed; None for no bound.
     """
 
@@ -116,10 +116,10 @@ class Moderator:
         context.telemetry.meter.set(DEBATES_OPEN, 0.0)
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
-        """Take assignments and return what is new.
+        """Take assignments and return new outcomes.
 
         Args:
-            wait: whether to wait for outcomes, at most `_NEWS_WITHIN_S`, and then a little for more. The dispatcher
+            wait: whether to wait for outcomes, at most `_OUTCOMES_WITHIN_S`, and then a little for more. The dispatcher
                 does not wait while it has more to assign: places would stay empty until the first debate has ended.
 
         Raises:
@@ -131,16 +131,16 @@ class Moderator:
                 task = self._tasks[key] = asyncio.create_task(self._run(assignment), name=f"debate {key[0]}")
                 task.add_done_callback(self._task_done)
         if wait:
-            await self._wait_for_news()
+            await self._wait_for_outcomes()
         if self._broken is not None:
             raise self._broken
         self._news.clear()
         report, self._report = self._report, ModeratorReport()
         return report
 
-    async def _wait_for_news(self) -> None:
+    async def _wait_for_outcomes(self) -> None:
         try:
-            async with asyncio.timeout(_NEWS_WITHIN_S):
+            async with asyncio.timeout(_OUTCOMES_WITHIN_S):
                 await self._news.wait()
         except TimeoutError:
             return
@@ -148,7 +148,7 @@ class Moderator:
             await asyncio.sleep(_LINGER_S)
 
     async def drain(self, seconds: float) -> None:
-        """Start no new ask, let those under way finish for at most `seconds`, then put every debate aside."""
+        """Start no new ask, let those in flight finish within at most `seconds`, then cancel every debate."""
         self._context.drain.set()
         try:
             async with asyncio.timeout(seconds):
@@ -161,14 +161,14 @@ class Moderator:
         await self.close()
 
     async def cancel(self, keys: Sequence[tuple[str, int]]) -> None:
-        """Put these debates aside, as far as they are open; each goes on from the journal when it is assigned again."""
+        """Cancel these debates, as far as they are open; each resumes from the journal when it is assigned again."""
         tasks = [task for key in keys if (task := self._tasks.pop(key, None)) is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """Put every debate aside at once; it goes on from the journal another time."""
+        """Cancel every debate at once; each resumes from the journal when the run does."""
         self._context.drain.set()
         tasks = list(self._tasks.values())
         for task in tasks:
@@ -193,7 +193,7 @@ class Moderator:
                     return
                 failpoint("moderator.debate_closed")
                 if isinstance(ended, _AwaitingPerson):
-                    await self._kept(assignment, ended.replies)
+                    await self._wait_until_recorded(assignment, ended.replies)
                     self._done(AssignmentOutcome(*key, "parked", path=ended.path, form=ended.form, paid=paid))
                     return
                 if await self._context.record.commit(ended):
@@ -218,17 +218,17 @@ class Moderator:
             self._open -= 1
             meter.set(DEBATES_OPEN, self._open)
 
-    async def _kept(self, assignment: Assignment, replies: Mapping[str, str]) -> None:
-        """Wait until the journal holds what a debate rests on: a person reads it there, and the debate may be opened
-        again at once. What does not come in time was lost on its way, and is paid for again."""
-        for _ in range(_KEPT_TRIES):
+    async def _wait_until_recorded(self, assignment: Assignment, replies: Mapping[str, str]) -> None:
+        """Wait until the journal holds the replies that a parked debate depends on: a person reads them there, and the
+        debate may resume at once. What does not arrive in time was lost, and is paid for again."""
+        for _ in range(_RECORDED_TRIES):
             history = await self._context.record.history(assignment.case.id, assignment.attempt)
             if replies.keys() <= {reply.path for reply in history.replies}:
                 return
-            await asyncio.sleep(_KEPT_EACH_S)
+            await asyncio.sleep(_RECORDED_EACH_S)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
-        """A debate that ended with an error of the record's ends the run: nothing more can be trusted to be kept."""
+        """Fail the run when a debate ended with an error of the record: nothing more could be recorded reliably."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self._broken = error
             self._news.set()
@@ -255,7 +255,7 @@ class Moderator:
         except Parked as parked:
             return _AwaitingPerson(parked.path, parked.form, floor.replies)
         except (RecordError, ActorGone):
-            raise  # the run's trouble, not the case's
+            raise  # an error of the run, not of the case
         except PathReused as reused:
             failure, error = "path_reused", str(reused)
         except MootError as known:
@@ -263,7 +263,7 @@ class Moderator:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
-                raise  # the debate is put aside
+                raise  # the debate is cancelled
             failure, error = "bug", "the protocol let a cancellation of its own escape"
         except TimeoutError as late:
             if deadline.expired():
@@ -273,14 +273,14 @@ class Moderator:
                 _log.exception("the protocol raised")
         except (Exception, SystemExit, KeyboardInterrupt) as bug:  # `sys.exit` ends its case, not the process
             if isinstance(bug, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-                raise  # somebody's Ctrl-C; in any other thread only the protocol itself can have raised it
+                raise  # the user's Ctrl-C; in any other thread only the protocol itself can have raised it
             failure, error = "bug", f"{type(bug).__name__}: {bug}"
             _log.exception("the protocol raised")
         return _ended(floor, None, failure, error, time.perf_counter() - started)
 
 
 def _checked(verdict: object, case: Case) -> Verdict:
-    """What a protocol returned, if it is a verdict on this case. Raises TypeError or ValueError."""
+    """Validates what a protocol returned as a verdict on this case. Raises TypeError or ValueError."""
     if not isinstance(verdict, Verdict):
         raise TypeError(f"the protocol returned {type(verdict).__name__}, not a Verdict")
     if case.labels is not None and verdict.answer is not None and verdict.answer not in case.labels:
@@ -292,7 +292,7 @@ def _checked(verdict: object, case: Case) -> Verdict:
 
 
 def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> DebateResult:
-    """The result for the record. Raises `msgspec.ValidationError` or TypeError for a verdict that it cannot hold."""
+    """Builds the result. Raises `msgspec.ValidationError` or TypeError for a verdict that it cannot hold."""
     said: Mapping[str, Any] = {}
     if verdict is not None:
         said = {
@@ -321,7 +321,7 @@ def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, 
 
 
 def _end(span: Span, result: DebateResult, protocol: DebateProtocol) -> None:
-    """A debate's span ends with its verdict; one that is put aside has none until it has gone on."""
+    """Ends a debate's span with its verdict; one that is cancelled has none until it has resumed."""
     span.end(
         result.failure,
         moot__protocol=getattr(protocol, "name", type(protocol).__name__),

@@ -1,4 +1,4 @@
-"""From what came back for an ask to what a protocol sees: turns, judgments, decisions."""
+"""Conversion of ask results to what a protocol sees: turns, judgments, decisions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def turn_of(answered: AskResult, role: str, reply: type[R], path: str) -> Turn[R
     """The turn that a protocol sees, or the failure.
 
     Raises:
-        ReplayDiverged: a replay cannot go on.
+        ReplayDiverged: a replay cannot continue.
     """
     if answered.failure == REPLAY_DIVERGED:
         raise ReplayDiverged(answered.error)
@@ -39,7 +39,7 @@ def turn_of(answered: AskResult, role: str, reply: type[R], path: str) -> Turn[R
 
 
 def judgment_of(outcome: Turn[Score] | Failure, judge: str, variant: int, pass_index: int) -> Judgment | Missing:
-    """A judge's score, or what is missing in its place."""
+    """A judge's score as a judgment; a missing one when it failed or abstained."""
     if isinstance(outcome, Failure):
         return Missing(outcome.path, judge, variant, pass_index, f"{outcome.kind}: {outcome.message}")
     score = outcome.reply

@@ -1,4 +1,4 @@
-"""The desk at which debates wait for a person who is there while the run lives, and from which they go on."""
+"""Pending decisions: debates that wait for a person during the run, and resume with the decision."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Consultation(msgspec.Struct, frozen=True):
-    """What a debate asks a person, and where in it."""
+    """A form that a debate asks a person to answer, and its place in the debate."""
 
     case_id: str
     attempt: int
@@ -26,10 +26,10 @@ class Consultation(msgspec.Struct, frozen=True):
 
 
 class Person(Protocol):
-    """Somebody who answers forms while the run goes on."""
+    """A person who answers forms during the run."""
 
     async def decide(self, consultation: Consultation) -> Decision | None:
-        """Answer a form, in one's own time; None leaves the debate waiting, for another day.
+        """Answer a form, without a deadline; None leaves the debate waiting in the record.
 
         Several debates may ask at once. It is cancelled when the run ends.
         """
@@ -37,13 +37,13 @@ class Person(Protocol):
 
 
 class PendingDecisions:
-    """Debates of one moderator that wait for a person, who holds up no other debate.
+    """Debates of one moderator that wait for a person; no other debate waits for them.
 
     Args:
-        person: None when nobody is there.
+        person: None when the run is unattended.
 
     Attributes:
-        left: ids of the cases that nobody answered: they wait in the record.
+        undecided: ids of the cases that nobody answered: they wait in the record.
     """
 
     def __init__(self, person: Person | None) -> None:
@@ -53,7 +53,7 @@ class PendingDecisions:
 
     @property
     def busy(self) -> bool:
-        """Whether the person is being asked, or has answered something that `take` has not given yet."""
+        """Whether the person is being asked, or has answered something that `pop_decided` has not returned yet."""
         return bool(self._asking)
 
     @property
@@ -62,7 +62,7 @@ class PendingDecisions:
         return {asked.case_id for _, asked in self._asking.values()}
 
     def add(self, assignment: Assignment, outcome: AssignmentOutcome) -> None:
-        """A debate waits with a form."""
+        """Ask the person on behalf of a parked debate."""
         if self._person is None or outcome.form is None:
             self.undecided.append(outcome.case_id)
             return
@@ -71,9 +71,9 @@ class PendingDecisions:
         self._asking[task] = (assignment, asked)
 
     def pop_decided(self) -> list[Assignment]:
-        """Debates with a decision: they go on from the journal.
+        """Remove and return the debates with a decision, which resume from the journal.
 
-        An action that the form does not have decides nothing: the debate waits in the record, and a warning says so.
+        An action that the form does not have is refused: the debate waits in the record, and a warning says so.
         """
         ready: list[Assignment] = []
         for task in [task for task in self._asking if task.done()]:
@@ -96,13 +96,13 @@ class PendingDecisions:
         await asyncio.wait(waiting, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
 
     def cancel(self) -> None:
-        """Ask nobody any more: what has no decision yet waits in the record, as what comes later does."""
+        """Cancel every question: debates without a decision wait in the record, as later ones do."""
         self._person = None
         for task in self._asking:
             task.cancel()
 
     async def close(self) -> None:
-        """Ask no longer."""
+        """Cancel every question and wait for its end."""
         for task in self._asking:
             task.cancel()
         await asyncio.gather(*self._asking, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""How a run is spread over a Ray cluster: how many processes of each kind, and what each asks for to be placed."""
+"""Cluster settings of a run: how many processes of each kind, and the resources that each requests."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Kind = Literal["moderator", "agent", "writer", "limiter"]
 """What an actor of a run does; judges are agents."""
 
 JOINED_CPUS = 0.1
-"""What each actor asks for on a cluster: enough to be kept off nodes that give no CPUs, and to be seen by an
+"""CPUs that each actor requests on a cluster: enough to be kept off nodes that offer none, and to be seen by an
 autoscaler; little enough that a run fits beside other work."""
 
 HERE = "local"
 _CORES_PER_MODERATOR = _CORES_PER_AGENT = 4
-"""In the placement `actors` a fourth of the cores hold debates, and a fourth each serve agents and judges; the rest is
+"""In the placement `actors` a fourth of the cores run debates, and a fourth each serve agents and judges; the rest is
 for the writers, for Ray, and for what else runs there."""
 
 
 def expand_dotted_keys(given: Mapping[str, Any]) -> dict[str, Any]:
-    """`cluster` as a user writes it, the first dot of each key opened; what a cluster calls a resource may have more.
+    """Expands dotted keys of `cluster` at their first dot only: a resource's name may have more.
 
     >>> expand_dotted_keys({"writers": 2, "num_cpus.agent": 0.5, "resources": {"node:10.0.0.1": 0.1}})
     {'writers': 2, 'num_cpus': {'agent': 0.5}, 'resources': {'node:10.0.0.1': 0.1}}
@@ -46,7 +46,7 @@ def expand_dotted_keys(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge_cluster_settings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """One `cluster` over another, key by key, and name by name within `num_cpus` and `resources`."""
+    """Merges one `cluster` over another, key by key, and name by name within `num_cpus` and `resources`."""
     merged, changes = expand_dotted_keys(below), expand_dotted_keys(above)
     for key, value in changes.items():
         old = merged.get(key)
@@ -130,7 +130,7 @@ GivenClusterSettings = Annotated[ClusterSettings, BeforeValidator(_as_placing)]
 
 @dataclass(frozen=True)
 class ClusterInfo:
-    """What a run finds where it starts.
+    """Size of the cluster that a run starts on.
 
     Attributes:
         cores: logical CPUs of all nodes.

@@ -1,4 +1,4 @@
-"""The journal of another run as a cache: asks with an equal fingerprint are answered from it, not paid for."""
+"""Reply cache: the journal of another run, from which asks with an equal fingerprint are answered without paying."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHOSEN_ONLY = frozenset({"token", "logprob"})
 
 
 class _Index:
-    """The usable replies of a run by fingerprint, and the unreadable first replies by their ids."""
+    """Index of a run's usable replies by fingerprint, and of the unparsable first replies by their ids."""
 
     def __init__(self, run: RecordedRun) -> None:
         self._run = run
@@ -54,17 +54,17 @@ class _Index:
         return (number for number in found if marks[number].as_py() in ask.fingerprints)
 
     def first_reply(self, reply_id: str) -> int | None:
-        """The unreadable reply that the one of that id replaced."""
+        """The unparsable reply that the one of that id replaced."""
         return self._first_replies.get(reply_id + INVALID_SUFFIX)
 
 
 def count_reusable(run: RecordedRun) -> int:
-    """How many replies of a run can answer an ask of another one."""
+    """Counts the replies of a run that can answer an ask of another one."""
     return _Index(run).usable
 
 
 class ReplyCache:
-    """Another run's record as the debates of a process share it.
+    """Reply cache that the debates of a process share: another run's record.
 
     Args:
         folder: that run's folder, absolute.
@@ -85,14 +85,14 @@ class ReplyCache:
         return await self._replies.opened()
 
     async def rows(self, number: int, first: int | None) -> list[Row]:
-        """A reply's row, and before it that of the unreadable first one. Raises RecordError."""
+        """A reply's row, and before it that of the unparsable first one. Raises RecordError."""
         wanted = [number] if first is None else [first, number]
         rows = await asyncio.gather(*(self._replies.row(each) for each in wanted))
         return [{name: value for name, value in row.items() if name not in self._dropped} for row in rows]
 
 
 class DebateCache:
-    """Answers the asks of one debate; no recorded reply answers two of them.
+    """Reply cache of one debate; no recorded reply answers two of its asks.
 
     Agents on the same model ask the same thing with the same fingerprint, and each is to have a reply of its own: one
     reply given to three agents would be an agreement that nobody reached. An ask takes the reply recorded at its own
@@ -138,7 +138,7 @@ def _place(fingerprint: str, case_id: str, attempt: int, path: str) -> str:
 
 
 def _columns(row: Row, ask: Ask, reply_id: str, label: str) -> dict[str, Any]:
-    """A recorded row in the place of an ask. The id hangs on the place: written twice, it is one row."""
+    """A recorded row with the key of an ask. Its id is derived from the key: written twice, it is one row."""
     suffix = INVALID_SUFFIX if row["outcome"] == "invalid" else ""
     return {
         **row,

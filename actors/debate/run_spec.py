@@ -1,4 +1,4 @@
-"""What a dispatcher needs to know to hold a run: plain data that crosses to every actor."""
+"""Run specification: plain data that is sent to every actor of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Placement = Literal["actors", "packed"]
 
 
 class RunSpec(BaseModel):
-    """One run, resolved: nothing in it is a default to be looked up elsewhere.
+    """Resolved specification of a run, without defaults to be looked up elsewhere.
 
     Attributes:
         protocol: a name of the registry or an import path `module:Class`.
@@ -36,7 +36,7 @@ class RunSpec(BaseModel):
         classifier_digest: of its card; another one that lies there later is refused.
         library: folder of the library that the debates search, absolute; None for a run without documents.
         attended: whether `consult` waits for a person.
-        followed: whether the events that are told while it lives have the replies among them.
+        followed: whether the live events have the replies among them.
         folder: the run's folder, absolute.
         store: URI of the record, when the folder is a copy of it on the driver's machine; None when it is the record.
         epoch: number of the folder's owner.

@@ -1,4 +1,4 @@
-"""Replies that many cases share: asked once in a run, by whoever claims it, while the others wait."""
+"""Shared replies: asked once in a run for many cases, by the holder of a lease, while the others wait."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from moot.actors.record.recovery import History
 from moot.actors.record.rows import SHARED
 from moot.protocols.messages import Ask, AskResult
 
-_JOURNALLED_TRIES, _JOURNALLED_EACH_S = 100, 0.05
+_DURABLE_TRIES, _DURABLE_EACH_S = 100, 0.05
 
 
 class SharedReplies:
-    """The shared replies as one debate gets them.
+    """Shared replies of one debate.
 
     Args:
-        context: the process's, which holds what is being waited for.
+        context: the process's, with the futures of shared replies.
         pay: asks, and so pays for, one reply.
     """
 
@@ -32,7 +32,7 @@ class SharedReplies:
 
         Args:
             key: what asks have in common that share a reply, beside their fingerprint.
-            ask: as one case makes it; nothing of that case goes into the shared one.
+            ask: as one case makes it; nothing specific to that case goes into the shared one.
         """
         body = msgspec.structs.replace(ask, labels=None, choices=(), aliases=())
         content = await self._context.shared_fingerprint(body)
@@ -41,10 +41,10 @@ class SharedReplies:
         ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=SHARED)
         timeout_s = self._context.roles.binding(ask.role).timeout_s
         ask = msgspec.structs.replace(await self._context.fingerprinted(ask), seconds_left=timeout_s)
-        return await self._awaited(case_id, ask)
+        return await self._shared(case_id, ask)
 
-    async def _awaited(self, case_id: str, ask: Ask) -> AskResult:
-        """The reply recorded under a pseudo case, which whoever comes first asks for."""
+    async def _shared(self, case_id: str, ask: Ask) -> AskResult:
+        """The reply recorded under a pseudo case; the first caller asks for it."""
         while (waiting := self._context.shared.get(case_id)) is not None:
             known = await asyncio.shield(waiting)
             if known is not None:
@@ -53,14 +53,14 @@ class SharedReplies:
         self._context.shared[case_id] = mine
         answered = None
         try:
-            answered = await self._claimed(case_id, ask)
+            answered = await self._asked_once(case_id, ask)
             return answered
         finally:
             if answered is None:
                 del self._context.shared[case_id]
             mine.set_result(answered)
 
-    async def _claimed(self, case_id: str, ask: Ask) -> AskResult:
+    async def _asked_once(self, case_id: str, ask: Ask) -> AskResult:
         record_client = self._context.record
         mine, history = await record_client.acquire_lease(case_id)
         try:
@@ -68,18 +68,18 @@ class SharedReplies:
             if recorded is not None:
                 return recorded
             answered = await self._pay(history.resume(ask))
-            await self._journalled(case_id)
+            await self._wait_until_durable(case_id)
             return answered
         finally:
             if mine:
                 await record_client.release_lease(case_id)
 
-    async def _journalled(self, case_id: str) -> None:
-        """Wait until the shared reply is in the journal: whoever gets the claim next must find it there."""
-        for _ in range(_JOURNALLED_TRIES):
+    async def _wait_until_durable(self, case_id: str) -> None:
+        """Wait until the shared reply is in the journal: the next holder of the lease must find it there."""
+        for _ in range(_DURABLE_TRIES):
             if await self._context.record.has_shared(case_id):
                 return
-            await asyncio.sleep(_JOURNALLED_EACH_S)
+            await asyncio.sleep(_DURABLE_EACH_S)
 
 
 def _recorded(history: History) -> AskResult | None:

@@ -1,1 +1,1 @@
-"""Dispatch: cases to moderators, with a bound on how many are open, from an iterator or from a queue."""
+"""Dispatchers: assign cases to moderators with a bound on open debates, from an iterator or from a queue."""

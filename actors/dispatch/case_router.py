@@ -1,4 +1,4 @@
-"""Seating: which debate is at which moderator, and how one that was at a lost moderator gets there again."""
+"""Case router: assigns pending cases to moderators, and assigns those of a lost moderator again."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from moot.protocols.errors import MootError
 
 
 class DebateCancelled(MootError):
-    """A debate that was put aside without a verdict: its case was withdrawn, or the run was closed or has stopped.
+    """A debate was cancelled without a verdict: its case was cancelled, or the run was closed or has stopped.
 
-    What is on record of it is not paid for again when the case is brought another time.
+    What is recorded of it is not paid for again when the case is submitted again.
     """
 
 
 class RunFailed(DebateCancelled):
-    """A debate that was put aside because the run cannot go on: nothing can be trusted to be kept any more."""
+    """A debate was cancelled because the run has failed: nothing more could be recorded reliably."""
 
 
 class PendingCase:
-    """A case that is being debated for somebody. Made in the event loop of whoever waits.
+    """Case that was submitted and has no result yet. Created in the event loop of the submitter.
 
     Attributes:
-        assignment: what a moderator is handed.
-        seat: the number of the moderator's seat.
+        assignment: what a moderator gets.
+        moderator: the moderator's number.
         content: hash of the case's content.
-        told: how it ended; `DebateCancelled` when it was put aside.
+        result: a future; `DebateCancelled` when the debate was cancelled.
     """
 
     def __init__(self, labelled: LabelledCase, assignment: Assignment, moderator: int) -> None:
@@ -50,11 +50,11 @@ class PendingCase:
 
     @property
     def key(self) -> CaseKey:
-        """Which debate."""
+        """Key of the debate."""
         return (self.assignment.case.id, self.assignment.attempt)
 
     def resolve(self, how: DebateResult | DebateCancelled) -> None:
-        """Tell whoever waits; what ended first counts."""
+        """Set the result; the first one counts."""
         if self.result.done():
             return
         if isinstance(how, DebateCancelled):
@@ -63,67 +63,70 @@ class PendingCase:
             self.result.set_result(how)
 
 
-def _mark_retrieved(told: asyncio.Future[DebateResult]) -> None:
-    """Nobody may be waiting any more: an end without a verdict is no error of theirs."""
-    if not told.cancelled():
-        told.exception()
+def _mark_retrieved(result: asyncio.Future[DebateResult]) -> None:
+    """Mark the exception as retrieved: nobody may wait any more, and asyncio would log it as an error."""
+    if not result.cancelled():
+        result.exception()
 
 
 _log = structlog.get_logger(__name__)
 
 
 class CaseRouter:
-    """The visits at the moderators of a runtime that is up.
+    """Routes pending cases to the moderators of a runtime that is up.
 
     Args:
         runtime: the engine.
-        visit_of: the visit of a case that somebody waits for; None when nobody does.
-        settle: takes what has ended.
-        affordable: how many debates may be at moderators; None for no bound.
+        pending_of: the pending case of an id; None when nobody waits for it.
+        settle: takes outcomes.
+        forecast: how many debates may be open at moderators; None for no bound.
     """
 
     def __init__(
         self,
         runtime: Runtime,
-        visit_of: Callable[[str], PendingCase | None],
+        pending_of: Callable[[str], PendingCase | None],
         settle: Callable[[Sequence[AssignmentOutcome]], None],
-        affordable: BudgetForecast | None = None,
+        forecast: BudgetForecast | None = None,
     ) -> None:
-        self._runtime, self._visit_of, self._settle = runtime, visit_of, settle
+        self._runtime, self._pending_of, self._settle = runtime, pending_of, settle
         self._queues: list[deque[PendingCase]] = [deque() for _ in runtime.moderators]
-        self._held: list[dict[CaseKey, PendingCase]] = [{} for _ in runtime.moderators]
+        self._assigned: list[dict[CaseKey, PendingCase]] = [{} for _ in runtime.moderators]
         self._wake = [asyncio.Event() for _ in runtime.moderators]
         self._busy = [asyncio.Event() for _ in runtime.moderators]
         self._draining = False
-        self._affordable, self._coming = affordable, 0
+        self._forecast, self._coming = forecast, 0
 
     def loops(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """What talks to the moderators, to be run side by side; each ends only with an error or when cancelled."""
+        """Loops that exchange messages with the moderators, to be run concurrently; each ends only with an error or
+        when cancelled."""
         for number in range(len(self._queues)):
             yield self._feed(number)
             yield self._listen(number)
 
     def least_loaded(self) -> int:
-        """The seat that has the fewest debates."""
-        return min(range(len(self._held)), key=lambda number: len(self._held[number]) + len(self._queues[number]))
+        """Number of the moderator that has the fewest debates."""
+        return min(
+            range(len(self._assigned)), key=lambda number: len(self._assigned[number]) + len(self._queues[number])
+        )
 
     def submit(self, pending: PendingCase) -> None:
-        """Hand a visit over to its seat as soon as that can be."""
+        """Queue a pending case for its moderator."""
         if self._draining:
             return
         self._queues[pending.moderator].append(pending)
         self._wake[pending.moderator].set()
 
     async def cancel(self, pending: PendingCase) -> None:
-        """Put the debate of a visit aside that is waited for no more."""
+        """Cancel the debate of a pending case that nobody waits for any more."""
         with suppress(ValueError):
             self._queues[pending.moderator].remove(pending)
-        self._held[pending.moderator].pop(pending.key, None)
+        self._assigned[pending.moderator].pop(pending.key, None)
         self._feed_again()
         await self._runtime.moderators[pending.moderator].cancel([pending.key])
 
     async def drain(self) -> None:
-        """Let asks under way finish, then have every debate put aside; a moderator that is lost gets none again."""
+        """Let asks in flight finish, then cancel every debate; a moderator that is lost gets none again."""
         self._draining = True
         for queue in self._queues:
             queue.clear()
@@ -132,13 +135,13 @@ class CaseRouter:
         )
 
     def clear(self) -> None:
-        """Hand over nothing more of what is here: none of it is waited for."""
-        for queue, held in zip(self._queues, self._held, strict=True):
+        """Drop every pending case: nobody waits for any of them."""
+        for queue, assigned in zip(self._queues, self._assigned, strict=True):
             queue.clear()
-            held.clear()
+            assigned.clear()
 
     async def _feed(self, number: int) -> None:
-        """Hand over what comes to one seat."""
+        """Send queued cases to one moderator."""
         moderator, queue = self._runtime.moderators[number], self._queues[number]
         while True:
             await self._wake[number].wait()
@@ -152,7 +155,7 @@ class CaseRouter:
                     self._coming -= count
                 if self._draining:
                     break
-                self._held[number] |= {pending.key: pending for pending in pending_cases}
+                self._assigned[number] |= {pending.key: pending for pending in pending_cases}
                 self._busy[number].set()
                 try:
                     report = await moderator.exchange([pending.assignment for pending in pending_cases], wait=False)
@@ -161,37 +164,37 @@ class CaseRouter:
                 else:
                     self._ended(number, report.done)
                     left = [pending.key for pending in pending_cases if not self._is_waited_for(pending)]
-                    if left:  # withdrawn while they were on their way
+                    if left:  # cancelled while the call was in flight
                         await moderator.cancel(left)
 
     def _room(self) -> int:
-        """How many more debates may be handed over."""
-        if self._affordable is None:
+        """How many more debates may be assigned."""
+        if self._forecast is None:
             return BATCH_SIZE
-        return max(0, self._affordable.most_open - self._coming - sum(len(held) for held in self._held))
+        return max(0, self._forecast.most_open - self._coming - sum(len(assigned) for assigned in self._assigned))
 
     def _feed_again(self) -> None:
-        """There may be room now for what the budgets have kept back."""
-        if self._affordable is not None:
+        """Wake the loops with queued cases: the budgets may cover them now."""
+        if self._forecast is not None:
             for queue, wake in zip(self._queues, self._wake, strict=True):
                 if queue:
                     wake.set()
 
     async def _registered(self, pending_cases: Sequence[PendingCase]) -> list[PendingCase]:
-        """Make the record know the cases of visits; those that were not withdrawn meanwhile."""
+        """Register cases with the record; returns those that were not cancelled meanwhile."""
         writers = self._runtime.writers
         await writers.register([pending.labelled for pending in pending_cases])
-        writers.forget([pending.key[0] for pending in pending_cases if self._visit_of(pending.key[0]) is None])
+        writers.forget([pending.key[0] for pending in pending_cases if self._pending_of(pending.key[0]) is None])
         return [pending for pending in pending_cases if self._is_waited_for(pending)]
 
     def _is_waited_for(self, pending: PendingCase) -> bool:
-        return self._visit_of(pending.key[0]) is pending
+        return self._pending_of(pending.key[0]) is pending
 
     async def _listen(self, number: int) -> None:
-        """Learn what has ended at one seat."""
+        """Receive the outcomes of one moderator."""
         moderator = self._runtime.moderators[number]
         while True:
-            if not self._held[number]:
+            if not self._assigned[number]:
                 self._busy[number].clear()
                 await self._busy[number].wait()
             try:
@@ -202,22 +205,22 @@ class CaseRouter:
                 self._ended(number, report.done)
 
     def _lost(self, number: int) -> None:
-        """A moderator died; it is back, and told again of every debate that it had.
+        """Assign again every debate of a moderator that died and is back.
 
-        Both that talk to it learn of a death, and another one may lie between: whatever it is held to have is handed
-        over each time. What it has already, it ignores.
+        Both loops notice a death, and another one may lie between: so whatever counts as assigned to it is sent each
+        time. What it has already, it ignores.
         """
-        lost, self._held[number] = self._held[number], {}
+        lost, self._assigned[number] = self._assigned[number], {}
         if lost:
-            _log.warning("a moderator was lost; its debates go on from the journal", debates=len(lost))
+            _log.warning("a moderator was lost; its debates resume from the journal", debates=len(lost))
         for pending in lost.values():
             pending.assignment = msgspec.structs.replace(pending.assignment, replay=True)
             self.submit(pending)
 
     def _ended(self, number: int, done: Sequence[AssignmentOutcome]) -> None:
         for outcome in done:
-            self._held[number].pop((outcome.case_id, outcome.attempt), None)
-            if self._affordable is not None:
-                self._affordable.settle(outcome.paid, whole=outcome.is_whole)
+            self._assigned[number].pop((outcome.case_id, outcome.attempt), None)
+            if self._forecast is not None:
+                self._forecast.settle(outcome.paid, whole=outcome.is_whole)
         self._settle(done)
         self._feed_again()

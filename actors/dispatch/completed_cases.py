@@ -1,4 +1,4 @@
-"""Completed cases: what the record already holds when a run starts."""
+"""Completed cases: which debates the record already holds when a run starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.protocols.errors import RunMismatch
 
 
 class CompletedCases:
-    """What the record already holds when a run starts.
+    """Index of the debates that the record already holds when a run starts.
 
     Args:
         finished: debates with a verdict: (case id, attempt) to whether it failed.
@@ -31,11 +31,11 @@ class CompletedCases:
         self._retry_failed = retry_failed
 
     def mark_started(self, case_id: str, content: str) -> None:
-        """A debate has been opened since: the record may hold a part of it."""
+        """Note that a debate has started: the record may hold a part of it."""
         self._content[case_id] = content
 
     def mark_completed(self, case_id: str, attempt: int, *, failed: bool) -> None:
-        """A debate that was held since has its verdict on record."""
+        """Note that a debate has its verdict on record."""
         self._latest[case_id] = (attempt, failed)
 
     @property
@@ -45,7 +45,7 @@ class CompletedCases:
 
     @property
     def superseded(self) -> int:
-        """How many verdicts on record count no more: of attempts that another one has followed, or is to follow."""
+        """Number of superseded verdicts: of attempts that another one has followed, or is to follow."""
         return self._verdicts - sum(not (failed and self._retry_failed) for _, failed in self._latest.values())
 
     def is_completed(self, case_id: str) -> bool:
@@ -53,7 +53,7 @@ class CompletedCases:
         return case_id in self._latest
 
     def assignment(self, labelled: LabelledCase) -> Assignment | None:
-        """The debate to hold for a case; None when it is done.
+        """The debate to run for a case; None when it is done.
 
         Raises:
             RunMismatch: when the case's content is not what the record was made with.

@@ -1,4 +1,4 @@
-"""The dispatcher: hands cases to moderators with a bound on how many are open, and sees every one of them through."""
+"""Dispatcher: assigns the cases of a task to moderators, with a bound on open debates, until every one has ended."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from moot.protocols.case import LabelledCase
 
 _log = structlog.get_logger(__name__)
 BATCH_SIZE = 128
-"""Cases that are handed over in one call, at most."""
+"""Most cases that are assigned in one call."""
 
-_AHEAD = 3
-"""Cases at hand per place: one that is debated, one whose verdict is about to be durable, and one that waits at the
-moderator, so that a place that falls free is taken at once. What a slow record has not taken yet stays bounded."""
+_PREFETCH = 3
+"""Prefetched cases per place: one that is debated, one whose verdict is about to be durable, and one that waits at the
+moderator, so that a free place is filled at once. What a slow record has not taken yet stays bounded."""
 
 DRAIN_S = 6.0
-"""Seconds that asks under way have to finish when a run is stopped."""
+"""Seconds that asks in flight have to finish when a run is stopped."""
 
-_GLANCE_S = 0.2
-"""While a person is asked, seats are asked for news so often, so that a decision does not wait for another debate."""
+_POLL_S = 0.2
+"""Seconds between polls of a moderator while a person is asked, so that a decision does not wait for another debate."""
 
 
 class Dispatcher:
-    """Holds one run.
+    """Runs one task.
 
     Args:
-        runtime: started by `run`.
+        runtime: up before `run`.
         cases: the task's cases, read lazily.
-        past: what the record already holds.
-        person: answers forms while the run lives; None leaves the debates that ask waiting.
-        affordable: how many debates the run's budgets let be open; None for a run without.
+        completed: what the record already holds.
+        person: answers forms during the run; None leaves the debates that ask waiting.
+        forecast: how many debates the run's budgets let be open; None for a run without.
 
     Attributes:
-        stopped_by: what put debates aside that nobody asked to stop: a budget, an endpoint; empty otherwise.
+        stopped_by: what cancelled debates that nobody asked to stop: a budget, an endpoint; empty otherwise.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Dispatcher:
         cases: Iterator[LabelledCase],
         completed: CompletedCases,
         person: Person | None = None,
-        affordable: BudgetForecast | None = None,
+        forecast: BudgetForecast | None = None,
     ) -> None:
         self._runtime, self._cases, self._completed = runtime, cases, completed
-        self._held = [0] * len(runtime.moderators)
-        self._person, self._affordable = person, affordable
+        self._assigned = [0] * len(runtime.moderators)
+        self._person, self._forecast = person, forecast
         self._exhausted = False
         self._change = asyncio.Event()
         self._reading = asyncio.Lock()
@@ -65,23 +65,23 @@ class Dispatcher:
         self.stopped_by = ""
 
     def stop(self) -> None:
-        """Ask for a drain: nothing new starts, asks under way finish, open debates are put aside."""
+        """Request a drain: nothing new starts, asks in flight finish, open debates are cancelled."""
         self._stopping.set()
 
     @property
     def parked(self) -> list[str]:
-        """Ids of the cases that wait for a person whom this run does not wait for."""
+        """Ids of the cases that wait for a person, for whom this run does not wait."""
         return [case_id for decisions in self._decisions for case_id in decisions.undecided]
 
     @property
     def is_draining(self) -> bool:
-        """Whether a drain was asked for."""
+        """Whether a drain was requested."""
         return self._stopping.is_set()
 
     async def run(self) -> None:
-        """Hold every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
+        """Run every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
         moderators = self._runtime.moderators
-        self._held = [0] * len(moderators)
+        self._assigned = [0] * len(moderators)
         self._decisions = [PendingDecisions(self._person) for _ in moderators]
         serving = asyncio.gather(*(self._serve(number, moderator) for number, moderator in enumerate(moderators)))
         stopping = asyncio.ensure_future(self._stopping.wait())
@@ -110,13 +110,13 @@ class Dispatcher:
                 return
             again = []
             waiting |= {(a.case.id, a.attempt): a for a in batch}
-            self._held[number] = len(waiting)
+            self._assigned[number] = len(waiting)
             if not waiting:
                 if decisions.busy:
                     await decisions.wait()
                 elif self._exhausted:
                     return
-                else:  # until a debate elsewhere has ended, the budget covers no other one
+                else:  # the budget covers no other debate until an open one has ended
                     await change.wait()
                 continue
             wait = not batch or not self._room(number)
@@ -126,26 +126,26 @@ class Dispatcher:
                 if self.is_draining:
                     return
                 again = [Assignment(a.case, a.attempt, True, a.invalid, a.decided) for a in waiting.values()]
-                _log.warning("a moderator was lost; its debates go on from the journal", debates=len(again))
+                _log.warning("a moderator was lost; its debates resume from the journal", debates=len(again))
                 continue
             failpoint("driver.fed")
             self._settle(report.done, waiting, decisions)
-            self._held[number] = len(waiting)
+            self._assigned[number] = len(waiting)
             if report.done:
                 self._change.set()
                 self._change = asyncio.Event()
             if wait and decisions.busy and not report.done:
-                await decisions.wait(_GLANCE_S)
+                await decisions.wait(_POLL_S)
 
     def _room(self, number: int) -> int:
-        """How many more cases a seat may have: beyond its places only when no other seat's place is left empty, and
-        over all seats no more than the budgets cover."""
-        places = max(1, self._runtime.max_open // len(self._held))
-        others = self._held[:number] + self._held[number + 1 :]
-        most = places * _AHEAD if all(held >= places for held in others) else places
-        room = most - self._held[number]
-        if self._affordable is not None:
-            room = min(room, self._affordable.most_open - sum(self._held))
+        """How many more cases a moderator may get: beyond its places only when no other moderator has a free place, and
+        over all moderators no more than the budgets cover."""
+        places = max(1, self._runtime.max_open // len(self._assigned))
+        others = self._assigned[:number] + self._assigned[number + 1 :]
+        most = places * _PREFETCH if all(assigned >= places for assigned in others) else places
+        room = most - self._assigned[number]
+        if self._forecast is not None:
+            room = min(room, self._forecast.most_open - sum(self._assigned))
         return max(0, room)
 
     def _settle(
@@ -153,23 +153,23 @@ class Dispatcher:
     ) -> None:
         for outcome in done:
             assignment = waiting.pop((outcome.case_id, outcome.attempt), None)
-            if self._affordable is not None:
-                self._affordable.settle(outcome.paid, whole=outcome.is_whole)
+            if self._forecast is not None:
+                self._forecast.settle(outcome.paid, whole=outcome.is_whole)
             if outcome.status == "parked" and assignment is not None:
                 decisions.add(assignment, outcome)
             if outcome.status == "stopped":
                 self.stopped_by, self._exhausted = outcome.why, True
-                for each in self._decisions:  # no decision could be acted upon: nobody is to be waited for
+                for each in self._decisions:  # no debate could resume with a decision: do not wait for one
                     each.cancel()
         asked = decisions.case_ids
         self._runtime.writers.forget([outcome.case_id for outcome in done if outcome.case_id not in asked])
 
     async def _next(self, number: int) -> list[Assignment]:
-        """Debates that are not done yet, as many as a seat has room for, registered with the record."""
+        """Debates that are not done yet, as many as a moderator may get, registered with the record."""
         async with self._reading:
             count = 0 if self._exhausted else min(self._room(number), BATCH_SIZE)
             taken = await asyncio.to_thread(self._take, count) if count else []
-            self._held[number] += len(taken)
+            self._assigned[number] += len(taken)
         if taken:
             await self._runtime.writers.register([labelled for labelled, _ in taken])
         return [assignment for _, assignment in taken]

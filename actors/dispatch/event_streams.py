@@ -1,4 +1,4 @@
-"""What happens in open debates, for whoever follows one of them: from its first event to its end."""
+"""Event streams: the live events of open debates, for any number of followers, from the first event to the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.actors.record.progress import StreamedEvent, size_of
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
 
 KEPT_ENDED, KEPT_CHARACTERS = 1000, 32 * 2**20
-"""Trails of ended debates that are kept for late followers, and how long their replies may be together."""
+"""Streams of ended debates that are kept for late followers, and the size of their replies together, in characters."""
 
 
 class EventStream:
@@ -36,8 +36,8 @@ class EventStream:
         self._news = asyncio.Event()
 
     def add(self, event: StreamedEvent) -> None:
-        """Something has happened; what was told before in the same words is not told again. A writer that is started
-        again may be given once more what it had told and not kept."""
+        """Add an event, unless it is a duplicate: a restarted writer may get again what it had delivered and not
+        written."""
         words = (event.attempt, event.kind, event.path, crc32(msgspec.json.encode(event.data)))
         if words in self._known and event.kind not in BOOKKEEPING_EVENTS:
             return
@@ -47,18 +47,18 @@ class EventStream:
         self._notify()
 
     def resume_from(self, earlier: EventStream) -> None:
-        """Begin with the events of an earlier trail of the debate."""
+        """Start with the events of an earlier stream of the debate."""
         for event in earlier.events:
             self.add(event)
         self._before = len(self.events)
 
     @property
     def has_events(self) -> bool:
-        """Whether anything has happened on this trail itself."""
+        """Whether this stream has events beyond those of an earlier one."""
         return len(self.events) > self._before
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """End the stream: no more events will come."""
         self.ended = True
         self._notify()
 
@@ -67,10 +67,10 @@ class EventStream:
         self._news = asyncio.Event()
 
     async def follow(self) -> AsyncIterator[StreamedEvent]:
-        """Every event from the first one on; ends with the debate. Several may follow.
+        """Every event from the first one on; ends with the debate. Several followers may read it.
 
-        The record is whole; this may lack some: what the record's writer had noted in the last moments before it died,
-        and the oldest of more than a writer keeps.
+        The record is complete; this may lack some: what the record's writer had noted in the last moments before it
+        died, and the oldest of more than a writer keeps.
         """
         seen = 0
         while True:
@@ -83,7 +83,7 @@ class EventStream:
 
 
 class EventStreams:
-    """The trails of open debates and of those that ended last, by case."""
+    """Event streams of open debates and of those that ended last, by case."""
 
     def __init__(self) -> None:
         self._open: dict[str, EventStream] = {}
@@ -91,8 +91,8 @@ class EventStreams:
         self._size = 0
 
     def open(self, case_id: str, earlier_than: float | None = None) -> None:
-        """A debate begins, see `EventStream`, or is taken up again: then it begins with what is kept of it, for the
-        record may not have the last of that yet."""
+        """Open the stream of a debate, see `EventStream`. One that resumes starts with the events that are kept of it,
+        for the record may not have the last of those yet."""
         if (kept := self._ended.pop(case_id, None)) is not None:
             self._size -= kept.size
         earlier = self._open.get(case_id) or kept
@@ -102,14 +102,14 @@ class EventStreams:
             event_stream.resume_from(earlier)
 
     def add(self, events: Iterable[StreamedEvent]) -> None:
-        """Put events on the trails of their debates, in the order of time; those of nobody's are dropped. Each comes
-        once; some may be lacking, see `EventStream.follow`."""
+        """Add events to the streams of their debates, in order of time; those of no open stream are dropped. Each is
+        added once; some may be lacking, see `EventStream.follow`."""
         for event in sorted(events, key=lambda each: each.at):
             if (event_stream := self._open.get(event.case_id)) is not None:
                 event_stream.add(event)
 
     def close(self, case_id: str) -> None:
-        """A debate has ended, and `take` has had all its events."""
+        """Close the stream of a debate that has ended, once `add` has had all its events."""
         event_stream = self._open.pop(case_id, None)
         if event_stream is None:
             return
@@ -120,10 +120,10 @@ class EventStreams:
             self._size -= self._ended.popitem(last=False)[1].size
 
     def close_all(self) -> None:
-        """No debate is open any more."""
+        """Close every open stream."""
         for case_id in list(self._open):
             self.close(case_id)
 
     def of(self, case_id: str) -> EventStream | None:
-        """The trail of a case; None when it is not open and did not end lately."""
+        """The stream of a case; None when it is not open and did not end lately."""
         return self._open.get(case_id) or self._ended.get(case_id)

@@ -1,4 +1,4 @@
-"""Mailboxes: messages for one peer leave together; while a call is under way the next ones gather."""
+"""Mailbox: batches messages to one peer; while a call is in flight the next ones gather."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ M = TypeVar("M")
 
 
 class MailboxClosed(MootError):
-    """A message that will not be delivered: its mailbox was closed."""
+    """A message is not delivered: its mailbox was closed."""
 
 
 class Mailbox(Generic[M]):
-    """Sends messages to one peer, many per call.
+    """Batching sender to one peer, many messages per call.
 
-    The first message after a pause leaves at once. After that a call starts at the earliest `spacing_s` after the
-    one before it, so that messages which come unevenly still share calls; a full batch leaves without waiting.
+    The first message after a pause is sent at once. After that a call starts at the earliest `spacing_s` after the
+    one before it, so that messages which come unevenly still share calls; a full batch is sent without waiting.
 
     Args:
-        send: delivers a batch; awaited before the next one leaves. It must see to lost peers itself; anything that
-            it raises ends the mailbox, and everybody who posts to it or waits for it gets that error.
+        send: delivers a batch; awaited before the next one is sent. It must handle lost peers itself; anything that
+            it raises ends the mailbox, and all who post to it or wait for it get that error.
         spacing_s: least time between the starts of two calls.
         most: most messages per call.
     """
@@ -60,7 +60,7 @@ class Mailbox(Generic[M]):
             await delivered
 
     async def close(self) -> None:
-        """Stop sending; what still waits is dropped, and who waits for it, or posts more, gets `MailboxClosed`."""
+        """Stop sending; what is queued is dropped, and who waits for it, or posts more, gets `MailboxClosed`."""
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)

@@ -1,6 +1,6 @@
-"""The reception: cases come while the run lives, and each verdict is told to whoever brought its case.
+"""Queue dispatcher: accepts cases during the run and returns each result to its submitter.
 
-The dispatcher holds a task that is known when it begins; here cases are handed to moderators the moment they come.
+The other dispatcher runs a task that is known when it starts; here cases are assigned to moderators as they arrive.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _Question = tuple[str, asyncio.Future[DebateResult | None]]
 
 
 class ResultLookup:
-    """Reads recorded verdicts for whoever asks; one reading that fails is the error of those who asked for it.
+    """Batched lookup of recorded results; a read that fails is the error of those who asked for it only.
 
     Args:
-        archive: the record's writers.
+        writers: the record's writers.
     """
 
     def __init__(self, writers: WriterPool) -> None:
@@ -41,10 +41,10 @@ class ResultLookup:
         self._closed = False
 
     async def result(self, case_id: str) -> DebateResult | None:
-        """How a case ended; None when the record does not say.
+        """Recorded result of a case; None when the record has none.
 
         Raises:
-            NotHeld: this was closed before the record had answered.
+            DebateCancelled: this was closed before the record had answered.
         """
         if self._closed:
             raise _closed(case_id)
@@ -57,7 +57,7 @@ class ResultLookup:
             self._unanswered.discard(question)
 
     async def close(self) -> None:
-        """Read no more; whoever still waits for an answer gets `DebateCancelled`."""
+        """Stop reading; who still waits for an answer gets `DebateCancelled`."""
         self._closed = True
         await self._questions.close()
         for case_id, answer in self._unanswered:
@@ -82,22 +82,22 @@ def _closed(case_id: str) -> DebateCancelled:
 
 
 _log = structlog.get_logger(__name__)
-_LOOK_EACH_S = 0.1
-_LAST_LOOK_S = 5.0
+_POLL_S = 0.1
+_LAST_EVENTS_WITHIN_S = 5.0
 
 
 class QueueDispatcher:
-    """Takes cases one by one. Lives in one event loop, over a runtime that is up.
+    """Dispatcher of cases that are submitted one by one. Runs in one event loop, over a runtime that is up.
 
     Args:
         runtime: the engine.
-        past: what the record already holds.
-        followed: whether anybody may want a debate's events; without them `event_stream` knows of none.
+        completed: what the record already holds.
+        followed: whether debates have event streams.
         in_words: says for people what has stopped the run.
-        affordable: how many debates the run's budgets let be open; None for a run without.
+        forecast: how many debates the run's budgets let be open; None for a run without.
 
     Attributes:
-        stopped_by: what put debates aside that nobody asked to stop: a budget, an endpoint; empty otherwise.
+        stopped_by: what cancelled debates that nobody asked to stop: a budget, an endpoint; empty otherwise.
     """
 
     def __init__(
@@ -107,22 +107,22 @@ class QueueDispatcher:
         *,
         followed: bool = True,
         in_words: Callable[[str], str] = str,
-        affordable: BudgetForecast | None = None,
+        forecast: BudgetForecast | None = None,
     ) -> None:
         self._in_words = in_words
         self._runtime, self._completed, self._followed = runtime, completed, followed
         self._pending_cases: dict[str, PendingCase] = {}
-        self._router = CaseRouter(runtime, self._pending_cases.get, self._settle, affordable)
+        self._router = CaseRouter(runtime, self._pending_cases.get, self._settle, forecast)
         self._event_streams = EventStreams()
         self._ending: list[str] = []
-        self._recall = ResultLookup(runtime.writers)
+        self._lookup = ResultLookup(runtime.writers)
         self._refusal: DebateCancelled | None = None
         self._draining: asyncio.Task[None] | None = None
         self.stopped_by = ""
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to take cases."""
+        """Start to accept cases."""
         for each in [*self._router.loops(), *([self._follow()] if self._followed else [])]:
             task = asyncio.create_task(each)
             task.add_done_callback(self._served)
@@ -130,17 +130,17 @@ class QueueDispatcher:
 
     @property
     def waiting(self) -> int:
-        """How many cases have come and have not ended."""
+        """Number of cases that were submitted and have no result yet."""
         return len(self._pending_cases)
 
     async def run_case(self, labelled: LabelledCase) -> DebateResult:
-        """Debate a case and wait for its end, which is durable then; one that is on record is told from there.
+        """Run the debate of a case and wait for its durable result; one that is on record is read from there.
 
-        A case that is being debated already is waited for together. Cancelling this leaves the debate going on.
+        Several callers may wait for one case. Cancelling this call does not cancel the debate.
 
         Raises:
             RunMismatch: the record has other content under the case's id.
-            NotHeld: it was put aside.
+            DebateCancelled: the debate was cancelled.
         """
         case = labelled.case
         pending = self._pending_cases.get(case.id)
@@ -157,8 +157,8 @@ class QueueDispatcher:
         return await asyncio.shield(pending.result)
 
     def _receive(self, labelled: LabelledCase, assignment: Assignment) -> PendingCase:
-        told = msgspec.structs.replace(assignment, return_result=True)
-        pending = self._pending_cases[labelled.case.id] = PendingCase(labelled, told, self._router.least_loaded())
+        assignment = msgspec.structs.replace(assignment, return_result=True)
+        pending = self._pending_cases[labelled.case.id] = PendingCase(labelled, assignment, self._router.least_loaded())
         self._completed.mark_started(labelled.case.id, pending.content)
         if self._followed:
             self._event_streams.open(labelled.case.id, time.time() if assignment.replay else None)
@@ -166,7 +166,7 @@ class QueueDispatcher:
         return pending
 
     async def cancel(self, case_id: str) -> bool:
-        """Put the debate of a case aside, for everybody who waits for it; False when it is not being debated."""
+        """Cancel the debate of a case, for all who wait for it; False when it is not being debated."""
         pending = self._pending_cases.pop(case_id, None)
         if pending is None:
             return False
@@ -175,35 +175,36 @@ class QueueDispatcher:
         return True
 
     async def recorded_result(self, case_id: str) -> DebateResult | None:
-        """How a case ended that has a verdict on record; None for any other one.
+        """Result of a case that has a verdict on record; None for any other one.
 
         Raises:
-            NotHeld: the record does not give it back, or was closed before it did.
+            DebateCancelled: the record does not return it, or was closed before it did.
         """
         return await self._from_record(case_id) if self._completed.is_completed(case_id) else None
 
     def event_stream(self, case_id: str) -> EventStream | None:
-        """What happens in a debate; None when it is not open and did not end lately."""
+        """Event stream of a debate; None when it is not open and did not end lately."""
         return self._event_streams.of(case_id)
 
     def has_started(self, case_id: str) -> bool:
-        """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
+        """Whether the debate of a case has had its first event, so that it no longer waits for a place."""
         event_stream = self._event_streams.of(case_id)
         return event_stream is not None and event_stream.has_events
 
     @property
     def error(self) -> BaseException | None:
-        """What ended the talk with the engine, so that nothing can be held any more; None while it goes on, and when
-        the run was closed or stopped by a budget."""
+        """Why the run has failed, so that no debate can run any more; None while it runs, and when it was closed or
+        stopped by a budget."""
         return self._refusal if isinstance(self._refusal, RunFailed) else None
 
     @property
     def stop_reason(self) -> str:
-        """Why nothing is held any more, a budget or worse; empty while cases are taken."""
+        """Why no more cases are accepted: a budget, an error; empty while they are."""
         return "" if self._refusal is None else str(self._refusal)
 
     async def close(self, drain_s: float) -> int:
-        """Take nothing more; debates may end for so many seconds, then they are put aside. Gives how many were."""
+        """Accept nothing more; debates may end within so many seconds, then they are cancelled. Returns how many
+        were."""
         self._refuse(DebateCancelled("the run is being closed"))
         open_ones = [pending.result for pending in self._pending_cases.values()]
         if open_ones:
@@ -215,12 +216,12 @@ class QueueDispatcher:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *filter(None, [self._draining]), return_exceptions=True)
-        await self._end_trails()
-        await self._recall.close()
+        await self._close_event_streams()
+        await self._lookup.close()
         return left
 
     async def _from_record(self, case_id: str) -> DebateResult:
-        found = await self._recall.result(case_id)
+        found = await self._lookup.result(case_id)
         if found is None:
             raise DebateCancelled(f"case {case_id!r} has a verdict that the record does not give back")
         return msgspec.structs.replace(found, reused=True)
@@ -241,7 +242,7 @@ class QueueDispatcher:
             self._end(pending, outcome.result)
 
     def _stop(self, why: str) -> None:
-        """A budget or an endpoint ends the run: what the other debates ask for would be paid for nobody."""
+        """Stop the run, for a budget or an endpoint: cancel the other debates, whose asks would be paid in vain."""
         self.stopped_by = why
         stopped = DebateCancelled(f"the run has stopped: {self._in_words(why)}")
         self._refuse(stopped)
@@ -267,9 +268,9 @@ class QueueDispatcher:
         self._router.clear()
 
     async def _follow(self) -> None:
-        """Put events on their debates' trails; one that has ended is closed when all of its have come."""
+        """Add events to their debates' streams; the stream of a debate that has ended is closed after its last one."""
         while True:
-            await asyncio.sleep(_LOOK_EACH_S)
+            await asyncio.sleep(_POLL_S)
             ending, self._ending = self._ending, []
             if not ending and not self._pending_cases:
                 continue
@@ -282,21 +283,21 @@ class QueueDispatcher:
         while found := await self._runtime.writers.events():
             self._event_streams.add(found)
 
-    async def _end_trails(self) -> None:
-        """Nobody is to wait for more, also where the last events cannot be had."""
+    async def _close_event_streams(self) -> None:
+        """Close every stream, also where the last events cannot be read."""
         if self._followed:
             try:
-                async with asyncio.timeout(_LAST_LOOK_S):
+                async with asyncio.timeout(_LAST_EVENTS_WITHIN_S):
                     await self._take_events()
             except Exception as error:
-                _log.warning("the last events of the run are not told", error=repr(error))
+                _log.warning("the last events of the run are not delivered", error=repr(error))
             self._event_streams.close_all()
 
     def _served(self, task: asyncio.Task[None]) -> None:
-        """A talk with the engine that ended with an error ends the run: nothing can be trusted to be kept any more."""
+        """Fail the run when one of its loops has failed: nothing more could be recorded reliably."""
         if task.cancelled() or (error := task.exception()) is None:
             return
         _log.error("the run cannot go on", error=repr(error))
-        broken = RunFailed(f"the run cannot go on: {error}")
-        self._refuse(broken)
-        self._cancel_all(broken)
+        failed = RunFailed(f"the run cannot go on: {error}")
+        self._refuse(failed)
+        self._cancel_all(failed)

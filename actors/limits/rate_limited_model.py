@@ -1,4 +1,4 @@
-"""A model behind the gate: each attempt waits for leave, and what it used is settled and counted when it has ended."""
+"""Rate-limited model: each attempt is admitted by the limiter; its usage is settled and counted when it has ended."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class UnconfirmedUsage:
 
 
 class RateLimitedModel:
-    """Calls a model, each attempt with leave of the gate.
+    """Model whose attempts the limiter admits.
 
     Args:
         model: the backend.
-        gate: the process's gate; None admits everything, for a model that runs in this process.
+        limiter_client: the process's; None admits everything, for a model that runs in this process.
         endpoint: the model's name at the limiter.
         price: the model's price; None when it is not known.
         meter: is told of every attempt.
@@ -65,10 +65,15 @@ class RateLimitedModel:
     """
 
     def __init__(
-        self, model: Model, gate: LimiterClient | None, endpoint: str, price: Price | None, meter: Meter = SILENT
+        self,
+        model: Model,
+        limiter_client: LimiterClient | None,
+        endpoint: str,
+        price: Price | None,
+        meter: Meter = SILENT,
     ) -> None:
-        self._model, self._gate, self._endpoint, self._price = model, gate, endpoint, price
-        self._budgets = gate.budgets if gate is not None else frozenset()
+        self._model, self._limiter_client, self._endpoint, self._price = model, limiter_client, endpoint, price
+        self._budgets = limiter_client.budgets if limiter_client is not None else frozenset()
         self._bills = not model.capabilities.in_process
         self.calls = CallTelemetry(meter, model.name, price, bills=self._bills)
 
@@ -136,10 +141,10 @@ class RateLimitedModel:
 
     async def _admitted(self, need: CallDemand, deadline: Deadline, call: CallAttempt) -> Admission | None:
         """Leave for one attempt; None where none is needed."""
-        if self._gate is None:
+        if self._limiter_client is None:
             return None
         with deadline.paused():
-            admission = await self._gate.admit(self._endpoint, need)
+            admission = await self._limiter_client.admit(self._endpoint, need)
         call.admitted()
         return admission
 
@@ -244,44 +249,44 @@ class CallAttempt:
     """One attempt.
 
     Args:
-        watch: of its model.
+        telemetry: of its model.
         span: of the attempt.
     """
 
-    __slots__ = ("_began", "_failed", "_outcome", "_span", "_tokens", "_wait_s", "_watch")
+    __slots__ = ("_began", "_failed", "_outcome", "_span", "_telemetry", "_tokens", "_wait_s")
 
-    def __init__(self, watch: CallTelemetry, span: Span) -> None:
-        self._watch, self._span = watch, span
+    def __init__(self, telemetry: CallTelemetry, span: Span) -> None:
+        self._telemetry, self._span = telemetry, span
         self._outcome, self._failed = "unused", ""
         self._tokens: tuple[int | None, int | None] = (None, None)
         self._began = time.perf_counter()
         self._wait_s: float | None = None
 
     def admitted(self) -> None:
-        """It may start: the gate has given leave."""
+        """Start the attempt: the limiter has admitted it."""
         now = time.perf_counter()
         self._wait_s, self._began = now - self._began, now
-        self._watch.meter.observe(LIMITER_WAIT, self._wait_s, self._watch.model)
+        self._telemetry.meter.observe(LIMITER_WAIT, self._wait_s, self._telemetry.model)
 
     def answered(self, reply: ModelReply) -> None:
         """There is a reply; one that was taken from a record is no call."""
         if reply.replayed:
             return
-        watch, usage = self._watch, reply.usage
-        watch.meter.observe(CALL_SECONDS, time.perf_counter() - self._began, watch.model)
+        telemetry, usage = self._telemetry, reply.usage
+        telemetry.meter.observe(CALL_SECONDS, time.perf_counter() - self._began, telemetry.model)
         self._tokens = (usage.prompt_tokens, usage.completion_tokens)
         for part, tokens in zip(("prompt", "completion"), self._tokens, strict=True):
             if tokens:
-                watch.meter.add(TOKENS, tokens, watch.model, part)
-        self._charge(None if watch.price is None else watch.price.cost_usd(usage), billed=watch.bills)
+                telemetry.meter.add(TOKENS, tokens, telemetry.model, part)
+        self._charge(None if telemetry.price is None else telemetry.price.cost_usd(usage), billed=telemetry.bills)
         self._ended("answered")
 
     def _charge(self, cost_usd: float | None, *, billed: bool) -> None:
-        watch = self._watch
+        telemetry = self._telemetry
         if cost_usd:
-            watch.meter.add(COST, cost_usd, watch.model)
+            telemetry.meter.add(COST, cost_usd, telemetry.model)
         elif cost_usd is None and billed:
-            watch.meter.add(UNKNOWN_COST, 1.0, watch.model, _NO_PRICE if watch.price is None else _NO_USAGE)
+            telemetry.meter.add(UNKNOWN_COST, 1.0, telemetry.model, _NO_PRICE if telemetry.price is None else _NO_USAGE)
 
     def failed(self, how: How, kind: str, *, billed: bool) -> None:
         """It gave no reply.
@@ -297,14 +302,14 @@ class CallAttempt:
 
     def _ended(self, how: How) -> None:
         self._outcome = how
-        self._watch.meter.add(CALLS, 1.0, self._watch.model, how)
+        self._telemetry.meter.add(CALLS, 1.0, self._telemetry.model, how)
 
     def close(self) -> None:
         """End its span."""
         prompt, completion = self._tokens
         self._span.end(
             self._failed,
-            gen_ai__request__model=self._watch.model,
+            gen_ai__request__model=self._telemetry.model,
             gen_ai__usage__input_tokens=prompt,
             gen_ai__usage__output_tokens=completion,
             moot__outcome=self._outcome,

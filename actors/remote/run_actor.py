@@ -23,8 +23,8 @@ from moot.actors.debate.context_factory import (
     Service,
     build_agent,
     build_debate_context,
-    build_gate,
     build_limiter,
+    build_limiter_client,
     services,
 )
 from moot.actors.debate.moderator import Moderator
@@ -170,7 +170,7 @@ class RunActor(ABC):
     async def _set_up(self) -> None:
         """Create what the actor works with."""
 
-    def _new_gate(self) -> LimiterClient | None:
+    def _new_limiter_client(self) -> LimiterClient | None:
         """This process's limiter client; None when nothing is limited."""
         if not self._directory.limiter:
             return None
@@ -180,7 +180,7 @@ class RunActor(ABC):
             raw = await limiter.call_until_done("exchange", msgspec.msgpack.encode(report))
             return msgspec.msgpack.decode(raw, type=Grant)
 
-        return build_gate(self._spec, exchange)
+        return build_limiter_client(self._spec, exchange)
 
 
 class LimiterActor(RunActor):
@@ -211,11 +211,11 @@ class AgentActor(RunActor):
         self._family = "judge" if service[0].startswith("judge") else "agent"
         self._record_client = RemoteRecordClient(self._directory.peers(self._directory.writers), self._family)
         binding = services(Roles(self._spec.roles))[service]
-        self._gate = self._new_gate()
+        self._limiter_client = self._new_limiter_client()
         telemetry = Telemetry(self._meter, Tracing(self._spec.store or self._spec.folder))
         self._tracer = telemetry.tracer
         self._agent: Agent = await asyncio.to_thread(
-            build_agent, self._spec, binding, self._record_client, self._gate, telemetry
+            build_agent, self._spec, binding, self._record_client, self._limiter_client, telemetry
         )
         self._server = AgentServer(self._agent.answer)
 
@@ -230,8 +230,8 @@ class AgentActor(RunActor):
     async def drain(self) -> None:
         """Let no further limited call start."""
         await self._up()
-        if self._gate is not None:
-            self._gate.drain()
+        if self._limiter_client is not None:
+            self._limiter_client.drain()
 
     async def has_ask(self, sender: str, number: int) -> bool:
         """See `AgentServer.has_ask`; True while the asks of its last incarnation may still come, at most
@@ -252,8 +252,8 @@ class AgentActor(RunActor):
         await self._up()
         await self._server.close()
         await self._agent.close()
-        if self._gate is not None:
-            await self._gate.close()
+        if self._limiter_client is not None:
+            await self._limiter_client.close()
         await self._record_client.drained()
         await self._tracer.close()
 
@@ -273,12 +273,12 @@ class ModeratorActor(RunActor):
         roles = Roles(self._spec.roles)
         self._remote: RemoteAgentPool | None = None
         self._local: LocalAgentPool | None = None
-        self._gate = self._new_gate() if placement == "packed" else None
+        self._limiter_client = self._new_limiter_client() if placement == "packed" else None
         telemetry = Telemetry(self._meter, Tracing(self._spec.store or self._spec.folder))
         self._tracer = telemetry.tracer
         if placement == "packed":
             self._local = await asyncio.to_thread(
-                LocalAgentPool, self._spec, self._record_client, self._gate, telemetry
+                LocalAgentPool, self._spec, self._record_client, self._limiter_client, telemetry
             )
         else:
             agents = {
@@ -325,8 +325,8 @@ class ModeratorActor(RunActor):
             await self._remote.close()
         if self._local is not None:
             await self._local.close()
-        if self._gate is not None:
-            await self._gate.close()
+        if self._limiter_client is not None:
+            await self._limiter_client.close()
         await self._context.close()
         await self._record_client.drained()
         await self._tracer.close()

@@ -143,7 +143,7 @@ class OpenRun:
         words = partial(describe_stop, config=prepared.config)
         covered = await asyncio.to_thread(affordable_debates, prepared, spent)  # a dry run has an event loop of its own
         self._dispatcher = QueueDispatcher(
-            runtime, completed, followed=self._followed, in_words=words, affordable=covered
+            runtime, completed, followed=self._followed, in_words=words, forecast=covered
         )
         self._dispatcher.start()
 

@@ -105,7 +105,7 @@ async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end
 
     class Watched(Dispatcher):
         def _room(self, number: int) -> int:
-            most.append(sum(self._held))
+            most.append(sum(self._assigned))
             return super()._room(number)
 
     async with asyncio.timeout(10):
@@ -116,7 +116,7 @@ async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end
 
 async def test_the_reception_hands_over_what_the_budget_covers_and_the_rest_as_debates_end() -> None:
     runtime = Places(2)
-    async with open_dispatcher(runtime, affordable=of_tokens(1200, DebateCostBound(400, 0))) as found:
+    async with open_dispatcher(runtime, forecast=of_tokens(1200, DebateCostBound(400, 0))) as found:
         held = [asyncio.create_task(found.run_case(case(number))) for number in range(5)]
         for ended in range(5):
             covered = max(1, 3 - ended)

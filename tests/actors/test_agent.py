@@ -141,10 +141,17 @@ async def test_a_refused_ask_tells_what_its_earlier_attempts_may_have_cost(sink:
     async def exchange(report: UsageReport) -> Grant:
         return limiter.exchange(report)
 
-    gate = LimiterClient({}, ["tokens"], exchange)
-    agent = Agent(model, Roles(spec.roles), Templates.from_sources(spec.templates), sink, retry=spec.retry, gate=gate)
+    limiter_client = LimiterClient({}, ["tokens"], exchange)
+    agent = Agent(
+        model,
+        Roles(spec.roles),
+        Templates.from_sources(spec.templates),
+        sink,
+        retry=spec.retry,
+        limiter_client=limiter_client,
+    )
     answered = await agent.answer(_ask())
-    await gate.close()
+    await limiter_client.close()
     assert (answered.outcome, answered.failure, len(sink), model.calls) == ("unpaid", "budget", 0, 1)
     (event,) = sink.events
     assert (event.data["why"], event.data["attempts"]) == ("budget", 1)
