@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from moot.protocols.crit.events import CritPoint, CritReading
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.crit.scoring import Rivals, WeightedReason, gamma_of
@@ -89,22 +89,22 @@ class AppraisedReason:
         """theta times gamma, in [0, 1]."""
         return self.weighed.theta * self.weighed.gamma
 
-    def record(self) -> dict[str, Any]:
-        """The point as plain data."""
-        return {
-            "text": self.text,
-            "why": self.why,
-            "gamma": self.weighed.gamma,
-            "theta": self.weighed.theta,
-            "s": self.weighed.s,
-            "stated_gamma": self.stated,
-            "is_claim": self.is_claim,
-            "contradicts_facts": self.contradicts_facts,
-            "repeats": self.repeats,
-            "unread": self.unread,
-            "repairs": list(self.repairs),
-            "deeper": self.deeper.record() if self.deeper else None,
-        }
+    def record(self) -> CritPoint:
+        """The point as it is recorded."""
+        return CritPoint(
+            text=self.text,
+            why=self.why,
+            gamma=self.weighed.gamma,
+            theta=self.weighed.theta,
+            s=self.weighed.s,
+            stated_gamma=self.stated,
+            is_claim=self.is_claim,
+            contradicts_facts=self.contradicts_facts,
+            repeats=self.repeats,
+            unread=self.unread,
+            repairs=list(self.repairs),
+            deeper=self.deeper.record() if self.deeper else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +134,18 @@ class Appraisal:
         """The reasons that count."""
         return [reason for reason in self.reasons if reason.repeats is None]
 
-    def record(self) -> dict[str, Any]:
-        """The appraisal as plain data."""
-        return {
-            "claim": self.claim,
-            "score": self.score,
-            "reasons": [point.record() for point in self.reasons],
-            "rivals": [point.record() for point in self.rivals],
-            "justification": self.justification,
-            "reflection": self.reflection,
-            "source": self.source,
-            "notes": list(self.notes),
-        }
+    def record(self) -> CritReading:
+        """The appraisal as it is recorded."""
+        return CritReading(
+            claim=self.claim,
+            score=self.score,
+            reasons=[point.record() for point in self.reasons],
+            rivals=[point.record() for point in self.rivals],
+            justification=self.justification,
+            reflection=self.reflection,
+            source=self.source,
+            notes=list(self.notes),
+        )
 
 
 def claims_to_read(document: CritDocument, reading: Reading) -> list[int]:

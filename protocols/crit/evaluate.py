@@ -11,7 +11,7 @@ from moot.protocols.crit.replies import Reading
 from moot.protocols.crit.result import CritResult, JudgeAppraisal, combine, unread
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Event, Failure, Turn
+from moot.protocols.messages import Failure, Turn
 
 TEMPLATE = "crit/reading"
 
@@ -29,7 +29,7 @@ async def crit_all(
 
     All documents, judges and reasons of one depth are in flight together: one fan-out per depth. Paths are
     `PATH/judge/J`, and `PATH/judge/J/reason/R` for reason R read as a document of its own. Notes one event `crit` at
-    each document's path: `CritResult.record()`.
+    each document's path: `events.CritJudged`.
 
     Args:
         documents: pairs of a path, unique in the debate, and what is read.
@@ -50,7 +50,7 @@ async def crit_all(
     for (path, _), readers in zip(documents, roots, strict=True):
         heard = {reader.judge: _heard(reader, calls, settings) for reader in readers}
         result = combine(heard, settings.weak_points) if heard else unread(panel)
-        floor.note(Event("crit", path, result.record()))
+        floor.note(result.event(path))
         results.append(result)
     return results
 

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from moot.protocols.crit.appraisal import Appraisal
+from moot.protocols.crit.events import CritJudged, CritReading
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.scoring import out_of_ten
 
@@ -60,18 +61,23 @@ class CritResult:
         return out_of_ten(self.score)
 
     def record(self) -> dict[str, Any]:
-        """Everything as plain data: the event `crit`."""
-        return {
-            "score": self.score,
-            "by_judge": dict(self.by_judge),
-            "missing": dict(self.missing),
-            "weak": list(self.weak),
-            "contradicted": list(self.contradicted),
-            "notes": list(self.notes),
-            "calls": sum(heard.calls for heard in self.heard.values()),
-            "depth": max((heard.depth for heard in self.heard.values()), default=0),
-            "judges": {judge: _heard_record(heard) for judge, heard in self.heard.items()},
-        }
+        """Everything as plain data: the data of the event."""
+        return self.event("").as_event().data
+
+    def event(self, path: str) -> CritJudged:
+        """Everything as the event of a reading at a path."""
+        return CritJudged(
+            score=self.score,
+            by_judge=dict(self.by_judge),
+            missing=dict(self.missing),
+            weak=list(self.weak),
+            contradicted=list(self.contradicted),
+            notes=list(self.notes),
+            calls=sum(heard.calls for heard in self.heard.values()),
+            depth=max((heard.depth for heard in self.heard.values()), default=0),
+            judges={judge: _heard_record(heard) for judge, heard in self.heard.items()},
+            path=path,
+        )
 
 
 def combine(heard: Mapping[str, JudgeAppraisal], weak_points: int) -> CritResult:
@@ -106,6 +112,6 @@ def _once(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(text for text, earlier in zip(texts, first_alike(texts), strict=True) if earlier is None)
 
 
-def _heard_record(heard: JudgeAppraisal) -> dict[str, Any]:
-    read = heard.appraisal.record() if heard.appraisal else {}
-    return {"missing": heard.missing, "calls": heard.calls, "depth": heard.depth, **read}
+def _heard_record(heard: JudgeAppraisal) -> CritReading:
+    read = heard.appraisal.record() if heard.appraisal else CritReading()
+    return read.model_copy(update={"missing": heard.missing, "calls": heard.calls, "depth": heard.depth})

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from moot.metrics.divergence import information_gain
 from moot.protocols.agreement_language import agreement_share
 from moot.protocols.convergence import DistributionShift, convergence_status, distribution_shift, printed_convergence
+from moot.protocols.evince.events import EvinceRoundEnded, EvinceStopped, KappaChanged
 from moot.protocols.evince.round_numbers import RoundNumbers, measure
 from moot.protocols.evince.schedule import NextLevel, RoundSignals, first_level, next_level
 from moot.protocols.evince.side_state import SideState
 from moot.protocols.evince.turn_loop import TurnLoop
-from moot.protocols.messages import Event
 from moot.protocols.seeds import seeded
 
 Floats = npt.NDArray[np.float64]
@@ -126,30 +126,27 @@ class EvinceRounds:
             chosen = next_level(
                 settings.schedule, settings.kappa, done=steps, max_rounds=most, level=level, signals=signals
             )
-        data = {
-            "before": level,
-            "after": chosen.level,
-            "schedule": settings.schedule,
-            "why": chosen.why,
-            "score": signals.score,
-            "disagreement": signals.disagreement,
-            "gain": signals.gain,
-            "quality": signals.quality,
-            "uncertainty": signals.uncertainty,
-        }
-        self.loop.floor.note(Event("contentiousness", f"round/{last.number}", data))
+        self.loop.floor.note(
+            KappaChanged(
+                before=level,
+                after=chosen.level,
+                schedule=settings.schedule,
+                why=chosen.why,
+                score=signals.score,
+                disagreement=signals.disagreement,
+                gain=signals.gain,
+                quality=signals.quality,
+                uncertainty=signals.uncertainty,
+                path=f"round/{last.number}",
+            )
+        )
         return chosen.level
 
     def _note_reset(self, level: float | None) -> None:
         """The dial goes back to its first level for a second debate."""
-        last = self.completed[-1]
-        data = {
-            "before": last.level,
-            "after": level,
-            "schedule": self.loop.settings.schedule,
-            "why": "debated once more",
-        }
-        self.loop.floor.note(Event("contentiousness", f"round/{last.number}", data))
+        last, schedule = self.completed[-1], self.loop.settings.schedule
+        path, why = f"round/{last.number}", "debated once more"
+        self.loop.floor.note(KappaChanged(before=last.level, after=level, schedule=schedule, why=why, path=path))
 
     def _signals(self) -> RoundSignals:
         last = self.completed[-1]
@@ -172,8 +169,8 @@ class EvinceRounds:
         found = RoundResult(number, level, numbers, crit, moved, silent)
         data = numbers.record() | self._about(found, side_states)
         self.completed.append(found)
-        data["round_score"] = self._signals().score
-        self.loop.floor.note(Event("round", f"round/{number}", data))
+        score = self._signals().score
+        self.loop.floor.note(EvinceRoundEnded(**data, round_score=score, path=f"round/{number}"))
         return found
 
     async def _measured(self, names: Sequence[str], rows: Floats) -> RoundNumbers:
@@ -224,8 +221,8 @@ class EvinceRounds:
         return reason or ("max_rounds" if last else None), numbers
 
     def _note_stop(self, reason: Reason, number: int, numbers: dict[str, Any], again: bool) -> None:
-        data = {"reason": reason, "round": number, "max_rounds": self.loop.settings.max_rounds} | numbers
-        self.loop.floor.note(Event("stop", AGAIN if again else "stop", data))
+        most, path = self.loop.settings.max_rounds, AGAIN if again else "stop"
+        self.loop.floor.note(EvinceStopped(reason=reason, round=number, max_rounds=most, **numbers, path=path))
 
 
 def _printed(before: RoundResult, found: RoundResult, epsilon: float) -> tuple[bool, dict[str, Any]]:

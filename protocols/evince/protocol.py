@@ -19,13 +19,20 @@ from moot.protocols.case import Case, case_slots, label_in_words
 from moot.protocols.crit.replies import Reading
 from moot.protocols.distribution import OTHER, CleanedDistribution
 from moot.protocols.errors import CaseUnfit
+from moot.protocols.evince.events import (
+    ConsensusPayload,
+    ConsensusReached,
+    EvidenceRetrieved,
+    EvinceRoundEnded,
+    FollowUpsNamed,
+)
 from moot.protocols.evince.moderation import EvinceRounds, Reason, RoundResult
 from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.evince.side_state import SideState, in_words, reply_for
 from moot.protocols.evince.turn_loop import TurnLoop
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
-from moot.protocols.messages import Event, Failure, Verdict
+from moot.protocols.messages import Failure, Verdict
 from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
@@ -61,17 +68,18 @@ class Consensus:
         masses = zip(self.cleaned.labels, self.cleaned.probabilities, strict=True)
         return {label: min(1.0, float(p)) for label, p in masses}
 
-    def record(self) -> dict[str, Any]:
-        """As the event `consensus` holds it."""
-        return {
-            "weights": self.weights,
-            "weights_from": self.weights_from,
-            "distribution": self.cleaned.named(),
-            "entropy": self.entropy,
-            "uncertainty": self.uncertainty,
-            "answer": self.answer,
-            "confidence": self.confidence,
-        }
+    def event(self) -> ConsensusReached:
+        """As it is noted."""
+        return ConsensusReached(
+            weights=self.weights,
+            weights_from=self.weights_from,
+            distribution=self.cleaned.named(),
+            entropy=self.entropy,
+            uncertainty=self.uncertainty,
+            answer=self.answer,
+            confidence=self.confidence,
+            path="consensus",
+        )
 
 
 def consensus_of(side_states: Sequence[SideState], *, top_k: int, seed: int) -> Consensus:
@@ -109,20 +117,18 @@ async def answer_alone(turn_loop: TurnLoop) -> Verdict:
     await turn_loop.open_independently()
     (side_state,) = turn_loop.states()
     alone = consensus_of([side_state], top_k=turn_loop.settings.top_k, seed=turn_loop.floor.seed)
-    data: dict[str, Any] = {
-        "round": 0,
-        "order": turn_loop.order,
-        "distributions": {side_state.name: side_state.cleaned.named()},
-        "entropy": {side_state.name: float(entropy(side_state.cleaned.probabilities))},
-    }
-    turn_loop.floor.note(Event("round", "round/0", data))
-    payload: dict[str, Any] = {
-        "distribution_from": "consensus",
-        "entropy": alone.entropy,
-        "uncertainty": alone.uncertainty,
-        "distributions": {side_state.name: side_state.cleaned.named()},
-        "arguments": {side_state.name: list(side_state.arguments)},
-    }
+    stated = {side_state.name: side_state.cleaned.named()}
+    own = {side_state.name: float(entropy(side_state.cleaned.probabilities))}
+    turn_loop.floor.note(
+        EvinceRoundEnded(round=0, order=turn_loop.order, distributions=stated, entropy=own, path="round/0")
+    )
+    payload = ConsensusPayload(
+        distribution_from="consensus",
+        entropy=alone.entropy,
+        uncertainty=alone.uncertainty,
+        distributions=stated,
+        arguments={side_state.name: list(side_state.arguments)},
+    )
     found = {"distribution-mended": bool(side_state.cleaned.changes), "other-leads": alone.answer is None}
     return Verdict(
         answer=alone.answer,
@@ -131,7 +137,7 @@ async def answer_alone(turn_loop: TurnLoop) -> Verdict:
         distribution=alone.distribution(),
         rounds=0,
         flags=tuple(name for name, holds in found.items() if holds),
-        payload=payload,
+        payload=payload.model_dump(exclude_unset=True),
     )
 
 
@@ -220,7 +226,7 @@ class Evince:
         if turn_loop.evidence:
             reason = await rounds.run()
             consensus = consensus_of(turn_loop.states(), top_k=settings.top_k, seed=floor.seed)
-        floor.note(Event("consensus", "consensus", consensus.record()))
+        floor.note(consensus.event())
         follow_ups = await self._follow_ups(case, floor, turn_loop, consensus)
         return _verdict(turn_loop, rounds.completed, consensus, reason, follow_ups)
 
@@ -249,7 +255,7 @@ class Evince:
             "questions": _distinct(text for reply in replies for text in reply.questions),
             "tests": _distinct(text for reply in replies for text in reply.tests),
         }
-        floor.note(Event("follow-ups", "follow-ups", found | {"failed": len(turns) - len(replies)}))
+        floor.note(FollowUpsNamed(**found, failed=len(turns) - len(replies), path="follow-ups"))
         return found
 
 
@@ -285,8 +291,8 @@ async def _retrieve(case: Case, floor: Floor, consensus: Consensus, n: int) -> t
     query = "\n".join(part for part in (case.question, case.passage, ", ".join(likely)) if part)
     nearest = await nearest_texts(query, case.documents, floor, n)
     if nearest.texts:
-        data = nearest.record() | {"entropy": consensus.entropy, "uncertainty": consensus.uncertainty}
-        floor.note(Event("retrieved", "retrieved", data))
+        h, doubt = consensus.entropy, consensus.uncertainty
+        floor.note(EvidenceRetrieved(**nearest.record(), entropy=h, uncertainty=doubt, path="retrieved"))
     return nearest.texts
 
 
@@ -319,21 +325,21 @@ def _verdict(
     side_states = turn_loop.states()
     crit = {side_state.name: side_state.crit for side_state in side_states}
     known = [score for score in crit.values() if score is not None]
-    payload: dict[str, Any] = {
-        "distribution_from": "consensus",
-        "weights": consensus.weights,
-        "weights_from": consensus.weights_from,
-        "crit": crit,
-        "crit_mean": fmean(known) if known and len(known) == len(crit) else None,
-        "entropy": consensus.entropy,
-        "uncertainty": consensus.uncertainty,
-        "mixture_entropy_first": held[0].numbers.mixture_entropy,
-        "mixture_entropy_last": held[-1].numbers.mixture_entropy,
-        "jsd": held[-1].numbers.jsd,
-        "distributions": {side_state.name: side_state.cleaned.named() for side_state in side_states},
-        "arguments": {side_state.name: list(side_state.arguments) for side_state in side_states},
-        "follow_ups": follow_ups,
-    }
+    payload = ConsensusPayload(
+        distribution_from="consensus",
+        weights=consensus.weights,
+        weights_from=consensus.weights_from,
+        crit=crit,
+        crit_mean=fmean(known) if known and len(known) == len(crit) else None,
+        entropy=consensus.entropy,
+        uncertainty=consensus.uncertainty,
+        mixture_entropy_first=held[0].numbers.mixture_entropy,
+        mixture_entropy_last=held[-1].numbers.mixture_entropy,
+        jsd=held[-1].numbers.jsd,
+        distributions={side_state.name: side_state.cleaned.named() for side_state in side_states},
+        arguments={side_state.name: list(side_state.arguments) for side_state in side_states},
+        follow_ups=follow_ups,
+    )
     return Verdict(
         answer=consensus.answer,
         how=reason,
@@ -341,5 +347,5 @@ def _verdict(
         distribution=consensus.distribution(),
         rounds=held[-1].number,
         flags=_flags(turn_loop, held, consensus),
-        payload=payload,
+        payload=payload.model_dump(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -11,31 +11,17 @@ from moot.protocols.case import Case, case_slots
 from moot.protocols.contentiousness import contentiousness_level
 from moot.protocols.crit.evaluate import crit_all
 from moot.protocols.errors import QuorumFailed
+from moot.protocols.evince.events import (
+    DistributionRepair,
+    DistributionStated,
+    QualityGateDecided,
+    QualityGateDecision,
+)
 from moot.protocols.evince.settings import EvinceSettings, QualityGateSettings
 from moot.protocols.evince.side_state import SideState, Stated, reply_for, side_state_of
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Event, Failure
+from moot.protocols.messages import Failure
 from moot.protocols.seeds import seeded
-
-
-@dataclass(frozen=True, slots=True)
-class QualityGateDecision:
-    """What the gate said of a turn.
-
-    Attributes:
-        on: whether there is a gate at all.
-        threshold: the bar for this turn, in [0, 1]; None without a gate.
-        crit: the turn's score; None when unknown.
-        passed: whether the others see the arguments.
-        why: in words.
-    """
-
-    on: bool
-    threshold: float | None
-    crit: float | None
-    passed: bool
-    why: str
-
 
 NO_GATE = "the gate is off"
 
@@ -52,12 +38,13 @@ def quality_gate(
         earlier: the known scores that it is compared with, of all sides.
     """
     if not on:
-        return QualityGateDecision(False, None, crit, True, NO_GATE)
+        return QualityGateDecision(on=False, threshold=None, crit=crit, passed=True, why=NO_GATE)
     bar = max(quality.threshold, fmean(earlier) - quality.margin) if earlier else quality.threshold
     if crit is None:
-        return QualityGateDecision(True, bar, None, True, "no judge gave a score")
+        return QualityGateDecision(on=True, threshold=bar, crit=None, passed=True, why="no judge gave a score")
     passed = crit >= bar
-    return QualityGateDecision(True, bar, crit, passed, "at or above the bar" if passed else "below the bar")
+    why = "at or above the bar" if passed else "below the bar"
+    return QualityGateDecision(on=True, threshold=bar, crit=crit, passed=passed, why=why)
 
 
 OPENING = "evince/opening"
@@ -161,8 +148,8 @@ class TurnLoop:
     def _add(self, side_state: SideState) -> SideState:
         self.turns.append(side_state)
         cleaned = side_state.cleaned
-        data: dict[str, Any] = {"cleaned": cleaned.named(), "changes": [dict(change) for change in cleaned.changes]}
-        self.floor.note(Event("distribution", _path(side_state), data))
+        changes = [DistributionRepair(**change) for change in cleaned.changes]
+        self.floor.note(DistributionStated(cleaned=cleaned.named(), changes=changes, path=_path(side_state)))
         return side_state
 
     async def _have_read(self, side_states: Sequence[SideState], *, gated: bool) -> None:
@@ -174,8 +161,9 @@ class TurnLoop:
             earlier = self._comparable_scores(side_state)
             decision = quality_gate(result.score, earlier, self.settings.quality, on=self.settings.gate and gated)
             if gated:
-                data = asdict(decision) | {"opponents": list(side_state.opponents)}
-                self.floor.note(Event("quality-gate", _path(side_state), data))
+                opponents = list(side_state.opponents)
+                path = _path(side_state)
+                self.floor.note(QualityGateDecided(**decision.model_dump(), opponents=opponents, path=path))
             read = replace(side_state, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
             self.turns[self.turns.index(side_state)] = read
 

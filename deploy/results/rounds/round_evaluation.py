@@ -16,6 +16,7 @@ from moot.deploy.results.rounds.case_means import MeanOverCases, mean_over_cases
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
+from moot.protocols.evince.events import EvinceRoundEnded
 from moot.protocols.evince.round_numbers import reliable_mixture
 
 MIXTURE, CONSENSUS = "mixture", "consensus"
@@ -99,10 +100,11 @@ def evaluate_rounds(
 
 
 def _case(verdict: ConsensusVerdict, rounds: Sequence[tuple[str, Mapping[str, Any]]], place: int) -> _Case | None:
-    stated = rounds[place][1].get("distributions") if rounds else None
-    if not isinstance(stated, Mapping) or not stated:
+    ended = EvinceRoundEnded.read(rounds[place][1]) if rounds else None
+    if ended is None or not ended.distributions:
         return None
-    held = {str(side): score_distribution(stated[side], verdict.labels, verdict.gold) for side in sorted(stated)}
+    stated = ended.distributions
+    held = {side: score_distribution(stated[side], verdict.labels, verdict.gold) for side in sorted(stated)}
     rows = {side: each.row for side, each in held.items() if isinstance(each, ScoredDistribution)}
     if len(rows) < len(held) or verdict.gold is None:
         return None

@@ -5,134 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import Field
-
-from moot.deploy.results.base_models import EventShape, parse_event
 from moot.deploy.results.distributions import distribution_line, distribution_rows
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.rounds.round_trace import format_aligned
 from moot.deploy.results.text import number
 from moot.deploy.results.transcripts.generic_blocks import Kinds, plain_pairs, titled_blocks
 from moot.deploy.results.transcripts.views import EventView
+from moot.protocols.crit.events import CritJudged, CritReading
 from moot.protocols.crit.scoring import out_of_ten
+from moot.protocols.evince.events import (
+    ConsensusPayload,
+    ConsensusReached,
+    DistributionRepair,
+    DistributionStated,
+    EvinceRoundEnded,
+    EvinceStopped,
+    FollowUpsNamed,
+    KappaChanged,
+    QualityGateDecided,
+    Scores,
+)
 from moot.protocols.evince.moderation import AGAIN
-
-Probabilities = dict[str, float | None]
-Scores = dict[str, float | None]
-
-
-class RoundData(EventShape):
-    """A `round` with distributions; its other numbers are in the trace."""
-
-    round: int
-    distributions: dict[str, Probabilities]
-    moves: Scores | None = None
-    silent: list[str] = Field(default_factory=list)
-    swapped: bool = False
-    kl_floored: int | None = None
-    agreement_words: float | None = None
-    round_score: float | None = None
-
-
-class DistributionRepair(EventShape):
-    """Something that was mended in a distribution; label and value are a model's."""
-
-    what: str
-    label: Any = None
-    to: Any = None
-    value: Any = None
-
-
-class DistributionData(EventShape):
-    """A turn's `distribution`."""
-
-    cleaned: Probabilities
-    changes: list[DistributionRepair] = Field(default_factory=list)
-
-
-class CritPoint(EventShape):
-    """A reason or a rival; `s` is what it says of the claim, `repeats` the earlier one that it repeats."""
-
-    text: str
-    gamma: float
-    theta: float
-    s: float
-    contradicts_facts: bool = False
-    repeats: int | None = None
-    deeper: JudgeReading | None = None
-
-
-class JudgeReading(EventShape):
-    """What one judge found; nothing when it is missing."""
-
-    reasons: list[CritPoint] = Field(default_factory=list)
-    rivals: list[CritPoint] = Field(default_factory=list)
-
-
-class CritData(EventShape):
-    """What the judges made of a turn."""
-
-    score: float | None
-    by_judge: Scores
-    missing: dict[str, str] = Field(default_factory=dict)
-    weak: list[str] = Field(default_factory=list)
-    contradicted: list[str] = Field(default_factory=list)
-    notes: list[str] = Field(default_factory=list)
-    judges: dict[str, JudgeReading] = Field(default_factory=dict)
-
-
-class QualityGateData(EventShape):
-    """A turn's `quality-gate`; records from before `opponents` have none."""
-
-    on: bool
-    threshold: float | None
-    crit: float | None
-    passed: bool
-    why: str
-    opponents: list[str] = Field(default_factory=list)
-
-
-class ContentiousnessData(EventShape):
-    """A turn of the dial, for the next round."""
-
-    before: float | None
-    after: float | None
-    schedule: str
-    why: str
-
-
-class StopData(EventShape):
-    """Why the debate ended."""
-
-    reason: str
-    round: int
-
-
-class ConsensusData(EventShape):
-    """What the sides say together."""
-
-    weights: Scores
-    weights_from: str
-    distribution: Probabilities
-    entropy: float | None
-    confidence: float | None
-
-
-class FollowUpsData(EventShape):
-    """What to find out next."""
-
-    questions: list[str]
-    tests: list[str]
-
-
-class ConsensusPayload(EventShape):
-    """A verdict that is a consensus, as far as no event says it."""
-
-    crit_mean: float | None = None
-    uncertainty: float | None = None
-    mixture_entropy_first: float | None = None
-    mixture_entropy_last: float | None = None
-
 
 _REASONS = {
     "converged": "the sides stand still and agree",
@@ -157,7 +50,7 @@ _CHANGES = {
 }
 
 
-def _round(event: EventView, data: RoundData) -> list[Block] | None:
+def _round(event: EventView, data: EvinceRoundEnded) -> list[Block] | None:
     if not data.distributions:
         return None
     sides = list(data.distributions)
@@ -178,7 +71,7 @@ def _round(event: EventView, data: RoundData) -> list[Block] | None:
     return titled_blocks(f"distributions after round {data.round}", ("label", *sides), cells, lines)
 
 
-def _distribution(event: EventView, data: DistributionData) -> list[Block]:
+def _distribution(event: EventView, data: DistributionStated) -> list[Block]:
     title = f"{_who(event.path)} says {distribution_line(data.cleaned)}"
     return titled_blocks(title, lines=[_change(change) for change in data.changes])
 
@@ -192,7 +85,7 @@ def _change(change: DistributionRepair) -> str:
     )
 
 
-def _quality_gate(event: EventView, data: QualityGateData) -> list[Block]:
+def _quality_gate(event: EventView, data: QualityGateDecided) -> list[Block]:
     who = f"{_who(event.path)}'s arguments"
     opponents = ", ".join(data.opponents)
     lines = [f"judges looked for rivals in the arguments of {opponents}, too"] if opponents else []
@@ -203,23 +96,25 @@ def _quality_gate(event: EventView, data: QualityGateData) -> list[Block]:
     return titled_blocks(f"quality gate: {who} were {said} ({data.why}: {against})", lines=lines)
 
 
-def _contentiousness(event: EventView, data: ContentiousnessData) -> list[Block]:
+def _contentiousness(event: EventView, data: KappaChanged) -> list[Block]:
     kappa = f"kappa {number(data.before)} to {number(data.after)} for the next round"
     if data.before is None and data.after is None:
         kappa = "no kappa is stated in the next round"
     why = "" if data.why in ("", data.schedule) else f": {data.why}"
-    return titled_blocks(f"{kappa} (schedule {data.schedule}{why})", lines=_rest(event.data, ContentiousnessData))
+    return titled_blocks(
+        f"{kappa} (schedule {data.schedule}{why})", lines=_rest(event.data, "before", "after", "schedule", "why")
+    )
 
 
-def _stop(event: EventView, data: StopData) -> list[Block] | None:
+def _stop(event: EventView, data: EvinceStopped) -> list[Block] | None:
     if data.reason not in _REASONS:
         return None
     which = "second debate, over what was retrieved (max_rounds anew): " if event.path == AGAIN else ""
     title = f"{which}ended after round {data.round}, {data.reason}: {_REASONS[data.reason]}"
-    return titled_blocks(title, lines=_rest(event.data, StopData))
+    return titled_blocks(title, lines=_rest(event.data, "reason", "round"))
 
 
-def _consensus(event: EventView, data: ConsensusData) -> list[Block]:
+def _consensus(event: EventView, data: ConsensusReached) -> list[Block]:
     rows = distribution_rows([data.distribution])
     cells = list(zip((label for label, _ in rows), format_aligned([values[0] for _, values in rows]), strict=True))
     source = {"crit": "by CRIT", "equal": "equal, since no CRIT score tells the sides apart"}
@@ -230,12 +125,12 @@ def _consensus(event: EventView, data: ConsensusData) -> list[Block]:
     return titled_blocks("consensus", ("label", "probability"), cells, lines)
 
 
-def _follow_ups(event: EventView, data: FollowUpsData) -> list[Block]:
+def _follow_ups(event: EventView, data: FollowUpsNamed) -> list[Block]:
     lines = [f"ask: {each}" for each in data.questions] + [f"test: {each}" for each in data.tests]
     return titled_blocks("what to find out next", lines=lines or ["nobody named a question or a test"])
 
 
-def _crit(event: EventView, data: CritData) -> list[Block]:
+def _crit(event: EventView, data: CritJudged) -> list[Block]:
     rows = [row for judge, read in data.judges.items() for row in _points(judge, read)]
     lines = [f"{judge} {out_of_ten(score)}" for judge, score in data.by_judge.items() if len(data.by_judge) > 1]
     lines += [f"{judge} is missing: {why}" for judge, why in data.missing.items()]
@@ -248,7 +143,7 @@ def _crit(event: EventView, data: CritData) -> list[Block]:
     )
 
 
-def _points(judge: str, read: JudgeReading, depth: int = 0) -> Iterable[tuple[str, ...]]:
+def _points(judge: str, read: CritReading, depth: int = 0) -> Iterable[tuple[str, ...]]:
     for kind, points in (("reason", read.reasons), ("rival", read.rivals)):
         for point in points:
             counts = number(point.s) if point.repeats is None else "repeated"
@@ -259,21 +154,21 @@ def _points(judge: str, read: JudgeReading, depth: int = 0) -> Iterable[tuple[st
 
 
 KINDS: Kinds = {
-    "crit": (CritData, _crit),
-    "round": (RoundData, _round),
-    "distribution": (DistributionData, _distribution),
-    "quality-gate": (QualityGateData, _quality_gate),
-    "contentiousness": (ContentiousnessData, _contentiousness),
-    "stop": (StopData, _stop),
-    "consensus": (ConsensusData, _consensus),
-    "follow-ups": (FollowUpsData, _follow_ups),
+    CritJudged.kind: (CritJudged, _crit),
+    EvinceRoundEnded.kind: (EvinceRoundEnded, _round),
+    DistributionStated.kind: (DistributionStated, _distribution),
+    QualityGateDecided.kind: (QualityGateDecided, _quality_gate),
+    KappaChanged.kind: (KappaChanged, _contentiousness),
+    EvinceStopped.kind: (EvinceStopped, _stop),
+    ConsensusReached.kind: (ConsensusReached, _consensus),
+    FollowUpsNamed.kind: (FollowUpsNamed, _follow_ups),
 }
 """The events of EVINCE by kind."""
 
 
 def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
     """The payload of a verdict that is a consensus, without what its events show; None for any other verdict."""
-    data = parse_event(ConsensusPayload, payload)
+    data = ConsensusPayload.read(payload)
     if payload.get("distribution_from") != "consensus" or data is None:
         return None
     first, last = number(data.mixture_entropy_first), number(data.mixture_entropy_last)
@@ -289,9 +184,9 @@ def _by_side(values: Scores) -> str:
     return ", ".join(f"{side} {number(value)}" for side, value in values.items()) or "-"
 
 
-def _rest(data: Mapping[str, Any], shape: type[StopData] | type[ContentiousnessData]) -> list[str]:
-    """The numbers that decided, which differ by rule."""
-    rest = {key: value for key, value in data.items() if key not in shape.model_fields}
+def _rest(data: Mapping[str, Any], *said: str) -> list[str]:
+    """The numbers that decided, which differ by rule and protocol: all but what is said in the title."""
+    rest = {key: value for key, value in data.items() if key not in said}
     return [f"{name}: {value}" for name, value in plain_pairs(rest)]
 
 
