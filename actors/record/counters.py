@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from moot.actors.record.assessment_figures import read_figures
 from moot.actors.record.debate_result import DebateResult
 from moot.actors.telemetry.meter import (
     DEBATE_SECONDS,
@@ -23,7 +24,7 @@ from moot.actors.telemetry.meter import (
     Meter,
 )
 from moot.protocols.messages import Event, family_of
-from moot.protocols.rubrics.assessment import ASSESSMENT, read_assessment
+from moot.protocols.rubrics.events import ReplyAssessed
 
 FAILURES = frozenset(
     {
@@ -133,15 +134,15 @@ def judge_disagreements(event: Event) -> list[float]:
             return _spreads([_by_judge(msgspec.convert(event.data, _Crit).by_judge.items())])
     except msgspec.ValidationError:
         return []
-    return _spreads([_marks(event.data)]) if event.kind == ASSESSMENT else []
+    return _spreads([_marks(event.data)]) if event.kind == ReplyAssessed.kind else []
 
 
 def _marks(data: dict[str, Any]) -> dict[str, float]:
     """Each judge's mean score by the rubric's scales, from 0 for the lowest to 1 for the highest."""
-    assessment = read_assessment(data)
+    assessment = read_figures(data)
     if assessment is None:
         return {}
-    scales = [(name, low, high) for name, (low, high) in assessment.ends.items() if low < high]
+    scales = [(name, low, high) for name, low, high in assessment.scales if low < high]
     found = []
     for mark in assessment.judges:
         said = mark.scores or {}

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.models.sampling import UNKNOWN, Sampling
+from moot.actors.record.assessment_figures import AssessmentFigures
 from moot.actors.record.debate_result import ModelUsage
 from moot.actors.record.rows import INVALID_SUFFIX
-from moot.protocols.rubrics.assessment import AssessmentData
 
 SAMPLING_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
 """What `SampledLogprobs.of` is read from."""
@@ -51,7 +51,7 @@ class OpenDebate(msgspec.Struct):
     used: dict[str, tuple[str, int | None, int | None]] = {}
     superseded: set[str] = set()
     logprobs: dict[str, SampledLogprobs] = {}
-    assessments: dict[str, AssessmentData] = {}
+    assessments: dict[str, AssessmentFigures] = {}
 
     def accept(self, path: str, reply_id: str, supersedes: str | None) -> bool:
         """Whether a reply stands at its path: the first one does, unless a later one supersedes it."""

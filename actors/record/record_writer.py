@@ -34,7 +34,7 @@ from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.meter import SILENT, Meter
 from moot.protocols.case import LabelledCase, is_shared_id
 from moot.protocols.messages import Event
-from moot.protocols.rubrics.assessment import ASSESSMENT
+from moot.protocols.rubrics.events import ReplyAssessed
 from moot.protocols.tasks.scoring import is_correct
 
 _REPLY_KEYS = [
@@ -194,7 +194,7 @@ class RecordWriter:
         for case_id, attempt, event, at in events:
             if not self._arrivals.accept_event((case_id, attempt), event, at):
                 continue
-            if event.kind == ASSESSMENT:
+            if event.kind == ReplyAssessed.kind:
                 add_assessment(self._arrivals.debate((case_id, attempt)), event.data, case_id)
             self._tally.add_event(event)
             self._write_event(case_id, attempt, event, at)

@@ -30,7 +30,7 @@ from moot.actors.record.signals import Signals
 from moot.actors.record.tables import of_cases, read_raw_rows, read_table
 from moot.actors.record.writer_cache import WriterCache
 from moot.protocols.messages import Ask, Unreadable
-from moot.protocols.rubrics.assessment import ASSESSMENT
+from moot.protocols.rubrics.events import ReplyAssessed
 
 _DEBATES_TOGETHER = 500
 _TOKENS = ["prompt_tokens", "completion_tokens"]
@@ -144,7 +144,7 @@ def _take_again(debate: OpenDebate, row: dict[str, Any]) -> None:
 
 def _note_again(debate: OpenDebate, row: dict[str, Any]) -> None:
     debate.events[row["kind"], row["path"]] = crc32(row["data"].encode())
-    if row["kind"] == ASSESSMENT:
+    if row["kind"] == ReplyAssessed.kind:
         add_assessment(debate, msgspec.json.decode(row["data"]), row["case_id"])
 
 
@@ -158,7 +158,8 @@ def recover_signals(
     kinds of event there are, and no further.
     """
     judged: dict[CaseKey, None] = {}
-    for batch in read_raw_rows(folder, "events", ["case_id", "attempt", "kind"], pc.field("kind") == ASSESSMENT):
+    assessed = pc.field("kind") == ReplyAssessed.kind
+    for batch in read_raw_rows(folder, "events", ["case_id", "attempt", "kind"], assessed):
         keys = zip(batch["case_id"].to_pylist(), batch["attempt"].to_pylist(), strict=True)
         judged.update((key, None) for key in keys if mine(key[0]))
     signals = Signals()

@@ -15,13 +15,13 @@ import msgspec
 import pyarrow as pa
 import structlog
 
+from moot.actors.record.assessment_figures import read_figures
 from moot.actors.record.open_debate import SAMPLING_COLUMNS, UNRECORDED, OpenDebate, SampledLogprobs
 from moot.actors.record.rows import SHARED
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_group import JudgedReplySignals
 from moot.actors.record.signals import Signals
 from moot.protocols.case import is_shared_id
-from moot.protocols.rubrics.assessment import read_assessment
 
 FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
 """So many tokens of judged replies, or so many replies, are folded in together; whoever asks gets what is there."""
@@ -45,7 +45,7 @@ def _spoken(batch: pa.RecordBatch) -> list[SampledLogprobs]:
 def add_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") -> None:
     """Keep the means of what an event of kind `assessment` tells: the judges' own texts are many times as long, and no
     signal is made of them. What is no assessment is left out, with a warning that names the case."""
-    assessment = read_assessment(data)
+    assessment = read_figures(data)
     if assessment is None:
         _log.warning("an event of kind `assessment` is left out of the signals: it is none", case=case_id)
         return

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.models.sampling import Sampling, mask_forced_tokens
+from moot.actors.record.assessment_figures import AssessmentFigures
 from moot.metrics.confidence_features import features, window_features
 from moot.metrics.online.divergence_counts import JointCounts
 from moot.metrics.online.moments import CoMoments, Moments
@@ -17,7 +18,6 @@ from moot.metrics.online.quantile_bands import QuantileBands
 from moot.metrics.ragged import RaggedArray
 from moot.metrics.signal_divergences import FLAGGED
 from moot.metrics.trajectory import GRID, percent_grid
-from moot.protocols.rubrics.assessment import AssessmentData
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class JudgedReplySignals(NamedTuple):
     logprobs: npt.NDArray[np.float32] | None
     model: str
     sampling: Sampling
-    assessment: AssessmentData
+    assessment: AssessmentFigures
     correct: bool | None
 
     @property

@@ -15,7 +15,7 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn, Verdict
 from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import FreeText, Reply
-from moot.protocols.rubrics.assessment import AssessmentData
+from moot.protocols.rubrics.events import ReplyAssessed
 from moot.protocols.rubrics.panel import AssessedReply, RubricPanel, note_assessments
 from moot.protocols.rubrics.rubric import shipped_rubric
 from moot.protocols.rubrics.sheet import score_sheet_type
@@ -139,7 +139,7 @@ def _synthesis(
     return Request("synthesizer/0", SYNTHESIS, slots, synthesis_for(case, domain), "synthesis")
 
 
-def _verdict(domain: Domain, answered: Turn[Synthesis], assessed: Mapping[str, AssessmentData]) -> Verdict:
+def _verdict(domain: Domain, answered: Turn[Synthesis], assessed: Mapping[str, ReplyAssessed]) -> Verdict:
     raised = {f"critical-{role}": bool(found.flagged) for role, found in assessed.items()}
     raised["judges-missing"] = any(found.missing for found in assessed.values())
     payload: dict[str, Any] = {"domain": domain}

@@ -12,7 +12,7 @@ from moot.protocols.errors import CaseUnfit, QuorumFailed
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Message, Verdict
 from moot.protocols.replies import Reply
-from moot.protocols.rubrics.assessment import AssessmentData
+from moot.protocols.rubrics.events import ReplyAssessed
 from moot.protocols.rubrics.panel import AssessedReply, assess
 from moot.protocols.rubrics.rubric import Rubric, shipped_rubric
 from moot.protocols.rubrics.sheet import score_sheet_type
@@ -36,7 +36,7 @@ class JudgePanelSettings(Settings):
         return shipped_rubric(given) if isinstance(given, str) else given
 
 
-def panel_result(found: AssessmentData) -> dict[str, Any]:
+def panel_result(found: ReplyAssessed) -> dict[str, Any]:
     """The panel's verdict as plain data; a missing mark is in no figure but the counts.
 
     `flag` is the share of the marks that flag the reply, `quality` their mean Q. `spread` is a dimension's highest
@@ -131,6 +131,6 @@ def _shown(case: Case) -> AssessedReply:
     )
 
 
-def _flags(found: AssessmentData) -> tuple[str, ...]:
+def _flags(found: ReplyAssessed) -> tuple[str, ...]:
     raised = {"critical": bool(found.flagged), "judges-missing": bool(found.missing)}
     return tuple(flag for flag, is_so in raised.items() if is_so)

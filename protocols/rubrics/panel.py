@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-import msgspec
-
 from moot.protocols.deprecated import deprecated_names
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Event, Failure, Message, Turn
-from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, MarkData
+from moot.protocols.messages import Failure, Message, Turn
+from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.rubric import Rubric
 from moot.protocols.rubrics.score_sheet import FLAG, ISSUES, REASONING, ScoreSheet
 from moot.protocols.rubrics.sheet import score_sheet_type
@@ -64,27 +62,27 @@ class RubricPanel:
         """What the judges are asked; paths `assessment/PATH/judge/J/pass/P`."""
         return [_request(self.rubric, self.replies[role], judge, n) for role, judge, n in self._places()]
 
-    def read(self, turns: Sequence[Turn[ScoreSheet] | Failure]) -> dict[str, AssessmentData]:
+    def read(self, turns: Sequence[Turn[ScoreSheet] | Failure]) -> dict[str, ReplyAssessed]:
         """The assessments by role family.
 
         Args:
             turns: the outcomes of `requests()`, in that order.
         """
-        marks: dict[str, list[MarkData]] = {role: [] for role in self.replies}
+        marks: dict[str, list[JudgeMark]] = {role: [] for role in self.replies}
         for (role, judge, number), turn in zip(self._places(), turns, strict=True):
             marks[role].append(_mark(self.rubric, turn, judge, number))
         return {role: assessment_of(self.rubric, role, shown, marks[role]) for role, shown in self.replies.items()}
 
 
-def note_assessments(floor: Floor, found: Mapping[str, AssessmentData]) -> None:
+def note_assessments(floor: Floor, found: Mapping[str, ReplyAssessed]) -> None:
     """Put an event `assessment` for each reply into the record, at `assessment/PATH`."""
     for assessment in found.values():
-        floor.note(Event(ASSESSMENT, f"assessment/{assessment.reply}", msgspec.to_builtins(assessment)))
+        floor.note(assessment)
 
 
 async def assess(
     floor: Floor, rubric: Rubric, replies: Mapping[str, AssessedReply], *, passes: int
-) -> dict[str, AssessmentData]:
+) -> dict[str, ReplyAssessed]:
     """Every reply judged; paths `assessment/PATH/judge/J/pass/P`, and an event `assessment` for each.
 
     Args:
@@ -96,17 +94,18 @@ async def assess(
     return found
 
 
-def assessment_of(rubric: Rubric, role: str, shown: AssessedReply, marks: Sequence[MarkData]) -> AssessmentData:
+def assessment_of(rubric: Rubric, role: str, shown: AssessedReply, marks: Sequence[JudgeMark]) -> ReplyAssessed:
     """The marks of one reply put together; `role` is the family of who spoke. Missing ones are in no mean."""
     there = [mark for mark in marks if mark.scores is not None and mark.total is not None]
-    return AssessmentData(
+    return ReplyAssessed(
+        path=f"assessment/{shown.path}",
         reply=shown.path,
         role=role,
         domain=shown.domain,
         rubric=rubric.name,
-        scales=tuple((name, *ends) for name, ends in rubric.scales.items()),
+        scales=[(name, *ends) for name, ends in rubric.scales.items()],
         passes_at=rubric.passes_at,
-        judges=tuple(marks),
+        judges=list(marks),
         scores={
             name: fmean(mark.scores[name] for mark in there if mark.scores) if there else None
             for name in rubric.dimensions
@@ -152,18 +151,29 @@ def shown_slots(shown: AssessedReply) -> dict[str, Any]:
     }
 
 
-def _mark(rubric: Rubric, turn: Turn[ScoreSheet] | Failure, judge: str, number: int) -> MarkData:
+def _mark(rubric: Rubric, turn: Turn[ScoreSheet] | Failure, judge: str, number: int) -> JudgeMark:
     if isinstance(turn, Failure):
-        return MarkData(judge=judge, model="", pass_index=number, missing=f"{turn.kind}: {turn.message}")
+        return JudgeMark(
+            judge=judge,
+            model="",
+            pass_index=number,
+            scores=None,
+            flag=None,
+            total=None,
+            missing=f"{turn.kind}: {turn.message}",
+            issues="",
+            reasoning="",
+        )
     sheet = turn.reply
     scores, flagged = sheet.scores(), sheet.flagged
-    return MarkData(
+    return JudgeMark(
         judge=judge,
         model=turn.model,
         pass_index=number,
         scores=scores,
         flag=flagged,
         total=rubric.total(scores, flagged),
+        missing="",
         issues=getattr(sheet, ISSUES, ""),
         reasoning=getattr(sheet, REASONING),
     )

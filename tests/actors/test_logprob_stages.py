@@ -11,11 +11,11 @@ from moot.actors.agent.intrinsic import intrinsic_of, mean_surprisal, stage_of
 from moot.actors.models.interface import ModelReply, ReplaySource, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.sampling import Sampling
+from moot.actors.record.assessment_figures import AssessmentFigures
 from moot.actors.record.signal_group import JudgedReplySignals
 from moot.deploy.results.analysis.tokens import Tokens
 from moot.metrics.ragged import RaggedArray
 from moot.protocols.messages import Ask, LogprobStage, Usage
-from moot.protocols.rubrics.assessment import AssessmentData
 
 ASK = Ask(case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="r:R", labels=("Yes", "No"))
 
@@ -92,7 +92,7 @@ def test_token_features_leave_forced_tokens_out() -> None:
             assert np.isnan(found).tolist() == [unknown, False]
             assert unknown or found[0] == 0.0
         judged = JudgedReplySignals(
-            np.array([0.0, -0.5], np.float32), "m", sampling, AssessmentData(reply="r", role="a"), None
+            np.array([0.0, -0.5], np.float32), "m", sampling, AssessmentFigures(reply="r", role="a"), None
         )
         assert np.isnan(judged.own[0]) == unknown
 

@@ -19,7 +19,7 @@ from moot.deploy.results.analysis.judges import score_distributions_table
 from moot.deploy.results.analysis.replies import strata
 from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.significance import wilson_interval
-from moot.protocols.rubrics.assessment import AssessmentData
+from moot.protocols.rubrics.events import ReplyAssessed
 
 SCALES = (("depth", 1, 3), ("care", 1, 3), ("critical_flag", 0, 1))
 
@@ -39,7 +39,7 @@ def test_at_the_top_is_what_has_the_highest_score_of_the_scale(
     pq.write_table(pa.table({"score_depth": depth, "score_care": [3] * 12}), tmp_path / "scores.parquet")
     replies = replies_of_table(tmp_path / "scores.parquet")
     if scales:
-        replies = replace(replies, assessments=[AssessmentData(reply="r", role="reply", scales=scales)] * 12)
+        replies = replace(replies, assessments=[ReplyAssessed(reply="r", role="reply", scales=list(scales))] * 12)
     rows = score_distributions_table(replies, strata(replies)).rows
     assert {row["target"]: row["at_top"] for row in rows} == tops
     assert {row["passed"] for row in rows} == {None}, "a table of one's own names no rubric"

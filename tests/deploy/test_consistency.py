@@ -11,13 +11,13 @@ from not_none import not_none
 
 from moot.deploy.results.summaries.consistency import Agreement, judge_consistency
 from moot.metrics.agreement import gwet_ac2, krippendorff_alpha, raw_agreement
-from moot.protocols.rubrics.assessment import AssessmentData, read_assessment
+from moot.protocols.rubrics.events import ReplyAssessed
 
 Sheet = tuple[int, int] | None
 """A score and a flag; None for a missing mark."""
 
 
-def assessment(marks: Sequence[Sequence[Sheet]], **changes: Any) -> AssessmentData:
+def assessment(marks: Sequence[Sequence[Sheet]], **changes: Any) -> ReplyAssessed:
     """An event's data: `marks[judge][pass]`."""
     judges = [
         {
@@ -35,12 +35,12 @@ def assessment(marks: Sequence[Sequence[Sheet]], **changes: Any) -> AssessmentDa
     scales = [["depth", 1, 3], ["critical_flag", 0, 1]]
     told = {"reply": "reply", "role": "reply", "domain": "", "rubric": "mine", "scales": scales, "judges": judges}
     found = not_none(
-        read_assessment(told | {"scores": {"depth": None}, "flag": None, "quality": None, "missing": 0} | changes)
+        ReplyAssessed.read(told | {"scores": {"depth": None}, "flag": None, "quality": None, "missing": 0} | changes)
     )
     return found
 
 
-def drawn(replies: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], list[AssessmentData]]:
+def drawn(replies: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], list[ReplyAssessed]]:
     """Scores `(judges 2, passes 2, replies)` that mostly follow the reply, and the events that hold them."""
     random = np.random.default_rng(seed)
     truth = random.integers(1, 4, replies)

@@ -10,7 +10,7 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Message
 from moot.protocols.replies import InvalidReply, parse_reply
 from moot.protocols.reply_ids import load_reply
-from moot.protocols.rubrics.assessment import MarkData
+from moot.protocols.rubrics.events import JudgeMark
 from moot.protocols.rubrics.panel import AssessedReply, assessment_of, rubric_slots
 from moot.protocols.rubrics.rubric import Rubric, read_rubric, shipped_rubric
 from moot.protocols.rubrics.sheet import score_sheet_type
@@ -78,8 +78,8 @@ def test_a_mark_off_the_scale_is_no_mark(text: str) -> None:
 
 def test_a_missing_mark_is_counted_and_in_no_mean() -> None:
     scores = {"instruction_following": 3, "justification_quality": 2, "evidence_grounding": 1}
-    there = MarkData(judge="judge/0", model="m", scores=scores, flag=False, total=6)
-    gone = MarkData(judge="judge/1", missing="timeout: nothing came")
+    there = JudgeMark(judge="judge/0", model="m", scores=scores, flag=False, total=6)
+    gone = JudgeMark(judge="judge/1", missing="timeout: nothing came")
     found = assessment_of(REASONING, "agent", SHOWN, [there, gone])
     assert (found.quality, found.flag, found.missing, found.scores["evidence_grounding"]) == (6.0, 0.0, 1, 1.0)
     nothing = assessment_of(REASONING, "agent", SHOWN, [gone])

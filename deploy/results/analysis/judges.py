@@ -14,7 +14,7 @@ from moot.deploy.results.detection.estimates import IntervalEstimate
 from moot.deploy.results.summaries.consistency import Agreement, judge_consistency
 from moot.metrics.distribution import Floats
 from moot.metrics.rank_correlation import spearman_ceiling, spearman_matrix
-from moot.protocols.rubrics.assessment import AssessmentData, MarkData
+from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.score_sheet import FLAG as FLAG_KEY
 
 CONSISTENCY = (
@@ -63,10 +63,10 @@ def _consistency(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Value
             yield _agreement(stratum, f"{within.judge} ({within.model}), {len(passes)} passes", agreement, raters)
 
 
-Marks = list[MarkData | None]
+Marks = list[JudgeMark | None]
 
 
-def _marks(assessments: Sequence[AssessmentData]) -> dict[tuple[str, int], Marks]:
+def _marks(assessments: Sequence[ReplyAssessed]) -> dict[tuple[str, int], Marks]:
     """By judge and pass, the mark of each reply."""
     found: dict[tuple[str, int], Marks] = {}
     for place, each in enumerate(assessments):
@@ -103,7 +103,7 @@ def _mean_rho(dimension: str, marks: Sequence[Marks]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _score(dimension: str, mark: MarkData | None) -> float | None:
+def _score(dimension: str, mark: JudgeMark | None) -> float | None:
     if mark is None or mark.scores is None:
         return None
     score = mark.flag if dimension == FLAG_KEY else mark.scores.get(dimension)

@@ -22,7 +22,7 @@ from moot.deploy.results.record import RunInfo, VerdictRow, latest_verdicts, rea
 from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.registry import PROTOCOLS
-from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, read_assessment
+from moot.protocols.rubrics.events import ReplyAssessed
 
 Key = tuple[str, int, str]
 
@@ -34,7 +34,7 @@ class _JudgedReply(NamedTuple):
 
     run: str
     key: Key
-    data: AssessmentData
+    data: ReplyAssessed
     correct: bool | None
     dataset: str
     cluster: str
@@ -120,7 +120,7 @@ def _datasets(folders: Sequence[Path]) -> dict[Path, str]:
 
 def _judged(folder: Path, run: str, dataset: str, left_out: Counter[str]) -> list[_JudgedReply]:
     events = read_table(folder, "events", ["data"])
-    events = events.filter(pc.equal(events["kind"], ASSESSMENT))
+    events = events.filter(pc.equal(events["kind"], ReplyAssessed.kind))
     verdicts = {verdict.case_id: verdict for verdict in latest_verdicts(folder)}
     cases = {row["case_id"]: row for row in read_table(folder, "cases", ["domain", "group", "part"]).to_pylist()}
     found = []
@@ -129,7 +129,7 @@ def _judged(folder: Path, run: str, dataset: str, left_out: Counter[str]) -> lis
         if verdict is None or verdict.attempt != row["attempt"] or verdict.failed:
             left_out[_why_not(row["attempt"], verdict)] += 1
             continue
-        if (data := read_assessment(msgspec.json.decode(row["data"]))) is None:
+        if (data := ReplyAssessed.read(msgspec.json.decode(row["data"]))) is None:
             left_out["whose marks are of another form than a panel's"] += 1
             continue
         case = cases.get(row["case_id"], {})

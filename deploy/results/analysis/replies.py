@@ -13,7 +13,7 @@ from moot.actors.models.sampling import Sampling
 from moot.metrics.confidence_features import LEAST_LOGPROB, Feature, Origin, Signal, features, window_features
 from moot.metrics.distribution import Floats
 from moot.metrics.ragged import RaggedArray
-from moot.protocols.rubrics.assessment import AssessmentData
+from moot.protocols.rubrics.events import ReplyAssessed
 
 Texts = npt.NDArray[np.object_]
 Rows = npt.NDArray[np.int64]
@@ -68,7 +68,7 @@ class Replies:
     flag: Floats
     correct: Floats
     confidence: Floats
-    assessments: Sequence[AssessmentData | None]
+    assessments: Sequence[ReplyAssessed | None]
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

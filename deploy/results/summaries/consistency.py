@@ -30,7 +30,7 @@ from moot.metrics.agreement import (
 )
 from moot.metrics.bootstrap import BootstrapInterval
 from moot.metrics.distribution import Floats
-from moot.protocols.rubrics.assessment import AssessmentData, MarkData
+from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.score_sheet import FLAG
 
 FEWEST_UNITS = 2
@@ -89,7 +89,7 @@ class Consistency(FrozenModel):
     within: list[WithinJudge]
 
 
-def judge_consistency(read: Sequence[AssessmentData], clusters: Sequence[str | int]) -> Consistency:
+def judge_consistency(read: Sequence[ReplyAssessed], clusters: Sequence[str | int]) -> Consistency:
     """How far judges agree, from what the events `assessment` say of each reply.
 
     Args:
@@ -119,7 +119,7 @@ def judge_consistency(read: Sequence[AssessmentData], clusters: Sequence[str | i
     return Consistency(between=between, within=within)
 
 
-def _scales(read: Sequence[AssessmentData]) -> dict[str, tuple[int, int]]:
+def _scales(read: Sequence[ReplyAssessed]) -> dict[str, tuple[int, int]]:
     """By dimension, and for the flag, the lowest and the highest score that could have been given, as far as known."""
     seen: dict[str, list[int]] = defaultdict(list)
     for each in read:
@@ -136,7 +136,7 @@ def _scales(read: Sequence[AssessmentData]) -> dict[str, tuple[int, int]]:
 
 
 def _agreements(
-    table: Sequence[Sequence[MarkData | None]], scales: Mapping[str, tuple[int, int]], clusters: npt.NDArray[Any]
+    table: Sequence[Sequence[JudgeMark | None]], scales: Mapping[str, tuple[int, int]], clusters: npt.NDArray[Any]
 ) -> list[Agreement]:
     """By dimension, then the flag; `table` holds the marks of each rater on each unit."""
     found = []
@@ -146,7 +146,7 @@ def _agreements(
     return found
 
 
-def _rating(mark: MarkData | None, name: str) -> float:
+def _rating(mark: JudgeMark | None, name: str) -> float:
     if mark is None or mark.scores is None:
         return np.nan
     if name == FLAG:

@@ -13,13 +13,13 @@ from rich.console import Console
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.estimates import in_units
-from moot.deploy.results.record import read_events, read_run_info
+from moot.deploy.results.record import read_as, read_events, read_run_info
 from moot.deploy.results.report.blocks import Block, Heading, Items, Table
 from moot.deploy.results.report.render import banner, show_report
 from moot.deploy.results.rounds.case_means import latest_attempts
 from moot.deploy.results.summaries.consistency import Agreement, Consistency, judge_consistency
 from moot.deploy.results.text import count, counts_in_words, mean_of, natural_sort_key, number, percent
-from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, MarkData, abstentions, read_assessment
+from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed, abstentions
 from moot.protocols.rubrics.score_sheet import FLAG
 
 
@@ -33,7 +33,7 @@ class CaseAssessment(NamedTuple):
     case_id: str
     attempt: int
     cluster: str
-    data: AssessmentData
+    data: ReplyAssessed
 
 
 def read_assessments(folder: str | Path) -> list[CaseAssessment]:
@@ -42,15 +42,14 @@ def read_assessments(folder: str | Path) -> list[CaseAssessment]:
     Raises:
         RecordError: the record cannot be read.
     """
-    events = latest_attempts(read_events(folder, [ASSESSMENT]))
+    events = latest_attempts(read_events(folder, [ReplyAssessed.kind]))
     if not events:
         return []
     cases = {row["case_id"]: row for row in read_table(folder, "cases", ["index", "group"]).to_pylist()}
     found = []
-    for event in events:
-        if (data := read_assessment(event.data)) is not None:
-            group = cases.get(event.case_id, {}).get("group")
-            found.append(CaseAssessment(event.case_id, event.attempt, group or event.case_id, data))
+    for event, data in read_as(events, ReplyAssessed):
+        group = cases.get(event.case_id, {}).get("group")
+        found.append(CaseAssessment(event.case_id, event.attempt, group or event.case_id, data))
     return sorted(found, key=lambda each: (cases.get(each.case_id, {}).get("index", 0), each.case_id, each.data.reply))
 
 
@@ -152,7 +151,7 @@ def summarise_judging(folder: str | Path) -> JudgingSummary | None:
 
 
 def _passes(found: Sequence[CaseAssessment], dimensions: Sequence[str], *, flagging: bool) -> list[PassScores]:
-    by_pass: dict[tuple[str, int], list[MarkData]] = {}
+    by_pass: dict[tuple[str, int], list[JudgeMark]] = {}
     for each in found:
         for mark in each.data.judges:
             by_pass.setdefault((mark.judge, mark.pass_index), []).append(mark)

@@ -9,9 +9,9 @@ from pathlib import Path
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel, parse_event
-from moot.deploy.results.record import EventRow, VerdictRow, decode_json
+from moot.deploy.results.record import EventRow, VerdictRow, decode_json, read_as
 from moot.deploy.results.text import counts_in_words, mean_of, number, percent, signed
-from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, read_assessment
+from moot.protocols.rubrics.events import ReplyAssessed
 from moot.protocols.socrasynth.events import JointProposal, SocraSynthPayload
 
 
@@ -107,16 +107,14 @@ class RoleReasoning(FrozenModel):
 
 def reasoning_by_role(events: Iterable[EventRow], finished: Collection[CaseKey]) -> list[RoleReasoning] | None:
     """The `assessment` events of finished debates, counted by role in order of name; None when there are none."""
-    found: dict[str, list[AssessmentData]] = {}
-    for event in events:
-        if event.kind != ASSESSMENT or event.key not in finished:
-            continue
-        if (assessment := read_assessment(event.data)) is not None:
+    found: dict[str, list[ReplyAssessed]] = {}
+    for event, assessment in read_as(events, ReplyAssessed):
+        if event.key in finished:
             found.setdefault(assessment.role, []).append(assessment)
     return [_of_role(role, assessments) for role, assessments in sorted(found.items())] or None
 
 
-def _of_role(role: str, assessments: Sequence[AssessmentData]) -> RoleReasoning:
+def _of_role(role: str, assessments: Sequence[ReplyAssessed]) -> RoleReasoning:
     return RoleReasoning(
         role=role,
         quality=mean_of(each.quality for each in assessments),

@@ -57,6 +57,7 @@ from moot.deploy.results.summaries.panel_verdicts import (
 from moot.deploy.results.summaries.scores import TraitScores, trait_scores
 from moot.deploy.results.text import Interval, mean_of
 from moot.protocols.case import is_shared_id
+from moot.protocols.rubrics.events import ReplyAssessed
 from moot.protocols.selene.events import (
     BranchesCompared,
     CandidatesJudged,
@@ -65,8 +66,8 @@ from moot.protocols.selene.events import (
     VotesCounted,
 )
 
-_READ = (GateDecided, CandidatesJudged, VotesCounted, SkipAudited, BranchesCompared)
-_KINDS = (*BOOKKEEPING_EVENTS, *(event_type.kind for event_type in _READ), "parked", "assessment")
+_READ = (GateDecided, CandidatesJudged, VotesCounted, SkipAudited, BranchesCompared, ReplyAssessed)
+_KINDS = (*BOOKKEEPING_EVENTS, *(event_type.kind for event_type in _READ), "parked")
 _JUDGES_ONLY = "judge-panel"
 _OF_THE_RUN = ["schema_version", "task", "protocol", "preset", "models", "simulated", "unsettled"]
 _OF_THE_RUN += ["wall_s", "wall_unknown_since"]

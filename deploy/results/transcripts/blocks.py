@@ -23,7 +23,7 @@ from moot.deploy.results.transcripts.views import (
     VerdictView,
 )
 from moot.protocols.errors import TRUNCATED
-from moot.protocols.rubrics.assessment import ASSESSMENT, AssessmentData, MarkData, read_assessment
+from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.score_sheet import FLAG
 
 
@@ -38,15 +38,12 @@ def event_blocks(event: EventView) -> list[Block]:
 
 def known_event(event: EventView) -> list[Block] | None:
     """An event in words of its own; None for one of another kind or shape than is known here."""
-    if event.kind == ASSESSMENT:
-        assessment = read_assessment(event.data)
-        return None if assessment is None else _assessment(assessment)
     shape, show = _KINDS.get(event.kind, (None, None))
     data = None if shape is None else parse_event(shape, event.data)
     return None if show is None or data is None else show(event, data)
 
 
-def _assessment(data: AssessmentData) -> list[Block]:
+def _assessment(event: EventView, data: ReplyAssessed) -> list[Block]:
     names = data.dimensions
     flag = ("flag",) if _flags(data) else ()
     header = ("judge", "pass", *(name.replace("_", " ") for name in names), "Q", *flag)
@@ -62,11 +59,11 @@ def _assessment(data: AssessmentData) -> list[Block]:
     return titled_blocks(f"judged under the rubric {data.rubric}: the {data.reply}{said}", header, rows, lines)
 
 
-def _flags(data: AssessmentData) -> bool:
+def _flags(data: ReplyAssessed) -> bool:
     return FLAG in data.ends or not data.scales
 
 
-def _marks(mark: MarkData, names: Iterable[str], data: AssessmentData) -> Iterable[str]:
+def _marks(mark: JudgeMark, names: Iterable[str], data: ReplyAssessed) -> Iterable[str]:
     yield from (mark.judge, str(mark.pass_index))
     scores = mark.scores or {}
     yield from ("missing" if mark.scores is None else str(scores.get(name, "-")) for name in names)
@@ -75,7 +72,7 @@ def _marks(mark: MarkData, names: Iterable[str], data: AssessmentData) -> Iterab
         yield {True: "FLAGGED", False: "-", None: "missing"}[mark.flag]
 
 
-_KINDS: Kinds = {**evince.KINDS, **ceda.KINDS, **selene.KINDS}
+_KINDS: Kinds = {ReplyAssessed.kind: (ReplyAssessed, _assessment), **evince.KINDS, **ceda.KINDS, **selene.KINDS}
 
 
 def transcript_blocks(debate: Transcript) -> list[Block]:

@@ -1,28 +1,37 @@
-"""The event `assessment`: how judges found one reply, as it lies in the record."""
+"""The event of a panel: how judges found one reply under a rubric."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from statistics import median
+from typing import Annotated, ClassVar
 
-import msgspec
+from pydantic import Field
 
 from moot.metrics.signal_divergences import FLAGGED
-
-ASSESSMENT = "assessment"
-"""The kind of the event."""
+from moot.protocols.events import DebateEvent, EventData
 
 
-class MarkData(msgspec.Struct, frozen=True, kw_only=True, rename={"pass_index": "pass"}):
+class JudgeMark(EventData):
     """One judge's reading of one reply in one pass.
 
     `scores`, `flag` and `total` are None where `missing` says why; `flag` also under a rubric without a flag.
+
+    Attributes:
+        judge: the judge's full role name.
+        model: its model; empty where the mark is missing.
+        pass_index: number of the pass, from 0; `pass` in the record.
+        scores: by dimension, on the rubric's scale.
+        flag: whether the judge found a severe failure.
+        total: Q, the sum of the scores; 0 when flagged.
+        missing: the kind of failure and what it was; empty for a mark that is there.
+        issues, reasoning: in the judge's words.
     """
 
     judge: str
     model: str = ""
-    pass_index: int = 0
+    pass_index: int = Field(default=0, validation_alias="pass", serialization_alias="pass")
     scores: dict[str, int] | None = None
     flag: bool | None = None
     total: int | None = None
@@ -36,8 +45,8 @@ class MarkData(msgspec.Struct, frozen=True, kw_only=True, rename={"pass_index": 
         return self.missing.partition(":")[0]
 
 
-class AssessmentData(msgspec.Struct, frozen=True, kw_only=True):
-    """What judges found of one reply; None is unknown. Only `reply` and `role` must be there.
+class ReplyAssessed(DebateEvent):
+    """What judges found of one reply, at `assessment/PATH` of the reply; None is unknown.
 
     Attributes:
         reply: path of the judged reply.
@@ -54,14 +63,16 @@ class AssessmentData(msgspec.Struct, frozen=True, kw_only=True):
         missing: how many marks are missing.
     """
 
+    kind: ClassVar[str] = "assessment"
+
     reply: str
     role: str
     domain: str | None = ""
     rubric: str = ""
-    scales: tuple[tuple[str, int, int], ...] = ()
-    passes_at: dict[str, int] = {}
-    judges: tuple[MarkData, ...] = ()
-    scores: dict[str, float | None] = {}
+    scales: list[Annotated[tuple[str, int, int], Field(strict=False)]] = Field(default_factory=list)
+    passes_at: dict[str, int] = Field(default_factory=dict)
+    judges: list[JudgeMark] = Field(default_factory=list)
+    scores: dict[str, float | None] = Field(default_factory=dict)
     flag: float | None = None
     quality: float | None = None
     missing: int = 0
@@ -78,7 +89,7 @@ class AssessmentData(msgspec.Struct, frozen=True, kw_only=True):
         return [*ordered, *(name for name in self.scores if name not in ordered)]
 
     @property
-    def marks(self) -> tuple[MarkData, ...]:
+    def marks(self) -> list[JudgeMark]:
         """Every mark, judge by judge and pass by pass, missing ones included."""
         return self.judges
 
@@ -105,14 +116,6 @@ class AssessmentData(msgspec.Struct, frozen=True, kw_only=True):
         return abstentions(self.judges)
 
 
-def abstentions(marks: Iterable[MarkData]) -> dict[str, int]:
+def abstentions(marks: Iterable[JudgeMark]) -> dict[str, int]:
     """How many marks are missing, by the kind of failure, most first."""
     return dict(Counter(mark.why for mark in marks if mark.missing).most_common())
-
-
-def read_assessment(data: object) -> AssessmentData | None:
-    """An event's data; None when it is no assessment: a protocol may note what it likes."""
-    try:
-        return msgspec.convert(data, AssessmentData)
-    except msgspec.ValidationError:
-        return None
