@@ -15,11 +15,8 @@ from typing import Any
 import pytest
 import structlog
 from hypothesis import settings
+from places import DATA, TESTS
 
-TESTS = Path(__file__).parent
-SUPPORT = os.pathsep.join(str(TESTS / name) for name in ("support", "actors"))
-sys.path[:0] = SUPPORT.split(os.pathsep)
-DATA = TESTS.parents[1] / "shared" / "data"
 PROCESSES = {"slow": 3}
 """By tier; two for any other. What is slow mostly waits: for processes to come, and for clocks."""
 TIERS = ("slow", "docs", "lint", "extras")
@@ -42,7 +39,9 @@ settings.register_profile("ci", max_examples=100, deadline=None, print_blob=True
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 collect_ignore = (
-    [] if find_spec("torch") else [f"actors/test_local_{of}.py" for of in ("model", "runs", "schemas", "weights")]
+    []
+    if find_spec("torch")
+    else [f"actors/models/local/test_local_{of}.py" for of in ("model", "runs", "schemas", "weights")]
 )
 """What cannot be imported without the extra `local`; the other tests of extras are counted where they are left out."""
 ABSENT = pytest.StashKey[Counter[str]]()
@@ -172,7 +171,7 @@ def local_ray() -> Iterator[None]:
     import ray
 
     before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SUPPORT, before]))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TESTS / "support"), before]))
     ray.init(
         address="local",
         num_cpus=2,

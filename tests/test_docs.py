@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from doc_pages import PAGES, ROOT, blocks, page_named, table
+from doc_pages import PAGES, blocks, page_named, table
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from places import ROOT
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
@@ -47,8 +48,8 @@ NOT_RUN = {
     "needs weights of yours": 1,
     "it needs several machines": 1,
     "it starts a cluster that stays": 1,
-    "tests/deploy/test_cluster_jobs.py builds and uses one": 1,
-    "tests/deploy/test_cluster_jobs.py runs it on a cluster of its own": 1,
+    "tests/deploy/ops/test_cluster_jobs.py builds and uses one": 1,
+    "tests/deploy/ops/test_cluster_jobs.py runs it on a cluster of its own": 1,
     "takes an hour of a quiet machine": 3,
 }
 """Why a block may not be run, and how many blocks may say so."""

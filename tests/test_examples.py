@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import doctest
 from importlib import import_module
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 WITH_EXAMPLES = sorted(
     ".".join(("moot", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
     for folder in ("metrics", "protocols", "actors", "deploy")

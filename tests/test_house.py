@@ -13,8 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("metrics", "protocols", "actors", "deploy")
 MAX_LINES = 400
 APPLIED = ("deploy/ops/docker", "deploy/ops/kubernetes", "deploy/ops/ray-cluster.yaml")

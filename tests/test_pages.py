@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from doc_pages import PAGES, ROOT, PageReader, blocks, page_named
+from doc_pages import PAGES, PageReader, blocks, page_named
+from places import ROOT
 
 NOT_A_READERS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "RAY_ADDRESS", "PYTEST_CURRENT_TEST")
 

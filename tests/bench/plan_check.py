@@ -17,7 +17,7 @@ from typing import Any
 
 from harness import ReportRows, finish, options, parsed
 
-sys.path[:0] = [str(Path(__file__).parents[1] / room) for room in ("deploy", "actors")]
+sys.path[:0] = [str(Path(__file__).parents[1] / "support")]
 
 from plan_regimes import rows_file, run_and_measure, scaled, server  # noqa: E402 - a module of the tests
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "actors"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from nodes import FAST_DETECTION, LocalCluster, nodes
 from simulate_process import SimulatedServerProcess, serving, write_questions

@@ -11,16 +11,13 @@ from typing import Any
 
 import pytest
 import typer.main
+from judged_claim import ScriptedClaimDebate, judged_claim
 from markdown_it import MarkdownIt
 from openai_server import ScriptedServer
+from planted_records import Command, GridOf, InlineRun, PlantedGrid, PlantedSession, Printed, plant
 from rich.console import Console
 
 import moot
-
-sys.path.insert(0, str(Path(__file__).parent))  # test folders are no packages
-
-from judged_claim import ScriptedClaimDebate, judged_claim
-from planted_records import Command, GridOf, InlineRun, PlantedGrid, PlantedSession, Printed, plant
 
 _commands = cache(typer.main.get_command)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import DATA
 
 from moot.metrics.content_start import content_start, shared_prefixes
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "truthfulqa_gpt3_logprobs"
+SLICE = DATA / "truthfulqa_gpt3_logprobs"
 
 OPENINGS = [
     "Claim:",
@@ -158,7 +158,7 @@ def test_one_reply_shares_nothing() -> None:
 @pytest.mark.needs("data/truthfulqa_gpt3_logprobs")
 @pytest.mark.parametrize("model", ["ada", "babbage", "curie", "davinci"])
 def test_recorded_replies_share_their_prompts_mark(model: str) -> None:
-    with (DATA / f"{model}_output_labeled.csv").open(encoding="utf-8", newline="") as lines:
+    with (SLICE / f"{model}_output_labeled.csv").open(encoding="utf-8", newline="") as lines:
         replies = [json.loads(row["logprobs"])["tokens"] for row in csv.DictReader(lines)]
     starts = shared_prefixes(replies)
     assert {"".join(tokens[:start]).strip() for tokens, start in zip(replies, starts, strict=True)} == {"A:"}

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from places import DATA
 
 from moot.metrics.confidence_features import Feature, features, window_features
 from moot.metrics.divergence import entropy
 from moot.metrics.ragged import RaggedArray
 from moot.metrics.trajectory import percent_grid
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "uqlm_reference"
+SLICE = DATA / "uqlm_reference"
 
 pytestmark = pytest.mark.needs("data/uqlm_reference")
 
 
 def _read(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((DATA / name).read_text(encoding="utf-8"))["data"]
+    found: dict[str, Any] = json.loads((SLICE / name).read_text(encoding="utf-8"))["data"]
     return found
 
 

@@ -1,13 +1,10 @@
-"""Makes the modules beside it importable: test folders are no packages. Files of cases to read."""
+"""Files of cases to read."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

@@ -35,11 +35,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import structlog
+from places import ROOT, TESTS
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 """Every page of the documentation, README first."""
-PLAYER = Path(__file__).parents[1] / "actors" / "terminal_session.py"
+PLAYER = TESTS / "support" / "terminal_session.py"
 COMMAND_S = 120
 _FENCE = re.compile(r"^```(\w*)[ \t]*(.*)$")
 _PORT = re.compile(r"--port (\d+)")

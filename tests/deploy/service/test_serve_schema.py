@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from places import ROOT
 from server_client import CASE, INLINE, served
 
 from moot.deploy.runs.open_run import OpenRun
@@ -71,7 +72,7 @@ def test_a_damaged_body_is_refused_or_a_case(model: type[CaseRequest], data: Any
     _read(raw[:at] + junk + raw[data.draw(st.integers(at, len(raw))) :], model)
 
 
-MANIFEST = Path(__file__).parents[2] / "deploy" / "ops" / "kubernetes" / "ray-service.yaml"
+MANIFEST = ROOT / "deploy" / "ops" / "kubernetes" / "ray-service.yaml"
 
 
 async def test_every_route_says_what_it_takes_and_gives(tmp_path: Path) -> None:

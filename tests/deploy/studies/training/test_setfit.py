@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from not_none import not_none
+from places import ROOT
 from planted_records import PlantedSession
 from planted_rulings import FACTS, add_claims
 
@@ -147,8 +148,7 @@ def test_without_the_packages_the_extra_is_named(
 
 
 def test_nothing_here_reads_or_writes_a_pickle() -> None:
-    root = Path(__file__).resolve().parents[2]
-    files = [*(root / "actors" / "classifiers").glob("*.py"), *(root / "deploy" / "studies" / "training").glob("*.py")]
+    files = [*(ROOT / "actors" / "classifiers").glob("*.py"), *(ROOT / "deploy" / "studies" / "training").glob("*.py")]
     assert len(files) >= 8
     words = ("import pickle", "joblib", "torch.load", "torch.save", "from_pretrained", "trust_remote_code")
     assert {word for file in files for word in words if word in file.read_text()} == set()

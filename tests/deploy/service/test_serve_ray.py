@@ -15,6 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 import yaml
+from places import ROOT
 from server_client import CASE, ServerClient, until
 from waiting import processes_titled
 
@@ -24,7 +25,7 @@ from moot.deploy.service.settings import CONFIG_ENV
 # Ray Serve's own code warns while it is imported and while it runs.
 pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
 TOKEN = "a-long-token-of-the-test"
-MANIFEST = Path(__file__).parents[2] / "deploy" / "ops" / "kubernetes" / "ray-service.yaml"
+MANIFEST = ROOT / "deploy" / "ops" / "kubernetes" / "ray-service.yaml"
 SECRET = {"question": "is this passage logged", "passage": "a-passage-for-no-log"}
 
 

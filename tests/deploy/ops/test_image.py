@@ -13,10 +13,10 @@ from typing import Any
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from places import ROOT
 from ray.autoscaler._private.util import prepare_config, validate_config
 from ray.scripts.scripts import cli
 
-ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "deploy" / "ops" / "docker" / "Dockerfile"
 CLUSTER = ROOT / "deploy" / "ops" / "ray-cluster.yaml"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -13,6 +13,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from places import TESTS
 
 from moot.actors.encoders import minilm
 from moot.actors.encoders.bert import Bert, Matrix
@@ -29,7 +30,7 @@ from moot.protocols.selene.agent_state import AgentState
 from moot.protocols.selene.gate import embedding_text
 from moot.protocols.selene.settings import TAU_D
 
-SAMPLE = Path(__file__).parents[1] / "support" / "rationales.jsonl"
+SAMPLE = TESTS / "support" / "rationales.jsonl"
 TEXTS = ["Do penguins fly?\nTheir wings are flippers.\nno", "", "word " * 600, "a lone \ud83d surrogate", "ﬀ Ünï 😀"]
 
 READABLE = [text for text in TEXTS if text.isprintable() or "\n" in text]

@@ -19,13 +19,13 @@ from pathlib import Path
 import psutil
 import pytest
 import ray
+from places import ROOT, TESTS
 
 from moot.actors.record.tables import read_table
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
-HEAD = Path(__file__).with_name("job_head.py")
+HEAD = TESTS / "support" / "job_head.py"
 CASE = {"question": "is it raining", "answer": True, "passage": "It is raining."}
 OWN = """
 from moot.protocols.messages import Verdict

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from places import DATA as DATA
 
 from moot.protocols.case import Image, LabelledCase
 from moot.protocols.errors import TaskFileError, UserError
 from moot.protocols.tasks import Task, TaskSummary, open_task
-
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
 Write = Callable[..., str]
 Load = Callable[[Path | bytes], Image]

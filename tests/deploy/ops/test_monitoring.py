@@ -22,12 +22,13 @@ from typing import Any
 import pytest
 import yaml
 from openai_server import simulated_server
+from places import ROOT, TESTS
 from waiting import wait_until
 
 from moot.actors.record.tables import read_table
 from moot.actors.telemetry.meter import METRICS
 
-DEPLOY = Path(__file__).parents[2] / "deploy" / "ops"
+DEPLOY = ROOT / "deploy" / "ops"
 RULES = DEPLOY / "prometheus" / "moot.rules.yml"
 DASHBOARD = json.loads((DEPLOY / "grafana" / "moot.json").read_text())
 VARIABLES = {"$protocol": ".*", "$model": ".*", "$__rate_interval": "30s"}
@@ -172,7 +173,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitoredRuns]
                 ("evince", "packed", [*_cases(8), {"question": "Why?"}], _panel(unpriced)),
             )
         ]
-        script = Path(__file__).with_name("monitored_runs.py")
+        script = TESTS / "support" / "monitored_runs.py"
         ray_log = tmp / "ray.log"
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": os.environ | {"RAY_DEDUP_LOGS": "0"}}
         with _process([sys.executable, str(script)], ray_log, **pipes) as debates:

@@ -20,6 +20,7 @@ import typer
 import yaml
 from doc_pages import page_named
 from jsonschema import Draft202012Validator
+from places import ROOT
 from typer.testing import CliRunner
 
 from moot.actors.debate.placement import ClusterInfo
@@ -28,7 +29,6 @@ from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.flags import parse_settings
 from moot.deploy.service.settings import CONFIG_ENV, ServeConfig
 
-ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "ops" / "kubernetes"
 PAGE = page_named("cluster").read_text().partition("\n## Kubernetes\n")[2]
 SCHEMAS = ROOT.parent / "shared" / "data" / "kuberay_crds"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from not_none import not_none
 from openai_server import simulated_server, stats_of
+from places import DATA
 from vendor_roles import KEY_ENV, Vendor, ceda_roles
 
 from moot.actors.models.pictures import load_image
@@ -19,7 +20,6 @@ from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.run import run
 from moot.protocols.claims import answered_claim
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 BLIND, BENCH = DATA / "vlm_blind", DATA / "hallusionbench"
 CLAIMS = 12
 
