@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from test_dispatcher import FakeModeratorHandle, FakeRuntime, _cases
-from test_queue_dispatcher import ManualRuntime as Places
-from test_queue_dispatcher import case, open_dispatcher, until, until_open
+from fake_runtime import FakeModeratorHandle, FakeRuntime, _cases
+from manual_runtime import ManualRuntime as Places
+from manual_runtime import case, open_dispatcher, until, until_open
 
 from moot.actors.debate.moderator import Assignment, AssignmentOutcome, ModeratorReport
 from moot.actors.dispatch.completed_cases import CompletedCases

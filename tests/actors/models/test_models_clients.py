@@ -34,7 +34,7 @@ from openai_server import (
     serving_in_thread,
 )
 from structlog.testing import capture_logs
-from test_models_fuzz import check_error
+from wire_checks import check_error
 
 from moot.actors.models import http_client
 from moot.actors.models.interface import ModelError, RateHeaders

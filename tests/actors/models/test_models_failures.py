@@ -10,8 +10,7 @@ from anthropic_wire import message
 from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import KEY, completion, response, token
-from test_models_fuzz import check_error
-from test_models_wire import ASKED, LIMITS, WIRES, incomplete, read
+from wire_checks import ASKED, LIMITS, WIRES, check_error, incomplete, read
 
 from moot.actors.models import anthropic_wire, openai_errors
 from moot.actors.models.interface import ModelError, RateHeaders

@@ -15,6 +15,7 @@ from anthropic_wire import message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai_server import completion, output_message, response, token
+from wire_checks import KINDS, check_error
 
 from moot.actors.models import anthropic_wire
 from moot.actors.models.interface import ModelError, ModelReply, StreamPiece
@@ -27,7 +28,6 @@ from moot.protocols.messages import Decoding
 K = 2
 BODIES, STREAMS = 150 * settings().max_examples, 40 * settings().max_examples
 """Of 20 examples 3,000 and 800; of the 100 of `.ci/run` 15,000 and 4,000."""
-KINDS = {"request", "server", "refused", "rate_limited", "content_filter", "context_length", "connection"}
 
 NASTY: list[Any] = [None, True, 0, -1, 2**63, 10**40, 0.5, -9999.0, float("nan"), float("inf"), float("-inf")]
 NASTY += ["", "x", "\ud800", "é", "\x00", [], {}, [[]], [None], {"content": None}, {"error": {"code": "429"}}]
@@ -124,14 +124,6 @@ def check_reply(reply: ModelReply | StreamPiece) -> None:
         assert not (reply.tokens.alt_logprob > 0).any()
         assert not np.isposinf(reply.tokens.logprob).any()
         "".join([*reply.tokens.tokens, *reply.tokens.alt_tokens]).encode()
-
-
-def check_error(error: ModelError) -> None:
-    """Its kind is known, its message one short line, and it may have cost something."""
-    assert error.kind in KINDS
-    assert error.message.isprintable()
-    assert len(error.message) <= 300
-    assert error.may_be_billed
 
 
 @pytest.mark.parametrize("wire", WIRES)

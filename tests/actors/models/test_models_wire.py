@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import msgspec
@@ -14,55 +13,17 @@ import pytest
 from anthropic_wire import message
 from hypothesis import given
 from hypothesis import strategies as st
-from openai_server import KEY, MESSAGES, completion, output_message, response, token
+from openai_server import MESSAGES, completion, output_message, response, token
 from pydantic import BaseModel, Field, create_model
+from wire_checks import ASKED, WIRES, K, incomplete, read
 
-from moot.actors.models import anthropic_wire
-from moot.actors.models.interface import ModelReply, RateHeaders
 from moot.actors.models.openai_wire import decode_reply, encode_request, request_id, response_format
 from moot.actors.models.reply_schema import reply_schema
-from moot.actors.models.responses_wire import decode_response
 from moot.actors.models.responses_wire import encode_request as encode_for_responses
 from moot.actors.models.schema_dialects import json_schema
 from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.replies import Position
-
-K = 2
-ASKED = Decoding(top_logprobs=K)
-LIMITS = RateHeaders(0, 60)
-
-
-class WireFormat(NamedTuple):
-    """How a reply is read, one that says a text, and what its usage is called: prompt, reply, details, reasoning."""
-
-    decode: Callable[[bytes], ModelReply]
-    whole: Callable[..., dict[str, Any]]
-    usage: tuple[str, str, str, str]
-
-
-WIRES = {
-    "chat": WireFormat(
-        lambda raw: decode_reply(raw, ASKED, key=KEY, limits=LIMITS),
-        completion,
-        ("prompt_tokens", "completion_tokens", "completion_tokens_details", "reasoning_tokens"),
-    ),
-    "responses": WireFormat(
-        lambda raw: decode_response(raw, ASKED, key=KEY, limits=LIMITS),
-        response,
-        ("input_tokens", "output_tokens", "output_tokens_details", "reasoning_tokens"),
-    ),
-    "anthropic": WireFormat(
-        lambda raw: anthropic_wire.decode_reply(raw, key=KEY, limits=LIMITS),
-        message,
-        ("input_tokens", "output_tokens", "output_tokens_details", "thinking_tokens"),
-    ),
-}
-
-
-def read(wire: str, body: object) -> ModelReply:
-    return WIRES[wire].decode(body if isinstance(body, bytes) else json.dumps(body).encode())
-
 
 # What is sent
 
@@ -222,10 +183,6 @@ def test_reasoning_and_commentary_of_a_response_are_kept_apart_from_the_reply() 
 
 
 # How a reply ended and what it used
-
-
-def incomplete(reason: str | None) -> dict[str, Any]:
-    return response("Ye", status="incomplete", incomplete_details=reason and {"reason": reason})
 
 
 @pytest.mark.parametrize(

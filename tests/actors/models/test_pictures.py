@@ -8,12 +8,12 @@ import socket
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from aiohttp import web
 from openai_server import serving_in_thread
+from pictures import picture
 from PIL import Image as Pillow
 from PIL.PngImagePlugin import PngInfo
 
@@ -21,14 +21,6 @@ from moot.actors.models import pictures
 from moot.actors.models.pictures import LONGEST_SIDE_PIXELS, load_image, load_images
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
-
-
-def picture(kind: str = "PNG", size: tuple[int, int] = (20, 10), mode: str = "RGB", **options: Any) -> bytes:
-    written = io.BytesIO()
-    drawn = Pillow.new(mode, size, 0)
-    drawn.putpixel((0, 0), 255 if len(drawn.getbands()) == 1 else (255,) * len(drawn.getbands()))
-    drawn.save(written, kind, **options)
-    return written.getvalue()
 
 
 def noise(size: tuple[int, int], kind: str = "PNG") -> bytes:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
+from schema_asks import LABELS, asked
 
 from moot.actors.agent.request_fingerprint import constrained_schema
 from moot.actors.agent.roles import RoleBinding
@@ -19,27 +20,13 @@ from moot.actors.models.schema_dialects import DIALECTS, DialectName, json_schem
 from moot.actors.models.token_bounds import bytes_per_character
 from moot.protocols.crit.replies import Reading
 from moot.protocols.errors import ConfigError
-from moot.protocols.registry import PROTOCOLS, make_protocol
+from moot.protocols.registry import make_protocol
 from moot.protocols.replies import Position, ReasonedPosition, Score
 from moot.protocols.socrasynth.replies import Amendment, Closing
 
-LABELS = ("No", "Not sure", 'the "big" one', "да")
 ENFORCING: tuple[DialectName, ...] = ("llama.cpp", "ollama", "vllm", "sglang", "llguidance")
-DEFAULT_TOKENS = 400
 COMMON = {"type", "description", "enum", "anyOf", "properties", "required", "additionalProperties", "items"}
 ALL_BOUNDS = {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"}
-WHOLE: tuple[str, dict[str, Any]] = ("socrasynth", {"topics.ask_balance": True, "panel": "whole"})
-"""What is asked for with these settings only."""
-
-
-def asked() -> Iterator[tuple[str, type[BaseModel], int]]:
-    """Every reply type that a protocol asks for, with the tokens that it may take."""
-    for name, settings in [*((name, {}) for name in PROTOCOLS), WHOLE]:
-        protocol: Any = make_protocol(name, settings)
-        for family, replies in protocol.replies.items():
-            tokens = getattr(protocol, "reply_tokens", {}).get(family, DEFAULT_TOKENS)
-            for reply in replies:
-                yield f"{name}-{family}-{reply.__name__}", reply, tokens
 
 
 ASKED = [pytest.param(reply, tokens, id=name) for name, reply, tokens in asked()]

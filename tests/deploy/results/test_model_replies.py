@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gated_cases import _plant, add_case, gate
+from judged_replies import _judged
 from openai_server import answers, completion, serving_in_thread
 from planted_records import PlantedSession
-from test_analysis_runs import _judged
-from test_calibrate import add_case, gate
-from test_calibrate_early_stop import _plant
 
 import moot
 from moot.deploy.cli.run import execute

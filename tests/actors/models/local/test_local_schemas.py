@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
-from test_reply_schema import LABELS, asked
+from schema_asks import LABELS, asked
 from tiny_model import END, WARM, ask, byte_tokenizer, metaspace_tokenizer, said, tiny_folder
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from judged_replies import _judged
 from planted_records import PlantedSession
 from planted_replies import QUICK, row_of, rows_of, shown
 from scipy.stats import pearsonr, spearmanr
@@ -213,19 +214,6 @@ def test_two_runs_on_the_same_cases(found: Analysis, run: tuple[Path, Signals], 
 def test_a_run_named_twice_is_refused(run: tuple[Path, Signals]) -> None:
     with pytest.raises(ConfigError, match="twice"):
         analyze(run[0], run[0].parent / "." / run[0].name)
-
-
-def _assessment(quality: int) -> dict[str, Any]:
-    scores = {"x": quality}
-    mark = {"judge": "judge/0", "model": "m", "pass": 0, "scores": scores, "flag": False, "total": quality}
-    told = {"reply": "a", "role": "constructor", "domain": "d", "rubric": "r", "judges": [mark], "missing": 0}
-    return told | {"scores": scores, "flag": 0.0, "quality": quality}
-
-
-def _judged(session: PlantedSession, case: str, number: int, attempt: int = 0) -> None:
-    tokens = {"token": ["t"] * 4, "logprob": [-0.1 * number, -0.5, -1.0, -2.0]}
-    session.reply(case, "a", 5, attempt=attempt, temperature=0.3, **tokens)
-    session.event(case, "assessment", "assessment/a", _assessment(3 + number % 7), attempt=attempt)
 
 
 def test_replies_of_failed_and_open_debates_are_left_out_and_counted(session: PlantedSession) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from gated_cases import add_case, gate
 from not_none import not_none
 from planted_records import InlineRun, PlantedSession, Printed
 
@@ -35,29 +36,6 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
 from moot.protocols.selene.gate import GateSignals, decide
 from moot.protocols.selene.settings import GateSettings, SeleneSettings
-
-
-def gate(d: float | None = 0.1, m: float | None = 0.1, p: float | None = 0.9, **data: Any) -> dict[str, Any]:
-    return {
-        "skip": True, "reasons": [], "d": d, "m": m, "p": p, "c": 0.8, "tau_d": 0.35, "tau_m": 0.25, "tau_p": 0.6,
-        "unanimous": True, "require_unanimity": True, "when": "selective", "intrinsic_reading": "normalised", **data,
-    }  # fmt: skip
-
-
-def add_case(
-    session: PlantedSession, i: int, skipped: str, debated: str, signals: dict[str, Any], gold: str | None = "Yes"
-) -> None:
-    case = f"c{i}"
-    session.case(case, gold=gold)
-    session.reply(case, "opening/agent/0", 10, logprob_stage="before")
-    session.reply(case, "opening/agent/1", 10, logprob_stage="before")
-    session.reply(case, "round/1/agent/0", 60)
-    session.reply(case, "judge/candidate/0/judge/0/variant/0/pass/0", 20)
-    session.reply(case, "judge/consensus/judge/0/variant/0/pass/0", 5)
-    session.event(case, "gate", "gate", signals)
-    branches = {"verdict_from": "skip", "skipped_answer": skipped, "debated_answer": debated}
-    session.event(case, "branches", "branches", branches)
-    session.verdict(case, skipped, "skipped")
 
 
 def add_twelve(session: PlantedSession, skipped: str = "Yes", **signals: Any) -> PlantedSession:

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 import yaml
+from gated_cases import _plant
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 
@@ -23,22 +24,6 @@ from moot.protocols.case import Reference
 from moot.protocols.errors import ConfigError
 
 CASES, TOKENS = 150, 24
-
-
-def _plant(session: PlantedSession, shift: float, seed: int = 0, **columns: Any) -> None:
-    """Two replies a case, a third of them wrong; `shift` is put to the log-probabilities of the wrong."""
-    random = np.random.default_rng(seed)
-    for number in range(CASES):
-        case = f"c{number}"
-        session.case(case, gold="Yes")
-        of_case = random.normal(0.0, 0.3)
-        for agent in range(2):
-            wrong = bool(random.random() < 1 / 3)
-            logprobs = np.minimum(-0.001, -2.0 + of_case + random.normal(0.0, 0.5, TOKENS))
-            logprobs += shift * wrong
-            row = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * TOKENS}
-            session.reply(case, f"opening/agent/{agent}", 30, **{**row, "logprob": logprobs.tolist(), **columns})
-        session.verdict(case)
 
 
 @pytest.mark.parametrize(("shift", "keep"), [(-0.8, "above"), (0.8, "below")])

@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from gated_cases import gate
 from not_none import not_none
 from planted_records import InlineRun, PlantedSession, Printed
-from test_calibrate import gate
 
 from moot.deploy.results.calibration.calibrate import GateCalibration, calibrate
 from moot.deploy.results.calibration.cases import read_both_branches

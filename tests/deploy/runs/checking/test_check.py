@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from judged_claim import ScriptedClaimDebate, ruling
+from pictures import picture
 from planted_records import Printed
 from summary_debate import card, write_classifier_folder
-from test_pictures import picture
 
 import moot
 from moot.deploy.runs.checking.show import show_checked
