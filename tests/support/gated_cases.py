@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from planted_records import PlantedSession
 
+CASES, TOKENS = 150, 24
+
 
 def gate(d: float | None = 0.1, m: float | None = 0.1, p: float | None = 0.9, **data: Any) -> dict[str, Any]:
     return {

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 import yaml
-from gated_cases import _plant
+from gated_cases import CASES, _plant
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 
@@ -22,8 +22,6 @@ from moot.metrics.confidence_features import window_statistic
 from moot.metrics.detection import auroc
 from moot.protocols.case import Reference
 from moot.protocols.errors import ConfigError
-
-CASES, TOKENS = 150, 24
 
 
 @pytest.mark.parametrize(("shift", "keep"), [(-0.8, "above"), (0.8, "below")])
