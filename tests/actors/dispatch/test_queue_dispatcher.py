@@ -19,8 +19,9 @@ from manual_runtime import (
 )
 
 from moot.actors.debate.engine import ModeratorLost
-from moot.actors.dispatch.case_router import DebateCancelled, DebateResult
+from moot.actors.dispatch.case_router import DebateCancelled
 from moot.actors.dispatch.queue_dispatcher import QueueDispatcher
+from moot.actors.record.debate_result import DebateResult
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ActorGone, RecordError
 

@@ -15,8 +15,8 @@ import moot
 
 LISTENS = """
 import json, os, psutil
-from moot.actors.remote.ray_session import Membership
-joined = Membership(None)
+from moot.actors.remote.ray_session import RaySession
+joined = RaySession(None)
 joined.join()
 try:
     ours = [psutil.Process(), *psutil.Process().children(recursive=True)]
