@@ -6,12 +6,10 @@ What a Ray Data stage, a web service and everything else stand on that debates c
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 import msgspec
 
@@ -20,21 +18,14 @@ from moot.actors.dispatch.event_streams import EventStream
 from moot.actors.dispatch.queue_dispatcher import QueueDispatcher
 from moot.actors.limits.limiter_client import EndpointDown, LimiterGone
 from moot.actors.models.prices import cost_usd
-from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.debate_result import DebateResult
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent, recorded_events
 from moot.actors.record.store.uri import is_uri
-from moot.deploy.runs.bounds import spent_by_earlier_sessions
-from moot.deploy.runs.budget_capacity import affordable_debates
-from moot.deploy.runs.caveats import log_caveats
-from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.config import RunConfig
-from moot.deploy.runs.outcome import Status
 from moot.deploy.runs.prepare import Bindings, Prepared, prepare
-from moot.deploy.runs.resume import RunYaml, check_resumable
-from moot.deploy.runs.run_library import build_run_library
-from moot.deploy.runs.session import finish_session, is_empty_start, load_completed_cases, make_runtime
+from moot.deploy.runs.resume import check_resumable
+from moot.deploy.runs.session_lifecycle import SessionLifecycle
 from moot.deploy.runs.stop_reason import describe_stop
 from moot.deploy.runs.task import check_case, content_case_id, task_from_cases
 from moot.protocols.case import LabelledCase
@@ -83,7 +74,9 @@ class OpenRun:
         prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
         self._prepared = prepared if tried is None else replace(prepared, bindings=tried, trials_done=True)
         self._dispatcher: QueueDispatcher | None = None
-        self._record: RunYaml | None = None
+        self._runtime: Runtime
+        self._task: asyncio.Task[None]
+        self._closing: asyncio.Future[float]
         self._indices = itertools.count()
         self._reading = asyncio.Semaphore(_READERS)
 
@@ -109,43 +102,46 @@ class OpenRun:
         await asyncio.to_thread(check_resumable, prepared)
         if folder.is_owned():  # whoever waits for its owner asks again and again: a model's trial call is paid for
             raise RunFolderBusy(f"{folder.path} is being written by another process; wait for it or stop it")
-        prepared = self._prepared = await check_models(prepared)
-        log_caveats(prepared)
-        self._ownership = Ownership.acquire(folder)
-        in_vain = False
+        session = SessionLifecycle(prepared, followed=self._followed)
+        loop = asyncio.get_running_loop()
+        ready, self._closing = loop.create_future(), loop.create_future()
+        task = self._task = asyncio.create_task(session.run(partial(self._serve, ready)))
         try:
-            in_vain = await asyncio.to_thread(is_empty_start, folder, prepared)
-            await self._start(folder)
+            await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
         except BaseException:
-            if in_vain:
-                await asyncio.to_thread(folder.remove)
-            elif self._record is not None:
-                finish_session(self._record, "failed")
-            self._ownership.release()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
             raise
+        finally:
+            self._prepared = session.prepared
+        if not ready.done():
+            task.result()
 
-    async def _start(self, folder: RunFolder) -> None:
-        prepared, epoch = self._prepared, self._ownership.epoch
-        record = self._record = RunYaml(folder, prepared, epoch)
-        await build_run_library(prepared, lambda done, total: None)
-        completed = await asyncio.to_thread(load_completed_cases, prepared)
-        self._indices = itertools.count(completed.known)
-        spent = await asyncio.to_thread(spent_by_earlier_sessions, folder, prepared.prices, record.earlier)
-        spec = prepared.spec(epoch, spent, bool(record.earlier), followed=self._followed)
-        runtime: Runtime = make_runtime(prepared, spec)
-        try:
-            await runtime.start()
-        except BaseException:
-            with contextlib.suppress(Exception):
-                await runtime.stop()
-            raise
-        self._runtime = runtime
-        words = partial(describe_stop, config=prepared.config)
-        covered = await asyncio.to_thread(affordable_debates, prepared, spent)  # a dry run has an event loop of its own
-        self._dispatcher = QueueDispatcher(
-            runtime, completed, followed=self._followed, in_words=words, forecast=covered
+    async def _serve(self, ready: asyncio.Future[None], session: SessionLifecycle) -> None:
+        """Debate cases as they come, until the run is closed."""
+        self._indices = itertools.count(session.completed.known)
+        self._runtime, closing, drain_s = session.runtime, self._closing, 0.0
+        dispatcher = self._dispatcher = QueueDispatcher(
+            session.runtime,
+            session.completed,
+            followed=self._followed,
+            in_words=partial(describe_stop, config=session.prepared.config),
+            forecast=session.forecast,
         )
-        self._dispatcher.start()
+        dispatcher.start()
+        ready.set_result(None)
+        try:
+            drain_s = await closing
+        finally:
+            self._dispatcher = None
+            left = await dispatcher.close(drain_s)
+        whole = not left and dispatcher.error is None
+        await session.stop_engine(compact=whole)
+        await session.complete_record(compact=whole)
+        if dispatcher.stopped_by:
+            session.stopped_by(describe_stop(dispatcher.stopped_by, session.prepared.config))
+        if dispatcher.error is None:
+            session.status = "interrupted" if left else "stopped" if dispatcher.stopped_by else "finished"
 
     async def run_case(self, case: Mapping[str, object] | LabelledCase) -> DebateResult:
         """Debate a case and wait for its end, which is durable then.
@@ -153,17 +149,17 @@ class OpenRun:
         Args:
             case: as in a list of cases given to `moot.run`. Without an `id` it is known by its content.
 
-        Cancelling this leaves the debate going on: `withdraw` puts it aside.
+        Cancelling this leaves the debate going on: `cancel` cancels it.
 
         Raises:
             UserError: it is no case, one that the protocol has no use for, or the record has other content under its
                 id; nothing was paid for.
-            NotHeld: the debate was put aside without a verdict.
+            DebateCancelled: the debate was cancelled without a verdict.
         """
         return await self.run_labelled_case(await asyncio.to_thread(self.prepare_case, case))
 
     async def run_labelled_case(self, labelled: LabelledCase) -> DebateResult:
-        """As `hold`, for a case that `labelled` has given."""
+        """As `run_case`, for a case that `prepare_case` has given."""
         return self._with_cost(await self._require_open().run_case(labelled))
 
     async def lookup(self, case_id: str) -> DebateResult | None:
@@ -256,23 +252,9 @@ class OpenRun:
         """Take nothing more, let debates end for so many seconds, put the rest aside, and leave the record in order.
         Closing twice is harmless."""
         dispatcher, self._dispatcher = self._dispatcher, None
-        record, self._record = self._record, None
-        if dispatcher is None or record is None:
-            return
-        status: Status | Literal["failed"] = "failed"
-        try:
-            left = await dispatcher.close(drain_s)
-            whole = not left and dispatcher.error is None
-            await self._runtime.stop(compact=whole)
-            if whole:
-                await asyncio.to_thread(compact_leftovers, self._ownership.folder, self._ownership.epoch)
-            if dispatcher.stopped_by:
-                record.stopped_by(describe_stop(dispatcher.stopped_by, self._prepared.config))
-            if dispatcher.error is None:
-                status = "interrupted" if left else "stopped" if dispatcher.stopped_by else "finished"
-        finally:
-            finish_session(record, status)
-            self._ownership.release()
+        if dispatcher is not None:
+            self._closing.set_result(drain_s)
+            await self._task
 
     def _require_open(self) -> QueueDispatcher:
         if self._dispatcher is None:

@@ -1,38 +1,30 @@
-"""One session of work on a run: checks, ownership, engine, arena, and the record left in good order."""
+"""One session of work on a run whose cases are a task's: run debates, or resume an interrupted run."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
-from moot.actors.debate.engine import Runtime, WriterPool
+from moot.actors.debate.engine import WriterPool
 from moot.actors.debate.pending_decisions import Person
-from moot.actors.debate.run_spec import RunSpec
-from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.limiter_client import BudgetSpent
-from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import recover_signals
-from moot.actors.record.store.lease import RecordOwner
-from moot.actors.record.tables import read_table
-from moot.deploy.runs.bounds import spent_by_earlier_sessions
-from moot.deploy.runs.budget_capacity import affordable_debates
-from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import Run, Status
 from moot.deploy.runs.prepare import Prepared
-from moot.deploy.runs.resume import RunYaml, check_resumable
-from moot.deploy.runs.run_library import build_run_library
+from moot.deploy.runs.record_state import RecordState, remaining_cases
+from moot.deploy.runs.resume import check_resumable
+from moot.deploy.runs.session_lifecycle import SessionCancelled, SessionLifecycle
 from moot.deploy.runs.stop_reason import describe_stop, remaining_work
-from moot.protocols.case import is_shared_id
 from moot.protocols.errors import RecordError
 
 _log = structlog.get_logger(__name__)
@@ -42,10 +34,6 @@ _LAST_LOOK_S = 30.0
 """Seconds for the last events and signals of a run: a writer that is gone or hangs gives none."""
 
 T = TypeVar("T")
-
-
-class SessionCancelled(Exception):
-    """The session was told to stop before the first debate began."""
 
 
 class Session:
@@ -99,7 +87,7 @@ class Session:
         return doing.result()
 
     async def run(self) -> Run:
-        """Hold every debate that is not done.
+        """Run every debate that is not done.
 
         Raises:
             UserError: something is wrong with what was asked for; nothing has been written then.
@@ -108,70 +96,41 @@ class Session:
         if self._stop_asked:
             self._stopping.set()
         prepared = self._prepared
-        folder = prepared.record
         await check_models(prepared, network=False)
-        if (done := await asyncio.to_thread(outcome_if_complete, prepared)) is not None:
-            await self._report_recorded_signals(folder)
+        state = await asyncio.to_thread(_state_if_resumed, prepared)
+        if (done := await asyncio.to_thread(_outcome_if_complete, prepared, state)) is not None:
+            await self._report_recorded_signals(prepared.record)
             return done
+        session = SessionLifecycle(prepared, self._listener, interruptible=self._cancel_on_stop, state=state)
+        del state  # it may be large
         try:
-            prepared = self._prepared = await self._cancel_on_stop(check_models(prepared))
-            log_caveats(prepared)
-            owner = await self._cancel_on_stop(RecordOwner.acquire(folder))
-            return await owner.run(self._owned)
+            return await session.run(self._run_cases)
         except SessionCancelled:
-            return await asyncio.to_thread(_outcome, prepared, "interrupted", left=None, worked=False)
+            return await asyncio.to_thread(_outcome_unstarted, prepared)
 
-    async def _owned(self, epoch: int) -> Run:
-        prepared, folder = self._prepared, self._prepared.record
-        in_vain = await asyncio.to_thread(is_empty_start, folder, prepared)
-        record = await asyncio.to_thread(RunYaml, folder, prepared, epoch)
-        status: Status | Literal["failed"] = "failed"
-        try:
-            await self._cancel_on_stop(build_run_library(prepared, self._listener.indexed))
-            completed = await asyncio.to_thread(load_completed_cases, prepared)
-            left = await asyncio.to_thread(_remaining_cases, prepared, completed)
-            self._outdated = completed.superseded
-            self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
-            spent = await asyncio.to_thread(spent_by_earlier_sessions, folder, prepared.prices, record.earlier)
-            covered = await asyncio.to_thread(affordable_debates, prepared, spent)
-            runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
-            await self._started(runtime, folder if in_vain else None)
-            dispatcher = self._dispatcher = Dispatcher(runtime, prepared.cases(), completed, self._person, covered)
-            await self._run_debates(dispatcher, runtime)
-            if prepared.mirror is not None:  # writers elsewhere have written the record
-                await asyncio.to_thread(prepared.mirror.pull)
-            if not dispatcher.is_draining:
-                await asyncio.to_thread(compact_leftovers, folder, epoch)
-            left = await asyncio.to_thread(_remaining_after_session, prepared)
-            status = _status(prepared, dispatcher, left, self._out_of_time)
-            stopped_by = await asyncio.to_thread(self._stop_reason, dispatcher, left) if status == "stopped" else ""
-            record.stopped_by(stopped_by)
-            return await asyncio.to_thread(
-                _outcome, prepared, status, left=left, parked=dispatcher.parked, stopped_by=stopped_by
-            )
-        except (asyncio.CancelledError, SessionCancelled):
-            status = "interrupted"
-            raise
-        finally:
-            self._listener.ended()
-            if folder.exists():
-                await asyncio.to_thread(finish_session, record, status)
+    async def _run_cases(self, session: SessionLifecycle) -> Run:
+        prepared = self._prepared = session.prepared
+        self._outdated = session.completed.superseded
+        dispatcher = self._dispatcher = Dispatcher(
+            session.runtime, prepared.cases(), session.completed, self._person, session.forecast
+        )
+        await self._run_debates(dispatcher, session)
+        await session.complete_record(compact=not dispatcher.is_draining)
+        end = await asyncio.to_thread(RecordState.read, prepared.record)
+        # A case that has failed in this session is done, whatever `retry_failed` says of earlier ones.
+        left = await asyncio.to_thread(remaining_cases, prepared, end.completed(retry_failed=False))
+        session.status = status = _status(prepared, dispatcher, left, self._out_of_time)
+        stopped_by = await asyncio.to_thread(self._stop_reason, dispatcher, left, end) if status == "stopped" else ""
+        session.stopped_by(stopped_by)
+        return await asyncio.to_thread(
+            _outcome, prepared, status, end, left=left, parked=dispatcher.parked, stopped_by=stopped_by
+        )
 
-    async def _started(self, runtime: Runtime, new_folder: RunFolder | None) -> None:
-        """Start the engine; when that fails, a folder that was made for it is taken away again."""
-        try:
-            await self._cancel_on_stop(runtime.start())
-        except BaseException:
-            with contextlib.suppress(Exception):
-                await runtime.stop()
-            if new_folder is not None:
-                await asyncio.to_thread(new_folder.remove)
-            raise
-
-    async def _run_debates(self, dispatcher: Dispatcher, runtime: Runtime) -> None:
+    async def _run_debates(self, dispatcher: Dispatcher, session: SessionLifecycle) -> None:
+        writers = session.runtime.writers
         if self._stop_asked:
             dispatcher.stop()
-        following = asyncio.create_task(self._follow(runtime.writers))
+        following = asyncio.create_task(self._follow(writers))
         minutes = self._prepared.config.max_minutes
         clock = asyncio.get_running_loop().call_later(minutes * 60.0, self._stop_at_deadline) if minutes else None
         try:
@@ -183,23 +142,23 @@ class Session:
             await asyncio.wait([following])
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_LAST_LOOK_S):
-                    await self._poll(runtime.writers)
-                    await self._report_signals(runtime.writers, at_the_end=True)
-            await runtime.stop(compact=not dispatcher.is_draining)  # a run that was stopped goes on from its journal
+                    await self._poll(writers)
+                    await self._report_signals(writers, at_the_end=True)
+            await session.stop_engine(compact=not dispatcher.is_draining)
 
     def _stop_at_deadline(self) -> None:
         self._out_of_time = not self._stopping.is_set()
         if self._dispatcher is not None:
             self._dispatcher.stop()
 
-    def _stop_reason(self, dispatcher: Dispatcher, left: int | None) -> str:
+    def _stop_reason(self, dispatcher: Dispatcher, left: int | None, state: RecordState) -> str:
         """What stopped the run, in words, with so many cases left."""
         config = self._prepared.config
         if self._out_of_time:
             return f"--max-minutes {config.max_minutes:g} is over"
         rest = None
         if left is not None and dispatcher.stopped_by.startswith(BudgetSpent.kind):
-            rest = remaining_work(self._prepared.record, left, self._prepared.prices)
+            rest = remaining_work(state, left, self._prepared.prices)
         return describe_stop(dispatcher.stopped_by, config, rest)
 
     async def _follow(self, writers: WriterPool) -> None:
@@ -243,68 +202,33 @@ def outcome_if_complete(prepared: Prepared) -> Run | None:
     Raises:
         RunMismatch: another configuration has made what lies in the folder.
     """
-    if check_resumable(prepared) and _remaining_cases(prepared, load_completed_cases(prepared)) == 0:
-        return _outcome(prepared, "finished", left=0, worked=False)
-    return None
+    return _outcome_if_complete(prepared, _state_if_resumed(prepared))
 
 
-def is_empty_start(folder: RunFolder, prepared: Prepared) -> bool:
-    """Whether a first start that fails takes the folder away again: it was made just now, and will hold no library,
-    whose vectors are paid for before the engine starts. Ask it as the owner, before anything is written.
-
-    Raises:
-        RecordError: the folder cannot be read.
-    """
-    return prepared.docs is None and folder.is_new()
+def _state_if_resumed(prepared: Prepared) -> RecordState | None:
+    return RecordState.read(RunFolder(prepared.folder)) if check_resumable(prepared) else None
 
 
-def make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
-    """The engine that the configuration names, not started."""
-    config = prepared.config
-    if config.engine == "inline":
-        from moot.actors.debate.inline_engine import InlineRuntime
-
-        return InlineRuntime(spec, prepared.protocol)
-    from moot.actors.remote.runtime import RayRuntime
-
-    return RayRuntime(spec, prepared.protocol, placement=config.placement, address=config.address)
-
-
-def finish_session(record: RunYaml, status: str) -> None:
-    """Write down how the session ended; on a full disk what ended it is the better news."""
-    try:
-        record.finish(status)
-    except RecordError as error:
-        _log.warning("run.yaml does not say how this session ended", error=str(error))
-
-
-def load_completed_cases(prepared: Prepared, *, retry_failed: bool | None = None) -> CompletedCases:
-    """What the record holds."""
-    folder = RunFolder(prepared.folder)
-    verdicts, cases = read_table(folder, "verdicts", ["failed"]), read_table(folder, "cases", ["content_hash"])
-    finished = {(row["case_id"], row["attempt"]): row["failed"] for row in verdicts.to_pylist()}
-    content = {row["case_id"]: row["content_hash"] for row in cases.to_pylist()}
-    retry = prepared.config.retry_failed if retry_failed is None else retry_failed
-    return CompletedCases(finished, content, retry_failed=retry)
-
-
-def _remaining_cases(prepared: Prepared, completed: CompletedCases) -> int | None:
-    """How many cases have no verdict yet; None for a source that cannot be read twice."""
-    if prepared.checked is None:
+def _outcome_if_complete(prepared: Prepared, state: RecordState | None) -> Run | None:
+    if state is None:
         return None
-    return sum(completed.assignment(labelled) is not None for labelled in prepared.cases())
+    if remaining_cases(prepared, state.completed(retry_failed=prepared.config.retry_failed)) != 0:
+        return None
+    return _outcome(prepared, "finished", state, left=0, worked=False)
 
 
-def _remaining_after_session(prepared: Prepared) -> int | None:
-    """The same after a session, by what the record holds now; a case that has failed in it is done."""
-    return _remaining_cases(prepared, load_completed_cases(prepared, retry_failed=False))
+def _outcome_unstarted(prepared: Prepared) -> Run:
+    """Of a session that was stopped before its first debate."""
+    folder = RunFolder(prepared.folder)
+    state = RecordState.read(folder) if folder.exists() else None
+    return _outcome(prepared, "interrupted", state, left=None, worked=False)
 
 
 def _status(prepared: Prepared, dispatcher: Dispatcher, left: int | None, out_of_time: bool) -> Status:
     """How the session ended.
 
     Raises:
-        RecordError: nobody stopped the run, every debate was held, and yet the record lacks verdicts.
+        RecordError: nobody stopped the run, every debate was run, and yet the record lacks verdicts.
     """
     waiting = len(set(dispatcher.parked))
     if dispatcher.stopped_by or (out_of_time and (left is None or left > waiting)):
@@ -314,36 +238,24 @@ def _status(prepared: Prepared, dispatcher: Dispatcher, left: int | None, out_of
     if left is not None and left > waiting:
         raise RecordError(
             f"{prepared.config.out}: {left - waiting} of {prepared.total} cases have no verdict on record although "
-            f"every debate was held; the same command holds them again"
+            f"every debate was run; the same command runs them again"
         )
     return "waiting" if waiting else "finished"
-
-
-def _cases_in_progress(prepared: Prepared, ended: Mapping[str, int]) -> set[str]:
-    """Cases of which the record holds replies beyond the last attempt that has a verdict."""
-    turns = read_table(prepared.folder, "turns", []).group_by("case_id").aggregate([("attempt", "max")])
-    of_cases = (row for row in turns.to_pylist() if not is_shared_id(row["case_id"]))
-    return {row["case_id"] for row in of_cases if row["attempt_max"] > ended.get(row["case_id"], -1)}
 
 
 def _outcome(
     prepared: Prepared,
     status: Status,
+    state: RecordState | None,
     *,
     left: int | None,
     parked: Sequence[str] = (),
     worked: bool = True,
     stopped_by: str = "",
 ) -> Run:
-    latest: dict[str, tuple[int, bool]] = {}
-    begun = RunFolder(prepared.folder).exists()
-    for row in read_table(prepared.folder, "verdicts", ["failed"]).to_pylist() if begun else ():
-        latest[row["case_id"]] = max(latest.get(row["case_id"], (-1, False)), (row["attempt"], row["failed"]))
+    latest = {} if state is None else state.latest
     waiting = set(parked)
-    cut = begun and status in ("stopped", "interrupted")
-    under_way = (
-        _cases_in_progress(prepared, {case: attempt for case, (attempt, _) in latest.items()}) - waiting if cut else ()
-    )
+    is_cut = status in ("stopped", "interrupted")
     return Run(
         path=prepared.folder,
         status=status,
@@ -351,7 +263,7 @@ def _outcome(
         failed=sum(failed for _, failed in latest.values()),
         left=left,
         parked=tuple(sorted(waiting)),
-        under_way=len(under_way),
+        under_way=len(state.in_progress() - waiting) if is_cut and state is not None else 0,
         worked=worked,
         stopped_by=stopped_by,
         mirror=prepared.mirror,

@@ -6,13 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
-
 from moot.actors.limits.limiter_client import GIVE_UP_S, EndpointDown, LimiterGone
 from moot.actors.models.prices import Price
-from moot.actors.record.folder import RunFolder
-from moot.actors.record.tables import read_table
 from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.record_state import RecordState
 from moot.protocols.case import is_shared_id
 
 SAYS = ": "
@@ -36,20 +33,18 @@ class RemainingWork:
     uses: Mapping[str, float]
 
 
-def remaining_work(folder: RunFolder, left: int, prices: Mapping[str, Price]) -> RemainingWork:
+def remaining_work(state: RecordState, left: int, prices: Mapping[str, Price]) -> RemainingWork:
     """What so many cases left may use, by the record.
 
     Raises:
         RecordError: it cannot be read.
     """
-    verdicts = read_table(folder, "verdicts", ["failed"])
-    ended = set(verdicts["case_id"].to_pylist())
-    finished = set(verdicts.filter(pc.invert(verdicts["failed"]))["case_id"].to_pylist())
+    ended = {case_id for case_id, _ in state.verdicts}
+    finished = {case_id for (case_id, _), failed in state.verdicts.items() if not failed}
     if not finished:
         return RemainingWork(left, 0, {})
     of_finished, under_way = {"tokens": 0.0, "usd": 0.0}, {"tokens": 0.0, "usd": 0.0}
-    turns = read_table(folder, "turns", ["model", "reused_from", "prompt_tokens", "completion_tokens"])
-    for row in turns.filter(turns["reused_from"].is_null()).to_pylist():
+    for row in state.turns.filter(state.turns["reused_from"].is_null()).to_pylist():
         if is_shared_id(row["case_id"]) or (row["case_id"] in ended and row["case_id"] not in finished):
             continue
         counted = of_finished if row["case_id"] in finished else under_way

@@ -31,7 +31,7 @@ from moot.actors.record.store.store import Store
 from moot.actors.record.tables import read_table
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.cli.main import app
-from moot.deploy.runs import session
+from moot.deploy.runs import session_lifecycle
 from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.decide import pending_forms as decisions
 from moot.deploy.runs.decide import record_decision
@@ -177,7 +177,7 @@ def test_a_run_whose_record_lacks_verdicts_is_not_finished(
         for part in folder.parts.glob("*.json"):
             part.unlink()
 
-    monkeypatch.setattr(session, "compact_leftovers", lose)
+    monkeypatch.setattr(session_lifecycle, "compact_leftovers", lose)
     with pytest.raises(RecordError, match=r"s3://.*: 2 of 2 cases have no verdict on record"):
         run_in_bucket(bucket.uri("run"), limit=2)
     assert b"status: failed" in bucket.objects["run/run.yaml"][0]

@@ -207,7 +207,7 @@ async def test_a_folder_that_is_in_use_costs_no_trial_call(tmp_path: Path, monke
         asked.append(prepared)
         return await check_models(prepared)
 
-    monkeypatch.setattr("moot.deploy.runs.open_run.check_models", counted)
+    monkeypatch.setattr("moot.deploy.runs.session_lifecycle.check_models", counted)
     async with opened(tmp_path / "run"):
         assert len(asked) == 1
         waiting = OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3))
@@ -243,3 +243,42 @@ async def test_wrong_cases_and_configurations_are_refused(tmp_path: Path) -> Non
             await run.run_case({"question": "why"})
     with pytest.raises(RunMismatch, match="seed"):
         await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=4)).open()
+
+
+async def test_the_record_is_read_once_when_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+
+    def noted(folder: Any, table: str, *args: Any, **options: Any) -> Any:
+        reads.append(table)
+        return read_table(folder, table, *args, **options)
+
+    monkeypatch.setattr("moot.deploy.runs.record_state.read_table", noted)
+    for _ in range(2):
+        reads.clear()
+        async with opened(tmp_path / "run") as run:
+            await run.run_case(CASES[0])
+        assert sorted(reads) == ["cases", "verdicts"]
+
+
+async def test_an_opening_that_is_cancelled_leaves_the_folder_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starting = asyncio.Event()
+
+    async def hang(self: InlineRuntime) -> None:
+        starting.set()
+        await asyncio.Event().wait()
+
+    start = InlineRuntime.start
+    monkeypatch.setattr(InlineRuntime, "start", hang)
+    run = OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3))
+    opening = asyncio.create_task(run.open())
+    await starting.wait()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert (run.is_open, (tmp_path / "run").exists()) == (False, False)
+    monkeypatch.setattr(InlineRuntime, "start", start)
+    await run.open()
+    await run.close()
+    assert [session["status"] for session in sessions(tmp_path / "run")] == ["finished"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.tables import read_table
 from moot.deploy.runs import session
 from moot.deploy.runs.config import RunConfig
@@ -389,7 +391,7 @@ async def test_the_record_is_never_read_on_the_event_loop(
         reads.append(_on_a_loop())
         return read_table(*args, **options)
 
-    monkeypatch.setattr("moot.deploy.runs.session.read_table", watched)
+    monkeypatch.setattr("moot.deploy.runs.record_state.read_table", watched)
     config = RunConfig(task="sample", limit=3, engine="inline", out=str(tmp_path / "run"))
     assert (await Session(prepare(config)).run()).done == 3
     more = Session(prepare(config.model_copy(update={"limit": 5})))
@@ -398,3 +400,49 @@ async def test_the_record_is_never_read_on_the_event_loop(
     assert (await more.run()).done == (3 if stopped else 5)
     assert len(reads) > 4
     assert not any(reads)
+
+
+async def test_each_table_is_read_once_at_the_start_and_once_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: Counter[str] = Counter()
+
+    def counted(folder: Any, table: str, *args: Any, **options: Any) -> Any:
+        reads[table] += 1
+        return read_table(folder, table, *args, **options)
+
+    for module in ("record_state", "bounds"):
+        monkeypatch.setattr(f"moot.deploy.runs.{module}.read_table", counted)
+
+    async def reads_of(status: str, **options: Any) -> dict[str, int]:
+        reads.clear()
+        assert (await arun(**small(tmp_path / "run") | options)).status == status
+        return dict(reads)
+
+    start = {"verdicts": 1, "cases": 1, "turns": 1, "events": 1}
+    end = {"verdicts": 1, "cases": 1}
+    both = {name: count + end.get(name, 0) for name, count in start.items()}
+    assert await reads_of("finished", limit=2) == both
+    assert await reads_of("finished") == both, "what was read to see whether anything is left is not read again"
+    assert await reads_of("finished") == end, "nothing is left to do"
+    stopped = await reads_of("stopped", limit=12, max_tokens=1)
+    assert stopped == {**both, "turns": 2}, "the rest of the run and the debates in progress are told from one reading"
+
+
+async def test_what_another_owner_has_recorded_meanwhile_is_not_paid_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look whether anything is left and the ownership of the folder."""
+    await arun(**{**small(tmp_path / "run"), "limit": 2})
+    acquire = RecordOwner.acquire
+
+    async def late(folder: RunFolder) -> RecordOwner:
+        monkeypatch.setattr(RecordOwner, "acquire", acquire)
+        assert (await arun(**small(tmp_path / "run"))).worked
+        return await acquire(folder)
+
+    monkeypatch.setattr(RecordOwner, "acquire", late)
+    done = await arun(**small(tmp_path / "run"))
+    assert (done.status, done.done, done.left, done.worked) == ("finished", FEW, 0, True)
+    events = rows(done, "events", kind="asked")
+    assert len({(row["case_id"], row["path"]) for row in events}) == len(events)

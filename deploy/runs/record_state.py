@@ -1,0 +1,96 @@
+"""Record state: what a run's record holds at one moment, each of its tables read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from moot.actors.dispatch.completed_cases import CompletedCases
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.tables import read_table
+from moot.deploy.runs.prepare import Prepared
+from moot.protocols.case import is_shared_id
+
+_Files = frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class RecordState:
+    """What a record holds. Reading it may take long: not on an event loop, `turns` included.
+
+    Attributes:
+        folder: of the run.
+        verdicts: (case id, attempt) to whether it failed.
+        content: content hash by case id.
+        files: what was read, see `is_current`.
+    """
+
+    folder: RunFolder
+    verdicts: Mapping[CaseKey, bool]
+    content: Mapping[str, str]
+    files: _Files | None
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> RecordState:
+        """The state as it is now.
+
+        Raises:
+            RecordError: there is no run in the folder, or it cannot be read.
+        """
+        files = _files(folder)  # before the tables: what is added meanwhile makes the state an old one
+        verdicts, cases = read_table(folder, "verdicts", ["failed"]), read_table(folder, "cases", ["content_hash"])
+        failed = {(row["case_id"], row["attempt"]): row["failed"] for row in verdicts.to_pylist()}
+        return cls(folder, failed, {row["case_id"]: row["content_hash"] for row in cases.to_pylist()}, files)
+
+    def is_current(self) -> bool:
+        """Whether nobody has added anything since, so that a new owner need not read it again."""
+        return self.files is not None and self.files == _files(self.folder)
+
+    def completed(self, *, retry_failed: bool) -> CompletedCases:
+        """What need not run again."""
+        return CompletedCases(self.verdicts, self.content, retry_failed=retry_failed)
+
+    @cached_property
+    def latest(self) -> dict[str, tuple[int, bool]]:
+        """By case, the last attempt that has a verdict, and whether it failed."""
+        latest: dict[str, tuple[int, bool]] = {}
+        for (case_id, attempt), failed in self.verdicts.items():
+            latest[case_id] = max(latest.get(case_id, (-1, False)), (attempt, failed))
+        return latest
+
+    @cached_property
+    def turns(self) -> pa.Table:
+        """What each reply used."""
+        return read_table(self.folder, "turns", ["model", "reused_from", "prompt_tokens", "completion_tokens"])
+
+    def in_progress(self) -> set[str]:
+        """Cases of which the record holds replies beyond the last attempt that has a verdict."""
+        last = self.turns.group_by("case_id").aggregate([("attempt", "max")]).to_pylist()
+        of_cases = (row for row in last if not is_shared_id(row["case_id"]))
+        none = (-1, False)
+        return {row["case_id"] for row in of_cases if row["attempt_max"] > self.latest.get(row["case_id"], none)[0]}
+
+
+def _files(folder: RunFolder) -> _Files | None:
+    """Names and sizes of all segments and committed parts: both only grow in number, and segments in length. None while
+    they change."""
+    found = [*folder.journal.glob("*.arrows"), *folder.parts.glob("*.json")]
+    try:
+        return frozenset((file.name, file.stat().st_size) for file in found)
+    except OSError:
+        return None
+
+
+def remaining_cases(prepared: Prepared, completed: CompletedCases) -> int | None:
+    """How many cases have no verdict yet; None for a source that cannot be read twice.
+
+    Raises:
+        RunMismatch: a case is not what it was when the run began.
+    """
+    if prepared.checked is None:
+        return None
+    return sum(completed.assignment(labelled) is not None for labelled in prepared.cases())

@@ -1,0 +1,186 @@
+"""Session life cycle: own the record, start the engine, let cases be debated, and leave the record in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Literal, TypeVar
+
+import structlog
+
+from moot.actors.debate.engine import Runtime
+from moot.actors.debate.run_spec import RunSpec
+from moot.actors.dispatch.completed_cases import CompletedCases
+from moot.actors.limits.budget_forecast import BudgetForecast
+from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.store.lease import RecordOwner
+from moot.deploy.runs.bounds import spent_by_earlier_sessions
+from moot.deploy.runs.budget_capacity import affordable_debates
+from moot.deploy.runs.caveats import log_caveats
+from moot.deploy.runs.checks import check_models
+from moot.deploy.runs.listener import Listener
+from moot.deploy.runs.outcome import Status
+from moot.deploy.runs.prepare import Prepared
+from moot.deploy.runs.record_state import RecordState, remaining_cases
+from moot.deploy.runs.resume import RunYaml
+from moot.deploy.runs.run_library import build_run_library
+from moot.protocols.errors import RecordError
+
+_log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+class SessionCancelled(Exception):
+    """The session was told to stop before the first debate began."""
+
+
+async def _to_its_end(work: Coroutine[Any, Any, Any]) -> Any:
+    return await work
+
+
+class SessionLifecycle:
+    """Life cycle of one session of work on a run. Use it once.
+
+    `Session` debates a task's cases, read from an iterator, and `OpenRun` those that are put into a queue while it is
+    open. They differ only in the work between start and end.
+
+    Args:
+        prepared: the run.
+        listener: follows the start.
+        interruptible: awaits a part of the start that may take long; may raise `SessionCancelled` instead.
+        state: the record as it was just now, where it was read already.
+        followed: see `RunSpec`.
+
+    Attributes:
+        prepared: the run, with what was found of its models once they are checked.
+        completed: what the record held at the start.
+        forecast: how many debates the budgets let be open; None for a run without.
+        runtime: the engine, started.
+        status: how the session ended, for run.yaml; the work sets it.
+    """
+
+    completed: CompletedCases
+    forecast: BudgetForecast | None
+    runtime: Runtime
+    _record: RunYaml
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        listener: Listener | None = None,
+        *,
+        interruptible: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]] = _to_its_end,
+        state: RecordState | None = None,
+        followed: bool = False,
+    ) -> None:
+        self.prepared, self._state, self._followed = prepared, state, followed
+        self._listener: Listener = listener or Listener()
+        self._interruptible = interruptible
+        self._epoch = 0
+        self._is_up = False
+        self.status: Status | Literal["failed"] = "failed"
+
+    async def run(self, work: Callable[[SessionLifecycle], Awaitable[T]]) -> T:
+        """Start, do the work, and finish. The work sets `status`, and calls `stop_engine` when no debate is open.
+
+        Raises:
+            UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then, but
+                a library of `docs`, which was paid for.
+        """
+        self.prepared = await self._interruptible(check_models(self.prepared))
+        log_caveats(self.prepared)
+        owner: RecordOwner = await self._interruptible(RecordOwner.acquire(self.prepared.record))
+        return await owner.run(lambda epoch: self._owned(epoch, work))
+
+    async def _owned(self, epoch: int, work: Callable[[SessionLifecycle], Awaitable[T]]) -> T:
+        folder, self._epoch = self.prepared.record, epoch
+        in_vain = await asyncio.to_thread(_is_empty_start, folder, self.prepared)
+        self._record = await asyncio.to_thread(RunYaml, folder, self.prepared, epoch)
+        try:
+            try:
+                await self._start(folder)
+            except BaseException:
+                if in_vain:
+                    await asyncio.to_thread(folder.remove)
+                raise
+            return await work(self)
+        except (asyncio.CancelledError, SessionCancelled):
+            self.status = "interrupted"
+            raise
+        finally:
+            self._listener.ended()
+            if self._is_up:  # the work could not be ended in order
+                with contextlib.suppress(Exception):
+                    await self.runtime.stop(compact=False)
+            if folder.exists():
+                await asyncio.to_thread(_finish, self._record, self.status)
+
+    async def _start(self, folder: RunFolder) -> None:
+        prepared, earlier = self.prepared, self._record.earlier
+        await self._interruptible(build_run_library(prepared, self._listener.indexed))
+        state, self._state = self._state, None  # it may be large, and is soon an old one
+        if state is None or not await asyncio.to_thread(state.is_current):
+            state = await asyncio.to_thread(RecordState.read, folder)
+        self.completed = state.completed(retry_failed=prepared.config.retry_failed)
+        left = await asyncio.to_thread(remaining_cases, prepared, self.completed)
+        self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
+        spent = await asyncio.to_thread(spent_by_earlier_sessions, folder, prepared.prices, earlier)
+        self.forecast = await asyncio.to_thread(affordable_debates, prepared, spent)  # runs an event loop of its own
+        spec = prepared.spec(self._epoch, spent, bool(earlier), followed=self._followed)
+        self.runtime = _make_runtime(prepared, spec)
+        try:
+            await self._interruptible(self.runtime.start())
+        except BaseException:
+            with contextlib.suppress(Exception):
+                await self.runtime.stop()
+            raise
+        self._is_up = True
+
+    async def stop_engine(self, *, compact: bool) -> None:
+        """Stop the engine; with `compact` the journal becomes Parquet, else the run resumes from it."""
+        self._is_up = False
+        await self.runtime.stop(compact=compact)
+
+    async def complete_record(self, *, compact: bool) -> None:
+        """Have the whole record here, and in order, once the engine is stopped."""
+        if self.prepared.mirror is not None:  # writers elsewhere have written the record
+            await asyncio.to_thread(self.prepared.mirror.pull)
+        if compact:
+            await asyncio.to_thread(compact_leftovers, self.prepared.record, self._epoch)
+
+    def stopped_by(self, reason: str) -> None:
+        """Note in run.yaml what stopped the session, in words; nothing when it is empty."""
+        self._record.stopped_by(reason)
+
+
+def _is_empty_start(folder: RunFolder, prepared: Prepared) -> bool:
+    """Whether a first start that fails takes the folder away again: it was made just now, and will hold no library,
+    whose vectors are paid for before the engine starts. Ask it as the owner, before anything is written.
+
+    Raises:
+        RecordError: the folder cannot be read.
+    """
+    return prepared.docs is None and folder.is_new()
+
+
+def _make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
+    """The engine that the configuration names, not started."""
+    config = prepared.config
+    if config.engine == "inline":
+        from moot.actors.debate.inline_engine import InlineRuntime
+
+        return InlineRuntime(spec, prepared.protocol)
+    from moot.actors.remote.runtime import RayRuntime
+
+    return RayRuntime(spec, prepared.protocol, placement=config.placement, address=config.address)
+
+
+def _finish(record: RunYaml, status: str) -> None:
+    """Write down how the session ended; on a full disk what ended it is the better news."""
+    try:
+        record.finish(status)
+    except RecordError as error:
+        _log.warning("run.yaml does not say how this session ended", error=str(error))
