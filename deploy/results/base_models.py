@@ -13,12 +13,6 @@ class FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class EventShape(FrozenModel):
-    """What an event must look like, type for type, to be shown as one of its kind."""
-
-    model_config = ConfigDict(strict=True)
-
-
 S = TypeVar("S", bound=BaseModel)
 
 
