@@ -8,11 +8,12 @@ from typing import Any
 
 from moot.protocols.case import Case, Domain
 from moot.protocols.constructor_auditor.domains import CASTS, domain_of, speaker_slots, synthesis_slots
+from moot.protocols.constructor_auditor.events import TextsRetrieved
 from moot.protocols.constructor_auditor.replies import NumberSynthesis, Synthesis, synthesis_for
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.errors import AskFailed
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Event, Failure, Turn, Verdict
+from moot.protocols.messages import Failure, Turn, Verdict
 from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import FreeText, Reply
 from moot.protocols.rubrics.events import ReplyAssessed
@@ -107,7 +108,7 @@ class ConstructorAuditor:
             return ()
         nearest = await nearest_texts(case.question, case.documents, floor, self.settings.passages)
         if nearest.texts:
-            floor.note(Event("retrieved", "retrieved", nearest.record()))
+            floor.note(TextsRetrieved(**nearest.record(), path="retrieved"))
         return nearest.texts
 
     async def _panel(

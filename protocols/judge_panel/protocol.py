@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 from moot.protocols.case import Case
 from moot.protocols.errors import CaseUnfit, QuorumFailed
 from moot.protocols.floor import Floor
+from moot.protocols.judge_panel.payload import DimensionFigures, PanelPayload
 from moot.protocols.messages import Message, Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.rubrics.events import ReplyAssessed
@@ -36,27 +37,23 @@ class JudgePanelSettings(Settings):
         return shipped_rubric(given) if isinstance(given, str) else given
 
 
-def panel_result(found: ReplyAssessed) -> dict[str, Any]:
-    """The panel's verdict as plain data; a missing mark is in no figure but the counts.
-
-    `flag` is the share of the marks that flag the reply, `quality` their mean Q. `spread` is a dimension's highest
-    less its lowest score; None with fewer than two marks.
-    """
-    medians, marks = found.medians, found.given
-    given = {name: [scores[name] for scores in marks if name in scores] for name in found.scores}
+def _payload(found: ReplyAssessed) -> PanelPayload:
+    medians = found.medians
+    given = {name: [scores[name] for scores in found.given if name in scores] for name in found.scores}
     spread = {name: max(scores) - min(scores) if len(scores) > 1 else None for name, scores in given.items()}
-    return {
-        "rubric": found.rubric,
-        "dimensions": {
-            name: {"mean": mean, "median": medians[name], "spread": spread[name]} for name, mean in found.scores.items()
+    return PanelPayload(
+        rubric=found.rubric,
+        dimensions={
+            name: DimensionFigures(mean=mean, median=medians[name], spread=spread[name])
+            for name, mean in found.scores.items()
         },
-        "quality": found.quality,
-        "flag": found.flag,
-        "flagged": found.flagged,
-        "judgments": len(found.given),
-        "missing": found.missing,
-        "abstentions": found.abstentions,
-    }
+        quality=found.quality,
+        flag=found.flag,
+        flagged=found.flagged,
+        judgments=len(found.given),
+        missing=found.missing,
+        abstentions=found.abstentions,
+    )
 
 
 def in_words(counts: dict[str, int]) -> str:
@@ -115,7 +112,7 @@ class JudgePanel:
         found = assessed[role]
         if not found.given:
             raise QuorumFailed(f"no judge gave a usable sheet, in {found.missing} asks ({in_words(found.abstentions)})")
-        return Verdict(answer=None, how="judged", flags=_flags(found), payload=panel_result(found))
+        return Verdict(answer=None, how="judged", flags=_flags(found), payload=_payload(found).model_dump())
 
 
 def _shown(case: Case) -> AssessedReply:

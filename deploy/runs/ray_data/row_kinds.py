@@ -13,6 +13,7 @@ from moot.actors.record.debate_result import DebateResult
 from moot.deploy.runs.task import task_from_cases
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import UserError
+from moot.protocols.judge_panel.payload import PanelPayload
 from moot.protocols.tasks.replies import replies_in_memory
 
 FAILED_ROW = "invalid_case"
@@ -112,11 +113,11 @@ class JudgmentRows:
 
     def result_row(self, result: DebateResult) -> dict[str, Any]:
         """See `RowKind.result_row`."""
-        found = result.payload
-        row: dict[str, Any] = {"quality": found.get("quality"), "flag": found.get("flag"), **_costs(result)}
-        row |= {"marks": found.get("judgments"), "missing": found.get("missing")}
-        for name, scores in found.get("dimensions", {}).items():
-            row[f"score_{name}"], row[f"spread_{name}"] = scores["mean"], scores.get("spread")
+        row = _costs(result)
+        if (found := PanelPayload.read(result.payload)) is not None:
+            row |= {"quality": found.quality, "flag": found.flag, "marks": found.judgments, "missing": found.missing}
+            for name, figures in found.dimensions.items():
+                row |= {f"score_{name}": figures.mean, f"spread_{name}": figures.spread}
         return row
 
 
