@@ -1,4 +1,4 @@
-"""`moot ablate`: one run for every combination of settings, and what each setting is worth."""
+"""`moot ablate`: one run for every combination of settings, and the effect of each setting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Command = options.run_options(
     "attended",
     protocol="A protocol (default: selene), or module:Class.",
-    out="Holds the cells' folders; by default in runs/, from protocol, task and seed.",
+    out="Folder of the cells' runs; by default in runs/, from protocol, task and seed.",
 )
 
 
@@ -34,15 +34,15 @@ def ablate(
         list[str] | None, typer.Option(help="KEY=VALUE of the cell to compare with (default: the first values).")
     ] = None,
     share_replies: Annotated[
-        bool, typer.Option("--share-replies", help="Equal asks of later cells take the first cell's replies.")
+        bool, typer.Option("--share-replies", help="Identical requests of later cells reuse the first cell's replies.")
     ] = False,
     form: options.Form = "text",
     dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Hold a run for every combination of settings, over the same cases, and show what each setting is worth.
+    """Run every combination of settings over the same cases, and show the effect of each setting.
 
-    The same command again goes on where it was stopped. A budget holds for all the runs together.
+    The same command again resumes an interrupted grid. A budget covers all runs together.
     """
     from moot.deploy.cli.console import build_run_config, print_next_commands
     from moot.deploy.studies.ablation.effects import measure_grid
@@ -78,10 +78,10 @@ def ablate(
 
 
 def _run_grid(grid: list[ReadyCell], *, quiet: bool) -> int:
-    """Hold the cells that are not finished; returns the exit code.
+    """Run the unfinished cells; returns the exit code.
 
     Raises:
-        Exit: one was interrupted.
+        Exit: a cell was interrupted.
     """
     from moot.deploy.cli.console import print_status, report_interrupted, report_outcome, run_with_progress
     from moot.deploy.runs.outcome import EXIT_STOPPED, Run
@@ -92,19 +92,17 @@ def _run_grid(grid: list[ReadyCell], *, quiet: bool) -> int:
     names = [each.cell.name for each in cells_to_run(grid)]
     for each in grid:
         if each.same_as:
-            print_status(
-                f"cell {each.cell.name} is not held: its settings come to those of {each.same_as}", quiet=quiet
-            )
+            print_status(f"cell {each.cell.name} is skipped: its settings equal those of {each.same_as}", quiet=quiet)
 
-    def hold(prepared: Prepared) -> Run:
+    def run_cell(prepared: Prepared) -> Run:
         name = prepared.folder.name
         print_status(f"cell {names.index(name) + 1} of {len(names)}, {name}:", quiet=quiet)
         return run_with_progress(prepared, quiet=quiet)
 
     code = 0
-    for cell, run, stopped_by in run_grid(grid, hold):
+    for cell, run, stopped_by in run_grid(grid, run_cell):
         if run is None:
-            print(f"stopped: {stopped_by}; cell {cell.cell.name} and those after it wait", file=sys.stderr)
+            print(f"stopped: {stopped_by}; cell {cell.cell.name} and later cells were not run", file=sys.stderr)
             return EXIT_STOPPED
         if run.status == "interrupted":
             raise typer.Exit(report_interrupted(run, cell.prepared))

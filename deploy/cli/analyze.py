@@ -1,4 +1,4 @@
-"""`moot analyze`: confidence signals against judged reasoning, over runs or over a table of one's own."""
+"""`moot analyze`: confidence signals against judged reasoning, over runs or over a user's table."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ def analyze(
     table: Annotated[
         Path | None, typer.Option(help="A Parquet file of replies instead; `moot analyze --columns` lists its columns.")
     ] = None,
-    columns: Annotated[bool, typer.Option("--columns", help="List the columns that --table takes, and end.")] = False,
+    columns: Annotated[bool, typer.Option("--columns", help="List the columns that --table takes, and exit.")] = False,
     ratings: Annotated[
         Path | None,
-        typer.Option(help="A CSV or Parquet file of ratings (item, rater, score) instead: how far its raters agree."),
+        typer.Option(help="A CSV or Parquet file of ratings (item, rater, score): measures how well the raters agree."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Where the files go (default: analysis/ in the run, or here for several).")
+        Path | None, typer.Option(help="Output folder (default: analysis/ in the run, or here for several).")
     ] = None,
     vocabulary: Annotated[
         int | None, typer.Option(min=2, help="Tokens in the models' vocabulary, for the upper bound of entropies.")
     ] = None,
-    permutations: Annotated[int, typer.Option(min=100, max=100_000, help="Behind every p-value.")] = 1000,
-    resamples: Annotated[int, typer.Option(min=50, max=10_000, help="Behind every interval of the sweep.")] = 200,
+    permutations: Annotated[int, typer.Option(min=100, max=100_000, help="Permutations per p-value.")] = 1000,
+    resamples: Annotated[
+        int, typer.Option(min=50, max=10_000, help="Bootstrap resamples per interval of the sweep.")
+    ] = 200,
     quantile: Annotated[float, typer.Option(help="High confidence is above the upper, low below the lower.")] = 0.25,
     low_quality: Annotated[float, typer.Option(help="A reply with at most this Q is weak.")] = 5.0,
     high_quality: Annotated[float, typer.Option(help="A reply with at least this Q is well reasoned.")] = 8.0,
     keep_truncated: options.KeepTruncated = False,
-    seed: Annotated[int, typer.Option(help="Of resamples, permutations and folds.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of resamples, permutations and folds.")] = 0,
     form: options.Form = "text",
 ) -> None:
-    """Hold token confidence against judged reasoning and right answers: tables, figures and a page."""
+    """Compare token confidence with judged reasoning and correct answers: tables, figures and an HTML page."""
     if columns:
         _list_columns()
         return
@@ -67,7 +69,7 @@ def _show_agreement(ratings: Path, runs: list[Path] | None, table: Path | None, 
     from moot.protocols.errors import ConfigError
 
     if runs or table is not None:
-        raise ConfigError("--ratings is of a table of its own: name neither runs nor --table")
+        raise ConfigError("--ratings reads a table of its own: give neither runs nor --table")
     show_ratings(rating_agreement(ratings, seed=seed), form)
 
 

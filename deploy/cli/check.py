@@ -1,4 +1,4 @@
-"""`moot check`: one claim against documents and pictures, checked now."""
+"""`moot check`: one claim against documents and pictures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check(
     form: options.Form = "text",
     quiet: options.Quiet = False,
 ) -> None:
-    """Check one claim: label, confidence, evidence with its place, and the debate. Exit codes: 0 supported,
+    """Check one claim: label, confidence, evidence with its location, and the debate. Exit codes: 0 supported,
     5 hallucinated, 6 undecided."""
     from moot.deploy.cli.console import build_run_config, readable_folder, run_and_report
     from moot.deploy.runs.checking.check import PROTOCOL, claim_case, with_content_folder

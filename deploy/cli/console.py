@@ -1,4 +1,4 @@
-"""A run at a terminal: its progress while it runs, and what its user has to know when it ends."""
+"""Terminal output of a run: progress while it runs, and notices at its end."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from moot.deploy.runs.session import Session
 from moot.protocols.errors import REPLAY_DIVERGED
 
 _NAMED = 3
-"""Waiting cases that are named."""
+"""Waiting cases listed by name, at most."""
 
 
 _LASTING = frozenset({"invalid_case", REPLAY_DIVERGED})
-"""Failures that another attempt does not mend."""
+"""Failures that a retry cannot fix."""
 
 
 _LONGEST = 300
 
 
 def build_run_config(flags: Mapping[str, Any], file: Path | None = None, **fixed: Any) -> RunConfig:
-    """A command's configuration: its file's, its flags over that, and what the command itself says.
+    """A command's configuration: the file, overridden by the flags, overridden by the command's own values.
 
     Raises:
         ConfigError: in one line, naming the flag or the key.
@@ -52,11 +52,11 @@ def build_run_config(flags: Mapping[str, Any], file: Path | None = None, **fixed
 
 
 def run_with_progress(prepared: Prepared, *, quiet: bool) -> Run:
-    """Hold a run, its progress on stderr; the first Ctrl-C drains it, the second ends this process."""
+    """Run with progress on stderr; the first Ctrl-C drains, the second ends this process."""
     session = Session(prepared, progress_listener(quiet=quiet, gated=prepared.gated))
     tried = dict.fromkeys(member.model for member in prepared.members if not is_embedded(member.model))
     if tried and not prepared.record.exists():
-        print_status(f"trying {', '.join(tried)} before the first debate ...", quiet=quiet)
+        print_status(f"testing {', '.join(tried)} before the first debate ...", quiet=quiet)
     if prepared.config.engine == "ray" and not quiet:
         where = cluster_address(prepared.config.address)
         starting = "starting a local Ray ..." if where is None else f"joining the Ray cluster at {where} ..."
@@ -65,10 +65,10 @@ def run_with_progress(prepared: Prepared, *, quiet: bool) -> Run:
 
 
 def run_and_report(prepared: Prepared, *, quiet: bool, tells: bool = True, summarised: bool = False) -> Run:
-    """Hold a run visibly, and say what its user has to know beside the figures; see `report_outcome`.
+    """Run with progress and report the outcome; see `report_outcome`.
 
     Raises:
-        Exit: it was interrupted, which has been said.
+        Exit: the run was interrupted; the message is printed.
     """
     done = run_with_progress(prepared, quiet=quiet)
     if done.status == "interrupted":
@@ -78,36 +78,36 @@ def run_and_report(prepared: Prepared, *, quiet: bool, tells: bool = True, summa
 
 
 def report_stopping(session: Session) -> None:
-    """Say what a stop waits for."""
-    what = "finishing calls under way" if session.is_running else "taking down what was being started"
-    print(f"stopping: {what} ... Ctrl-C again stops now", file=sys.stderr, flush=True)
+    """Print what a stop waits for."""
+    what = "finishing calls in flight" if session.is_running else "shutting down what was starting"
+    print(f"stopping: {what} ... press Ctrl-C again to stop immediately", file=sys.stderr, flush=True)
 
 
 def report_interrupted(done: Run, prepared: Prepared) -> int:
-    """Say how far an interrupted run came; returns the exit code."""
-    how = "; the same command goes on from here" if prepared.record.exists() else "; nothing was begun or written"
+    """Print the progress of an interrupted run; returns the exit code."""
+    how = "; run the same command to resume" if prepared.record.exists() else "; nothing was started or written"
     print(f"interrupted: {_progress_text(done, prepared)}{how}", file=sys.stderr)
     return EXIT_INTERRUPTED
 
 
 def _progress_text(done: Run, prepared: Prepared) -> str:
     of = "" if prepared.total is None else f" of {prepared.total:,}"
-    under_way = f", {done.under_way:,} under way" if done.under_way else ""
+    in_progress = f", {done.under_way:,} in progress" if done.under_way else ""
     where = f" in {folder_as_given(prepared)}" if prepared.record.exists() else ""
-    return f"{done.done:,}{of} cases done{under_way}{where}"
+    return f"{done.done:,}{of} cases done{in_progress}{where}"
 
 
 def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bool = False) -> None:
-    """What a user has to know besides the figures; `summarised` leaves out what a summary warns of."""
+    """Print a run's notices beside its summary; `summarised` leaves out the summary's own warnings."""
     if done.status == "stopped":
         told = f"stopped: {done.stopped_by}; {_progress_text(done, prepared)}"
-        print(f"{told}; the same command, with what stopped it changed, goes on from here", file=sys.stderr)
+        print(f"{told}; change what stopped it and run the same command to resume", file=sys.stderr)
     if not done.worked:
-        print_status("nothing left to do: every case has ended", quiet=quiet)
+        print_status("nothing to do: every case is finished", quiet=quiet)
     _report_failures(done)
     warnings = [] if summarised else warnings_of(model_replies(done.path))
     for member in members_without_replies(done.path):
-        warnings.append(f"none of the asks of {member} got a usable reply: {FOLLOWED_BY}")
+        warnings.append(f"no request to {member} got a usable reply: {FOLLOWED_BY}")
     for line in warnings:
         print(visible_line(f"warning: {line}"), file=sys.stderr)
     if done.parked:
@@ -121,20 +121,20 @@ def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bo
 
 
 def _report_failures(done: Run) -> None:
-    """Failed cases by kind with what helps."""
+    """Print failed cases by kind, with a remedy."""
     rows = read_table(done.path, "verdicts", ["failure", "error"]).to_pylist()
     latest = {row["case_id"]: row for row in sorted(rows, key=lambda row: row["attempt"])}
     failed = [row for row in latest.values() if row["failure"]]
     if failed:
         kinds = Counter(row["failure"] for row in failed)
         what = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-        again = "; --retry-failed gives a new attempt" if set(kinds) - _LASTING else ""
+        again = "; use --retry-failed to retry them" if set(kinds) - _LASTING else ""
         print(f"{cases(len(failed))} failed ({what}){again}", file=sys.stderr)
         print(visible_line(f"  {failed[0]['case_id']}: {failed[0]['error']}"[:_LONGEST]), file=sys.stderr)
 
 
 def print_next_commands(commands: Iterable[tuple[str, str]]) -> None:
-    """Name commands that go on from here, each with what it shows."""
+    """Print next commands, each with what it shows."""
     told = list(commands)
     width = max(len(command) for command, _ in told)
     print("\nnext:")
@@ -143,21 +143,21 @@ def print_next_commands(commands: Iterable[tuple[str, str]]) -> None:
 
 
 def _shell_case_id(case_id: str) -> str:
-    """A case id as one types it: ids come from files and may hold anything."""
+    """A case id quoted for the shell: ids come from files and may contain anything."""
     return ("-- " if case_id.startswith("-") else "") + visible_line(shlex.quote(case_id))
 
 
 def readable_folder(prepared: Prepared) -> str | Path:
-    """Where a run is read after it was held: as it was named, or the copy of what lies in a store."""
+    """The folder to read a finished run from: the local folder, or the copy of a run in a store."""
     return folder_as_given(prepared) if prepared.mirror is None else prepared.folder
 
 
 def folder_as_given(prepared: Prepared) -> str:
-    """A run's folder as it was named."""
+    """A run's folder as the user gave it."""
     return str(prepared.config.out)
 
 
 def print_status(line: str, *, quiet: bool) -> None:
-    """A line on stderr, unless that is not wanted."""
+    """Print a line on stderr, unless `quiet`."""
     if not quiet:
         print(line, file=sys.stderr, flush=True)

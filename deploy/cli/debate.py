@@ -1,4 +1,4 @@
-"""`moot debate`: one subject, one debate, by itself or moderated by the person at the terminal."""
+"""`moot debate`: one subject, one debate, unattended or moderated by the person at the terminal."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def debate(
         typer.Option("--interactive", "-i", help="Moderate it here, where the protocol asks a person."),
     ] = False,
     facts: Annotated[
-        Path | None, typer.Option("--facts", "--passage", help="A text file: facts that the debate is given.")
+        Path | None, typer.Option("--facts", "--passage", help="A text file with facts for the debate.")
     ] = None,
     labels: Annotated[
         str | None, typer.Option(help="The possible answers, with commas (default: a free-text answer).")
     ] = None,
-    new: Annotated[bool, typer.Option("--new", help="Another debate of the subject, beside those there are.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Start another debate of the same subject.")] = False,
     form: options.Form = "text",
     quiet: options.Quiet = False,
 ) -> None:
-    """Debate one subject and show the debate; the same command again goes on with it, or shows it again."""
+    """Debate one subject and show the transcript. The same command again resumes it, or shows it again."""
     from moot.actors.record.store.uri import is_uri
     from moot.deploy.cli.console import readable_folder, run_and_report
     from moot.deploy.cli.moderation.terminal import run_moderated
@@ -58,7 +58,7 @@ def debate(
             "`moot run --attended` and `moot decide`"
         )
     if interactive and out is not None and is_uri(out):
-        raise ConfigError(f"--interactive reads the debate while it goes on: --out {out} must be a folder")
+        raise ConfigError(f"--interactive reads the debate while it runs: --out {out} must be a folder")
     if new and out is not None:
         raise ConfigError("--new names the folder itself: leave out --out, or name a new folder there")
     flags["protocol"] = flags["protocol"] or (DEFAULT_PROTOCOL if flags["preset"] is None else None)
@@ -82,7 +82,7 @@ def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict
     from moot.protocols.errors import ConfigError
 
     if not question.strip():
-        raise ConfigError("the subject is empty: say what is to be debated")
+        raise ConfigError("the subject is empty")
     answers = None if labels is None else [label.strip() for label in labels.split(",")]
     if answers is not None and not all(answers):
         raise ConfigError(f"--labels {labels!r}: expected answers with commas between them, such as Yes,No")

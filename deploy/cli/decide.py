@@ -1,4 +1,4 @@
-"""`moot record_decision`: a person's answers to debates that wait in a run's folder."""
+"""`moot decide`: a person's answers to the pending decisions of a run."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 def decide(
     folder: options.Folder,
-    case: Annotated[str | None, typer.Argument(help="The case that waits; none: list those that do.")] = None,
+    case: Annotated[str | None, typer.Argument(help="The waiting case (default: list all).")] = None,
     answer: Annotated[
         list[str] | None,
         typer.Argument(help="An action of its form (its beginning or number will do), then the action's text."),
     ] = None,
-    text: Annotated[str | None, typer.Option(help="What the person has to say; - reads standard input.")] = None,
+    text: Annotated[str | None, typer.Option(help="Text of the decision; - reads standard input.")] = None,
 ) -> None:
-    """Answer a debate that waits for a person, or list those that wait.
+    """Answer a debate's pending decision, or list pending decisions.
 
-    An action that takes a text is given it at once, with --text, or at the terminal, where it is asked for.
+    The text of an action comes after the action, from --text, or from a prompt at the terminal.
     """
     from moot.deploy.cli.moderation.dialogue import parse_choice
     from moot.deploy.results.text import visible_line
@@ -48,7 +48,7 @@ def decide(
         said = _asked(action, waits.form)
     decided(folder, case, action, said)
     shown = f"{action}: {visible_line(said)}" if said else action
-    print(f"{visible_line(case)}: {visible_line(shown)} is recorded; the run's own command goes on with it")
+    print(f"{visible_line(case)}: {visible_line(shown)} is recorded; run the run's own command to resume")
 
 
 def _list(folder: Path) -> None:
@@ -57,7 +57,7 @@ def _list(folder: Path) -> None:
 
     forms = pending_forms(folder)
     if not forms:
-        print("no debate waits for a person", file=sys.stderr)
+        print("no pending decisions", file=sys.stderr)
     for each in forms:
         print(visible_line(f"{each.case_id}: {each.form.title} [{'|'.join(each.form.actions)}]"))
 

@@ -11,8 +11,8 @@ from moot.deploy.cli import options
 Command = options.run_options(
     *("protocol", "preset", "task", "agents", "encoder", "docs", "classifier", "set", "attended", "debate_timeout_s"),
     roles="judge=MODEL[,MODEL...]: the panel.",
-    limit="Only the first so many replies.",
-    max_open="Most replies under judgment at once (default: 200).",
+    limit="Judge only the first N replies.",
+    max_open="Maximum number of replies judged at once (default: 200).",
     out="The record's folder; by default in runs/, from file, rubric, seed and model.",
 )
 
@@ -26,7 +26,7 @@ def judge(
     dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Have judges score replies under a rubric, and show how far they agree; the same command again goes on."""
+    """Score replies with judges under a rubric, and show how well the judges agree. The same command again resumes."""
     from moot.deploy.cli.console import (
         build_run_config,
         folder_as_given,

@@ -27,7 +27,7 @@ app = typer.Typer(
 
 
 def main() -> NoReturn:
-    """The console's entry: errors that the user can mend are one line and exit code 2."""
+    """Entry point of the console script: a user error is one line and exit code 2."""
     _import_from_cwd()
     from typer.exceptions import Abort, TyperException
 
@@ -55,7 +55,7 @@ def main() -> NoReturn:
 
 
 def _said(error: TyperException) -> str:
-    """What is wrong; of a flag's value, in the words that a configuration's is told in."""
+    """The text of a usage error; a flag's value reads as in the errors of a configuration."""
     from pydantic import ValidationError
 
     from moot.protocols.validation_messages import explain_error
@@ -68,7 +68,7 @@ def _said(error: TyperException) -> str:
 
 
 def _print_error(said: str) -> None:
-    """One line on standard error: no secret of an address, nothing that a terminal would obey."""
+    """Print one line on standard error, without an address's credentials or terminal control characters."""
     from moot.actors.telemetry.redaction import without_credentials
     from moot.deploy.results.text import visible_line
 
@@ -77,12 +77,12 @@ def _print_error(said: str) -> None:
 
 @cache
 def _command() -> Any:
-    """The tree of commands: building it takes as long as a small command."""
+    """The command tree, cached: building it takes as long as a small command."""
     return typer.main.get_command(app)
 
 
 def _import_from_cwd() -> None:
-    """Let a `module:Class` that is named be found in the current folder, and nothing else there be imported."""
+    """Import hook: finds a named `module:Class` in the current folder, and imports nothing else from there."""
     from moot.protocols.user_modules import LOOK_IN
 
     if not sys.flags.safe_path:
@@ -114,7 +114,7 @@ def run(
     dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Hold debates, or go on with a run that was stopped: the same command again."""
+    """Run debates, or resume an interrupted run with the same command."""
     from moot.deploy.cli.run import execute
 
     raise typer.Exit(execute(file, context.obj, dry_run=dry_run, quiet=quiet))
@@ -123,9 +123,9 @@ def run(
 @app.command()
 def calibrate(
     folder: options.Folder,
-    holdout: Annotated[float, typer.Option(help="Share of the cases that is held out.")] = 0.5,
-    seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
-    tolerance: Annotated[float, typer.Option(help="Accuracy that may be given up for fewer tokens.")] = 0.01,
+    holdout: Annotated[float, typer.Option(help="Share of held-out cases.")] = 0.5,
+    seed: Annotated[int, typer.Option(help="Random seed of the split.")] = 0,
+    tolerance: Annotated[float, typer.Option(help="Accuracy to give up, at most, for fewer tokens.")] = 0.01,
     early_stop: Annotated[bool, typer.Option("--early-stop", help="Learn when to stop a reply early instead.")] = False,
     role: Annotated[str, typer.Option(help="With --early-stop: whose replies.")] = "agent",
     share: Annotated[float, typer.Option(help="With --early-stop: share of the replies to stop.")] = 0.1,
@@ -182,7 +182,7 @@ def tasks() -> None:
 
 @app.command()
 def templates() -> None:
-    """List the prompt templates, each with the slots that it is given."""
+    """List the prompt templates, each with its slots."""
     from moot.protocols.templates import template_headers
 
     _columns((name, header.slots) for name, header in template_headers().items())
@@ -195,7 +195,7 @@ def protocols(
         typer.Argument(help="A protocol or a preset: its settings, and what its paper states and leaves open."),
     ] = None,
 ) -> None:
-    """List the protocols, or what one of them can be set to."""
+    """List the protocols, or the settings of one of them."""
     from moot.deploy.cli.protocols import describe_protocol
     from moot.protocols.presets.preset import preset_names
     from moot.protocols.registry import PROTOCOLS

@@ -1,4 +1,4 @@
-"""`moot models` and `moot doctor`: what can be named, and what works."""
+"""`moot models` and `moot doctor`: the forms of a model's name, and checks of the installation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 
 def models() -> None:
-    """List the forms of a model's name, and what each declares that it can do."""
+    """List the forms of a model's name, each with its declared capabilities."""
     from moot.actors.models.resolve import MODELS
     from moot.deploy.runs.capabilities import NOTES, forms, in_one_line
 
@@ -23,16 +23,20 @@ def doctor(
         str | None, typer.Option(help="Try this model with a few small calls, which may be billed.")
     ] = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with its key.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="Another server, for openai/NAME or anthropic/NAME.")] = None,
-    prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="Debate a few bundled cases with the model.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Likewise, a protocol as its paper states it.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of it, KEY=VALUE; repeatable.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many cases of them.")] = 2,
+    base_url: Annotated[
+        str | None, typer.Option(help="URL of another server, for openai/NAME or anthropic/NAME.")
+    ] = None,
+    prices: Annotated[str | None, typer.Option(help="A YAML file of prices; overrides the built-in ones.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="Debate a few bundled cases under this protocol.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Debate a few bundled cases under this preset.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the protocol, KEY=VALUE; repeatable.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Number of bundled cases to debate.")] = 2,
 ) -> None:
-    """Say what works: what is installed here, and with --model whether a model can be used.
+    """Check the installation, and with --model whether a model can be used.
 
-    With --protocol or --preset, too, the model debates a few cases of a sample; a table says how it followed each
+    With --protocol or --preset the model also debates a few sample cases, and a table shows how it followed each
     prompt.
     """
     import asyncio
@@ -48,7 +52,7 @@ def doctor(
 
     debates = protocol is not None or preset is not None
     if debates and model is None:
-        raise ConfigError(f"--{'protocol' if preset is None else 'preset'}: say which --model is to be tried")
+        raise ConfigError(f"--{'protocol' if preset is None else 'preset'} needs --model")
     flags = {"protocol": protocol, "preset": preset, "set": parse_settings(set_ or ())}
     wanted = RunConfig.build(None, flags, flag_of)
     found = list(machine())

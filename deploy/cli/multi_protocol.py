@@ -1,4 +1,4 @@
-"""`--protocol A,B`: one configuration per protocol, and what of the common one does not reach each of them."""
+"""Comparison runs (`--protocol A,B`): one configuration per protocol, and the common fields that a protocol ignores."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from moot.protocols.tasks import open_task
 def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
     """One configuration per protocol, each with the folder OUT/PROTOCOL.
 
-    `agents`, `roles`, `docs` and `classifier` reach only the protocols that have a use for them, and of a role only as
-    many members as they ask, so that one command can compare a debate with a single agent; `unused_roles` says what
-    that was. A setting `PROTOCOL.KEY` reaches that protocol only, and counts more than `KEY`.
+    `agents`, `roles`, `docs` and `classifier` reach only the protocols that use them, and a protocol gets at most as
+    many members of a role as it asks, so that one command can compare a debate with a single agent; `unused_roles`
+    lists what was dropped. A setting `PROTOCOL.KEY` reaches that protocol only, and overrides `KEY`.
 
     Raises:
-        ConfigError: a protocol is unknown, named twice, or does not take a setting; or nobody has a use for a role, one
+        ConfigError: a protocol is unknown, named twice, or does not take a setting; or no protocol uses a role, one
             of its members, documents or a classifier.
     """
     if not all(names) or len(set(names)) < len(names):
@@ -62,7 +62,7 @@ def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConf
 
 
 def unused_roles(config: RunConfig, alone: RunConfig) -> list[str]:
-    """What of the roles of a common configuration one of its protocols does not ask, in lines for its user."""
+    """Roles of a common configuration that one of its protocols does not use, as lines for the user."""
     told = []
     if config.preset is not None and alone.preset is None:
         told.append(f"{alone.protocol} runs without preset {config.preset!r}, which is another protocol's")
@@ -76,13 +76,13 @@ def unused_roles(config: RunConfig, alone: RunConfig) -> list[str]:
 
 
 def settings_for(name: str, names: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings that reach one of the protocols; as they were given where none is of one protocol alone."""
+    """The settings for one of the protocols; unchanged where none is for one protocol alone."""
     common: dict[str, Any] = {}
     own: dict[str, Any] = {}
     for key, value in _dotted(nested(given)):
         owner = next((each for each in names if key.startswith(f"{each}.")), None)
         if owner is None and (other := key.partition(".")[0]) in PROTOCOLS:
-            raise ConfigError(f"setting {key!r}: protocol {other!r} is not one of those that run: {', '.join(names)}")
+            raise ConfigError(f"setting {key!r}: protocol {other!r} is not part of this run: {', '.join(names)}")
         if owner is None:
             common[key] = value
         elif owner == name:
@@ -104,7 +104,7 @@ def _protocol(name: str, alone: RunConfig) -> DebateProtocol:
     try:
         return make_protocol(name, alone.settings())
     except ConfigError as error:
-        hint = "`--set PROTOCOL.KEY=VALUE` reaches one protocol alone"
+        hint = "`--set PROTOCOL.KEY=VALUE` sets it for one protocol"
         raise ConfigError(f"protocol {name!r}: {error}; {hint}") from error
 
 

@@ -1,4 +1,4 @@
-"""The options that several commands have; those that are fields of a run are made from `RunConfig`."""
+"""Options shared by several commands; those that are fields of a run are generated from `RunConfig`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JudgedRuns = Annotated[
     list[Path] | None,
     typer.Argument(help="Folders of runs whose replies were judged.", metavar="[RUNS]...", parser=_record),
 ]
-File = Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")]
+File = Annotated[Path | None, typer.Argument(help="A YAML configuration; flags override it.")]
 
 
 def _known_form(form: str) -> str:
@@ -48,29 +48,31 @@ def _known_form(form: str) -> str:
 
 
 Form = Annotated[str, typer.Option("--format", callback=_known_form, help="text, json or md.")]
-KeepTruncated = Annotated[bool, typer.Option("--keep-truncated", help="Count replies cut at their token limit, too.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show cases, calls and tokens; do nothing.")]
+KeepTruncated = Annotated[
+    bool, typer.Option("--keep-truncated", help="Include replies truncated at their token limit.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show cases, calls and tokens, then exit.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 HERE = "inline, in this process (the default), or ray (with --address or --placement)."
 OF_MANY_CASES = ("task", "limit", "max_minutes", "max_open", "attended", "debate_timeout_s")
-"""Fields without a meaning, and engine, of a command that holds one debate."""
+"""Fields that a command with one debate does not take."""
 
 
 def inline_options(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields, with the engine of a command that holds one debate."""
+    """The fields, with the default engine of a command that runs one debate."""
     clustered = fields["address"] or fields["placement"]
     return {**fields, "engine": fields["engine"] or ("ray" if clustered else "inline")}
 
 
 def run_options(*without: str, **said: str) -> type[TyperCommand]:
-    """The class of a command that takes the fields of `RunConfig` as flags, and finds those given as its `context.obj`.
+    """Class of a command that takes the fields of `RunConfig` as flags; the given ones are its `context.obj`.
 
-    They are made when a command is parsed or helped with, so that no other pays for the import.
+    The options are built when a command is parsed or its help is shown, so that no other command pays for the import.
 
     Args:
         without: fields that it does not take.
-        said: by field, what it says of it in place of the field's description.
+        said: by field, a help text in place of the field's description.
     """
 
     def made() -> list[Any]:
@@ -83,7 +85,7 @@ def run_options(*without: str, **said: str) -> type[TyperCommand]:
             return [*self.params, *made(), *super().get_params(ctx)[own:]]
 
         def invoke(self, ctx: Any) -> Any:
-            """Call the command with the fields that were given as its context's `obj`."""
+            """Call the command with the given fields as its context's `obj`."""
             from moot.actors.telemetry.log import configure_terminal
 
             given = {option.name: ctx.params.pop(option.name) for option in made()}
@@ -96,10 +98,10 @@ def run_options(*without: str, **said: str) -> type[TyperCommand]:
 
 @cache
 def _typer_options(without: tuple[str, ...], said: tuple[tuple[str, str], ...]) -> list[Any]:
-    """The options of the fields, as Typer makes them of a function's parameters."""
+    """The fields' options, built by Typer from a function's parameters."""
 
     def options() -> None:
-        """Hold their parameters."""
+        """Its signature has the fields as parameters."""
 
     made = typer.Typer(add_completion=False)
     level = Annotated[str, typer.Option(help="debug, info, warning or error.")]
@@ -125,7 +127,7 @@ def _annotations(said: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
 
 
 def _typed(info: FieldInfo) -> Any:
-    """What the command line reads for a field; None is what was not given."""
+    """The parameter type of a field; None means not given."""
     if not isinstance(info.default, str | int | float | None):
         return list[str] | None
     if info.annotation is bool:
@@ -137,10 +139,10 @@ def _typed(info: FieldInfo) -> Any:
 
 
 def fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a run's configuration as `RunConfig` takes them from flags; None where a flag was not given.
+    """The given flags as fields of `RunConfig`; None where a flag was not given.
 
     Raises:
-        ConfigError: a `--role`, `--set` or `--cluster` has another form, or is given twice.
+        ConfigError: a `--role`, `--set` or `--cluster` is malformed, or is given twice.
     """
     from moot.deploy.runs.flags import parse_roles, parse_settings
 

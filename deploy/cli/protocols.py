@@ -1,4 +1,4 @@
-"""What `moot protocols NAME` says: what can be set, what a paper states of it, and what it leaves open."""
+"""`moot protocols NAME`: a protocol's settings, its presets, and what a preset's paper leaves open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 110
 
 
 def describe_protocol(name: str) -> list[str]:
-    """A protocol's settings with their defaults, and its presets; of a preset's name that preset alone.
+    """Text for a protocol (settings, defaults, presets), or for one preset.
 
     Raises:
         ConfigError: there is no protocol and no preset of that name.

@@ -1,4 +1,4 @@
-"""What `moot run` does: one protocol, or several one after another and a comparison at the end."""
+"""`moot run`: one protocol, or several one after another with a comparison at the end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from moot.deploy.runs.run_library import LibraryCache
 
 
 def execute(file: Path | None, flags: Mapping[str, Any], *, dry_run: bool = False, quiet: bool = False) -> int:
-    """Do what `moot run` was told; returns the exit code.
+    """Run `moot run`; returns the exit code.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
@@ -69,7 +69,7 @@ def execute(file: Path | None, flags: Mapping[str, Any], *, dry_run: bool = Fals
 
 
 def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[Prepared]:
-    """The run, or one per protocol; these have their libraries beside them in one place."""
+    """The prepared run, or one per protocol; several share their libraries in one folder."""
     if len(names) == 1:
         return [prepare(config.model_copy(update={"set": settings_for(names[0], names, config.set)}))]
     made = configs_by_protocol(config, names)
@@ -85,7 +85,7 @@ async def _checked(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]
 
 
 def show_plans(runs: Sequence[Prepared]) -> None:
-    """What `--dry-run` shows of checked runs."""
+    """Print the plans of checked runs, for `--dry-run`."""
     asyncio.run(_checked(runs, network=False))
     for each in runs:
         log_caveats(each)
@@ -93,21 +93,21 @@ def show_plans(runs: Sequence[Prepared]) -> None:
 
 
 def _next_commands(runs: Sequence[Prepared], ends: Sequence[Run]) -> list[tuple[str, str]]:
-    """What to look at: of one run its figures and a debate, of several those of which no case has a verdict."""
+    """Next commands: for one run its figures and a debate, for several the runs without any verdict."""
     alone = len(runs) == 1
     commands = [] if alone else [(f"moot show {folder_as_given(runs[0])}", "the figures of one run")]
     for each, done in zip(runs, ends, strict=True):
         if (alone or done.failed == done.done) and (example := _example_case(done)) is not None:
             commands.append((f"moot show {folder_as_given(each)} {_shell_case_id(example[0])}", example[1]))
     if alone:
-        commands.append((f"moot show {folder_as_given(runs[0])} --format json", "these figures for a program"))
+        commands.append((f"moot show {folder_as_given(runs[0])} --format json", "these figures as JSON"))
         if runs[0].settings.get("both_branches"):
             commands.append((f"moot calibrate {folder_as_given(runs[0])}", "thresholds for the gate"))
     return commands
 
 
 def _example_case(done: Run) -> tuple[str, str] | None:
-    """The case to look at first, and what is to be seen there; None where no case has ended."""
+    """An example case and what it shows; None when no case has ended."""
     rows = read_table(done.path, "verdicts", ["rounds", "failure"]).to_pylist()
     found = min(rows, key=lambda row: (bool(row["failure"]), not row["rounds"], row["case_id"]), default=None)
     if found is None:

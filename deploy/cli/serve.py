@@ -23,18 +23,24 @@ Command = options.run_options(
 
 def serve(
     context: typer.Context,
-    file: Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")] = None,
-    host: Annotated[str, typer.Option(help="Another than this machine needs --token-env.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8000,
-    token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
-    max_queued: Annotated[int | None, typer.Option(help="Most that wait beyond them (default: 1000).")] = None,
-    drain_s: Annotated[float | None, typer.Option(help="Seconds debates may end in at a stop (default: 30).")] = None,
-    judge_rubric: Annotated[
-        str | None, typer.Option(help="Offer judgments, too, under this rubric: reasoning, factual or a YAML file.")
+    file: Annotated[Path | None, typer.Argument(help="A YAML configuration; flags override it.")] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; a non-loopback address needs --token-env.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 8000,
+    token_env: Annotated[
+        str | None, typer.Option(help="Environment variable with the token that clients must send.")
     ] = None,
-    checks: Annotated[bool, typer.Option("--checks", help="Offer checks of claims, too.")] = False,
+    max_queued: Annotated[int | None, typer.Option(help="Maximum queued requests (default: 1000).")] = None,
+    drain_s: Annotated[
+        float | None, typer.Option(help="Seconds to drain open debates at shutdown (default: 30).")
+    ] = None,
+    judge_rubric: Annotated[
+        str | None, typer.Option(help="Also serve judgments, under this rubric: reasoning, factual or a YAML file.")
+    ] = None,
+    checks: Annotated[bool, typer.Option("--checks", help="Also serve checks of claims.")] = False,
 ) -> None:
-    """Serve debates over HTTP until Ctrl-C, judgments and checks, too, when asked to; see docs/operate/serve.md."""
+    """Serve debates over HTTP, and optionally judgments and checks, until Ctrl-C. See docs/operate/serve.md."""
     from moot.deploy.service.process import run_server
 
     flags: dict[str, Any] = context.obj
@@ -44,15 +50,15 @@ def serve(
 
 
 _OF_DEBATES = ("protocol", "agents", "docs", "roles", "set")
-"""Flags that mean nothing to a panel of judges; documents are for checks, too."""
+"""Flags without a meaning for a panel of judges; documents also serve checks."""
 
 
 _OF_ONE_KIND = ("concurrency", "requests_per_min", "tokens_per_min", "max_cost_usd", "max_tokens")
-"""Bounds that every kind of request would have for itself: with several of them, as many times what was said."""
+"""Bounds that apply to each kind of request separately: with several kinds, the total is a multiple."""
 
 
 def _config(file: Path | None, parameters: dict[str, Any], fields: dict[str, Any]) -> ServeConfig:
-    """The file's configuration with the flags over it."""
+    """The file's configuration, overridden by the flags."""
     from moot.deploy.runs.flags import flag_of
     from moot.deploy.service.settings import ServeConfig
     from moot.protocols.errors import ConfigError
@@ -75,7 +81,7 @@ def _config(file: Path | None, parameters: dict[str, Any], fields: dict[str, Any
     bound = next((name for name in _OF_ONE_KIND if name in given), None)
     if bound is not None and len(sections) > 1:
         raise ConfigError(
-            f"{flag_of(bound)} would bound {' and '.join(sections)} each by itself: give it in a file, "
+            f"{flag_of(bound)} would bound {' and '.join(sections)} separately: give it in a file, "
             f"`{list(sections)[-1]}: {{{bound}: ...}}`"
         )
     found = ServeConfig.build({**base.model_dump(exclude_unset=True), **sections}, flags, flag_of)

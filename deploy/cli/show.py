@@ -1,4 +1,4 @@
-"""`moot show`: a run's figures, one of its debates, or what is to be looked at in it."""
+"""`moot show`: a run's figures, one of its debates, or an audit of its labels."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from moot.deploy.cli import options
 def show(
     folder: options.Folder,
     case: Annotated[str | None, typer.Argument(help="A case's id: show its debate.")] = None,
-    attempt: Annotated[int | None, typer.Option(help="Of the case; the latest when not given.")] = None,
+    attempt: Annotated[int | None, typer.Option(help="Attempt of the case (default: the latest).")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="With a case: plot its rounds into this .svg or .png as well.")
+        Path | None, typer.Option(help="With a case: also plot its rounds into this .svg or .png file.")
     ] = None,
     questioned: Annotated[
         bool, typer.Option("--questioned", help="List the labels that a confident consensus contradicts.")
     ] = False,
     confidence: Annotated[
-        float | None, typer.Option(help="With --questioned: from which confidence (default: 0.8).")
+        float | None, typer.Option(help="With --questioned: minimum confidence (default: 0.8).")
     ] = None,
     crit: Annotated[
-        float | None, typer.Option(help="With --questioned: from which CRIT score, 0 to 1 (default: 0.7).")
+        float | None, typer.Option(help="With --questioned: minimum CRIT score, 0 to 1 (default: 0.7).")
     ] = None,
-    dial: Annotated[bool, typer.Option("--dial", help="Measure what contentiousness did over the run.")] = False,
+    dial: Annotated[bool, typer.Option("--dial", help="Measure the effect of contentiousness over the run.")] = False,
     rounds: Annotated[bool, typer.Option("--rounds", help="Measure the run's debates round by round.")] = False,
     form: options.Form = "text",
 ) -> None:
@@ -34,7 +34,7 @@ def show(
     from moot.deploy.results.report.render import show_report
 
     _only_with("--questioned", questioned, {"--confidence": confidence, "--crit": crit})
-    of_debate = {"a case": case, "--attempt": attempt, "--plot": plot}
+    of_debate = {"the case": case, "--attempt": attempt, "--plot": plot}
     if rounds:
         _not_with("--rounds", of_debate | {"--questioned": questioned or None, "--dial": dial or None})
         from moot.deploy.results.rounds.dynamics import dynamics_blocks, round_dynamics
@@ -66,7 +66,7 @@ def _only_with(flag: str, given: bool, others: dict[str, Any]) -> None:
 
     lonely = [name for name, value in others.items() if value is not None]
     if lonely and not given:
-        raise ConfigError(f"{lonely[0]} goes with {flag} only")
+        raise ConfigError(f"{lonely[0]} needs {flag}")
 
 
 def _not_with(flag: str, others: dict[str, Any]) -> None:
@@ -74,4 +74,4 @@ def _not_with(flag: str, others: dict[str, Any]) -> None:
 
     odd = [name for name, value in others.items() if value is not None]
     if odd:
-        raise ConfigError(f"{flag} is of a whole run: it does not go with {odd[0]}")
+        raise ConfigError(f"{flag} is about a whole run: leave out {odd[0]}")

@@ -10,36 +10,44 @@ import typer
 
 def simulate(
     context: typer.Context,
-    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8000,
-    host: Annotated[str, typer.Option(help="Another than this machine needs --token-env.")] = "127.0.0.1",
-    task: Annotated[str | None, typer.Option(help="Its answer key is known; without one agents guess.")] = None,
-    seed: Annotated[int, typer.Option(help="Replies and failures hang on it.")] = 0,
-    latency_ms: Annotated[float, typer.Option(help="Every reply waits so long.")] = 0.0,
-    jitter_ms: Annotated[float, typer.Option(help="And a random share of this.")] = 0.0,
+    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; a non-loopback address needs --token-env.")
+    ] = "127.0.0.1",
+    task: Annotated[str | None, typer.Option(help="Task with the correct answers; without one agents guess.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of replies and failures.")] = 0,
+    latency_ms: Annotated[float, typer.Option(help="Latency of every reply, in milliseconds.")] = 0.0,
+    jitter_ms: Annotated[float, typer.Option(help="Random extra latency, at most, in milliseconds.")] = 0.0,
     fail_rate: Annotated[float, typer.Option(help="Share of calls answered with 500.")] = 0.0,
-    rate_limit: Annotated[float | None, typer.Option(help="Calls per minute; more get 429, and headers tell.")] = None,
+    rate_limit: Annotated[
+        float | None, typer.Option(help="Calls per minute; excess calls get 429 with rate-limit headers.")
+    ] = None,
     garble_rate: Annotated[float, typer.Option(help="Share of replies with broken JSON.")] = 0.0,
     busy_rate: Annotated[float, typer.Option(help="Share of calls answered with 429.")] = 0.0,
-    cut_rate: Annotated[float, typer.Option(help="Share of replies cut off in their middle.")] = 0.0,
-    hang_rate: Annotated[float, typer.Option(help="Share of calls that are never answered.")] = 0.0,
-    competence: Annotated[float | None, typer.Option(help="Of the agents, 0 to 1.")] = None,
-    calibration: Annotated[float | None, typer.Option(help="Of their confidence, 0 to 1.")] = None,
-    stubbornness: Annotated[float | None, typer.Option(help="1 never gives way.")] = None,
+    cut_rate: Annotated[float, typer.Option(help="Share of truncated replies.")] = 0.0,
+    hang_rate: Annotated[float, typer.Option(help="Share of calls that get no answer.")] = 0.0,
+    competence: Annotated[float | None, typer.Option(help="Competence of the agents, 0 to 1.")] = None,
+    calibration: Annotated[float | None, typer.Option(help="Calibration of their confidence, 0 to 1.")] = None,
+    stubbornness: Annotated[
+        float | None, typer.Option(help="Stubbornness of the agents, 0 to 1; 1 never changes its answer.")
+    ] = None,
     judge_noise: Annotated[float | None, typer.Option(help="Spread of a judge's scores, 0 to 1.")] = None,
-    reasoning_words: Annotated[int | None, typer.Option(help="Length of a reasoning.")] = None,
+    reasoning_words: Annotated[int | None, typer.Option(help="Words of a reasoning.")] = None,
     hallucination_rate: Annotated[float | None, typer.Option(help="Share of reasonings with a made-up claim.")] = None,
     contentiousness_effect: Annotated[
-        float | None, typer.Option(help="How far a contentiousness in the prompt moves agents, 0 to 1.")
+        float | None, typer.Option(help="Effect of a contentiousness in the prompt on agents, 0 to 1.")
     ] = None,
     confidence_signal: Annotated[
-        float | None, typer.Option(help="How far an argument's tokens show its quality, 0 to 1.")
+        float | None, typer.Option(help="How strongly an argument's tokens show its quality, 0 to 1.")
     ] = None,
     unclear_rate: Annotated[
         float | None, typer.Option(help="Share of a claim debate's messages with neither AGREE nor DENY, 0 to 1.")
     ] = None,
-    token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
+    token_env: Annotated[
+        str | None, typer.Option(help="Environment variable with the token that clients must send.")
+    ] = None,
 ) -> None:
-    """Serve the simulated model over HTTP with OpenAI's wire."""
+    """Serve the simulated model over HTTP with OpenAI's API."""
     from moot.actors.simulated.answer_key import AnswerKey
     from moot.actors.simulated.server.options import SimulateOptions
     from moot.actors.simulated.server.server import run_server

@@ -18,15 +18,13 @@ def train_classifier(
     setfit: Annotated[
         str | None, typer.Option(help="Fine-tune this encoder, sentence-transformers/NAME; needs the extra setfit.")
     ] = None,
-    encoder: Annotated[str | None, typer.Option(help="Whose vectors are read (default: that of the runs).")] = None,
-    folds: Annotated[int, typer.Option(help="Folds of the held-out figures.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    encoder: Annotated[str | None, typer.Option(help="Encoder of the summaries (default: that of the runs).")] = None,
+    folds: Annotated[int, typer.Option(help="Cross-validation folds.")] = 5,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     iterations: Annotated[
-        int | None, typer.Option(help="With --setfit: pairs of either sort per summary (default: 160 in all).")
+        int | None, typer.Option(help="With --setfit: pairs of either kind per summary (default: 160 in all).")
     ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(help="With --setfit: how often they are gone through (default: 1).")
-    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="With --setfit: training epochs (default: 1).")] = None,
     recipe: Annotated[
         str, typer.Option(help="With --setfit: short, or published: SetFit's own defaults, which take every pair.")
     ] = "short",
@@ -45,5 +43,5 @@ def train_classifier(
         runs, out, settings, lambda line: None if quiet else print(line, file=sys.stderr, flush=True)
     )
     if done.already_trained and not quiet:
-        print(f"{out} holds this classifier already", file=sys.stderr)
+        print(f"{out} already contains this classifier", file=sys.stderr)
     show_training(done.card, out, form)

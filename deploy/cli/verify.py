@@ -1,4 +1,4 @@
-"""`moot verify`: whether a record is as it was written, and keeping what is whole of one that is not."""
+"""`moot verify`: checks a record's integrity, and repairs a damaged one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ DAMAGED = 2
 def verify(
     folder: options.Folder,
     salvage: Annotated[
-        bool, typer.Option("--salvage", help="Keep what is whole; what is replaced goes into damaged/ in the folder.")
+        bool, typer.Option("--salvage", help="Keep intact data; replaced files go into damaged/ in the folder.")
     ] = False,
 ) -> None:
-    """Check every checksum, count and reference of a record that nobody writes just now."""
+    """Check every checksum, count and reference of a record that no run is writing."""
     from moot.actors.record.folder import RunFolder
     from moot.actors.record.salvage import salvage as salvaged
     from moot.actors.record.store.mirror import display_name, store_of, with_uris

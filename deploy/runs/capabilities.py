@@ -1,4 +1,4 @@
-"""What a model declares that it can do, and what a run does differently for it by its trial calls, in words."""
+"""Model capabilities as text: what a model declares, and what a run adapts to it after its trial calls."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ HELD_STAGES = {
     "masked": "taken after the schema's mask: a probability of 1 is unknown",
     "unknown": "it is not known whether they are taken after the schema's mask: a probability of 1 is unknown",
 }
-"""By `ModelProfile.held_logprobs`, what log-probabilities of a held reply are."""
+"""By `ModelProfile.held_logprobs`, the meaning of a schema-constrained reply's log-probabilities."""
 
 
 def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[str]:
-    """What is sent otherwise than to most models.
+    """How requests to this model differ from those to most models.
 
     >>> model_adaptations(ModelProfile(schemas="vllm", omitted=("top_p",)), offers_schemas=True)
     ['no `top_p` is sent']
     """
     said = [f"no `{name}` is sent" for name in profile.omitted]
     said += ["the system message is put before the user's"] if profile.folds_system else []
-    said += ["it thinks first: its replies get `reasoning_tokens` on top"] if profile.reasons else []
+    said += ["it reasons first: its replies get `reasoning_tokens` on top"] if profile.reasons else []
     if offers_schemas:
-        said += ["replies are not held to a schema"] if profile.schemas == "free" else []
+        said += ["replies are not schema-constrained"] if profile.schemas == "free" else []
         said += ["labels are not listed in schemas"] if not profile.listed_labels else []
         said += [
             f"{reply_name(each.reply)}: {schema_mode_text(each.schemas, each.listed_labels)}"
@@ -44,29 +44,29 @@ def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[st
 
 def _of_logprobs(profile: ModelProfile) -> Iterator[str]:
     if profile.alternatives == 0:
-        yield "no log-probabilities are asked for"
+        yield "no log-probabilities are requested"
         return
     if profile.alternatives is not None:
-        yield f"at most {profile.alternatives} alternatives per token are asked for"
+        yield f"at most {profile.alternatives} alternatives per token are requested"
     if not profile.logprobs_when_held:
-        yield "a reply that is held to a schema comes without log-probabilities"
+        yield "a schema-constrained reply has no log-probabilities"
 
 
 def schema_mode_text(schemas: HeldAs, listed_labels: bool) -> str:
-    """How a kind of reply is held.
+    """Structured-output mode of a reply type, as text.
 
     >>> schema_mode_text("vllm", False)
-    'held (vllm), labels not listed'
+    'schema (vllm), labels not listed'
     """
     if schemas == "free":
         return "free"
-    return f"held ({schemas})" if listed_labels else f"held ({schemas}), labels not listed"
+    return f"schema ({schemas})" if listed_labels else f"schema ({schemas}), labels not listed"
 
 
 def schema_mode_rows(
     profile: ModelProfile, replies: Mapping[str, Sequence[type[BaseModel]]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Role, kind of reply, and how it is held, of the types that a protocol asks for by role family."""
+    """Role, reply type and structured-output mode of every reply type that a protocol requests."""
     for family, kinds in replies.items():
         for reply in map(reply_id, kinds):
             yield family, reply_name(reply), schema_mode_text(*profile.mode_of(reply))
@@ -75,14 +75,14 @@ def schema_mode_rows(
 NOTES = {
     "openai/NAME": "some models give no log-probabilities: the trial call before a run finds out",
     "anthropic/NAME": "a temperature only up to Claude 4.6, later models take none; schemas from Claude 4.5 on",
-    "http://HOST:PORT/v1#NAME": "this is what may be asked for: `moot doctor --model` and the trial call before a run "
-    "show what the server can do, pictures aside",
+    "http://HOST:PORT/v1#NAME": "this is what may be requested: `moot doctor --model` and the trial call before a run "
+    "show what the server supports, pictures aside",
 }
-"""By form, what the words of `describe_capabilities` leave open."""
+"""By form, what `describe_capabilities` does not say."""
 
 
 def describe_capabilities(capabilities: Capabilities) -> dict[str, str]:
-    """A backend's capabilities in words.
+    """A backend's capabilities as text.
 
     >>> describe_capabilities(Capabilities(max_alternatives=5, logprob_stage="before"))["log-probabilities"]
     'up to 5 alternatives, before temperature'
@@ -100,7 +100,7 @@ def describe_capabilities(capabilities: Capabilities) -> dict[str, str]:
 
 
 def in_one_line(words: dict[str, str]) -> str:
-    """What `describe_capabilities` gives, for one line.
+    """The result of `describe_capabilities` on one line.
 
     >>> in_one_line({"pictures": "yes", "streaming": "no"})
     'pictures: yes; streaming: no'
@@ -113,14 +113,14 @@ def _yes(can: bool) -> str:
 
 
 def forms() -> dict[str, dict[str, str]]:
-    """By form of a model's name, what it declares; opens no connection and no file."""
+    """By form of a model's name, its declared capabilities; opens no connection and no file."""
     found = {form: describe_capabilities(_capabilities(form)) for form in MODELS}
     found["replay/RUN"]["log-probabilities"] = "as far as they are on record"
     return found
 
 
 def _capabilities(form: str) -> Capabilities:
-    """Those of an example; a form that names a folder has none, and `small` may not be installed."""
+    """Capabilities of an example; a form with a folder has none, and `small` may not be installed."""
     if form == "replay/RUN":
         return recorded_capabilities({})
     if form == "local/PATH":

@@ -27,12 +27,12 @@ def log_caveats(prepared: Prepared) -> None:
         )
     if prepared.compares_words:
         _log.warning(
-            f"D compares words, not meaning: agents that agree in other words seem to disagree; {better_encoder()}",
+            f"D compares words, not meaning: agents that agree in different words seem to disagree; {better_encoder()}",
             encoder=prepared.config.encoder,
         )
     if unread := nested(prepared.config.set).keys() & getattr(prepared.protocol, "unread_settings", ()):
         _log.warning(
-            "set, but without effect beside the other settings: a solo run reads none of a debate, its gate and judges"
+            "set, but without effect beside the other settings: a solo run has no debate, gate or judges"
             if prepared.settings.get("agents") == 1
             else "set, but without effect beside the other settings",
             protocol=prepared.protocol.name,
@@ -53,9 +53,9 @@ def log_caveats(prepared: Prepared) -> None:
             file=prepared.task.path,
         )
     if prepared.docs is not None and is_missing(prepared.config.docs):
-        _log.warning("documents are not there any more: the run goes on from its library", docs=prepared.config.docs)
+        _log.warning("documents are missing: the run uses its existing library", docs=prepared.config.docs)
     if why := untraceable():
-        _log.warning("traces are asked for by the environment, and none is exported", why=why)
+        _log.warning("the environment asks for traces, but none is exported", why=why)
     bounded = prepared.config.max_cost_usd is not None or prepared.config.max_tokens is not None
     if bounded and is_served(prepared.config.encoder):
         _log.warning("calls for embeddings count against no budget", encoder=prepared.config.encoder)

@@ -192,7 +192,7 @@ def _check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProt
 def _check_schema_support(model: Model, roles: Sequence[RoleBinding]) -> None:
     if model.capabilities.structured_output == "no" and any(role.structured for role in roles):
         raise CapabilityMissing(
-            f"model {model.name!r} cannot hold replies to a schema: leave `structured: true` out of its roles"
+            f"model {model.name!r} does not support structured output: leave `structured: true` out of its roles"
         )
 
 
@@ -252,7 +252,7 @@ async def _probe_model(
         other = over_responses(binding)
         if other is None:
             raise
-    _log.warning("the model is asked over the Responses API, which alone offers it", model=model.name)
+    _log.warning("the model is used over the Responses API, the only one that offers it", model=model.name)
     again = make_model(other, seed=prepared.config.seed, answer_key=None)
     try:
         _check_declared(again, [role for _, role in roles], prepared.protocol)

@@ -113,16 +113,16 @@ class RunConfig(BaseModel):
     task: str = _field("sample", "NAME, NAME:PATH or a FILE of questions; see `moot tasks`.")
     protocol: str = _field("selene", "A protocol, module:Class, or several with commas to compare.")
     preset: str | None = _field(
-        None, "Settings as a paper states them, below all that you set; see `moot protocols NAME`."
+        None, "The settings of a published paper; explicit settings override them. See `moot protocols NAME`."
     )
-    model: str = _field("simulated", "Model of every role that names none; see `moot models`.")
+    model: str = _field("simulated", "Model of every role without one of its own; see `moot models`.")
     roles: Annotated[dict[str, list[dict[str, Any]]], BeforeValidator(_as_members)] = _field(
-        {}, "Models by role family: NAME=MODEL[,MODEL...]; repeatable.", "--role"
+        {}, "Models of one role: NAME=MODEL[,MODEL...]; repeatable.", "--role"
     )
-    agents: int | None = _field(None, "How many agents answer.", ge=1)
-    limit: int | None = _field(None, "Only the first so many cases.", ge=1)
-    seed: int = _field(0, "Seed of everything random.")
-    encoder: str = _field(AUTO, "Encoder of texts; see `moot encoders`.")
+    agents: int | None = _field(None, "Number of agents.", ge=1)
+    limit: int | None = _field(None, "Run only the first N cases.", ge=1)
+    seed: int = _field(0, "Random seed of the run.")
+    encoder: str = _field(AUTO, "Text encoder; see `moot encoders`.")
     encoder_key_env: EnvName | None = _field(None, "Environment variable with the key of the encoder's server.", "")
     classifier: PathText | None = _field(None, "A folder made by `moot train-classifier`.", min_length=1)
     docs: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_paths)] = _field(
@@ -131,43 +131,51 @@ class RunConfig(BaseModel):
     out: PathText | None = _field(
         None, "The record's folder or URI; by default in runs/, from protocol, task, seed and model.", min_length=1
     )
-    placement: Placement = _field("actors", "Under Ray: actors, or packed: each moderator runs its own agents.")
+    placement: Placement = _field(
+        "actors", "Under Ray: actors, or packed (each moderator runs its own agents in its process)."
+    )
     engine: Engine = _field("ray", "ray, or inline for this process alone.")
     address: str | None = _field(None, "A Ray cluster, auto for the running one, local for a new one here.")
     cluster: GivenClusterSettings = _field(
-        ClusterSettings(), "Where actors live, KEY=VALUE, such as moderators=8; repeatable."
+        ClusterSettings(), "Placement of actors, KEY=VALUE, such as moderators=8; repeatable."
     )
     set: dict[str, Any] = _field({}, "A setting of the protocol, KEY=VALUE; repeatable.")
-    prompts: PathText | None = _field(None, "A folder of templates that replace ours.")
+    prompts: PathText | None = _field(None, "A folder of templates that override the built-in ones.")
     save_tokens: Literal["none", "chosen", "all"] = _field("all", "Log-probabilities: none, chosen or all.")
-    save_reasoning: bool = _field(False, "Record models' hidden reasoning, too.", "--save-reasoning")
+    save_reasoning: bool = _field(False, "Also record models' hidden reasoning.", "--save-reasoning")
     reuse: PathText | None = _field(
-        None, "A run's folder: its replies answer equal asks, which then cost nothing.", min_length=1
+        None, "A run's folder: its recorded replies answer identical requests at no cost.", min_length=1
     )
-    max_open: int = _field(200, "Most debates open at once.", ge=1)
-    attended: bool = _field(False, "A person answers where the protocol asks for one.", "--attended/--unattended")
-    retry_failed: bool = _field(False, "A new attempt for failed cases.", "--retry-failed/--no-retry-failed")
+    max_open: int = _field(200, "Maximum number of concurrent debates.", ge=1)
+    attended: bool = _field(
+        False, "A person answers where the protocol asks for a decision.", "--attended/--unattended"
+    )
+    retry_failed: bool = _field(False, "Retry failed cases in a new attempt.", "--retry-failed/--no-retry-failed")
     structured: Annotated[bool | None, BeforeValidator(_as_choice)] = _field(
-        None, "Constrain replies to JSON schemas: on, off, or auto (the default): where a model can."
+        None, "Constrain replies to JSON schemas: on, off, or auto (default: where the model supports it)."
     )
     temperature: float | None = _field(
-        None, "Temperature of every role that a configuration gives none.", ge=0.0, le=2.0, allow_inf_nan=False
+        None, "Temperature of every role without one of its own.", ge=0.0, le=2.0, allow_inf_nan=False
     )
     max_reply_tokens: int | None = _field(
-        None, "Longest reply of every role that a configuration gives no `max_tokens`.", ge=1
+        None, "Maximum reply tokens of every role without a `max_tokens` of its own.", ge=1
     )
     requests_per_min: int | None = _field(None, "Requests per minute per model and server.", "--rpm", ge=1)
-    tokens_per_min: int | None = _field(None, "Tokens per minute, likewise.", "--tpm", ge=1)
-    concurrency: int | None = _field(None, "Calls under way, likewise; by default it adapts.", ge=1)
-    limits: dict[str, EndpointLimits] = _field({}, "The same three by model name, where models differ.", "")
+    tokens_per_min: int | None = _field(None, "Tokens per minute per model and server.", "--tpm", ge=1)
+    concurrency: int | None = _field(None, "Concurrent calls per model and server; adapts by default.", ge=1)
+    limits: dict[str, EndpointLimits] = _field({}, "These three limits by model name, where models differ.", "")
     max_cost_usd: float | None = _field(
-        None, "Stop before it costs more (USD), over all sessions.", "--max-cost", ge=0, allow_inf_nan=False
+        None,
+        "Stop before the run costs more than this (USD, over all sessions).",
+        "--max-cost",
+        ge=0,
+        allow_inf_nan=False,
     )
-    max_tokens: int | None = _field(None, "Stop before the run uses more tokens, likewise.", ge=1)
-    max_minutes: float | None = _field(None, "Stop this session after so many minutes.", gt=0, allow_inf_nan=False)
-    prices: PathText | None = _field(None, "A YAML file of prices, over our own.")
+    max_tokens: int | None = _field(None, "Stop before the run uses more tokens than this, over all sessions.", ge=1)
+    max_minutes: float | None = _field(None, "Stop this session after this many minutes.", gt=0, allow_inf_nan=False)
+    prices: PathText | None = _field(None, "A YAML file of prices; overrides the built-in ones.")
     debate_timeout_s: float | None = _field(
-        None, "Fail a debate after so many seconds.", "--debate-timeout", gt=0, allow_inf_nan=False
+        None, "Fail a debate after this many seconds.", "--debate-timeout", gt=0, allow_inf_nan=False
     )
 
     @model_validator(mode="before")

@@ -74,7 +74,7 @@ def pending_form(folder: str | Path, case_id: str) -> PendingForm:
     mine = [each for each in forms if each.case_id == case_id]
     if not mine:
         if not forms:
-            raise ConfigError(f"{folder}: no debate waits for a person")
+            raise ConfigError(f"{folder}: no pending decisions")
         raise unknown_name("waiting case", case_id, sorted({each.case_id for each in forms}))
     return mine[-1]
 
@@ -91,9 +91,7 @@ def record_decision(folder: str | Path, case_id: str, action: str, text: str = "
     if action not in waits.form.actions:
         raise unknown_name(f"action for {case_id}", action, waits.form.actions)
     if not text.strip() and waits.form.takes_text(action):
-        raise ConfigError(
-            f"{case_id}: the action {action!r} needs a text, such as `moot record_decision ... --text '...'`"
-        )
+        raise ConfigError(f"{case_id}: the action {action!r} needs a text, such as `moot decide ... --text '...'`")
     ask = Ask(
         case_id=case_id,
         attempt=waits.attempt,

@@ -242,7 +242,7 @@ async def _openings(model: Model, role: RoleBinding) -> list[Finding]:
     free = await _opening(model, role, "an opening, free", None, "note" if schema else "failed")
     if schema is None:
         return [free]
-    return [free, await _opening(model, role, "an opening, held to a schema", schema, "failed")]
+    return [free, await _opening(model, role, "an opening under a schema", schema, "failed")]
 
 
 async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySchema | None, unusable: State) -> Finding:

@@ -120,7 +120,7 @@ class DryRunPlan:
             if self.cases:
                 calls += f" ({self.least / self.cases:.4g} to {self.most / self.cases:.4g} a case)"
             tokens = f"at most about {self.most_tokens:,} (at least {self.least_tokens:,} if every debate is short)"
-        reuse = [] if self.reusable is None else [f"reuse     {self.reusable:,} replies answer equal asks for nothing"]
+        reuse = [] if self.reusable is None else [f"reuse     {self.reusable:,} recorded replies are reused at no cost"]
         return [
             f"protocol  {self.protocol}",
             f"cases     {'unknown' if self.cases is None else f'{self.cases:,}'}",
@@ -130,7 +130,7 @@ class DryRunPlan:
             *([f"          counted on {self.looked_at:,} of the cases"] if self.looked_at < (self.cases or 0) else []),
             *reuse,
             *([f"documents {self.documents}"] if self.documents else []),
-            "dry run: nothing was asked, paid or written",
+            "dry run: no requests, no cost, nothing written",
         ]
 
 
@@ -163,7 +163,7 @@ def _documents(prepared: Prepared, docs: DocumentSet, library: Path) -> str:
     texts = len({chunk.text for chunk in docs.chunks[done:]})
     once = "" if library.is_relative_to(prepared.folder) else ", once for all runs that share them"
     encoder = prepared.config.encoder
-    by = f", {texts:,} texts to be embedded by {encoder}{once}" if is_served(encoder) else ""
+    by = f", {texts:,} texts to embed with {encoder}{once}" if is_served(encoder) else ""
     return f"{docs.documents:,} in {chunks}{by}"
 
 

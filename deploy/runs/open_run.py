@@ -64,11 +64,11 @@ class OpenRun:
     ) -> None:
         self._followed = followed
         if "task" in config.model_fields_set or config.limit is not None:
-            raise ConfigError("`task` and `limit` are not for an open run: its cases are brought one by one")
+            raise ConfigError("`task` and `limit` are not for an open run: its cases are submitted one by one")
         if config.max_minutes is not None:
             raise ConfigError("`max_minutes` is not for an open run: it lasts until it is closed")
         if config.attended:
-            raise ConfigError("`attended` is not for an open run: nobody is asked")
+            raise ConfigError("`attended` is not for an open run: no person answers")
         if config.out is not None and is_uri(config.out):
             raise ConfigError(f"--out {config.out}: cases that come one by one are recorded in a folder; give its path")
         prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)

@@ -247,9 +247,9 @@ def _check_engine(config: RunConfig) -> None:
     if config.engine == "ray":
         cluster_address(config.address)
     elif config.address is not None:
-        raise ConfigError("--address: with --engine inline a run lives in its own process; leave one of the two out")
+        raise ConfigError("--address: with --engine inline a run stays in its own process; leave one of the two out")
     elif config.cluster != ClusterSettings():
-        raise ConfigError("--cluster: with --engine inline a run lives in its own process; leave one of the two out")
+        raise ConfigError("--cluster: with --engine inline a run stays in its own process; leave one of the two out")
 
 
 def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> ResolvedClassifier | None:

@@ -39,9 +39,11 @@ def reused_folder(config: RunConfig, own: Path) -> Path:
     """
     reuse = str(config.reuse)
     if reuse == config.out or local_path(reuse).resolve() == own.resolve():
-        raise ConfigError(f"--reuse {reuse}: that is this run's own folder; name another one with --out")
+        raise ConfigError(f"--reuse {reuse}: that is this run's own folder; choose another one with --out")
     if is_uri(reuse) and not _stays_here(config):
-        raise ConfigError(f"--reuse {reuse}: on a cluster give a folder that every node sees, with a copy of that run")
+        raise ConfigError(
+            f"--reuse {reuse}: on a cluster the folder must be visible to every node; copy that run into one"
+        )
     folder = _copied(reuse).absolute()
     if not RunFolder(folder).exists():
         raise ConfigError(f"--reuse {reuse}: no run there (no run.yaml)")
@@ -108,7 +110,7 @@ def replayed_run(model: str) -> RunFolder | None:
         raise ConfigError(f"model {model!r}: a replay reads a folder: copy the run into one that every node sees")
     folder = RunFolder(Path(spec.model).expanduser().absolute())
     if is_copy(folder.path):
-        raise ConfigError(f"model {model!r}: the copy of a run that was not finished in its bucket: let that end first")
+        raise ConfigError(f"model {model!r}: the copy of a run that is unfinished in its bucket: finish that run first")
     if not folder.exists():
         raise ConfigError(f"model {model!r}: no run in {spec.model} (no run.yaml)")
     return folder
@@ -181,4 +183,4 @@ def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], f
 
 def better_encoder() -> str:
     """How to embed meaning on this machine, for the end of a sentence."""
-    return f"say --encoder {MINILM}" if minilm_installed() else f"{HOW}, then say --encoder {MINILM}"
+    return f"use --encoder {MINILM}" if minilm_installed() else f"{HOW}, then use --encoder {MINILM}"

@@ -122,10 +122,10 @@ def check_configuration_unchanged(
     if not found:
         return
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    known = f"{out} holds a run with another configuration: {'; '.join(found[:_SHOWN])}{more}."
+    known = f"{out} contains a run with a different configuration: {'; '.join(found[:_SHOWN])}{more}."
     if was.get("reuse") is not None and now.get("reuse") is None:  # what was free would be paid for, unseen
         raise RunMismatch(f"{known} Give --reuse {was['reuse']} again, or start a new run with {afresh}")
-    paying = f" --reuse {out}: it pays only for what differs" if reuses else ""
+    paying = f" --reuse {out}: only what differs is paid for" if reuses else ""
     raise RunMismatch(f"{known} Start a new one with {afresh}{paying}")
 
 
@@ -150,7 +150,7 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     rewritten = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
     if rewritten:  # nobody can set these as they were
         more = f" and {len(rewritten) - _SHOWN} more" if len(rewritten) > _SHOWN else ""
-        yield f"templates: {', '.join(rewritten[:_SHOWN])}{more} read otherwise than they did"
+        yield f"templates: {', '.join(rewritten[:_SHOWN])}{more} have changed"
     for key in _FIXED:
         yield from _leaves(key, was.get(key), now.get(key))
     if was.get("task_digest") != now.get("task_digest"):
@@ -168,7 +168,9 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     before, after = was.get("limit"), now.get("limit")
     had = was.get("cases") if before is None else before
     if after is not None and (had is None or after < had):
-        yield _changed("limit", "all cases" if before is None else before, f"{after} (only a larger one can go on)")
+        yield _changed(
+            "limit", "all cases" if before is None else before, f"{after} (only a larger limit can be resumed)"
+        )
 
 
 def _comparable(bindings: Any) -> dict[str, list[dict[str, Any]]]:

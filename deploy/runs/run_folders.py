@@ -60,7 +60,7 @@ def run_folder(out: str) -> Path:
         raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be read').lower()}") from None
     _check_begun(out, (name for name in names if not name.startswith(".run.yaml.")))
     if is_copy(folder):
-        raise ConfigError(f"--out {out}: the copy of a run that goes on in its bucket; name that, or another folder")
+        raise ConfigError(f"--out {out}: the copy of a run in a bucket; name the bucket, or another folder")
     return folder
 
 

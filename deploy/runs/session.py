@@ -167,7 +167,7 @@ class Session:
             try:
                 await self._poll(writers)
             except Exception as error:
-                _log.debug("the record's writers cannot be asked just now", error=repr(error))
+                _log.debug("the record's writers are unreachable", error=repr(error))
 
     async def _poll(self, writers: WriterPool) -> None:
         if self._listener.wants_events:
@@ -237,8 +237,8 @@ def _status(prepared: Prepared, dispatcher: Dispatcher, left: int | None, out_of
         return "interrupted"
     if left is not None and left > waiting:
         raise RecordError(
-            f"{prepared.config.out}: {left - waiting} of {prepared.total} cases have no verdict on record although "
-            f"every debate was run; the same command runs them again"
+            f"{prepared.config.out}: {left - waiting} of {prepared.total} cases have no recorded verdict although "
+            f"every debate ran; run the same command to run them again"
         )
     return "waiting" if waiting else "finished"
 

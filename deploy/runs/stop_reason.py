@@ -70,7 +70,7 @@ def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None
     if kind == EndpointDown.kind:
         return f"{what} has not answered for {GIVE_UP_S:.0f} s"
     if kind == LimiterGone.kind:
-        return f"the run's limiter cannot be asked any more ({what})"
+        return f"the rate limiter is unreachable ({what})"
     budget, *amounts = what.split()
     needed, left = map(float, amounts)
     if budget == "usd":

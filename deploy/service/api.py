@@ -26,21 +26,21 @@ SEND_S = 30.0
 """Seconds that a chunk of a stream may take to be sent."""
 
 
-CaseId = Annotated[str, Path(pattern=ID, description="As given, or as the answer to the request named it.")]
+CaseId = Annotated[str, Path(pattern=ID, description="The given id, or the one in the response to the request.")]
 Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds to wait for the end; 0 answers at once.")]
-LastEventId = Annotated[str, Header(description="The id of the last event that was read; what follows it is sent.")]
+LastEventId = Annotated[str, Header(description="The id of the last event read; later events are sent.")]
 
 _WHY = {
-    400: "the body is no JSON",
+    400: "the body is not valid JSON",
     401: "the token is missing or wrong",
     403: "no token is configured, and the client is not on this machine",
     404: "unknown, or not offered by this server",
-    408: "the body did not come in time",
-    409: "the id has other content, or the request has ended already",
+    408: "the body did not arrive in time",
+    409: "the id is in use with other content, or the request has ended",
     413: "the body is too long",
-    415: "the body is not sent as JSON",
-    422: "the body or a parameter is not what it should be",
-    429: "too many are open or queued: Retry-After says when to ask again",
+    415: "the body's content type is not JSON",
+    422: "the body or a parameter is invalid",
+    429: "too many are open or queued: Retry-After says when to retry",
     503: "the server is stopping, waits for a model that is down, or has been stopped by a budget",
 }
 
@@ -48,7 +48,7 @@ _STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "events, then `end`"}
 }
 
-_ENDED: dict[int | str, dict[str, Any]] = {200: {"model": RequestState, "description": "it has ended already"}}
+_ENDED: dict[int | str, dict[str, Any]] = {200: {"model": RequestState, "description": "the request has ended"}}
 
 
 def make_api(services: Services) -> ASGIApp:
@@ -115,7 +115,7 @@ class _Probes:
     async def readyz(self) -> Health:
         """Whether requests are taken now."""
         if refused := self._services.unavailable():
-            told = f"{', '.join(refused)}: not taken now; the answer to a request says why"  # anybody may ask this
+            told = f"{', '.join(refused)}: refused now; the response to a request says why"  # anybody may ask this
             raise RequestError(503, told, "not_ready", retry_after_s=5)
         return Health(status="ready")
 
@@ -210,7 +210,7 @@ class _Stream(StreamingResponse):
                 async with asyncio.timeout(SEND_S):
                     await send(message)
             except TimeoutError:
-                raise RequestError(408, f"nothing was read for {SEND_S:g} seconds") from None
+                raise RequestError(408, f"the client read nothing for {SEND_S:g} seconds") from None
 
         with self._place:
             async with aclosing(self._chunks):

@@ -69,7 +69,7 @@ def validation_error(errors: Sequence[Mapping[str, Any]]) -> RequestError:
 def error_response(error: Exception) -> Response:
     """An error as a response, in the one shape; of what was not foreseen nothing is told."""
     if not isinstance(error, HTTPException):
-        error = RequestError(500, "the server could not answer: its log says why")
+        error = RequestError(500, "internal server error: see the server's log")
     code = error.code if isinstance(error, RequestError) else _CODES.get(error.status_code, "error")
     return Response(body(code, str(error.detail)), error.status_code, error.headers, "application/json")
 
@@ -95,11 +95,11 @@ def first_of(errors: Sequence[Mapping[str, Any]]) -> str:
     'labls, seed: is not known here'
     """
     if not errors:
-        return "the request cannot be read"
+        return "the request is unreadable"
     first = errors[0]
     kind, message = first.get("type"), expected_value(first)
     if kind == "json_invalid":
-        return f"the body is no JSON: {message.removeprefix('Invalid JSON: ')}"
+        return f"the body is not valid JSON: {message.removeprefix('Invalid JSON: ')}"
     alike = [error for error in errors if error.get("type") == kind == "extra_forbidden"] or [first]
     places = ", ".join(filter(None, map(_place, alike[:_MOST_NAMED])))
     return f"{places}: {message}" if places else message

@@ -71,7 +71,7 @@ class Guard:
             await self._app(scope, await self._bounded(scope, receive, read), sending)
         except Exception as error:
             if started or not isinstance(error, HTTPException):
-                _log.error("a request could not be answered", path=scope["path"][:200], error=repr(error)[:500])
+                _log.error("a request failed", path=scope["path"][:200], error=repr(error)[:500])
             if not started:
                 await error_response(error)(scope, receive, send)
         finally:
@@ -88,14 +88,14 @@ class Guard:
             return
         server = scope.get("server")
         if server is None or not is_loopback(server[0]):
-            raise RequestError(403, "no token is configured: only clients on this machine are answered", "no_token")
+            raise RequestError(403, "no token is configured: only clients on this machine are allowed", "no_token")
         if not _is_local_host(headers.get("host", "")):
             raise RequestError(403, "the Host header does not name this machine", "host")
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            raise RequestError(403, "requests of other pages are not answered", "origin")
+            raise RequestError(403, "cross-origin requests are refused", "origin")
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-            raise RequestError(403, "requests of other pages are not answered", "origin")
+            raise RequestError(403, "cross-origin requests are refused", "origin")
 
     async def _bounded(self, scope: Scope, receive: Receive, read: _BytesRead) -> Receive:
         """What the body is read from: it has been read already, and is short enough."""
@@ -108,7 +108,7 @@ class Guard:
             async with asyncio.timeout(_BODY_S):
                 body = await self._whole(receive, read)
         except TimeoutError:
-            late = f"the body has not come within {_BODY_S:g} seconds"
+            late = f"the body did not arrive within {_BODY_S:g} seconds"
             raise RequestError(408, late, headers={"Connection": "close"}) from None
         whole: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
@@ -127,7 +127,7 @@ class Guard:
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise RequestError(400, "the body has broken off", headers={"Connection": "close"})
+                raise RequestError(400, "the body is incomplete", headers={"Connection": "close"})
             chunks.append(message.get("body", b""))
             read.size += len(chunks[-1])
             self._in_hand += len(chunks[-1])
@@ -135,7 +135,7 @@ class Guard:
             if read.size > self._most:
                 raise self._too_large()
             if self._in_hand > max(read.size, self._most_of_all):
-                full = f"bodies of {self._most_of_all:,} bytes are being read: ask again later"
+                full = f"bodies of {self._most_of_all:,} bytes are being read: retry later"
                 raise RequestError(429, full, retry_after_s=_AGAIN_S, headers={"Connection": "close"})
         return b"".join(chunks)
 
@@ -147,7 +147,7 @@ def _check_framing(headers: Headers) -> None:
     """Refuse a body that says its length in two ways: a proxy in front may end it elsewhere than we do, and take what
     follows for part of it, or for another client's request."""
     if "transfer-encoding" in headers and "content-length" in headers:
-        both = "the body's length is given twice, by Content-Length and by Transfer-Encoding"
+        both = "the body's length is given by both Content-Length and Transfer-Encoding"
         raise RequestError(400, both, headers={"Connection": "close"})
 
 

@@ -68,7 +68,7 @@ class RunLifecycle:
         try:
             while self._run.can_reopen:
                 self.why, self.again_s = self._run.refusal, FIRST_S
-                _log.info("a run has stopped: it will be opened anew", kind=self._kind, why=self.why)
+                _log.info("a run has stopped: it will be reopened", kind=self._kind, why=self.why)
                 await self._close()
                 await self._until_open()
         finally:
@@ -83,7 +83,7 @@ class RunLifecycle:
             await asyncio.gather(closing, return_exceptions=True)
             raise
         except Exception as error:  # what its journal holds counts
-            _log.warning("a stopped run could not be closed in order", kind=self._kind, error=repr(error))
+            _log.warning("a stopped run was not closed in order", kind=self._kind, error=repr(error))
 
     async def _until_open(self) -> None:
         while True:
@@ -94,4 +94,4 @@ class RunLifecycle:
                 return await self._go_on()
             except Exception as error:
                 self.again_s = min(LONGEST_S, 2 * self.again_s)
-                _log.warning("a run cannot be opened anew yet", kind=self._kind, error=str(error), again_s=self.again_s)
+                _log.warning("a run cannot be reopened yet", kind=self._kind, error=str(error), again_s=self.again_s)

@@ -53,7 +53,7 @@ class Connection(H11Protocol):
         if len(self.connections) > max_connections():
             waiting = [each for each in self.connections if isinstance(each, Connection) and not each.is_responding]
             oldest = min(waiting, key=lambda each: each.waiting_since)  # this one waits, too
-            _log.warning("too many connections: one is ended", connections=len(self.connections))
+            _log.warning("too many connections: closing one", connections=len(self.connections))
             oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -50,14 +50,15 @@ def run_server(config: ServeConfig, host: str = "127.0.0.1", port: int = 8000, a
     with listening_socket(host, port) as listening:
         left = run_in_thread(Server(config, listening, address, tried), on_signals=_report_stopping)
     if left:
-        print(f"stopped; {left:,} put aside: the same command goes on with them", file=sys.stderr)
+        print(f"stopped; {left:,} interrupted: run the same command to resume them", file=sys.stderr)
         return EXIT_INTERRUPTED
     print("stopped", file=sys.stderr)
     return EXIT_OK
 
 
 def _report_stopping() -> None:
-    os.write(2, b"stopping: debates may end meanwhile (again: at once)\n")  # a print may just have been interrupted
+    # Not a print: one may just have been interrupted.
+    os.write(2, b"stopping: waiting for open debates (press again to stop immediately)\n")
 
 
 def _check(config: ServeConfig, host: str, port: int, address: str | None) -> dict[Kind, Bindings]:
@@ -66,7 +67,7 @@ def _check(config: ServeConfig, host: str, port: int, address: str | None) -> di
         raise ConfigError(f"--port {port} is not in [0, 65535]")
     token = config.read_token()
     if token is None and not is_loopback(host):
-        raise ConfigError(f"--host {host} is open to others: name the token's variable with --token-env")
+        raise ConfigError(f"--host {host} is reachable by others: it needs --token-env")
     cluster_address(address)
     try:
         import fastapi  # noqa: F401
@@ -152,9 +153,9 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
     """
     for kind, why in now.items():
         if before.get(kind) != why:
-            yield f"{kind} are not taken: {why}"
+            yield f"{kind} are refused: {why}"
     for kind in before.keys() - now.keys():
-        yield f"{kind} are taken again"
+        yield f"{kind} are accepted again"
 
 
 def greeting(config: ServeConfig, host: str, port: int) -> Sequence[str]:
@@ -169,7 +170,7 @@ def greeting(config: ServeConfig, host: str, port: int) -> Sequence[str]:
         token = f' -H "Authorization: Bearer $(cat {shlex.quote(config.token_file)})"'
     offered = ", ".join(config.runs())
     return (
-        f"moot serves {offered} at {place} (Ctrl-C drains and stops it); try",
+        f"Serving {offered} at {place} (Ctrl-C drains and stops). Try:",
         f"  curl -sS {place}/v1/{kind}{token} -H 'Content-Type: application/json' -d '{asked}'",
     )
 

@@ -39,7 +39,7 @@ class _Base64(Base64Encoder):
             ) from None
 
 
-Id = Annotated[str, Field(pattern=ID, description="Yours to choose. The same one again gives the same debate.")]
+Id = Annotated[str, Field(pattern=ID, description="Idempotency key: the same id gives the same debate.")]
 _Image = Annotated[
     bytes, EncodedBytes(encoder=_Base64), Field(description="A PNG, JPEG or WebP picture, its bytes in base64.")
 ]

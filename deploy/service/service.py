@@ -24,7 +24,7 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError, RunMismatch
 
 _log = structlog.get_logger(__name__)
-_AGAIN = "the server tries again by itself"
+_RETRIES = "the server retries automatically"
 
 
 class Service:
@@ -79,7 +79,7 @@ class Service:
 
     def _mark_interrupted(self, case_id: str, why: str) -> None:
         """Say of an accepted request why it cannot be gone on with; the inbox keeps it for whoever mends that."""
-        _log.error("an accepted request cannot be gone on with", kind=self.kind, id=case_id, error=why)
+        _log.error("an accepted request cannot be resumed", kind=self.kind, id=case_id, error=why)
         self._jobs.keep(Job.completed(case_id, why=why))
 
     async def accept(self, body: bytes) -> Job:
@@ -145,8 +145,8 @@ class Service:
             job.reason = "" if job.cancelled else str(error)
             self._opening.reopen_if_stopped()
         except Exception as error:
-            _log.error("a debate could not be held", kind=self.kind, id=job.id, error=repr(error))
-            job.reason = "the server could not go on with it"
+            _log.error("a debate failed to run", kind=self.kind, id=job.id, error=repr(error))
+            job.reason = "the server could not resume it"
         self._end(job)
 
     def _end(self, job: Job) -> None:
@@ -216,7 +216,7 @@ class Service:
             await self._case_of(body)
         except RequestError as error:
             return Job.completed(case_id, why=str(error.detail))
-        return Job.completed(case_id, why=self.run.refusal or "it goes on when the server is started anew")
+        return Job.completed(case_id, why=self.run.refusal or "it resumes when the server restarts")
 
     async def cancel(self, job: Job) -> bool:
         """Cancel a request, one that was put aside, too; False when it has ended. Those who ask for it at once are told
@@ -259,12 +259,12 @@ class Service:
         """Why no request is taken now, want of a place apart; empty while they are."""
         if self._draining or self._shut:
             return "the server is stopping"
-        return f"{why}: {_AGAIN}" if (why := self._opening.why) else self.run.refusal
+        return f"{why}: {_RETRIES}" if (why := self._opening.why) else self.run.refusal
 
     def _check_closed(self) -> None:
         """Refuse while the record cannot be asked."""
         if why := "" if self._shut else self._opening.why:
-            told = f"{why}: {_AGAIN}, ask again in a while"
+            told = f"{why}: {_RETRIES}, retry later"
             raise RequestError(503, told, "paused", retry_after_s=self._opening.again_s)
         if self.closed:
             raise _server_stopping()
@@ -286,7 +286,7 @@ class Service:
         self._count["refused"] += 1
         full = f"{self._most:,}" if over > 0 else f"requests of {self._most_bytes:,} bytes"
         wait_s = self._rate.seconds_until(max(1, over))
-        raise RequestError(429, f"{full} are open or queued: ask again later", "queue_full", retry_after_s=wait_s)
+        raise RequestError(429, f"{full} are open or queued: retry later", "queue_full", retry_after_s=wait_s)
 
     def stats(self) -> KindStats:
         """Counts of now and since the start."""
@@ -326,4 +326,4 @@ def _content_conflict(job: Job) -> RequestError:
 
 
 def _server_stopping() -> RequestError:
-    return RequestError(503, "the server is stopping: ask again in a while", "stopping", retry_after_s=10)
+    return RequestError(503, "the server is stopping: retry later", "stopping", retry_after_s=10)

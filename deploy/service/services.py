@@ -79,7 +79,9 @@ class Services:
         """
         service = self._by_kind.get(kind)
         if service is None:
-            raise RequestError(404, f"this server offers no {kind}: its operator can, with `{kind}:`", "not_offered")
+            raise RequestError(
+                404, f"this server offers no {kind}: the operator enables them with `{kind}:`", "not_offered"
+            )
         return service
 
     def unavailable(self) -> dict[str, str]:
@@ -96,7 +98,7 @@ class Services:
         """Raise `ActorGone` when an engine is broken for good, so that the server should be started anew."""
         for kind, service in self._by_kind.items():
             if (error := service.run.broken) is not None:
-                raise ActorGone(f"the engine for {kind} cannot go on: {type(error).__name__}")
+                raise ActorGone(f"the engine for {kind} failed: {type(error).__name__}")
 
     @contextmanager
     def connection_slot(self) -> Iterator[None]:
@@ -107,7 +109,7 @@ class Services:
         """
         if not self.has_capacity:
             raise RequestError(
-                429, f"{MAX_CONNECTION_SLOTS:,} requests wait or stream: ask again later", retry_after_s=10
+                429, f"{MAX_CONNECTION_SLOTS:,} requests are waiting or streaming: retry later", retry_after_s=10
             )
         self._held += 1
         try:

@@ -108,8 +108,8 @@ async def event_stream(service: Service, job: Job, last_event_id: str, longest_s
                 return
             await asyncio.sleep(_GATHER_S)
         if pump.error is not None:
-            _log.error("a stream was broken off", kind=service.kind, id=job.id, error=repr(pump.error)[:500])
-            yield b"event: error\ndata: %s\n\n" % body("broken_off", "not all events could be read: ask again")
+            _log.error("a stream failed", kind=service.kind, id=job.id, error=repr(pump.error)[:500])
+            yield b"event: error\ndata: %s\n\n" % body("broken_off", "not all events could be read: reconnect")
             return
         await job.done.wait()
         for chunk in _pieces(_message("end", service.state(job).model_dump_json().encode(), f"{event_stream}-{seen}")):

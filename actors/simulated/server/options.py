@@ -56,7 +56,7 @@ class SimulateOptions(BaseModel):
         with suppress(ValueError):
             if self.token_env or self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback:
                 return self
-        raise ConfigError(f"--host {self.host} is open to others: name the token's variable with --token-env")
+        raise ConfigError(f"--host {self.host} is reachable by others: it needs --token-env")
 
     def read_token(self) -> str | None:
         """The token that clients must send; None when none is needed.

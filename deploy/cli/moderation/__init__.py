@@ -1,1 +1,1 @@
-"""A person at a terminal who moderates a debate: what they are shown and may type, and how it gets to the run."""
+"""Interactive moderation of a debate at a terminal."""

@@ -1,4 +1,4 @@
-"""The conversation over one form: it is shown, lines are read, and at the end there is a decision or none."""
+"""Prompt for one form: shows it, reads lines, and returns a decision or none."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ with contextlib.suppress(ImportError):
     import readline  # noqa: F401 - gives `input` its editing
 
 _HELP = """Type a number, or the beginning of an action; what follows is its text: `set 0.3`, `ask and the costs?`.
-  show   the debate so far, whole
-  quit   leave; the same command comes back to this form (so does Ctrl-D; Ctrl-C stops the run, too)"""
+  show   the whole debate so far
+  quit   leave; run the same command to return to this form (Ctrl-D leaves, too; Ctrl-C also stops the run)"""
 
 _SHOWN = 40
-"""Characters of what was typed that an error repeats."""
+"""Characters of the input that an error repeats."""
 
 
 class FormChoice(NamedTuple):
-    """An action of a form, and the text that was typed with it (empty: none)."""
+    """A chosen action of a form, with the text typed after it (may be empty)."""
 
     action: str
     text: str
 
 
 def parse_choice(line: str, actions: Sequence[str]) -> FormChoice:
-    """The action that a line begins with, by its number or by the beginnings of its words; the rest is the text.
+    """Parse a line: the action, by its number or by prefixes of its words, then the text.
 
     >>> parse_choice("set 0.3", ("go on", "set kappa", "end"))
     FormChoice(action='set kappa', text='0.3')
@@ -47,7 +47,7 @@ def parse_choice(line: str, actions: Sequence[str]) -> FormChoice:
     FormChoice(action='set kappa', text='0.3')
 
     Raises:
-        ConfigError: it begins with none of them, or with several alike.
+        ConfigError: no action matches, or several do.
     """
     typed, names = line.casefold().split(), {action: action.casefold().split() for action in actions}
     if typed and typed[0].isdecimal():
@@ -71,7 +71,7 @@ def _matches_prefix(typed: Sequence[str], name: Sequence[str]) -> bool:
 
 
 def prompt_decision(form: Form, story: DebateTranscript, console: Console) -> Decision | None:
-    """Show what has happened and a form, until there is a decision; None when the person leaves.
+    """Show what is new and the form until there is a decision; None when the person leaves.
 
     Raises:
         MootError: the record cannot be read.
@@ -79,7 +79,7 @@ def prompt_decision(form: Form, story: DebateTranscript, console: Console) -> De
     story.print_new(console)
     console.print(Group(form_text(form), Text("     or help, show, quit")))
     with contextlib.suppress(termios.error, ValueError, OSError):
-        # What was typed before the form could be seen answers nothing.
+        # Discard what was typed before the form was visible.
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     while True:
         try:
@@ -105,39 +105,40 @@ def _decision(line: str, form: Form, console: Console) -> Decision:
         text = ask_text(action, form, console)
     if not text and form.takes_text(action):
         raise ConfigError("no text, so nothing is decided")
-    # That it is decided is told from the record, where the person reads it before the next form.
+    # Only "understood": the recorded decision is shown, from the record, before the next form.
     console.print(Text(f"understood: {visible_line(f'{action}: {text}' if text else action)}", style="green"))
     return Decision(action, text)
 
 
 def ask_text(action: str, form: Form, console: Console) -> str:
-    """The text of an action from the person at the terminal: a line, or the action's draft as their editor leaves it.
+    """Read an action's text from the terminal: a line, or the action's draft as edited in the person's editor.
 
     Empty when they give none.
 
     Raises:
-        ConfigError: their editor does not do what it should, or the draft comes back as it was.
+        ConfigError: the editor fails, or the draft comes back unchanged.
     """
     draft = form.drafts.get(action)
     if draft is None:
         with contextlib.suppress(EOFError):
             return console.input(Text(f"{visible_line(action)}: ")).strip()
         return ""
-    old = signal.signal(signal.SIGINT, lambda number, frame: None)  # Ctrl-C is the editor's, while it has the terminal
+    # While the editor has the terminal, Ctrl-C is for the editor.
+    old = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         text = (click.edit(visible(draft).rstrip(), require_save=False) or "").strip()
     except (click.ClickException, ValueError) as error:
         said = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        raise ConfigError(f"{said}; the text stays as it was: type it after `{action}`, or set EDITOR") from None
+        raise ConfigError(f"{said}; the text is unchanged: type it after `{action}`, or set EDITOR") from None
     finally:
         signal.signal(signal.SIGINT, old)
     if text == visible(draft).strip():
-        raise ConfigError("the text is what it was, so nothing is decided")
+        raise ConfigError("the text is unchanged, so nothing is decided")
     return text
 
 
 def form_text(form: Form) -> RenderableType:
-    """A form as it is shown: title, body and numbered actions; whatever models wrote is plain text."""
+    """Render a form: title, body and numbered actions; models' text is plain text."""
     parts: list[RenderableType] = [Rule(Text(visible_line(form.title)), align="left")]
     if form.body:
         parts.append(Padding(Text(visible(form.body)), (0, 0, 0, 2), expand=False))

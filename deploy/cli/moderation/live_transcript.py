@@ -1,4 +1,4 @@
-"""What a person is told of a debate: what has happened since they last looked, and all of it on request."""
+"""Incremental transcript of a debate for its moderator: what is new, and all of it on request."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from moot.deploy.results.transcripts.blocks import section_blocks
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.results.transcripts.views import EventView, TurnView
 
-_UNTOLD = BOOKKEEPING_EVENTS | {"parked", "superseded", "moderation"}
-"""Events that say nothing to the person who moderates: the form itself does."""
+_NOT_SHOWN = BOOKKEEPING_EVENTS | {"parked", "superseded", "moderation"}
+"""Events without information for the moderator: the form itself has it."""
 
 
 class DebateTranscript:
-    """One debate, as it is told to the person who moderates it.
+    """Transcript of one debate, as its moderator sees it.
 
     Args:
         folder: the run's folder.
-        case_id: of the debate.
+        case_id: the debate's case.
     """
 
     def __init__(self, folder: Path, case_id: str) -> None:
         self._folder, self._case_id = folder, case_id
-        self._told: set[tuple[str, str]] = set()
+        self._printed: set[tuple[str, str]] = set()
 
     def print_new(self, console: Console) -> None:
-        """Show what has happened since the last call, but for judges' replies: what they found is in the events.
+        """Print what is new since the last call, without judges' replies: their findings are in the events.
 
         Raises:
             RecordError: the record cannot be read.
@@ -59,12 +59,12 @@ class DebateTranscript:
         return not (turn.superseded or turn.role.startswith("judge")) and self._is_new(turn.path, turn.text)
 
     def _is_noted(self, event: EventView) -> bool:
-        return event.kind not in _UNTOLD and self._is_new(f"{event.kind} at {event.path}", str(event.data))
+        return event.kind not in _NOT_SHOWN and self._is_new(f"{event.kind} at {event.path}", str(event.data))
 
     def _is_new(self, where: str, what: str) -> bool:
         key = (where, what)
-        is_new = key not in self._told
-        self._told.add(key)
+        is_new = key not in self._printed
+        self._printed.add(key)
         return is_new
 
 

@@ -1,5 +1,4 @@
-"""A debate that the person at this process's terminal moderates: asked by the session's thread, answered in the main
-one."""
+"""Interactive moderation at this process's terminal: the session's thread asks, the main thread answers."""
 
 from __future__ import annotations
 
@@ -35,27 +34,27 @@ from moot.protocols.messages import Decision
 
 
 class PromptInterrupted(BaseException):
-    """Whoever is at the prompt is taken away from it: by Ctrl-C, or because the run is over.
+    """Interrupts the prompt: by Ctrl-C, or because the run is over.
 
-    Not an `Exception`: what reads the terminal must not take it for an error of its own.
+    Not an `Exception`: code that reads the terminal must not handle it as an error of its own.
     """
 
 
 class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
-    """A `Person` who sits at this process's terminal. Use it in a `with` of the main thread.
+    """The `Person` at this process's terminal. Use it in a `with` of the main thread.
 
     Args:
-        hold: shows a form and gives the decision, or None when the person leaves; called in the main thread.
+        prompt: shows a form and returns the decision, or None when the person leaves; called in the main thread.
     """
 
-    def __init__(self, hold: Callable[[Consultation], Decision | None]) -> None:
-        self._hold = hold
+    def __init__(self, prompt: Callable[[Consultation], Decision | None]) -> None:
+        self._prompt = prompt
         self._asked: SimpleQueue[tuple[Consultation, Future[Decision | None]]] = SimpleQueue()
         self._at_prompt = False
         self.asked = 0
-        """How many forms have been shown."""
+        """Number of forms shown."""
         self.gone = False
-        """Whether the person has left: what is asked from then on waits for another day."""
+        """Whether the person has left: later forms stay pending."""
 
     def __enter__(self) -> ModeratorTerminal:
         self._old = signal.signal(signal.SIGUSR1, self._dismissed)
@@ -71,12 +70,12 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         try:
             return await asyncio.wrap_future(answer)
         except asyncio.CancelledError:
-            # A read of the terminal is ended by a signal only; away from the prompt this one does nothing.
+            # Only a signal ends a read of the terminal; away from the prompt this one does nothing.
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
             raise
 
     def answer_next(self, within_s: float) -> None:
-        """Let the person answer the next form; returns after so many seconds when there is none."""
+        """Let the person answer the next form; returns after `within_s` seconds when there is none."""
         try:
             asked, answer = self._asked.get(timeout=within_s)
         except Empty:
@@ -89,9 +88,9 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         self.asked += 1
         try:
             self._at_prompt = True
-            decision = self._hold(asked)
+            decision = self._prompt(asked)
         except PromptInterrupted:
-            return  # the session ends, and with it who waits for the answer
+            return  # the session ends, and nothing waits for the answer
         except BaseException as error:
             answer.set_exception(error)
             return
@@ -101,10 +100,10 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         answer.set_result(decision)
 
     def interrupt(self) -> bool:
-        """Ctrl-C was pressed: takes the person away from the prompt, or returns False when nobody is there.
+        """Handle Ctrl-C: interrupts the prompt, or returns False when there is none.
 
         Raises:
-            Left: in the main thread, out of what it reads.
+            PromptInterrupted: in the main thread, out of the read.
         """
         if self._at_prompt:
             self._at_prompt = False
@@ -116,7 +115,7 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
 
 
 class _ProgressNote(Listener):
-    """Says what models have done by now, while nobody is asked."""
+    """Progress text while no form is shown."""
 
     def __init__(self, status: Status) -> None:
         self._status = status
@@ -127,18 +126,18 @@ class _ProgressNote(Listener):
 
 
 def run_moderated(prepared: Prepared, *, quiet: bool) -> Run:
-    """Hold a debate with the person at the terminal as its moderator; everything is said on stderr.
+    """Run a debate with the person at the terminal as its moderator; all output goes to stderr.
 
     Args:
-        quiet: not to say that models are at work.
+        quiet: no progress text.
 
     Raises:
-        UserError: something is wrong with what was asked for; nothing has been written then.
+        UserError: the request is invalid; nothing was written.
         RecordError: the record cannot be read or written.
     """
     console, story = Console(stderr=True), DebateTranscript(prepared.folder, CASE_ID)
 
-    def hold(asked: Consultation) -> Decision | None:
+    def prompt(asked: Consultation) -> Decision | None:
         status.stop()
         try:
             return prompt_decision(asked.form, story, console)
@@ -152,7 +151,7 @@ def run_moderated(prepared: Prepared, *, quiet: bool) -> Run:
     if prepared.simulated:
         console.print(Text("simulated models", style="bold yellow"))
     console.print(Text(f"record: {folder_as_given(prepared)}"))
-    with Console(stderr=True, quiet=quiet).status("starting") as status, ModeratorTerminal(hold) as terminal:
+    with Console(stderr=True, quiet=quiet).status("starting") as status, ModeratorTerminal(prompt) as terminal:
         session = Session(prepared, _ProgressNote(status), terminal)
         done = run_in_thread(session, on_signals=stopping, attend=terminal.answer_next)
     _report_end(done, prepared, story, console, asked=terminal.asked)
@@ -165,12 +164,12 @@ def _report_end(done: Run, prepared: Prepared, story: DebateTranscript, console:
         report_interrupted(done, prepared)
         return
     if done.status == "waiting":
-        console.print(Text("left: the debate waits for you; the same command comes back to it"))
+        console.print(Text("left: the debate is waiting; run the same command to return to it"))
         return
     report_outcome(done, prepared, quiet=True)
     if done.done:
         if not asked and done.worked:
-            console.print(Text("nobody was asked anything: this protocol did not consult a person"))
+            console.print(Text("no decision was asked for: this protocol did not consult a person"))
         debate = build_transcript(prepared.folder, CASE_ID)
         if build_document(debate) is None:
             story.print_new(console)

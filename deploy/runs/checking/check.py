@@ -94,7 +94,7 @@ def claim_case(claim: str, images: Sequence[PictureSource] = ()) -> dict[str, An
         ConfigError: it is empty, or no whole text.
     """
     if not claim.strip():
-        raise ConfigError("the claim is empty: say what is to be checked")
+        raise ConfigError("the claim is empty")
     try:
         claim.encode()
     except UnicodeEncodeError:

@@ -60,7 +60,7 @@ class ColumnMapping(BaseModel):
         taken = sorted(set(names) & set(added))
         if taken:
             listed = ", ".join(f"`{name}`" for name in taken)
-            raise ConfigError(f"the rows have {listed} already: name the added ones apart with prefix=...")
+            raise ConfigError(f"the rows already have {listed}: rename the added columns with prefix=...")
         read: dict[str, str | None] = {name: name for name in self.by_name if name in names}
         read |= self.columns | ({} if self.id_column is None else {ID: self.id_column})
         found = {field: column for field, column in read.items() if column is not None and field not in self.constant}
@@ -70,7 +70,7 @@ class ColumnMapping(BaseModel):
         if not any(field in found or field in self.constant for field in self.needed):
             needed = self.needed[0]
             raise ConfigError(
-                f"no column `{needed}`, which every row needs: name the one that holds it with "
+                f"no column `{needed}`, which every row needs: name the column with "
                 f'columns={{"{needed}": ...}}; there are {", ".join(map(repr, names)) or "none"}'
             )
         return found

@@ -160,7 +160,7 @@ class StageActor:
             try:
                 await run.close()
             except Exception as error:  # what its journal holds counts
-                _log.warning("a stopped run could not be closed in order", error=repr(error))
+                _log.warning("a stopped run was not closed in order", error=repr(error))
 
     async def _open(self) -> OpenRun:
         last = time.monotonic() + _LET_GO_WITHIN_S

@@ -63,7 +63,7 @@ class EngineHandle:
         try:
             ray.get(self._handle.close.remote(drain_s), timeout=drain_s + _CLOSE_WITHIN_S)
         except Exception as error:  # what its journal holds counts
-            _log.warning("a stage could not be closed in order; its next run goes on from the record", error=str(error))
+            _log.warning("a stage was not closed in order; its next run resumes from the record", error=str(error))
         finally:
             with suppress(Exception):
                 ray.kill(self._handle)
@@ -94,7 +94,7 @@ class StageEngine:
         """
         with self._lock:
             if self._closed:
-                raise ConfigError("the stage is closed: use its dataset before, or make another stage")
+                raise ConfigError("the stage is closed: use its dataset before closing it, or make another stage")
             started = self._box.get("actor")
             if started is None or ray.get_runtime_context().get_node_id() != started.node:
                 started = self._box["actor"] = _in_thread(self._args)

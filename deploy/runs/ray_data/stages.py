@@ -38,9 +38,9 @@ _REPLY_FIELDS = ("id", "reply", "prompt", "system", "evidence", "role", "domain"
 _NOT_HERE = {
     "task": "its cases are the rows",
     "limit": "its cases are the rows: use `Dataset.limit`",
-    "attended": "nobody is asked",
-    "engine": "its debates are held by actors on the pipeline's Ray",
-    "address": "its debates are held by actors on the pipeline's Ray",
+    "attended": "no person answers",
+    "engine": "its debates run in actors on the pipeline's Ray cluster",
+    "address": "its debates run in actors on the pipeline's Ray cluster",
     "max_minutes": "stop the pipeline instead",
 }
 

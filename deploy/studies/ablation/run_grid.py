@@ -35,7 +35,7 @@ def plan_lines(grid: Sequence[ReadyCell]) -> list[str]:
         *(f"documents {said}" for said in dict.fromkeys(each.documents for each in plans.values()) if said),
         "prompts at 4 characters a token (not Latin: 1), replies at full length; at least: if every debate is short;",
         "without retries and re-asks; a cell that has begun, and replies that are reused, cost less",
-        "dry run: nothing was asked, paid or written",
+        "dry run: no requests, no cost, nothing written",
     ]
 
 

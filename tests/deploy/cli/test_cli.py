@@ -39,7 +39,7 @@ def test_the_main_job_and_what_is_shown_of_it(command: Command) -> None:
     assert "moot show runs/selene-sample-s0" in out
     assert "72 cases" in err
     code, out, err = command("run", "--engine", "inline")
-    assert (code, "nothing left to do" in err) == (0, True)
+    assert (code, "nothing to do" in err) == (0, True)
     code, out, _ = command("show", "runs/selene-sample-s0", "--format", "json")
     assert (code, json.loads(out)["cases"], json.loads(out)["simulated"]) == (0, 72, True)
     code, out, _ = command("show", "runs/selene-sample-s0", "sample-001")
@@ -91,7 +91,7 @@ def test_yaml_and_flags(command: Command) -> None:
     code, _, _ = command("run", "mine.yaml", "--seed", "4", "-q", "--out", "x")
     assert code == 0
     code, _, err = command("run", "x/run.yaml")
-    assert (code, "nothing left to do" in err) == (0, True)
+    assert (code, "nothing to do" in err) == (0, True)
     code, _, err = command("run", "x/run.yaml", "--seed", "5", "--set", "debate.max_rounds=2")
     assert (code, "seed: was 4, now 5" in err, "debate.max_rounds: was 1, now 2" in err) == (2, True, True)
 
@@ -179,7 +179,7 @@ def test_an_interrupted_run_that_has_not_begun_says_so(tmp_path: Path, capsys: p
             (tmp_path / "run").mkdir()
             (tmp_path / "run" / "run.yaml").write_text("{}")
         assert report_interrupted(done, prepared) == 130
-        assert ("the same command goes on from here" in capsys.readouterr().err) is begun
+        assert ("run the same command to resume" in capsys.readouterr().err) is begun
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_command(
     first.send_signal(number)
     _, err = first.communicate(timeout=90)
     assert first.returncode == 130, err
-    assert "stopping: finishing calls under way" in err
+    assert "stopping: finishing calls in flight" in err
     assert "SIGTERM received" not in err
-    assert "the same command goes on from here" in err
+    assert "run the same command to resume" in err
     done_before = read_table(tmp_path / "run", "verdicts").num_rows
     assert 0 < done_before < CASES
     paid = set(read_table(tmp_path / "run", "turns", ["reply_id"])["reply_id"].to_pylist())

@@ -71,7 +71,7 @@ def test_another_configuration_is_told_the_flag_that_begins_another_debate(comma
     code, _, err = command(*changed)
     assert (code, err.count("\n")) == (2, 1)
     (run,) = _runs()
-    assert f"Start a new one with --new --reuse runs/{run}: it pays only for what differs" in err
+    assert f"Start a new one with --new --reuse runs/{run}: only what differs is paid for" in err
     assert command(*changed, "--new", "--reuse", f"runs/{run}")[0] == 0
     assert len(_runs()) == 2
     code, _, err = command(*changed, "--out", f"runs/{run}")
@@ -123,4 +123,4 @@ def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
     (verdict,) = read_table("run", "verdicts").to_pylist()
     assert json.loads(verdict["payload"]) == {"kappa": 0.3, "topics": "Cost\nPeace", "ended": True}
     code, _, err = command("decide", "run", "sample-001", "end")
-    assert (code, "no debate waits for a person" in err) == (2, True)
+    assert (code, "no pending decisions" in err) == (2, True)

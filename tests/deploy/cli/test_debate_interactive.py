@@ -167,7 +167,7 @@ def test_ctrl_c_while_models_are_at_work_waits_for_them_and_a_second_one_does_no
         terminal.types("go")
         wait_until(lambda: len(_paid(server)) == 3)
         terminal.child.sendcontrol("c")
-        terminal.sees("stopping: finishing calls under way")
+        terminal.sees("stopping: finishing calls in flight")
         if again:
             terminal.child.sendcontrol("c")
         else:

@@ -268,7 +268,7 @@ def test_every_command_that_reads_a_run_reads_a_bucket(
         ("compare", one, other): "accuracy",
         ("plan", "--from", one, "--cases", "4"): f"{one}: selene on sample",
         ("plan", "--from", one, "--cases", "4", "--format", "json"): f'"path": "{one}"',
-        ("decide", one): "no debate waits for a person",
+        ("decide", one): "no pending decisions",
         ("analyze", other, "--out", str(tmp_path / "made"), "--permutations", "100", "--resamples", "50"): "made",
     }
     for words, said in commands.items():

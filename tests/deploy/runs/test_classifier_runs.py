@@ -127,7 +127,7 @@ def test_the_command_trains_shows_and_says_when_it_is_done_already(session: Plan
     assert second.exit_code == 0
     assert ClassifierCard.model_validate_json(second.output) == read_card(tmp_path / "clf")
     third = invoke("train-classifier", folder, "--out", tmp_path / "clf")
-    assert "holds this classifier already" in third.output
+    assert "already contains this classifier" in third.output
     assert [path.name for path in (tmp_path / "clf").iterdir()] == [CARD]
     refused = invoke("train-classifier", folder, "--out", tmp_path / "clf2", "--folds", "99")
     assert isinstance(refused.exception, ConfigError)

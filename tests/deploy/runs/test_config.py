@@ -162,7 +162,7 @@ def test_what_run_yaml_says_configures_the_same_run_again(tmp_path: Path) -> Non
         "seed: was 0, now 1",
         "gate.tau_d: was none, now 0.2",
         "gate.tau_d_encoder: was hashed-ngrams-512-v1, now openai/x",
-        "limit: was 7, now 3 (only a larger one can go on)",
+        "limit: was 7, now 3 (only a larger limit can be resumed)",
     ]
 
 

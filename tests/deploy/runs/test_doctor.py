@@ -108,7 +108,7 @@ async def test_a_model_is_asked_as_a_run_asks_it() -> None:
         found = by_name(await examine(ModelBinding(model=f"{url}#m")))
     assert "temperature" in found["a run adapts"].detail
     assert "system message" in found["a run adapts"].detail
-    assert (found["an opening, held to a schema"].state, found["an opening, free"].state) == ("ok", "note")
+    assert (found["an opening under a schema"].state, found["an opening, free"].state) == ("ok", "note")
 
 
 async def test_each_server_of_a_pool_is_examined() -> None:

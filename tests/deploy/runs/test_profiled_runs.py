@@ -193,7 +193,7 @@ async def test_a_gate_goes_on_without_log_probabilities_that_a_schema_costs(tmp_
 @with_server(Choosy)
 async def test_the_doctor_says_which_replies_are_free(odd: Choosy) -> None:
     tried = await try_protocol(ModelBinding(model=f"{odd.url}#m"), RunConfig.build({"protocol": "selene"}), 1)
-    assert tried.attempted == (("agent", "Position", "held (portable)"), ("judge", "Score", "free"))
+    assert tried.attempted == (("agent", "Position", "schema (portable)"), ("judge", "Score", "free"))
     assert "judge Score: free" in list(tried.lines())
 
 
@@ -218,7 +218,7 @@ async def test_a_model_behind_another_api_is_found_recorded_and_asked_so_when_re
     assert (odd.trials, len(odd.asked)) == (2, 2)
     binding = ModelBinding(model="openai/new-model", base_url=odd.url)
     found = {each.subject: each for each in await examine(binding)}
-    assert found["a call"].state == found["an opening, held to a schema"].state == "ok"
+    assert found["a call"].state == found["an opening under a schema"].state == "ok"
     assert "streaming: no" in found["declares"].detail
 
 

@@ -106,7 +106,7 @@ def test_reuse_may_be_added_when_a_run_goes_on(first: Path, tmp_path: Path) -> N
 def test_dry_run_says_what_is_there(first: Path, tmp_path: Path) -> None:
     prepared = prepare_from(first / "run.yaml", {"reuse": first, "out": tmp_path / "out"})
     replies = read_table(first, "turns", []).num_rows
-    assert f"reuse     {replies:,} replies answer equal asks for nothing" in plan(prepared).lines()
+    assert f"reuse     {replies:,} recorded replies are reused at no cost" in plan(prepared).lines()
     assert not [line for line in plan(prepare_from(first / "run.yaml", {})).lines() if line.startswith("reuse")]
 
 

@@ -64,7 +64,7 @@ async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path, m
             unknown = await client.get("/v1/debates/late")
             assert told["why"] == f"the run has stopped: {down}"
             assert client.services.unavailable() == {
-                "debates": f"the run has stopped: {down}: the server tries again by itself"
+                "debates": f"the run has stopped: {down}: the server retries automatically"
             }
             assert "127.0.0.1" not in (await client.get("/readyz")).text
             assert (await counts(client))["aside"] == len(IDS)
@@ -111,7 +111,7 @@ async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
         await client.until("/v1/debates/one", "queued", "open")
         assert tries == 3
         assert (await client.ask("DELETE", "/v1/debates/one")).status == 200
-    assert sessions(tmp_path)[0] == ("stopped", "the run's limiter cannot be asked any more (ActorDiedError)")
+    assert sessions(tmp_path)[0] == ("stopped", "the rate limiter is unreachable (ActorDiedError)")
 
 
 async def test_a_server_that_is_closed_while_it_waits_tries_no_more(

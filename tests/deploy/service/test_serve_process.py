@@ -118,7 +118,7 @@ def test_the_command_that_is_printed_works_and_a_kill_loses_nothing(tmp_path: Pa
         assert server.process.wait(timeout=90) == 130
         assert server.left() == []
         assert [path.name for path in server.temporary.rglob("*")] in ([], ["ray"])
-        assert server.said.splitlines()[-1].startswith("stopped; 1 put aside")
+        assert server.said.splitlines()[-1].startswith("stopped; 1 interrupted")
         for said in (server.said, (tmp_path / "first.log").read_text()):
             assert "Traceback" not in said
             assert TOKEN not in said
@@ -187,10 +187,10 @@ def test_what_changes_is_said_once() -> None:
     down, spent = {"debates": "down"}, {"debates": "spent"}
     told = [({}, down), (down, down), (down, spent), (spent, {"checks": "down"})]
     assert [list(changes(before, now)) for before, now in told] == [
-        ["debates are not taken: down"],
+        ["debates are refused: down"],
         [],
-        ["debates are not taken: spent"],
-        ["checks are not taken: down", "debates are taken again"],
+        ["debates are refused: spent"],
+        ["checks are refused: down", "debates are accepted again"],
     ]
 
 

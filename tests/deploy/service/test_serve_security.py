@@ -251,7 +251,7 @@ async def test_what_is_no_request_is_refused_in_a_short_line_without_an_echo(tmp
             assert len(answer.text) < 400
             assert not [said for said in ("Traceback", MARK, "root:") if said in answer.text]
             if body == REFUSED[7][0]:
-                assert "the body is no JSON: unexpected end of hex escape at line 1 column 21" in answer.text
+                assert "the body is not valid JSON: unexpected end of hex escape at line 1 column 21" in answer.text
             if HALF in sent:
                 assert answer.json["error"]["message"].startswith("documents: ")
                 assert f"{MOST_CHARACTERS:,}" in answer.text

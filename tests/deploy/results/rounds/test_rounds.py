@@ -280,9 +280,9 @@ def test_many_levels_are_binned_to_tenths(session: PlantedSession) -> None:
     ("flags", "said"),
     [
         (["--dial"], "no round states a kappa"),
-        (["--dial", "--questioned"], "--dial is of a whole run: it does not go with --questioned"),
-        (["--rounds", "--dial"], "--rounds is of a whole run: it does not go with --dial"),
-        (["c1", "--dial"], "it does not go with a case"),
+        (["--dial", "--questioned"], "--dial is about a whole run: leave out --questioned"),
+        (["--rounds", "--dial"], "--rounds is about a whole run: leave out --dial"),
+        (["c1", "--dial"], "leave out the case"),
     ],
 )
 def test_a_run_without_a_dial_is_refused(

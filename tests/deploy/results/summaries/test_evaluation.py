@@ -188,9 +188,9 @@ def test_exactly_the_confident_contradictions_are_listed_the_surest_first(questi
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--crit", "0.5"], "--crit goes with --questioned only"),
-        (["listed", "--questioned"], "--questioned is of a whole run: it does not go with a case"),
-        (["--questioned", "--plot", "x.svg"], "it does not go with --plot"),
+        (["--crit", "0.5"], "--crit needs --questioned"),
+        (["listed", "--questioned"], "--questioned is about a whole run: leave out the case"),
+        (["--questioned", "--plot", "x.svg"], "leave out --plot"),
         (["--questioned", "--crit", "7"], "--crit 7: a number from 0 to 1 is expected"),
         (["--questioned", "--confidence", "nan"], "--confidence nan"),
     ],

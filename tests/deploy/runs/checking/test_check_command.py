@@ -151,7 +151,7 @@ def test_the_same_command_again_shows_the_same_and_pays_nothing(command: Command
     paid = sum(debate.server.calls.values())
     assert command("check", *arguments) == first
     assert sum(debate.server.calls.values()) == paid
-    assert "nothing left to do" in command("check", *arguments[:-1])[2]
+    assert "nothing to do" in command("check", *arguments[:-1])[2]
 
 
 def test_a_document_that_changed_makes_it_another_check(command: Command, debate: ScriptedClaimDebate) -> None:
@@ -181,7 +181,7 @@ def test_the_claim_from_standard_input(
     code, out, _ = piped("Une br\u00fccke\nopened.\n".encode())
     assert (code, json.loads(out)["claim"]) == (0, "Une br\u00fccke\nopened.")
     assert piped(b"\xff")[2] == "error: the claim on standard input is not UTF-8 text\n"
-    assert piped(b" \n")[2] == "error: the claim is empty: say what is to be checked\n"
+    assert piped(b" \n")[2] == "error: the claim is empty\n"
 
 
 def test_without_any_evidence_the_verdict_says_so(command: Command, debate: ScriptedClaimDebate) -> None:
@@ -219,7 +219,7 @@ def test_a_check_without_a_verdict_fails_and_can_be_tried_again(
     setattr(debate, role, lambda step, user: "")
     code, out, err = command("check", *arguments)
     assert (code, out.splitlines()[0][:13]) == (3, "not checked: ")
-    assert "--retry-failed gives a new attempt" in err
+    assert "use --retry-failed to retry them" in err
     setattr(debate, role, usual)
     assert command("check", *arguments)[0] == 3, "a failure lasts"
     assert command("check", *arguments, "--retry-failed")[0] == 0

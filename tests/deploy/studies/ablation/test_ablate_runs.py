@@ -62,7 +62,7 @@ def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Command) 
     before = {path: path.stat().st_mtime_ns for path in Path("out").glob("*/**/*")}
     code, again, err = ablate(*WHOLE)
     assert (code, again) == (0, out)
-    assert err.count("nothing left to do") == 4
+    assert err.count("nothing to do") == 4
     assert {path: path.stat().st_mtime_ns for path in Path("out").glob("*/**/*")} == before
     found = json.loads(ablate(*OVER, "--limit", "4", "--seed", "2", "-q", "--format", "json")[1])
     assert [each["cell"] for each in found["cells"]] == CELLS
@@ -70,7 +70,7 @@ def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Command) 
     assert len(found["main_effects"]) == 4
     code, _, err = ablate(*OVER, "--limit", "4", "--seed", "3")
     assert (code, err.count("\n")) == (2, 1)
-    assert f"cell {CELLS[0]}: out/{CELLS[0]} holds a run with another configuration: seed: was 2, now 3" in err
+    assert f"cell {CELLS[0]}: out/{CELLS[0]} contains a run with a different configuration: seed: was 2, now 3" in err
 
 
 def test_a_dry_run_counts_and_writes_nothing(ablate: Command) -> None:
@@ -85,7 +85,7 @@ def test_a_dry_run_counts_and_writes_nothing(ablate: Command) -> None:
     assert rows[CELLS[0]][-2:] == [f"{alone.least_tokens:,}", f"{alone.most_tokens:,}"]
     assert rows["all 4 cells"][-2] == f"{sum(int(rows[cell][-2].replace(',', '')) for cell in CELLS):,}"
     assert "tokens, at least  at most about" in out
-    assert "dry run: nothing was asked, paid or written" in out
+    assert "dry run: no requests, no cost, nothing written" in out
     assert not list(Path.cwd().iterdir())
 
 
@@ -231,7 +231,7 @@ def test_a_grid_that_is_killed_goes_on_with_the_same_command(tmp_path: Path, mon
                 process.send_signal(number)
             out, err = process.communicate(timeout=120)
             assert process.returncode == code, err
-            assert ("the same command goes on from here" in err) == (number == signal.SIGINT)
+            assert ("run the same command to resume" in err) == (number == signal.SIGINT)
             paid = [{row["reply_id"] for row in read_table(f"out/{cell}", "turns").to_pylist()} for cell in TWO]
             assert held[1] <= paid[1]
             assert held[0] in (set(), paid[0]), "the first cell is not held again"

@@ -69,7 +69,7 @@ def test_a_grid_embeds_its_documents_once(moot: Command, times_read: list[Any]) 
         grid = [*GRID, "--encoder", encoder, "--over", "seed=1,2,3"]
         code, out, _ = moot("ablate", *grid, "--dry-run")
         assert code == 0
-        assert out.count(f"3 texts to be embedded by {encoder}, once for all runs that share them") == 1
+        assert out.count(f"3 texts to embed with {encoder}, once for all runs that share them") == 1
         assert (len(times_read), embedded(port), Path("out").exists()) == (1, 0, False)
         assert moot("ablate", *grid)[0] == 0
         assert len(times_read) == 2
