@@ -1,1 +1,1 @@
-"""Debates, panels of judges and checks of claims over HTTP: `moot serve`, and the Ray Serve application."""
+"""HTTP service for debates, judgments and checks: `moot serve`, and the Ray Serve application."""

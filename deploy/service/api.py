@@ -1,4 +1,4 @@
-"""The routes of the server, as an ASGI application over the services; its schema is at /openapi.json."""
+"""HTTP routes: an ASGI application over the services, with its schema at /openapi.json."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -23,7 +23,7 @@ from moot.protocols.errors import ActorGone
 
 LONGEST_WAIT_S = 60.0
 SEND_S = 30.0
-"""Seconds that a chunk of a stream may take to be sent."""
+"""Maximum seconds to send a chunk of a stream."""
 
 
 CaseId = Annotated[str, Path(pattern=ID, description="The given id, or the one in the response to the request.")]
@@ -52,7 +52,7 @@ _ENDED: dict[int | str, dict[str, Any]] = {200: {"model": RequestState, "descrip
 
 
 def make_api(services: Services) -> ASGIApp:
-    """The application that answers for opened services; it neither opens nor closes them."""
+    """The ASGI application over opened services; it neither opens nor closes them."""
     app = FastAPI(
         title="moot",
         description="Debates of language models, panels of judges and checks of claims.",
@@ -92,20 +92,20 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 async def _error_response(request: Request, error: Exception) -> Response:
-    """What was not foreseen is in the log, which the guard writes."""
+    """The error as a response; the guard logs unexpected ones."""
     if isinstance(error, RequestValidationError):
         return error_response(validation_error(error.errors()))
     return error_response(error)
 
 
 class _Probes:
-    """What can be asked of the server as a whole."""
+    """Routes of the whole server."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
     async def healthz(self) -> Health:
-        """Whether the server lives."""
+        """Liveness probe."""
         try:
             self._services.check()
         except ActorGone as error:
@@ -113,25 +113,25 @@ class _Probes:
         return Health(status="ok")
 
     async def readyz(self) -> Health:
-        """Whether requests are taken now."""
+        """Readiness probe: whether requests are accepted now."""
         if refused := self._services.unavailable():
-            told = f"{', '.join(refused)}: refused now; the response to a request says why"  # anybody may ask this
+            told = f"{', '.join(refused)}: refused now; the response to a request says why"  # readable without a token
             raise RequestError(503, told, "not_ready", retry_after_s=5)
         return Health(status="ready")
 
     async def stats(self) -> ServerStats:
-        """What is open and queued, and how requests have ended since the server started."""
+        """Open and queued requests, and outcomes since the server started."""
         return self._services.stats()
 
 
 class _Routes:
-    """What can be asked of one kind of request."""
+    """Routes of one kind of request."""
 
     def __init__(self, services: Services, kind: Kind) -> None:
         self._services, self._kind = services, kind
 
     async def accept(self, request: Request, wait_s: Wait = 0.0) -> Response:
-        """Take a request. 202 says where its verdict will be; 200 has it, where there was one in time."""
+        """Accept a request. 202 links to the future verdict; 200 contains it, if it was ready in time."""
         service = self._services.of(self._kind)
         job = await service.accept(await json_of(request))
         if self._services.has_capacity:
@@ -139,13 +139,13 @@ class _Routes:
         return self._response(job, 200 if job.done.is_set() else 202)
 
     async def read(self, request: Request, id: CaseId, wait_s: Wait = 0.0) -> Response:
-        """Where it stands, and its verdict once there is one."""
+        """The state of a request, and its verdict when there is one."""
         job = await self._services.of(self._kind).find(id)
         await self._wait(request, job, wait_s)
         return self._response(job)
 
     async def cancel(self, id: CaseId) -> Response:
-        """Cancel it: its calls are cancelled where they are made. What was paid for stays on record."""
+        """Cancel a request and its calls in flight. Recorded replies stay in the record."""
         service = self._services.of(self._kind)
         job = await service.find(id)
         if not await service.cancel(job):
@@ -153,7 +153,7 @@ class _Routes:
         return self._response(job)
 
     async def events(self, id: CaseId, last_event_id: LastEventId = "") -> Response:
-        """What happens, as server-sent events, from the first one to `end`. Hanging up cancels nothing."""
+        """Server-sent events of a request, from the first to `end`. Disconnecting cancels nothing."""
         service = self._services.of(self._kind)
         chunks = event_stream(service, await service.find(id), last_event_id, self._services.config.stream_s)
         place = ExitStack()
@@ -162,7 +162,7 @@ class _Routes:
         return _Stream(place, chunks, media_type="text/event-stream", headers=headers)
 
     async def _wait(self, request: Request, job: Job, wait_s: float) -> None:
-        """Until it has ended or the client has hung up, or for so long."""
+        """Wait until the job has ended, the client disconnects, or the time is up."""
         if wait_s <= 0 or job.done.is_set():
             return
         with self._services.connection_slot():
@@ -183,19 +183,19 @@ class _Routes:
 
 
 async def _client_disconnected(request: Request) -> None:
-    """Returns when the client has gone; its body has been read."""
+    """Return when the client disconnects; its body has been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 class _Stream(StreamingResponse):
-    """A stream that has its place before its first header, and gives it back when it has been sent or has broken off.
+    """Streaming response that acquires its slot before the first header, and releases it at its end.
 
-    It breaks off when a chunk has not been sent within `SEND_S`: its reader does not read.
+    It is aborted when a chunk is not sent within `SEND_S`: its reader does not read.
 
     Args:
-        place: closed at the end.
-        chunks: what is sent; closed at the end.
+        place: the slot; released at the end.
+        chunks: the content; closed at the end.
     """
 
     def __init__(self, place: ExitStack, chunks: AsyncGenerator[bytes, None], **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""The server as a Ray Serve deployment: one replica, which owns the records, with the engine's actors behind it."""
+"""Ray Serve deployment of the server: one replica, which owns the records, with the engine's actors behind it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from moot.deploy.service.settings import ServeConfig
 
 _log = structlog.get_logger(__name__)
 NAME = "moot"
-"""Of the application and its deployment."""
+"""Name of the application and its deployment."""
 
 CLOSE_S = 60.0
-"""Seconds that closing the records may take, after streams and debates have had theirs."""
+"""Maximum seconds to close the records, after streams and debates have drained."""
 
 
 class DebateServer:
-    """The replica. Serve makes it, asks for its health, and takes it down.
+    """The replica; Ray Serve creates it, checks its health and shuts it down.
 
     Args:
         config: fields of `ServeConfig`.
@@ -47,12 +47,12 @@ class DebateServer:
         return make_api(self._services)
 
     async def check_health(self) -> None:
-        """Raise when the engine is broken, so that Serve starts the replica anew."""
+        """Raise when the engine failed, so that Ray Serve restarts the replica."""
         self._services.check()
 
     async def drain(self) -> int:
-        """Take nothing more, let debates end for `drain_s`, put the rest aside, close the records; gives how many were
-        put aside."""
+        """Refuse new requests, drain for `drain_s`, interrupt the rest and close the records; returns how many were
+        interrupted."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._drain())
         return await asyncio.shield(self._closing)
@@ -69,15 +69,15 @@ class DebateServer:
 
 
 def grace_s(config: ServeConfig) -> float:
-    """Seconds that a replica may take to go: streams end, then debates, then the records are closed."""
+    """Shutdown grace of a replica in seconds: streams end, debates drain, then the records close."""
     return config.stream_s + config.drain_s + CLOSE_S
 
 
 def application(config: ServeConfig) -> serve.Application:
-    """The application for a configuration.
+    """The Ray Serve application for a configuration.
 
-    There is always one replica, for a record has one owner; what scales is the engine behind it. A second server needs
-    an `out` of its own.
+    It always has one replica, because a record has one owner; the engine behind it scales. A second server needs an
+    `out` of its own.
     """
     deployment: serve.Deployment = serve.deployment(
         serve.ingress()(DebateServer),

@@ -1,4 +1,4 @@
-"""Why a request is refused, in the one shape that every error has: `{"error": {"code", "message"}}`."""
+"""HTTP errors, all in one shape: `{"error": {"code", "message"}}`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from moot.protocols.validation_messages import expected_value
 
 LONGEST = 300
-"""Characters of a message at most: what a client has sent is never echoed at length."""
+"""Maximum characters of a message: a client's input is never echoed at length."""
 
 _MOST_NAMED = 3
 _CODES = {
@@ -34,14 +34,14 @@ _CODES = {
 
 
 class RequestError(HTTPException):
-    """A request that is not answered as it was meant.
+    """An HTTP error response.
 
     Args:
-        status: of HTTP.
-        message: one line for whoever asked.
-        code: one word for their program; by default that of the status.
-        retry_after_s: when it may be asked again; None where that is not known.
-        headers: more of them.
+        status: the HTTP status.
+        message: one line for people.
+        code: one word for programs; by default the status's own.
+        retry_after_s: seconds until a retry makes sense; None when unknown.
+        headers: further headers.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class RequestError(HTTPException):
 
 
 def validation_error(errors: Sequence[Mapping[str, Any]]) -> RequestError:
-    """The refusal of a request by what pydantic says of it: 400 when it is no JSON, else 422."""
+    """The error for a body that pydantic rejects: 400 when it is not JSON, else 422."""
     no_json = bool(errors) and errors[0].get("type") == "json_invalid"
     return RequestError(400 if no_json else 422, first_of(errors))
 
 
 def error_response(error: Exception) -> Response:
-    """An error as a response, in the one shape; of what was not foreseen nothing is told."""
+    """The response for an exception; an unexpected one reveals nothing."""
     if not isinstance(error, HTTPException):
         error = RequestError(500, "internal server error: see the server's log")
     code = error.code if isinstance(error, RequestError) else _CODES.get(error.status_code, "error")
@@ -75,7 +75,7 @@ def error_response(error: Exception) -> Response:
 
 
 def body(code: str, message: str) -> bytes:
-    """An error as JSON, its message one line of bounded length.
+    """The JSON body of an error, its message one line of bounded length.
 
     >>> body("invalid", "`question`:\\nexpected text")
     b'{"error":{"code":"invalid","message":"`question`: expected text"}}'
@@ -86,7 +86,7 @@ def body(code: str, message: str) -> bytes:
 
 
 def first_of(errors: Sequence[Mapping[str, Any]]) -> str:
-    """What is wrong with a body, without what was sent: the place and what was expected there.
+    """The first validation error as text, without the input: its location and what was expected there.
 
     >>> first_of([{"type": "string_type", "loc": ("body", "labels", 0), "msg": "Input should be a valid string"}])
     'labels.0: expected text'

@@ -1,4 +1,4 @@
-"""Who may ask, and how much in one body: the outermost layer of the server, before anything is parsed."""
+"""ASGI middleware for authentication and body limits: the outermost layer, before anything is parsed."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from moot.deploy.service.settings import is_loopback
 
 _log = structlog.get_logger(__name__)
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-"""What anybody may ask: whether the server lives, and nothing else."""
+"""Paths without authentication: liveness and readiness only."""
 
 _BODY_S = 120.0
-"""Seconds that a body may take to come."""
+"""Maximum seconds to receive a body."""
 
 _AGAIN_S = 5.0
-"""Seconds until there may be room for a body: some will have been read and taken, or refused."""
+"""Retry-After in seconds when too many bodies are being read."""
 
 
 class _BytesRead:
-    """How much of a request's body is in memory, in bytes."""
+    """Bytes of a request's body in memory."""
 
     def __init__(self) -> None:
         self.size = 0
 
 
 class Guard:
-    """Asks every request for the token, or, where there is none, answers this machine alone and no browser's page.
+    """Requires the token of every request; without one, allows only this machine and no cross-origin request.
 
     Args:
-        app: answers those that may ask.
-        token: what they must send; None: none is needed, from this machine.
-        max_body_bytes: longest body.
-        max_bodies_bytes: longest that all bodies may be together whose requests are being read or answered; one alone
-            may be as long as any.
+        app: the guarded application.
+        token: the required token; None allows this machine without one.
+        max_body_bytes: maximum size of a body.
+        max_bodies_bytes: maximum total size of the bodies of requests that are being read or answered; a single body
+            may always have the maximum size.
     """
 
     def __init__(self, app: ASGIApp, token: str | None, max_body_bytes: int, max_bodies_bytes: int) -> None:
@@ -98,7 +98,7 @@ class Guard:
             raise RequestError(403, "cross-origin requests are refused", "origin")
 
     async def _bounded(self, scope: Scope, receive: Receive, read: _BytesRead) -> Receive:
-        """What the body is read from: it has been read already, and is short enough."""
+        """A `receive` that replays the body, which has been read and is within the limit."""
         if scope["method"] in ("GET", "HEAD", "DELETE", "OPTIONS"):
             return receive
         declared = Headers(scope=scope).get("content-length", "")
@@ -144,15 +144,15 @@ class Guard:
 
 
 def _check_framing(headers: Headers) -> None:
-    """Refuse a body that says its length in two ways: a proxy in front may end it elsewhere than we do, and take what
-    follows for part of it, or for another client's request."""
+    """Refuse a body with two lengths (request smuggling): a proxy in front may end it elsewhere than we do, and take
+    the rest for another client's request."""
     if "transfer-encoding" in headers and "content-length" in headers:
         both = "the body's length is given by both Content-Length and Transfer-Encoding"
         raise RequestError(400, both, headers={"Connection": "close"})
 
 
 def _is_local_host(host: str) -> bool:
-    """Whether a Host header names the loopback address: a page elsewhere whose name points here does not.
+    """Whether a Host header names the loopback address; after DNS rebinding it does not.
 
     >>> [_is_local_host(host) for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "evil.example", "")]
     [True, True, True, False, False]

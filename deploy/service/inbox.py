@@ -1,7 +1,7 @@
-"""What was accepted and has not ended, kept on disk: a server that is killed goes on with it when it is back.
+"""Durable queue of accepted requests: a server that was killed resumes them when it restarts.
 
-The record holds what a debate has said; the request itself, pictures and all, is here from before it is accepted until
-its verdict is on record. One SQLite file per server, whose only user is the owner of the record.
+The record has a debate's replies; the request itself, including pictures, is here from before it is accepted until its
+verdict is recorded. One SQLite file per server, whose only user is the owner of the record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from moot.protocols.errors import RecordError
 
 _log = structlog.get_logger(__name__)
 _MAKE = (
-    # Exclusive: no shared memory beside the file, so that a shared file system will do.
+    # Exclusive: no shared memory beside the file, so that it works on a shared file system.
     "PRAGMA locking_mode = EXCLUSIVE",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -41,7 +41,7 @@ DELETE FROM requests WHERE kind = ?1 AND cancelled = 1 AND number <= (
 )
 """
 MAX_CANCELLED = 10_000
-"""Cancelled requests that are remembered, of each kind: those that were accepted last."""
+"""Cancelled requests kept per kind: the most recently accepted ones."""
 
 
 class _Change(NamedTuple):
@@ -51,10 +51,10 @@ class _Change(NamedTuple):
 
 
 class Inbox:
-    """Accepted requests by kind and id. Lives in one event loop; changes that come during a write share the next one.
+    """Accepted requests by kind and id. Lives in one event loop; changes during a write share the next one.
 
     Args:
-        file: made when it is not there.
+        file: created if missing.
     """
 
     def __init__(self, file: Path) -> None:
@@ -86,31 +86,31 @@ class Inbox:
         self._connection = connection
 
     def accept(self, kind: str, case_id: str, body: bytes) -> asyncio.Future[None]:
-        """Keep a request; what is given back is done when it is on disk, or raises `RecordError`."""
+        """Store a request; the returned future completes when it is durable, or raises `RecordError`."""
         return self._change(_PUT, kind, case_id, body)
 
     def acknowledge(self, kind: str, case_id: str) -> asyncio.Future[None]:
-        """It has ended, and that is on record."""
+        """Remove a request that has ended and is recorded."""
         return self._change(_FORGET, kind, case_id)
 
     def cancel(self, kind: str, case_id: str) -> asyncio.Future[None]:
-        """It was cancelled: that is remembered, among the last `MAX_CANCELLED`, and what was asked is not."""
+        """Mark a request as cancelled, among the last `MAX_CANCELLED`, and delete its body."""
         return self._change(_CANCEL, kind, case_id)
 
     def _change(self, statement: str, *values: str | bytes) -> asyncio.Future[None]:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        done.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it
+        done.add_done_callback(lambda done: done.cancelled() or done.exception())  # there may be no waiter
         self._changes.append(_Change(statement, values, done))
         if len(self._changes) == 1:
             self._writing = asyncio.create_task(self._write())
         return done
 
     async def pending(self, kind: str) -> list[tuple[str, bytes]]:
-        """Id and body of what was accepted and has neither ended nor been cancelled, the oldest first."""
+        """Id and body of the pending requests, oldest first."""
         return await self._read("SELECT id, body FROM requests WHERE kind = ? AND cancelled = 0 ORDER BY number", kind)
 
     async def find(self, kind: str, case_id: str) -> tuple[bool, bytes] | None:
-        """Whether a request was cancelled, and not made again since, and else its body; None when it has ended."""
+        """Whether a request is cancelled, else its body; None when it has ended."""
         found = await self._read("SELECT cancelled, body FROM requests WHERE kind = ? AND id = ?", kind, case_id)
         return next(((bool(cancelled), body or b"") for cancelled, body in found), None)
 
@@ -124,14 +124,14 @@ class Inbox:
             await self._writing
 
     async def _write(self) -> None:
-        """One transaction for all; what cannot be written is told to whoever waits for it, and later ones may be."""
+        """Commit all changes in one transaction; a failure goes to their waiters, and later writes may succeed."""
         async with self._turn:
             batch, self._changes = self._changes, []
             failed: RecordError | None = None
             try:
                 await asyncio.to_thread(self._commit, batch)
             except Exception as error:
-                _log.error("accepted requests cannot be kept", error=repr(error))
+                _log.error("accepted requests cannot be stored", error=repr(error))
                 failed = RecordError(f"{self._file} cannot be written")
         for change in batch:
             if not change.done.done():
@@ -157,7 +157,7 @@ class Inbox:
         return self._connection
 
     async def close(self) -> None:
-        """Write what is left, and let go the file. Closing twice is harmless."""
+        """Flush and close the file. Idempotent."""
         await self._written()
         async with self._turn:
             if self._connection is not None:

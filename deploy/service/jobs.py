@@ -1,4 +1,4 @@
-"""The requests of one kind that a server knows by itself: those that go on, and those that have ended lately."""
+"""In-memory job table of one kind of request: open jobs, and recently completed ones."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Job:
 
     Attributes:
         id: of its case.
-        content: the hash of its case; empty for one that is known from the record alone.
-        trail: tells its events from those of another time that it was asked.
+        content: the hash of its case; empty when known from the record alone.
+        trail: id of its event stream; differs between requests with the same id.
         size: bytes of its body.
-        held: its end, once it has one.
+        held: its result, once it has one.
         cancelled: whether a client has cancelled it.
-        why: what put it aside, or keeps it there.
-        mismatch: what the record holds under its id is something else.
-        unkept: whether the inbox could not keep it, so that it was refused.
-        engine_s: seconds that the engine had it, until its verdict was durable; None before, and from the record.
-        done: set when there is nothing more to wait for.
-        holding: has it debated.
-        taking: has the inbox keep it; None for one that is there already. Fails when the request is refused.
-        withdrawing: cancels it, once for all who ask; gives whether it did.
+        why: what interrupted it, or prevents its resumption.
+        mismatch: whether the record has other content under its id.
+        unkept: whether the inbox could not persist it, so that it was refused.
+        engine_s: seconds in the engine, until its verdict was durable; None before, and when read from the record.
+        done: set when the job has ended.
+        holding: the task that runs it.
+        taking: the task that persists it in the inbox; None when it is there already. Fails if the request is refused.
+        withdrawing: the task that cancels it, shared by all callers; returns whether it did.
     """
 
     id: str
@@ -52,28 +52,28 @@ class Job:
     def completed(
         cls, case_id: str, *, result: DebateResult | None = None, cancelled: bool = False, why: str = ""
     ) -> Job:
-        """One of an earlier time. One that was put aside begins anew when it is asked again, with any content."""
+        """A job from an earlier server. An interrupted one restarts when it is requested again, with any content."""
         job = cls(case_id, result=result, cancelled=cancelled, reason=why)
         job.done.set()
         return job
 
     @property
     def is_current(self) -> bool:
-        """Whether asking again finds this one: it is being debated, or has a verdict."""
+        """Whether a repeated request finds this job: it is open, or has a verdict."""
         return not self.done.is_set() or (self.result is not None and not self.result.failure)
 
 
 MAX_COMPLETED_JOBS = 2000
-"""Requests that have ended and are answered from memory; older ones from the record."""
+"""Completed jobs answered from memory; older ones are read from the record."""
 
 
 class Jobs:
-    """Requests by their ids.
+    """Jobs by id.
 
     Attributes:
-        open: those that go on.
+        open: unfinished jobs.
         size: bytes of their bodies.
-        aside: ids of those that were put aside without a verdict, also of those that are not remembered any more.
+        aside: ids of interrupted jobs, including evicted ones.
     """
 
     def __init__(self) -> None:
@@ -83,24 +83,24 @@ class Jobs:
         self._ended: OrderedDict[str, Job] = OrderedDict()
 
     def get(self, case_id: str) -> Job | None:
-        """The latest one with this id; None when it is not remembered."""
+        """The latest job with this id; None when it is not in memory."""
         return self.open.get(case_id) or self._ended.get(case_id)
 
     def begin(self, job: Job) -> None:
-        """One more goes on; of its id, this is the latest."""
+        """Add an open job, the latest with its id."""
         self.open[job.id] = job
         self.size += job.size
         self._ended.pop(job.id, None)
         self.interrupted.discard(job.id)
 
     def end(self, job: Job) -> None:
-        """It goes on no more."""
+        """Remove a job from the open ones."""
         del self.open[job.id]
         self.size -= job.size
         job.done.set()
 
     def keep(self, job: Job) -> None:
-        """Remember one that has ended, for as long as not too many have ended after it."""
+        """Keep a completed job until newer ones evict it."""
         self._ended[job.id] = job
         if job.result is None and not job.cancelled:
             self.interrupted.add(job.id)
@@ -110,7 +110,7 @@ class Jobs:
             self._ended.popitem(last=False)
 
     def undo(self, job: Job, before: Job | None) -> None:
-        """Forget one that has ended, for it was refused; `before` is what was known of its id."""
+        """Drop a refused job, and restore the job `before` with its id."""
         if self._ended.get(job.id) is job:
             del self._ended[job.id]
             self.interrupted.discard(job.id)
@@ -122,10 +122,10 @@ _LATELY_S, _UNKNOWN_S, _LONGEST_S = 60.0, 5.0, 300.0
 
 
 class CompletionRate:
-    """Ends of debates in the order they came.
+    """Rate of completed debates.
 
     Args:
-        clock: seconds, never going back.
+        clock: monotonic seconds.
 
     >>> now = iter([0.0, 1.0, 2.0, 3.0, 4.0])
     >>> rate = CompletionRate(lambda: next(now))
@@ -139,13 +139,13 @@ class CompletionRate:
         self._ends: deque[float] = deque(maxlen=256)
 
     def record(self) -> None:
-        """One more has ended."""
+        """Count one completion."""
         self._ends.append(self._clock())
 
     def seconds_until(self, count: int) -> float:
-        """Seconds until so many more will have ended, at the rate of the last ends; at most five minutes.
+        """Estimated seconds until this many more completions, at the recent rate; at most five minutes.
 
-        Only ends of the last minute count: a quiet time before them says nothing of how fast debates end.
+        Only completions of the last minute count: an idle time before them says nothing about the rate.
         """
         now = self._clock()
         while self._ends and now - self._ends[0] > _LATELY_S:

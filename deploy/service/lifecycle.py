@@ -1,4 +1,4 @@
-"""Opening the run of a service: at the start, and anew when what has stopped it may have passed."""
+"""Lifecycle of a service's run: opening, and reopening after a transient failure."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from moot.protocols.errors import RunFolderBusy
 
 _log = structlog.get_logger(__name__)
 FIRST_S, LONGEST_S = 5.0, 60.0
-"""Seconds before the first try to open a run anew, and the most before another one; each pause doubles the last."""
+"""Seconds before the first attempt to reopen a run, and the maximum between attempts (exponential backoff)."""
 
 
 class RunLifecycle:
     """Keeps the run of one kind of request open. Lives in one event loop.
 
     Args:
-        kind: what the log calls it.
+        kind: the kind's name in the log.
         run: not open yet.
-        go_on: takes up what was accepted and has not ended; called when the run is open anew, again if it fails.
+        go_on: resumes accepted requests; called when the run is reopened, and again if it fails.
 
     Attributes:
-        why: what the run had stopped for, while it is being opened anew; empty otherwise.
-        again_s: seconds between the last try and the next.
+        why: what stopped the run, while it is being reopened; empty otherwise.
+        again_s: seconds between the last attempt and the next.
     """
 
     def __init__(self, kind: str, run: OpenRun, go_on: Callable[[], Awaitable[None]]) -> None:
@@ -37,7 +37,7 @@ class RunLifecycle:
         self.again_s = FIRST_S
 
     async def open(self, busy_s: float) -> None:
-        """Open the run, once an earlier owner has let its record go, within so many seconds.
+        """Open the run, waiting up to `busy_s` seconds for an earlier owner to release its record.
 
         Raises:
             UserError: see `OpenRun.open`.
@@ -52,13 +52,13 @@ class RunLifecycle:
             await asyncio.sleep(0.5)
 
     def reopen_if_stopped(self) -> None:
-        """Begin to open the run anew if it has stopped for something that may pass."""
+        """Start to reopen the run if it stopped for a transient reason."""
         if self._task is None and self._run.can_reopen and not self._stopped:
             self.why, self.again_s = self._run.refusal, FIRST_S
             self._task = asyncio.create_task(self._reopen())
 
     async def cancel(self) -> None:
-        """Try no more. Twice is harmless."""
+        """Stop trying. Idempotent."""
         self._stopped = True
         if (task := self._task) is not None:
             task.cancel()
@@ -75,14 +75,14 @@ class RunLifecycle:
             self._task, self.why = None, ""
 
     async def _close(self) -> None:
-        """Close the run, wholly also when this is cancelled: its engine is not to be left behind."""
+        """Close the run completely, even when cancelled, so that no engine is left behind."""
         closing = asyncio.ensure_future(self._run.close())
         try:
             await asyncio.shield(closing)
         except asyncio.CancelledError:
             await asyncio.gather(closing, return_exceptions=True)
             raise
-        except Exception as error:  # what its journal holds counts
+        except Exception as error:  # the journal has what was recorded
             _log.warning("a stopped run was not closed in order", kind=self._kind, error=repr(error))
 
     async def _until_open(self) -> None:

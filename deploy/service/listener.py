@@ -1,5 +1,5 @@
-"""The HTTP server of `moot serve`, in its own process: a request reaches the application without Ray Serve's proxy and
-router, which cost more than the application does (`docs/operate/benchmarks.md`)."""
+"""HTTP listener of `moot serve`, in its own process: requests bypass Ray Serve's proxy and router, which cost more than
+the application itself (`docs/operate/benchmarks.md`)."""
 
 from __future__ import annotations
 
@@ -22,25 +22,23 @@ from moot.protocols.errors import ConfigError
 _log = structlog.get_logger(__name__)
 
 IDLE_CHECK_S = 20.0
-"""Seconds that the headers of a request may take, or, once it is answered, the rest of its body. After it, the time in
-which a client must have read `MIN_READ_BYTES` bytes of an answer that it has not read yet, or all that is left of
-it."""
+"""Maximum seconds to receive a request's headers, or, after the response, the rest of its body. Also the time in which
+a client must read `MIN_READ_BYTES` of an unread response, or all that is left of it."""
 
 MIN_READ_BYTES = 64 * 2**10
 
 MAX_CONNECTIONS = MAX_CONNECTION_SLOTS + 1000
-"""Connections at once; for one more, that one is ended which has gone longest without a request that is answered."""
+"""Maximum connections; one more closes the connection that has been idle longest."""
 
 
 def max_connections() -> int:
-    """The bound, lower where the process may not have as many files open: a quarter of these is for other things."""
+    """The connection limit, lowered by the process's limit of open files, a quarter of which is reserved."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft * 3 // 4)
 
 
 class Connection(H11Protocol):
-    """One connection, as uvicorn makes it, looked at every `IDLE_CHECK_S` seconds for whether anything happens on
-    it."""
+    """A uvicorn connection with an idle check every `IDLE_CHECK_S` seconds."""
 
     _looking: asyncio.TimerHandle | None = None
     _unsent: float = math.inf
@@ -52,7 +50,7 @@ class Connection(H11Protocol):
         self._await_request()
         if len(self.connections) > max_connections():
             waiting = [each for each in self.connections if isinstance(each, Connection) and not each.is_responding]
-            oldest = min(waiting, key=lambda each: each.waiting_since)  # this one waits, too
+            oldest = min(waiting, key=lambda each: each.waiting_since)  # this one is idle, too
             _log.warning("too many connections: closing one", connections=len(self.connections))
             oldest.transport.abort()
 
@@ -70,11 +68,11 @@ class Connection(H11Protocol):
 
     @property
     def is_responding(self) -> bool:
-        """Whether there is a request that is being answered."""
+        """Whether a request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def _await_request(self) -> None:
-        """From now on the client is to ask, and to read what is left to be sent."""
+        """Start to wait for the client's next request, and for its reading of unsent data."""
         self.waiting_since, self._unsent = self.loop.time(), math.inf
         self._schedule_check()
 
@@ -94,19 +92,19 @@ class Connection(H11Protocol):
 
 
 ANSWER_S = 5
-"""Seconds for answers that are being sent when it is closed."""
+"""Seconds for responses in progress when it is closed."""
 
 
 @asynccontextmanager
 async def serve_on_socket(app: ASGIApp, listening: socket.socket) -> AsyncIterator[uvicorn.Server]:
-    """Have an application answer on a listening socket, in this event loop.
+    """Serve an ASGI application on a listening socket, in this event loop.
 
-    At the end no further connection is taken, answers that are being sent may end within `ANSWER_S`, and the rest is
-    broken off.
+    At the end no further connection is accepted, responses in progress may end within `ANSWER_S`, and the rest is
+    aborted.
     """
     config = uvicorn.Config(
         app,
-        http=Connection,  # on h11: the quicker parser has no bound for headers, which come before any token
+        http=Connection,  # h11: the faster parser has no limit for headers, which arrive before any token
         ws="none",
         lifespan="off",
         access_log=False,
@@ -125,10 +123,10 @@ async def serve_on_socket(app: ASGIApp, listening: socket.socket) -> AsyncIterat
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A listening socket; its protocol is named, for asyncio leaves Nagle's delay on where it is not.
+    """Create a listening socket; its protocol is set explicitly, else asyncio leaves Nagle's algorithm on.
 
     Raises:
-        ConfigError: the port is taken, or the host is none of this machine.
+        ConfigError: the port is taken, or the host is not an address of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -1,4 +1,4 @@
-"""`moot serve` as a process: it listens by itself, joins Ray where its actors need it, and drains at a signal."""
+"""The process of `moot serve`: listens, joins Ray where needed, and drains at a signal."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from moot.deploy.service.services import Services
 
 _LET_GO_S = 15.0
-"""Seconds that a server which was killed may need until its actors are gone, too."""
+"""Seconds until the actors of a killed server are gone."""
 
 _TICK_S = 0.1
 
 
 def run_server(config: ServeConfig, host: str = "127.0.0.1", port: int = 8000, address: str | None = None) -> int:
-    """Serve until SIGINT or SIGTERM, drain, and give the exit code: 130 when debates were put aside, else 0.
+    """Serve until SIGINT or SIGTERM, drain, and return the exit code: 130 when debates were interrupted, else 0.
 
     The second signal ends the process at once.
 
     Args:
-        host, port: where to listen; port 0 takes a free one.
-        address: the Ray cluster to join; None starts a local one, unless `RAY_ADDRESS` names one. Where everything is
-            held inline, none is needed.
+        host, port: where to listen; port 0 picks a free one.
+        address: the Ray cluster to join; None starts a local one, unless `RAY_ADDRESS` names one. Where everything
+            runs inline, none is needed.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
-        ActorGone: an engine is broken for good; the same command goes on with what was open.
+        ActorGone: an engine failed for good; the same command resumes what was open.
     """
     tried = _check(config, host, port, address)
     from moot.deploy.service.listener import listening_socket
@@ -62,7 +62,7 @@ def _report_stopping() -> None:
 
 
 def _check(config: ServeConfig, host: str, port: int, address: str | None) -> dict[Kind, Bindings]:
-    """Whatever can be known before anything is started; gives by kind what trial calls found."""
+    """Check the configuration and try the models before anything starts; returns the tried bindings by kind."""
     if not 0 <= port <= 65535:
         raise ConfigError(f"--port {port} is not in [0, 65535]")
     token = config.read_token()
@@ -84,11 +84,11 @@ def _check(config: ServeConfig, host: str, port: int, address: str | None) -> di
 
 
 class Server:
-    """What `moot serve` holds until it is stopped.
+    """The running server: services, HTTP listener and Ray session.
 
     Args:
-        config: of the server.
-        listening: where.
+        config: the server's configuration.
+        listening: the listening socket.
         address: the Ray cluster to join.
         tried: see `Services`.
     """
@@ -100,11 +100,11 @@ class Server:
         self._asked = False
 
     def stop(self) -> None:
-        """Drain. From any thread."""
+        """Start draining. Thread-safe."""
         self._asked = True
 
     async def run(self) -> int:
-        """Answer until it is to stop; gives how many debates were put aside."""
+        """Serve until stopped; returns how many debates were interrupted."""
         from moot.actors.remote.run_actor import tune_garbage_collection
         from moot.deploy.service.api import make_api
         from moot.deploy.service.listener import serve_on_socket
@@ -125,7 +125,7 @@ class Server:
             return await services.close()
 
     async def _join(self, stack: AsyncExitStack) -> str | None:
-        """Start or join Ray for engines that need it, until they have gone; gives the cluster that was joined."""
+        """Context that starts or joins Ray for engines that need it; yields the joined cluster's address."""
         from moot.actors.remote.ray_session import RaySession
 
         if all(run.engine == "inline" for run in self._config.runs().values()):
@@ -136,7 +136,7 @@ class Server:
         return "auto" if ray_session.can_grow else None
 
     async def _report_availability(self, services: Services) -> None:
-        """Say on the terminal what the server refuses and why, until it is to stop."""
+        """Print what the server refuses and why, until it stops."""
         known: dict[str, str] = {}
         while not self._asked:
             services.check()
@@ -146,10 +146,10 @@ class Server:
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """A line for each kind of request that is newly refused, for another reason, or taken again.
+    """A line for each kind of request that is newly refused, for another reason, or accepted again.
 
     Args:
-        before, now: by kind why it is refused; kinds that are taken are missing.
+        before, now: by kind why it is refused; accepted kinds are missing.
     """
     for kind, why in now.items():
         if before.get(kind) != why:
@@ -159,7 +159,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
 
 
 def greeting(config: ServeConfig, host: str, port: int) -> Sequence[str]:
-    """Where the server listens, and a command that asks it."""
+    """Startup message: the server's address, and example requests."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     place = f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
     kind, asked = next((kind, _EXAMPLES[kind]) for kind in config.runs())

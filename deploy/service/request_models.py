@@ -1,5 +1,5 @@
-"""What a client may send, read whole, parsed apart from the event loop, and described in the schema; nothing in it can
-name a file or an address."""
+"""Request models: bodies are parsed off the event loop and described in the schema; no field can name a file or an
+address."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from moot.protocols.errors import TaskFileError, UserError
 from moot.protocols.tasks.replies import replies_in_memory
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
-"""What an id may look like: no slash, no space, nothing that a path, a header or a page could read otherwise."""
+"""Pattern of an id: no slash, no space, nothing special in a path, a header or HTML."""
 
 
 class _Base64(Base64Encoder):
-    """Base64 to the letter, white space apart; pydantic's own passes over whatever else is in it."""
+    """Strict base64, white space aside; pydantic's own ignores invalid characters."""
 
     @classmethod
     def decode(cls, data: bytes) -> bytes:
@@ -52,8 +52,8 @@ class CaseRequest(BaseModel):
     """A request for a verdict.
 
     Attributes:
-        id: makes the request idempotent: the same id with the same content is the same debate, with other content it
-            is refused. Without one it is known by its content.
+        id: idempotency key: the same id with the same content is the same debate, with other content it is refused.
+            By default a hash of the content.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -68,7 +68,7 @@ class CaseRequest(BaseModel):
         return {key: value for key, value in given.items() if value is not None or key not in cls.model_fields}
 
     def case(self) -> dict[str, Any] | LabelledCase:
-        """The case as a run takes it; raises a `UserError` when it is none."""
+        """Convert the request to a case; raises a `UserError` when it is invalid."""
         raise NotImplementedError
 
 
@@ -76,11 +76,11 @@ class DebateRequest(CaseRequest):
     """A case to debate.
 
     Attributes:
-        question: what is debated.
-        passage: evidence that everybody reads.
+        question: the question or subject.
+        passage: evidence that all agents read.
         title: a heading for the passage.
         labels: the closed set of answers; without it the answer is free text.
-        choices: for lettered labels, the text behind each of them.
+        choices: for lettered labels, the text of each.
         documents: texts that a protocol may retrieve from.
         images: pictures.
     """
@@ -99,15 +99,15 @@ class DebateRequest(CaseRequest):
 
 
 class JudgmentRequest(CaseRequest):
-    """A reply that was given elsewhere, for the panel of judges.
+    """An existing reply, for the panel of judges.
 
     Attributes:
-        reply: as it was given.
-        prompt: what it answers.
+        reply: the reply's text.
+        prompt: the prompt that it answers.
         system: the system message before it.
-        evidence: what the judges are told of the matter.
-        role: who gave the reply, in words.
-        domain: what kind of task it was, in words.
+        evidence: evidence for the judges.
+        role: description of the reply's author.
+        domain: description of the kind of task.
     """
 
     reply: _Text
@@ -128,8 +128,8 @@ class CheckRequest(CaseRequest):
 
     Attributes:
         claim: a statement, or a question with its answer.
-        passage: evidence that everybody reads.
-        documents: texts in which evidence is looked for.
+        passage: evidence that all agents read.
+        documents: texts to search for evidence.
         images: pictures.
     """
 
@@ -150,17 +150,17 @@ REQUESTS: dict[Kind, type[CaseRequest]] = {
     "judgments": JudgmentRequest,
     "checks": CheckRequest,
 }
-"""The models of bodies."""
+"""Body models by kind of request."""
 
 
 _REF = "#/components/schemas/{model}"
 
 
 async def json_of(request: Request) -> bytes:
-    """The body as it came.
+    """Read the body.
 
     Raises:
-        Refused: it is sent as something else than JSON.
+        RequestError: its content type is not JSON.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -169,10 +169,10 @@ async def json_of(request: Request) -> bytes:
 
 
 def case_of(body: bytes, model: type[CaseRequest], run: OpenRun) -> tuple[LabelledCase, str]:
-    """The case of a request, and the hash of its content; long for a long body, so not for the event loop.
+    """The case of a request, and the hash of its content; slow for a long body, so not for the event loop.
 
     Raises:
-        Refused: it is no case, or the run has no use for it.
+        RequestError: the body is not a case, or the run cannot use it.
     """
     if not body.strip():
         raise RequestError(422, "the body is empty: JSON is expected")
@@ -188,13 +188,13 @@ def case_of(body: bytes, model: type[CaseRequest], run: OpenRun) -> tuple[Labell
 
 
 def described(model: type[CaseRequest]) -> dict[str, Any]:
-    """What the schema says of a route that takes such a body."""
+    """The OpenAPI request body of a route."""
     content = {"application/json": {"schema": {"$ref": _REF.format(model=model.__name__)}}}
     return {"requestBody": {"required": True, "content": content}}
 
 
 def describe(app: FastAPI, *models: type[CaseRequest]) -> None:
-    """Say in the schema what bodies look like, and that the token is sent as `Authorization: Bearer`."""
+    """Add the bodies and the bearer token to the OpenAPI schema."""
     made = app.openapi
 
     def whole() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a client is told, as models: the schema is made from them."""
+"""Response models; the OpenAPI schema is generated from them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ Status = Literal["queued", "open", "done", "failed", "cancelled", "aside"]
 # A model beside `DebateResult` because the documented HTTP schema, field descriptions included, is made from it, and
 # because what only a record's writer needs does not leave the server.
 class VerdictBody(BaseModel):
-    """How a debate ended.
+    """Verdict of a debate.
 
     Attributes:
-        attempt: 0, or higher after a new attempt at a failed case.
+        attempt: 0, or higher after retries of a failed case.
         answer: the chosen answer; null when there is none.
         how: how it was reached.
         confidence: in [0, 1]; null when unknown.
         distribution: probability per label; null when the protocol gives none.
         rounds: debate rounds after the independent answers.
-        flags: marks a reader should see.
+        flags: notable conditions.
         payload: the protocol's own result.
         failure, error: why there is no verdict; empty when there is one.
         calls: replies that the verdict rests on.
         prompt_tokens, completion_tokens: of those replies; lower bounds where `calls_without_usage` is not 0.
-        calls_without_usage: replies that did not say all that they used.
+        calls_without_usage: replies without complete usage.
         cost_usd: what those replies cost when they were paid for; null when unknown.
-        wall_s: seconds from the debate's opening to its verdict.
-        reused: whether it was on record before it was asked for.
+        wall_s: seconds from the debate's start to its verdict.
+        reused: whether it was recorded before the request.
     """
 
     model_config = ConfigDict(from_attributes=True)
@@ -54,23 +54,23 @@ class VerdictBody(BaseModel):
 
 
 class Links(BaseModel):
-    """Where to ask further, below the server's address."""
+    """Paths of further requests, relative to the server's address."""
 
     self: str
     events: str
 
 
 class RequestState(BaseModel):
-    """Where a request stands.
+    """State of a request.
 
     Attributes:
-        id: under which it is known.
-        status: `queued` waits for a place, `open` is being debated, `done` has a verdict, `failed` ended without one,
-            `cancelled` was cancelled by a client, `aside` was put aside by the server: it goes on when that is back,
+        id: the request's id.
+        status: `queued` waits for a slot, `open` is running, `done` has a verdict, `failed` ended without one,
+            `cancelled` was cancelled by a client, `aside` was interrupted: it resumes when the server restarts,
             unless `why` says that it cannot.
-        links: where to ask further.
+        links: paths of further requests.
         verdict: null until the end, and where there is none.
-        why: what put it aside; empty otherwise.
+        why: what interrupted it; empty otherwise.
     """
 
     id: str
@@ -81,20 +81,20 @@ class RequestState(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong: a word for programs, and a line for people."""
+    """An error: a code for programs, and a message for people."""
 
     code: str
     message: str
 
 
 class ErrorBody(BaseModel):
-    """Every error has this shape."""
+    """Body of every error response."""
 
     error: Problem
 
 
 class Health(BaseModel):
-    """Whether the server lives, or is ready."""
+    """Liveness or readiness of the server."""
 
     status: str
 
@@ -103,9 +103,9 @@ class KindStats(BaseModel):
     """One kind of request since the server's replica started.
 
     Attributes:
-        open: being debated now.
-        queued: waiting for a place now.
-        aside: put aside without a verdict, such as by an outage; they go on when it is over, or can be asked for anew.
+        open: running now.
+        queued: waiting for a slot now.
+        aside: interrupted without a verdict, such as by an outage; they resume after it, or can be requested again.
         done, failed, cancelled: ended so since the start.
         refused: answered with 429 since the start.
     """
@@ -120,7 +120,7 @@ class KindStats(BaseModel):
 
 
 class ServerStats(BaseModel):
-    """What the server does; kinds that are not offered are missing."""
+    """Statistics by kind of request; kinds that are not offered are missing."""
 
     debates: KindStats | None = None
     judgments: KindStats | None = None

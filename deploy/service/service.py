@@ -1,4 +1,4 @@
-"""One kind of request: what was accepted, where it stands, and how many there may be at once."""
+"""Service of one kind of request: accepts, queues, tracks and cancels requests."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _RETRIES = "the server retries automatically"
 
 
 class Service:
-    """Holds one open run for clients. Lives in one event loop.
+    """Serves one kind of request from one open run. Lives in one event loop.
 
     Args:
         kind: of request.
-        config: of the server.
+        config: the server's configuration.
         run: its configuration.
-        inbox: keeps what was accepted.
+        inbox: persists accepted requests.
         tried: see `OpenRun`.
 
     Attributes:
-        run: holds the debates.
+        run: the open run.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Service:
         """Start the engine.
 
         Args:
-            busy_s: seconds to wait for another owner of the record to let it go.
+            busy_s: seconds to wait for another owner of the record to release it.
 
         Raises:
             UserError: see `OpenRun.open`.
@@ -66,7 +66,7 @@ class Service:
         await self._opening.open(busy_s)
 
     async def resume_pending(self) -> None:
-        """Take up again what an earlier server had accepted and not ended."""
+        """Resume the requests that an earlier server accepted and did not finish."""
         for case_id, body in await self._inbox.pending(self.kind):
             if case_id not in self._jobs.open:
                 try:
@@ -78,17 +78,17 @@ class Service:
         return await asyncio.to_thread(case_of, body, REQUESTS[self.kind], self.run)
 
     def _mark_interrupted(self, case_id: str, why: str) -> None:
-        """Say of an accepted request why it cannot be gone on with; the inbox keeps it for whoever mends that."""
+        """Mark an accepted request that cannot be resumed, with the reason; the inbox keeps it."""
         _log.error("an accepted request cannot be resumed", kind=self.kind, id=case_id, error=why)
         self._jobs.keep(Job.completed(case_id, why=why))
 
     async def accept(self, body: bytes) -> Job:
-        """Take a request; it is kept on disk when this returns, for everybody who has asked the same.
+        """Accept a request; it is durable when this returns. Equal requests share one job.
 
-        Cancelling this leaves it accepted.
+        Cancelling this call leaves the request accepted.
 
         Raises:
-            Refused: it is no case, its id has other content, there is no place for it, or the server is stopping.
+            RequestError: the body is no case, its id has other content, the queue is full, or the server is stopping.
         """
         if self._draining:
             raise _server_stopping()
@@ -110,8 +110,8 @@ class Service:
         return job
 
     async def _persist(self, job: Job, body: bytes, before: Job | None) -> None:
-        """Keep a request that the engine has taken; one that is refused leaves what was known of its id `before`."""
-        await asyncio.sleep(0)  # the engine takes it, or refuses it at once
+        """Persist a request that the engine accepted; a refused one restores the job `before` with its id."""
+        await asyncio.sleep(0)  # the engine accepts or refuses it at once
         if job.mismatch is not None:
             self._jobs.undo(job, before)
             raise _content_conflict(job)
@@ -150,7 +150,7 @@ class Service:
         self._end(job)
 
     def _end(self, job: Job) -> None:
-        """What has ended is on record, and what was put aside stays in the inbox."""
+        """Finish a job: a verdict is in the record, an interrupted request stays in the inbox."""
         self._jobs.end(job)
         if job.mismatch is None:
             self._jobs.keep(job)
@@ -158,16 +158,16 @@ class Service:
                 self._count[self.status(job)] += 1
         elif (
             job.persist_task is None
-        ):  # of one that is just being taken, what the inbox has under its id is not its own
+        ):  # while a request is being accepted, the inbox's row under its id may be an older one
             self._mark_interrupted(job.id, str(job.mismatch))
         if job.result is not None:
             self._rate.record()
             self._inbox.acknowledge(self.kind, job.id)
-        elif job.cancelled and not job.not_persisted:  # what is there may be of an earlier time that it was asked
+        elif job.cancelled and not job.not_persisted:  # the row may be from an earlier request with this id
             self._inbox.cancel(self.kind, job.id)
 
     def status(self, job: Job) -> Status:
-        """Where a request stands."""
+        """The status of a request."""
         if job.result is not None:
             return "failed" if job.result.failure else "done"
         if job.done.is_set():
@@ -175,7 +175,7 @@ class Service:
         return "open" if self.closed or self.run.has_started(job.id) else "queued"
 
     def state(self, job: Job) -> RequestState:
-        """Where a request stands, in full."""
+        """The full state of a request."""
         place = f"/v1/{self.kind}/{job.id}"
         verdict = None if job.result is None else VerdictBody.model_validate(job.result)
         links = Links(self=place, events=f"{place}/events")
@@ -185,7 +185,7 @@ class Service:
         """A request by its id: from memory, the record or the inbox.
 
         Raises:
-            Refused: none of them knows it, or they cannot be asked now.
+            RequestError: none of them knows it, or they are unavailable.
         """
         known = self._jobs.get(case_id)
         if known is not None:
@@ -204,7 +204,7 @@ class Service:
         return job
 
     async def _lookup(self, case_id: str) -> Job | None:
-        """A request that is not being debated; None when it was never accepted."""
+        """Look up a request that is not open; None when it was never accepted."""
         if (held := await self.run.lookup(case_id)) is not None:
             return Job.completed(case_id, result=held)
         if (kept := await self._inbox.find(self.kind, case_id)) is None:
@@ -219,10 +219,9 @@ class Service:
         return Job.completed(case_id, why=self.run.refusal or "it resumes when the server restarts")
 
     async def cancel(self, job: Job) -> bool:
-        """Cancel a request, one that was put aside, too; False when it has ended. Those who ask for it at once are told
-        the same.
+        """Cancel a request, also an interrupted one; False when it has ended. Concurrent calls share one cancellation.
 
-        Cancelling this leaves the request being cancelled.
+        Cancelling this call does not stop the cancellation.
         """
         if self.closed:
             return False
@@ -245,24 +244,24 @@ class Service:
     async def _cancel(self, job: Job) -> bool:
         job.cancelled = True
         if not await self.run.cancel(job.id):
-            job.cancelled = False  # its verdict is on its way
+            job.cancelled = False  # its verdict is about to arrive
         await job.done.wait()
         return job.cancelled
 
     @property
     def closed(self) -> bool:
-        """Whether the run is closed or is being closed: for good, or until it is opened anew."""
+        """Whether the run is closed or closing: for good, or until it is reopened."""
         return self._shut or bool(self._opening.why) or not self.run.is_open
 
     @property
     def unavailable_reason(self) -> str:
-        """Why no request is taken now, want of a place apart; empty while they are."""
+        """Why requests are refused now, a full queue aside; empty while they are accepted."""
         if self._draining or self._shut:
             return "the server is stopping"
         return f"{why}: {_RETRIES}" if (why := self._opening.why) else self.run.refusal
 
     def _check_closed(self) -> None:
-        """Refuse while the record cannot be asked."""
+        """Refuse while the record is unavailable."""
         if why := "" if self._shut else self._opening.why:
             told = f"{why}: {_RETRIES}, retry later"
             raise RequestError(503, told, "paused", retry_after_s=self._opening.again_s)
@@ -270,7 +269,7 @@ class Service:
             raise _server_stopping()
 
     def _check_accepting(self) -> None:
-        """Refuse while no case is taken; begins to open a run anew that has stopped for what may pass."""
+        """Refuse while no case is accepted; starts to reopen a run that stopped for a transient reason."""
         if self._draining:
             raise _server_stopping()
         self._opening.reopen_if_stopped()
@@ -279,7 +278,7 @@ class Service:
             raise RequestError(503, why, "stopped")
 
     def _check_room(self, size: int) -> None:
-        """Refuse when there is no place for one more request, whose body has so many bytes."""
+        """Refuse when the queue has no room for one more request with a body of `size` bytes."""
         over = 1 + len(self._jobs.open) - self._most
         if over <= 0 and (not self._jobs.open or self._jobs.size + size <= self._most_bytes):
             return
@@ -289,21 +288,20 @@ class Service:
         raise RequestError(429, f"{full} are open or queued: retry later", "queue_full", retry_after_s=wait_s)
 
     def stats(self) -> KindStats:
-        """Counts of now and since the start."""
+        """Current counts, and counts since the start."""
         now = Counter(self.status(job) for job in self._jobs.open.values())
         since = {name: self._count[name] for name in ("done", "failed", "cancelled", "refused")}
         return KindStats(open=now["open"], queued=now["queued"], aside=len(self._jobs.interrupted), **since)
 
     async def drain(self, seconds: float) -> None:
-        """Take nothing more, and let debates end for so long; they can be asked for meanwhile."""
+        """Refuse new requests and wait for open ones, up to a deadline; their state can be read meanwhile."""
         self._draining = True
         await self._opening.cancel()
         if holding := [job.debate_task for job in self._jobs.open.values() if job.debate_task is not None]:
             await asyncio.wait(holding, timeout=seconds)
 
     async def close(self) -> int:
-        """Put aside what has not ended and close the record; gives how many were put aside. Closing twice is
-        harmless."""
+        """Interrupt unfinished requests and close the record; returns how many were interrupted. Idempotent."""
         self._draining = self._shut = True
         await self._opening.cancel()
         left = list(self._jobs.open.values())
@@ -316,7 +314,7 @@ class Service:
 
 
 def _consume_exception(task: asyncio.Task[None] | asyncio.Task[bool]) -> None:
-    """Whoever has asked for it may be gone: an error is told to those who wait for it."""
+    """Mark a task's exception as retrieved: waiters get it, and there may be none."""
     if not task.cancelled():
         task.exception()
 

@@ -1,4 +1,4 @@
-"""Everything that a server offers, opened together and closed together."""
+"""All services of a server, opened and closed together."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from moot.deploy.service.settings import Kind, ServeConfig
 from moot.protocols.errors import ActorGone
 
 MAX_CONNECTION_SLOTS = 4000
-"""Requests that wait or stream at once; more are refused with 429. Ray Serve's own bound is above this and what is
-queued, so that its own refusals are never seen."""
+"""Maximum requests that wait or stream; more are refused with 429. Ray Serve's own bound is above this and the queue,
+so that its own refusals are never seen."""
 
 
 class Services:
-    """What a server offers, by kind. Lives in one event loop.
+    """A server's services by kind. Lives in one event loop.
 
     Args:
-        config: of the server.
-        tried: by kind the bindings with what trial calls found already.
+        config: the server's configuration.
+        tried: by kind, bindings with the results of trial calls.
         address: the Ray cluster that this process has joined; None: see `cluster_address`.
 
     Attributes:
         config: as given.
-        token: what clients must send; None when none is needed.
+        token: the token that clients must send; None when none is needed.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
@@ -51,13 +51,13 @@ class Services:
         self._held = 0
 
     async def open(self, *, busy_s: float = 0.0) -> None:
-        """Start every engine, and go on with what an earlier server had accepted.
+        """Start every engine, and resume what an earlier server accepted.
 
         Args:
-            busy_s: seconds to wait for an earlier server to let its records go.
+            busy_s: seconds to wait for an earlier server to release its records.
 
         Raises:
-            UserError: a model cannot be used, or a record is of another configuration or in use.
+            UserError: a model cannot be used, or a record has another configuration or is in use.
             RecordError: the records cannot be written.
         """
         try:
@@ -75,7 +75,7 @@ class Services:
         """The service for a kind of request.
 
         Raises:
-            Refused: the server does not offer it.
+            RequestError: the server does not offer it.
         """
         service = self._by_kind.get(kind)
         if service is None:
@@ -85,7 +85,7 @@ class Services:
         return service
 
     def unavailable(self) -> dict[str, str]:
-        """By kind why no request of it is taken now; kinds that are taken are missing."""
+        """By kind why requests are refused now; accepted kinds are missing."""
         found = {kind: each.unavailable_reason for kind, each in self._by_kind.items()}
         return {kind: why or "the server is starting" for kind, why in found.items() if why or not self._ready}
 
@@ -95,17 +95,17 @@ class Services:
         return self._held < MAX_CONNECTION_SLOTS
 
     def check(self) -> None:
-        """Raise `ActorGone` when an engine is broken for good, so that the server should be started anew."""
+        """Raise `ActorGone` when an engine failed for good, so that the server must restart."""
         for kind, service in self._by_kind.items():
             if (error := service.run.broken) is not None:
                 raise ActorGone(f"the engine for {kind} failed: {type(error).__name__}")
 
     @contextmanager
     def connection_slot(self) -> Iterator[None]:
-        """A request that waits or streams.
+        """Context of a request that waits or streams.
 
         Raises:
-            Refused: there are too many of them.
+            RequestError: too many wait or stream.
         """
         if not self.has_capacity:
             raise RequestError(
@@ -122,12 +122,11 @@ class Services:
         return ServerStats(**{kind: service.stats() for kind, service in self._by_kind.items()})
 
     async def drain(self, seconds: float) -> None:
-        """Take nothing more, and let debates end for so long."""
+        """Refuse new requests and wait for open ones, up to a deadline."""
         await asyncio.gather(*(service.drain(seconds) for service in self._by_kind.values()))
 
     async def close(self) -> int:
-        """Put aside what has not ended, and close the records; gives how many were put aside. Closing twice is
-        harmless."""
+        """Interrupt unfinished requests and close the records; returns how many were interrupted. Idempotent."""
         try:
             return sum(await asyncio.gather(*(service.close() for service in self._by_kind.values())))
         finally:

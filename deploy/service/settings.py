@@ -1,4 +1,4 @@
-"""What a server can be told: what it offers, how much at once, and who may ask."""
+"""Server configuration: what is offered, bounds, and authentication."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _SHORTEST_TOKEN = 16
 
 
 class ServeConfig(BaseModel):
-    """A server as its operator wants it; every field has a default.
+    """Configuration of a server; every field has a default.
 
     Attributes:
-        debates: how `POST /v1/debates` is answered: fields of a run's configuration; None does not offer it.
+        debates: the run behind `POST /v1/debates`: fields of a run's configuration; None disables it.
         judgments: likewise for `POST /v1/judgments`, with `rubric` (default `reasoning`) and `passes` (default 1).
         checks: likewise for `POST /v1/checks`.
         out: the folder of the records, one below it for each of the three.
-        max_open: most debates open at once, of each of the three.
-        max_queued: most that wait for a place beyond them; more are refused with 429.
-        max_queued_bytes: longest that the bodies of all requests that are open or wait may be together, of each of the
-            three, and those of all requests that are just being read or answered; more are refused with 429.
-        max_body_bytes: longest body of a request; a longer one is refused with 413.
-        drain_s: seconds that open debates may end in when the server stops.
-        stream_s: seconds after which a stream of events is ended, for its reader to come again; debates go on.
+        max_open: maximum concurrent debates, for each of the three.
+        max_queued: maximum queued requests beyond them; more are refused with 429.
+        max_queued_bytes: maximum total size of the bodies of open and queued requests, for each of the three, and of
+            all requests that are being read or answered; more are refused with 429.
+        max_body_bytes: maximum size of a request's body; a larger one is refused with 413.
+        drain_s: seconds to drain open debates when the server stops.
+        stream_s: maximum seconds of an event stream, after which its reader reconnects; debates continue.
         token_env: environment variable with the token that clients must send as `Authorization: Bearer`.
-        token_file: a file with it, such as a mounted secret, instead. Without either one only this machine is answered.
+        token_file: a file with the token instead, such as a mounted secret. Without either, only this machine may ask.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,18 +69,18 @@ class ServeConfig(BaseModel):
     @classmethod
     def _is_a_folder(cls, out: str) -> str:
         if is_uri(out):
-            raise ValueError("a server's records lie in a folder: give its path")
+            raise ValueError("a server's records need a local folder: give its path")
         out = str(local_path(out)) if out.lower().startswith("file://") else out
         if RunFolder(Path(out).expanduser()).exists():
-            raise ValueError(f"{out} holds a run: give the server's records another folder")
+            raise ValueError(f"{out} contains a run: use another folder for the server's records")
         return out
 
     @model_validator(mode="after")
     def _makes_sense(self) -> ServeConfig:
         if all(getattr(self, kind) is None for kind in KINDS):
-            raise ValueError(f"nothing is offered: give at least one of {', '.join(KINDS)}")
+            raise ValueError(f"nothing is offered: set at least one of {', '.join(KINDS)}")
         if self.token_env is not None and self.token_file is not None:
-            raise ValueError("`token_env` and `token_file` both name the token: give one of them")
+            raise ValueError("`token_env` and `token_file` both name the token: set only one of them")
         return self
 
     @classmethod
@@ -90,7 +90,7 @@ class ServeConfig(BaseModel):
         flags: Mapping[str, Any] | None = None,
         flag_of: Callable[[str], str] = lambda key: "",
     ) -> ServeConfig:
-        """A configuration from a YAML file or data, and flags, which win over it; None there means not given.
+        """Build the configuration from a YAML file or data, overridden by flags; None means not given.
 
         Raises:
             ConfigError: naming the file and the key, or the flag, and what was expected.
@@ -109,10 +109,10 @@ class ServeConfig(BaseModel):
         return config
 
     def runs(self, where: str = "") -> dict[Kind, RunConfig]:
-        """The configuration of each run that the server holds open.
+        """The configuration of each of the server's runs.
 
         Args:
-            where: what an error begins with.
+            where: prefix of an error message.
 
         Raises:
             ConfigError: naming the section and the key.
@@ -142,10 +142,10 @@ class ServeConfig(BaseModel):
         return RunConfig.build({**section, "out": out, "max_open": self.max_open})
 
     def read_token(self) -> str | None:
-        """The token that clients must send; None when none is named.
+        """The token that clients must send; None when none is configured.
 
         Raises:
-            MissingKey: it is named, and is not there or too short.
+            MissingKey: the configured token is missing or too short.
         """
         if self.token_env is not None:
             named, token = f"the environment variable {self.token_env}", os.environ.get(self.token_env, "")
@@ -166,7 +166,7 @@ class ServeConfig(BaseModel):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches a host's address.
+    """Whether a host is a loopback address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, True, False)

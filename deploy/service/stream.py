@@ -1,4 +1,4 @@
-"""A debate as server-sent events: what has happened, what happens, and its end."""
+"""Server-sent events of a debate: past events, live events, then its end."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _log = structlog.get_logger(__name__)
 HEARTBEAT_S = 15.0
 _GATHER_S = 0.05
 MOST_BYTES = 64 * 2**10
-"""Of a chunk that is sent at once."""
+"""Target size of a chunk."""
 
 _AGAIN_MS = 1000
 _RECORD = "record"
 
 
 class _EventBuffer:
-    """Takes events from where they come, so that they can be waited for with a deadline, and many at once.
+    """Buffer between an event source and its reader, which takes events in batches and with a deadline.
 
     Attributes:
-        error: why no more come though there may be more; None at a true end.
+        error: why the source failed; None at a regular end.
     """
 
     def __init__(self, events: AsyncIterator[StreamedEvent]) -> None:
@@ -50,7 +50,7 @@ class _EventBuffer:
             self._news.set()
 
     async def next(self, within_s: float) -> list[StreamedEvent] | None:
-        """What has come since the last time, empty when nothing did in time; None at the end."""
+        """Events since the last call, empty after a timeout; None at the end."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), within_s)
         self._news.clear()
@@ -66,7 +66,7 @@ class _EventBuffer:
 
 
 def resume_offset(event_stream: str, last_event_id: str) -> int:
-    """How many events of a trail a reader has, by the id that it read last; 0 for one of another trail.
+    """Number of events that a reader already has, by its last event id; 0 for an id of another stream.
 
     >>> resume_offset("ab12", "ab12-7"), resume_offset("ab12", "cd34-7"), resume_offset("ab12", "nonsense")
     (8, 0, 0)
@@ -78,9 +78,9 @@ def resume_offset(event_stream: str, last_event_id: str) -> int:
 
 
 async def event_stream(service: Service, job: Job, last_event_id: str, longest_s: float) -> AsyncGenerator[bytes, None]:
-    """Chunks of server-sent events: those that the reader does not have yet, then each as it comes, then `end` with
-    where the request stands; `error` instead when they cannot all be read. A stream that has lasted `longest_s` is
-    ended before; its reader comes again by itself.
+    """Chunks of server-sent events: those that the reader does not have yet, then live ones, then `end` with the
+    request's state; `error` instead when they cannot all be read. A stream ends after `longest_s`; its reader
+    reconnects by itself.
     """
     yield f"retry: {_AGAIN_MS}\n\n".encode()
     live = None if service.closed else service.run.events(job.id) if job.stream_id != _RECORD else None
@@ -97,7 +97,7 @@ async def event_stream(service: Service, job: Job, last_event_id: str, longest_s
                 yield b": still here\n\n"
             unsent = deque(enumerate(found, seen))
             seen += len(found)
-            del found  # what is sent is let go, however slowly its reader reads
+            del found  # frees what was sent, however slowly the reader reads
             while unsent:
                 for chunk in _pieces(_next_written(event_stream, unsent, skip)):
                     yield chunk
@@ -119,8 +119,7 @@ async def event_stream(service: Service, job: Job, last_event_id: str, longest_s
 
 
 def _next_written(event_stream: str, unsent: deque[tuple[int, StreamedEvent]], skip: int) -> bytes:
-    """The next events, taken from those that are unsent: whole ones, up to the size of a chunk or a little over it;
-    those before the number `skip` are dropped."""
+    """Encode the next unsent events, whole ones up to about the size of a chunk; events before `skip` are dropped."""
     written = bytearray()
     while unsent and len(written) < MOST_BYTES:
         number, event = unsent.popleft()
@@ -137,17 +136,17 @@ def _pieces(written: bytes) -> Iterator[bytes]:
 
 
 def _message(name: str, data: bytes, identity: str) -> bytes:
-    """One event; JSON has no line breaks of its own, so that nothing said in a debate can begin another one."""
+    """Encode one event; JSON has no line breaks, so that no text of a debate can start another event."""
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (identity.encode(), name.encode(), data)
 
 
 def _name(kind: str) -> str:
-    """A kind as a field of the stream: a protocol of a user's own may call its events anything."""
+    """Sanitize an event's kind: a user's own protocol may use any name."""
     return kind if kind and kind.isascii() and kind.replace("-", "").replace("_", "").isalnum() else "event"
 
 
 async def _recorded(service: Service, case_id: str) -> AsyncIterator[StreamedEvent]:
-    """The events of a debate that ended some time ago."""
+    """Recorded events of a debate that ended earlier."""
     events = deque(await service.run.recorded_events(case_id))
     while events:
         yield events.popleft()
