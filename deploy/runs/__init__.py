@@ -1,1 +1,1 @@
-"""Holding a run: configuration, checks, the session, resuming, and what comes out."""
+"""Runs: configuration, checks, sessions, resuming and results."""

@@ -1,4 +1,4 @@
-"""What bounds a run: rates and concurrency by endpoint, prices, budgets, and what was used of them before."""
+"""Limits of a run: rates and concurrency by endpoint, prices, budgets, and earlier use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FLAGS = ("requests_per_min", "tokens_per_min", "concurrency")
 
 
 def endpoint_limits(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str, EndpointLimits]:
-    """The bounds of every endpoint of the run: what `limits` says of its model, else what holds for all, else its own.
+    """Limits by endpoint: the model's entry in `limits`, else the run's, else the model's default.
 
     Raises:
         ConfigError: `limits` names a model that the run does not use.
@@ -49,17 +49,16 @@ def endpoint_limits(config: RunConfig, members: Iterable[RoleBinding]) -> dict[s
 
 
 def _default_endpoint_limits(model: str) -> dict[str, int]:
-    """The bounds that a model has where nobody sets any: what waits in the queue of `small` would wait there at the
-    cost of its deadline."""
+    """Default limits of a model: a call in the queue of `small` would use up its own deadline."""
     return {"concurrency": SmallModelSpec.parse(model).slots} if is_small(model) else {}
 
 
 def known_prices(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str, Price]:
-    """Prices by model name, of the models whose price is known.
+    """Known prices by model name.
 
     Raises:
-        ConfigError: the file of prices is wrong, or a bound on money cannot be kept: a price is unknown, or it allows
-            no call at all.
+        ConfigError: the file of prices is invalid, or a cost budget cannot be enforced: a price is unknown, or it
+            allows no call at all.
     """
     table = price_table(config.prices)
     names = list(dict.fromkeys(member.model for member in members))
@@ -67,7 +66,7 @@ def known_prices(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str,
     unknown = [name for name in names if name not in prices]
     if unknown and config.max_cost_usd is not None:
         raise ConfigError(
-            f"--max-cost cannot be kept: the price of {unknown[0]!r} is unknown; give it in a file, --prices FILE, "
+            f"--max-cost cannot be enforced: the price of {unknown[0]!r} is unknown; give it in a file, --prices FILE, "
             f"with the lines `models:` and `  {unknown[0]}: {{input: USD, output: USD}}` per million tokens"
         )
     priced = [name for name, price in prices.items() if price != FREE]
@@ -84,12 +83,12 @@ def budget(config: RunConfig) -> Budget:
 def spent_by_earlier_sessions(
     folder: RunFolder, prices: Mapping[str, Price], sessions: Iterable[Mapping[str, Any]]
 ) -> dict[str, float]:
-    """What the run's earlier sessions have used, by budget: an upper bound where a server did not say.
+    """Use of the run's earlier sessions by budget: an upper bound where a server did not report usage.
 
     Args:
         folder: the run's folder.
         prices: by model name.
-        sessions: as run.yaml lists them; a killed one says in `unsettled_usage` what its lost calls may have used.
+        sessions: the sessions in run.yaml; a killed one has the possible use of its lost calls in `unsettled_usage`.
     """
     tokens = usd = 0.0
     for model, prompt, completion, unconfirmed in _recorded(folder) if folder.exists() else ():
@@ -104,7 +103,7 @@ def spent_by_earlier_sessions(
 
 
 def _recorded(folder: RunFolder) -> Iterator[tuple[str, int, int, int]]:
-    """Per model, what the record holds: (model, prompt tokens, completion tokens, at most so many unconfirmed ones)."""
+    """Recorded use per model: (model, prompt tokens, completion tokens, upper bound of unconfirmed tokens)."""
     counted = ["prompt_tokens", "completion_tokens", "unconfirmed_tokens_max"]
     turns = read_table(folder, "turns", ["model", "reused_from", *counted])
     paid = turns.filter(turns["reused_from"].is_null())
@@ -119,11 +118,11 @@ def _recorded(folder: RunFolder) -> Iterator[tuple[str, int, int, int]]:
 
 
 def lost(folder: Path, epoch: int) -> dict[str, float]:
-    """What actors that died may have used without a trace in the record, under an owner that itself ended in order.
+    """Possible unrecorded use of dead actors, under an owner that ended in order.
 
     Args:
         folder: the run's folder.
-        epoch: the owner's number.
+        epoch: the owner's epoch.
 
     Returns:
         By budget; empty without budgets.
@@ -132,12 +131,12 @@ def lost(folder: Path, epoch: int) -> dict[str, float]:
 
 
 def unsettled_usage(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str, float]:
-    """The same when the owner itself was killed.
+    """Possible unrecorded use when the owner itself was killed.
 
     Args:
         folder: the run's folder.
-        epoch: the owner's number.
-        spent: what the record tells, see `spent_by_earlier_sessions`.
+        epoch: the owner's epoch.
+        spent: the recorded use, see `spent_by_earlier_sessions`.
     """
     found = {name: at_most - spent.get(name, 0.0) for name, at_most in Ledger(RunFolder(folder), epoch).bound().items()}
     return {name: amount for name, amount in found.items() if amount > _ROUNDING}

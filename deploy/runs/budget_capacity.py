@@ -1,4 +1,4 @@
-"""What a run's budgets let be open at once, from a dry run of its protocol."""
+"""Concurrent debates that a run's budgets allow, from a dry run of its protocol."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from moot.deploy.runs.prepare import Prepared
 from moot.protocols.case import Case
 
 _LOOKED_AT = 20
-"""Cases whose plans are looked at: a bound of what a debate uses counts as one debate among those that have ended."""
+"""Sampled cases: an estimate of a debate's use counts as one debate among those that have ended."""
 
 
 def affordable_debates(prepared: Prepared, spent: Mapping[str, float]) -> BudgetForecast | None:
-    """How many debates the budgets cover; None for a run without one.
+    """Number of debates that the budgets cover; None without a budget.
 
     Args:
         prepared: the run.
-        spent: by budget, what its earlier sessions have used.
+        spent: use of its earlier sessions by budget.
     """
     config = prepared.config
     caps = {"usd": config.max_cost_usd, "tokens": config.max_tokens}
@@ -32,19 +32,19 @@ def affordable_debates(prepared: Prepared, spent: Mapping[str, float]) -> Budget
 
 
 def _each_larger(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    """The larger prompt and the larger reply of two, which need not be of the same."""
+    """Component-wise maximum of prompt and reply."""
     return max(one[0], other[0]), max(one[1], other[1])
 
 
 def _bounds(prepared: Prepared, cases: Iterable[Case]) -> dict[str, DebateCostBound]:
-    """By budget, about the most that a debate and each of its calls use; empty where no case can be looked at."""
+    """Estimated maximum use of a debate and of one call, by budget; empty when no case can be sampled."""
     if not prepared.members:
         return {}
     longest = max(sent_decoding(member).max_tokens for member in prepared.members)
     debate = call = (0, 0)
     for few, most in estimate_calls(prepared, cases):
         debate = _each_larger(debate, (most.prompt_tokens, most.reply_tokens))
-        # A call is reserved for at a token for every byte of its prompt.
+        # A call reserves one token for every byte of its prompt.
         call = _each_larger(call, (CHARACTERS_PER_TOKEN * max(few.longest_prompt, most.longest_prompt), longest))
     if not sum(debate):
         return {}

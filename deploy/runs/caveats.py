@@ -1,4 +1,4 @@
-"""What a user should know of a run before it is held, a line each."""
+"""Warnings about a run before it starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = structlog.get_logger(__name__)
 
 
 def log_caveats(prepared: Prepared) -> None:
-    """Log what the user should know of a run that can be held; not before its models and encoder have been checked."""
+    """Log warnings about a valid run; call it after its models and encoder are checked."""
     if prepared.d_untested:
         _log.warning(
             "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
@@ -62,7 +62,7 @@ def log_caveats(prepared: Prepared) -> None:
 
 
 def _begins_with_a_comment(task: Task) -> bool:
-    """Whether a file of one subject a line begins with what its writer may have meant as a comment."""
+    """Whether a file with one subject per line begins with what looks like a comment."""
     one_a_line = task.spec.startswith("subjects:") and PurePath(task.path).suffix.lower() == ".txt"
     if not (one_a_line and task.replayable):
         return False

@@ -1,7 +1,7 @@
-"""What a user can configure about a run: the fields, reading them from YAML and from flags, one-line errors.
+"""Run configuration: the fields, parsed from YAML and flags, with one-line errors.
 
-A configuration names keys only by the environment variable that holds them (`api_key_env`), so it may be printed,
-written into the record and sent to every actor.
+A configuration names API keys only by their environment variable (`api_key_env`), so it may be printed, written into
+the record and sent to every actor.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ RECORD_KEYS = frozenset(
         "sessions",
     }
 )
-"""What run.yaml holds beside the configuration; passed over when it is read as one."""
+"""Keys of run.yaml that are not configuration; ignored when it is read as one."""
 
 
 def _as_members(value: Any) -> Any:
-    """`roles:` as lists of mappings: a model's name alone, one mapping, or a list of either."""
+    """Normalize `roles:` to lists of mappings, from a model's name, one mapping, or a list of either."""
     if not isinstance(value, Mapping):
         return value
     roles = {}
@@ -65,13 +65,13 @@ def _as_member(member: Any) -> Any:
 
 
 def _as_paths(value: Any) -> Any:
-    """Paths as texts: one, or several."""
+    """Normalize one or several paths to texts."""
     if isinstance(value, str | os.PathLike):
         return (os.fspath(value),)
     if isinstance(value, list | tuple):
         return tuple(map(_as_path, value))
     if isinstance(value, Mapping):
-        raise ValueError("expected paths; texts by name go through `moot.index`, which gives a library")
+        raise ValueError("expected paths; for texts by name use `moot.index`, which returns a library")
     return value
 
 
@@ -82,14 +82,14 @@ def _as_path(value: Any) -> Any:
 PathText = Annotated[str, BeforeValidator(_as_path)]
 
 _OF_MEMBERS = tuple(name for name in RoleBinding.model_fields if name != "profile")
-"""What can be said of a member; its profile is found out."""
+"""Settings of a member; its profile is detected."""
 
 
 _CHOICES = {"on": True, "off": False, "auto": None}
 
 
 def _as_choice(value: Any) -> Any:
-    """`on`, `off` and `auto` as True, False and None; YAML reads the first two so by itself."""
+    """Parse `on`, `off` and `auto` as True, False and None; YAML itself parses the first two."""
     if isinstance(value, str):
         if value not in _CHOICES:
             raise ValueError(f"expected one of {', '.join(_CHOICES)}, found {value!r}")
@@ -98,7 +98,7 @@ def _as_choice(value: Any) -> Any:
 
 
 def _field(default: Any, about: str, flag: str | None = None, **bounds: Any) -> Any:
-    """A field, what it means, and its flag on the command line: None for its name with dashes, empty for none."""
+    """A field with its description and its flag: None for its name with dashes, empty for none."""
     return Field(default, description=about, json_schema_extra={"flag": flag}, **bounds)
 
 
@@ -196,12 +196,12 @@ class RunConfig(BaseModel):
         flags: Mapping[str, Any] | None = None,
         flag_of: Callable[[str], str] = lambda key: "",
     ) -> RunConfig:
-        """A configuration from a YAML file (or another configuration), and flags, which win over it.
+        """Build a configuration from a YAML file (or another configuration), overridden by flags.
 
         Args:
             base: a file's path, a configuration or its fields; None for the defaults.
             flags: by field; None means not given. `set` and `cluster` are merged key by key, `roles` family by family.
-            flag_of: from a field to what an error calls it when it is one of `flags`; an empty string is its key.
+            flag_of: maps a field among `flags` to its name in errors; an empty string means its key.
 
         Raises:
             ConfigError: naming the file and the line or the key, or the flag, and what was expected.
@@ -222,7 +222,7 @@ class RunConfig(BaseModel):
         return config
 
     def of_all_roles(self) -> dict[str, Any]:
-        """What the run says of every role that does not say it itself, as fields of `RoleBinding`."""
+        """The run's defaults for every role, as fields of `RoleBinding`."""
         said = {"structured": self.structured, "temperature": self.temperature, "max_tokens": self.max_reply_tokens}
         return {name: value for name, value in said.items() if value is not None}
 
@@ -231,12 +231,12 @@ class RunConfig(BaseModel):
         return None if self.preset is None else find_preset(self.preset)
 
     def preset_for(self, protocol: str) -> str | None:
-        """The preset where it is one of that protocol; else None."""
+        """The preset if it belongs to that protocol; else None."""
         stated = self.preset_values()
         return self.preset if stated is not None and stated.protocol == protocol else None
 
     def settings(self) -> dict[str, Any]:
-        """The protocol's settings as nested data: the preset's, and over them what is set, `agents` included.
+        """The protocol's settings as nested data: the preset's, overridden by `set` and `agents`.
 
         Raises:
             ConfigError: a setting is given twice.
@@ -251,7 +251,7 @@ class RunConfig(BaseModel):
 
 
 def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], str]:
-    """The fields that are given, and what an error about them begins with."""
+    """The given fields, and the prefix of an error message about them."""
     if isinstance(base, str | Path):
         return read_yaml(Path(base)), f"{base}: "
     if isinstance(base, RunConfig):
@@ -260,17 +260,17 @@ def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
-    """The keys of a YAML configuration, or of a run's run.yaml without what only a record holds.
+    """The keys of a YAML configuration, or of a run.yaml without its record-only keys.
 
     Raises:
-        ConfigError: the file cannot be read or is no YAML mapping; names the line.
+        ConfigError: the file cannot be read or is not a YAML mapping; names the line.
     """
     keys = {str(key): value for key, value in read_keys_and_values(file).items()}
     return {k: v for k, v in keys.items() if k not in RECORD_KEYS} if "schema_version" in keys else keys
 
 
 def check_members(roles: Mapping[str, Iterable[Mapping[str, Any]]], where: str = "") -> None:
-    """Check what `roles` says of each member, families aside.
+    """Check the members of `roles`; not whether the families exist.
 
     Raises:
         ConfigError: a family without members, an unknown key with the nearest known one, or a wrong value.
@@ -289,13 +289,13 @@ def check_members(roles: Mapping[str, Iterable[Mapping[str, Any]]], where: str =
 
 
 def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as a tree, dotted keys opened.
+    """Nest settings: expands dotted keys.
 
     >>> nested({"gate.tau_d": 0.2, "gate": {"tau_m": 0.1}})
     {'gate': {'tau_d': 0.2, 'tau_m': 0.1}}
 
     Raises:
-        ConfigError: a setting is given twice, or is a value here and a group there.
+        ConfigError: a setting is given twice, or is both a value and a group.
     """
     tree: dict[str, Any] = {}
     for key, value in settings.items():

@@ -1,4 +1,4 @@
-"""A person's decision, put into the record of a run whose debate waits for it."""
+"""Pending decisions of a recorded run, and recording a person's decision."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from moot.protocols.reply_ids import reply_id
 
 @dataclass(frozen=True)
 class PendingForm:
-    """A form that no one has answered.
+    """A form without an answer.
 
     Attributes:
-        path: of the step that waits.
-        at: unix time at which the debate was put aside.
+        path: path of the waiting step.
+        at: Unix time at which the debate was parked.
     """
 
     case_id: str
@@ -40,10 +40,10 @@ class PendingForm:
 
 
 def pending_forms(folder: str | Path) -> list[PendingForm]:
-    """The forms of a run that wait for a person, oldest first.
+    """The pending forms of a run, oldest first.
 
     Raises:
-        RecordError: there is no run in the folder.
+        RecordError: the folder contains no run.
     """
     decided = read_table(folder, "turns", ["role"]).to_pylist()
     answered = {(row["case_id"], row["attempt"], row["path"]) for row in decided if row["role"] == "person"}
@@ -64,11 +64,11 @@ def _form(row: dict[str, Any]) -> PendingForm:
 
 
 def pending_form(folder: str | Path, case_id: str) -> PendingForm:
-    """The form that a case waits with.
+    """The pending form of a case.
 
     Raises:
-        ConfigError: the case does not wait.
-        RecordError: there is no run in the folder.
+        ConfigError: the case has no pending form.
+        RecordError: the folder contains no run.
     """
     forms = pending_forms(folder)
     mine = [each for each in forms if each.case_id == case_id]
@@ -80,12 +80,12 @@ def pending_form(folder: str | Path, case_id: str) -> PendingForm:
 
 
 def record_decision(folder: str | Path, case_id: str, action: str, text: str = "") -> PendingForm:
-    """Record a decision on the form that a case waits with; the run goes on with it when it is started again.
+    """Record a decision on a case's pending form; the run uses it when it is resumed.
 
     Raises:
-        ConfigError: the case does not wait, the action is not one of the form's, or it lacks its text.
-        RunFolderBusy: another process works on the run.
-        RecordError: there is no run in the folder.
+        ConfigError: the case has no pending form, the form has no such action, or the action lacks its text.
+        RunFolderBusy: another process owns the run.
+        RecordError: the folder contains no run.
     """
     waits = pending_form(folder, case_id)
     if action not in waits.form.actions:

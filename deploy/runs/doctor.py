@@ -1,4 +1,4 @@
-"""What works on this machine and with a model: asked with a few small calls, said in lines."""
+"""Health checks (`moot doctor`): the installation, and a model by a few small calls."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
 
 TIMEOUT_S = 60.0
-"""Seconds that a call may take, unless a run gives the model longer: a server may have to load its weights first."""
+"""Timeout of a call in seconds, unless a run's is longer: a server may have to load its weights first."""
 
 _ALTERNATIVES = 5
 _MESSAGES = (Message("system", "You answer with one word."), Message("user", "Is the sky blue? Answer Yes or No."))
@@ -61,12 +61,12 @@ State = Literal["ok", "note", "failed"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        what: a word or two.
+        what: the subject, in a word or two.
         state: `failed` when a run would not work.
-        said: what was found.
+        said: the finding.
     """
 
     subject: str
@@ -75,7 +75,7 @@ class Finding:
 
 
 def machine() -> Iterator[Finding]:
-    """What is installed here, and which keys are set, by name only."""
+    """Check the installed extras, and which API keys are set, by name only."""
     yield Finding("python", "ok", platform.python_version())
     for package in ("moot", "ray"):
         yield Finding(package, "ok", version(package))
@@ -97,12 +97,12 @@ def _installed(package: str) -> bool:
 
 
 async def examine(binding: ModelBinding, prices: str | None = None) -> list[Finding]:
-    """Try a model with a few small calls, made as a run makes them; they may be billed.
+    """Check a model with a few small calls, made as a run makes them; they may be billed.
 
-    Of several servers each is tried by itself.
+    Of several servers each is checked separately.
 
     Args:
-        prices: a YAML file of prices, over our own.
+        prices: a YAML file of prices; overrides the built-in ones.
 
     Raises:
         ConfigError: the model's name or a setting is malformed, or the file of prices is wrong.
@@ -118,7 +118,7 @@ async def examine(binding: ModelBinding, prices: str | None = None) -> list[Find
 
 
 async def _examined(binding: ModelBinding, prices: str | None) -> list[Finding]:
-    """What is found of one model behind one server."""
+    """Findings about one model on one server."""
     price = price_table(prices).price(canonical_model(binding.model))
     model = make_model(binding, seed=0, answer_key=None)
     used: Usage | None = None
@@ -141,7 +141,7 @@ async def _examined(binding: ModelBinding, prices: str | None) -> list[Finding]:
 
 
 def _priced(price: Price | None, used: Usage | None) -> Finding:
-    """What tokens cost, and what the call has cost, as far as both are known."""
+    """Finding about token prices and the cost of the call, as far as known."""
     if price is None:
         return Finding("price", "note", "unknown; give it in a file, --prices FILE")
     cost = None if used is None else price.cost_usd(used)
@@ -150,10 +150,10 @@ def _priced(price: Price | None, used: Usage | None) -> Finding:
 
 
 async def _asked(model: Model, binding: ModelBinding) -> tuple[list[Finding], Usage | None]:
-    """What calls to a model that answers show, and what one of them used; None when it failed.
+    """Findings from calls to a reachable model, and the usage of one call; None when it failed.
 
     Raises:
-        OnlyOverResponses: the model is offered over another API only.
+        OnlyOverResponses: only another API offers the model.
     """
     try:
         profile = await _profile(model, binding)
@@ -168,10 +168,10 @@ async def _asked(model: Model, binding: ModelBinding) -> tuple[list[Finding], Us
 
 
 async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
-    """What the trial calls of a run would find.
+    """The profile that a run's trial calls would find.
 
     Raises:
-        OnlyOverResponses: the model is offered over another API only.
+        OnlyOverResponses: only another API offers the model.
         ModelUnavailable: it cannot be called.
     """
     if is_embedded(binding.model):
@@ -189,7 +189,7 @@ def _role(binding: ModelBinding, **known: Any) -> RoleBinding:
 
 
 def _differences(model: Model, profile: ModelProfile) -> Iterator[Finding]:
-    """What a run does differently for this model, and what its log-probabilities are worth under a schema."""
+    """Findings about a run's adaptations to this model, and its log-probabilities under a schema."""
     if said := model_adaptations(profile, offers_schemas=_supports_schema(model)):
         yield Finding("a run adapts", "note", "; ".join(said))
     can = model.capabilities
@@ -200,7 +200,7 @@ def _differences(model: Model, profile: ModelProfile) -> Iterator[Finding]:
 
 
 async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage | None]:
-    """What one call shows, and what it used; None when it failed."""
+    """Findings from one call, and its usage; None when it failed."""
     asked = _alternatives(model)
     decoding = sent_decoding(role, Decoding(temperature=0.0, top_p=None, max_tokens=64, top_logprobs=asked))
     began = time.perf_counter()
@@ -233,9 +233,9 @@ def _opening_case() -> Case:
 
 
 async def _openings(model: Model, role: RoleBinding) -> list[Finding]:
-    """One real opening of a debate, free and, where a run would hold it, held to its schema: whether it can be read.
+    """Check whether a real opening of a debate parses, as free text and, where a run would use one, under its schema.
 
-    The one that a run would ask for fails when it is unusable; the other one is told.
+    The form that a run would use is `failed` when unusable; the other is a `note`.
     """
     labels = _opening_case().labels
     schema = constrained_schema(role, model.capabilities.structured_output, Position, labels, role.max_tokens, {})
@@ -275,14 +275,14 @@ async def _completed(
     step_key: str,
     schema: ReplySchema | None = None,
 ) -> ModelReply:
-    """A call, repeated as the trial's are: a limit that the calls before it have used up is no fault of the model."""
+    """A call with retries: a rate limit used up by the previous calls is not the model's fault."""
     return await call_with_retries(
         PROBE_RETRIES, lambda: model.complete(messages, decoding, step_key=step_key, schema=schema)
     )
 
 
 def check_logprobs(tokens: TokenLogprobs | None) -> Finding:
-    """Whether log-probabilities are there, and are such: some servers send zeros, or nothing but -9999."""
+    """Check whether log-probabilities are present and real: some servers send zeros, or only -9999."""
     if tokens is None:
         return Finding(_LOGPROBS, "note", f"none given: {_WITHOUT}")
     known = tokens.alt_logprob[np.isfinite(tokens.alt_logprob)]

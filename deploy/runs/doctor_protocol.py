@@ -1,4 +1,4 @@
-"""What a model makes of a protocol's prompts: a few debates of the bundled sample, counted by template."""
+"""Protocol trial of `moot doctor`: a few debates of the bundled sample, counted by template."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from moot.protocols.messages import family_of
 from moot.protocols.registry import make_protocol
 
 CASES = 2
-"""Debates that are tried: most templates are asked several times in one."""
+"""Default number of debates: most templates are used several times in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class TemplateTrial:
     """How a model followed one template.
 
     Attributes:
-        replies: what its replies were like.
+        replies: statistics of its replies.
         tokens: mean of the tokens of a reply; None when the server does not say.
-        seconds: mean time of an ask that got a usable reply; None when none did.
+        seconds: mean time of a request with a usable reply; None when there was none.
     """
 
     replies: ModelReplies
@@ -41,7 +41,7 @@ class TemplateTrial:
     seconds: float | None
 
     def cells(self) -> tuple[str, ...]:
-        """The row of a table, as `HEADER` names it."""
+        """The table row, in the order of `HEADER`."""
         found = self.replies
         counts = (found.asks, found.usable, found.repaired, found.reasked, found.truncated, found.outside_labels)
         means = ("-" if mean is None else f"{mean:,.1f}" for mean in (self.tokens, self.seconds))
@@ -53,13 +53,13 @@ HEADER = ("role", "template", "asks", "usable", "repaired", "reasked", "truncate
 
 @dataclass(frozen=True, slots=True)
 class ProtocolTrial:
-    """What came of the debates.
+    """Result of the debates.
 
     Attributes:
-        templates: how each template was followed, in order.
-        held: role, kind of reply, and how it is held to a schema, of the models that were tried.
+        templates: results by template, in order.
+        held: role, reply type and structured-output mode of each tried model.
         finished, cases: how many debates ended with a verdict, and how many there were.
-        commonest_failure: the most frequent reason of a failed ask, with its remedy; empty for none.
+        commonest_failure: the most frequent reason of a failed request, with its remedy; empty for none.
     """
 
     templates: tuple[TemplateTrial, ...]
@@ -69,7 +69,7 @@ class ProtocolTrial:
     commonest_failure: str
 
     def lines(self) -> Iterator[str]:
-        """The table, and what came of the debates."""
+        """The table and the outcome as lines."""
         rows = [HEADER, *(each.cells() for each in self.templates)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
         for row in rows:
@@ -84,12 +84,12 @@ class ProtocolTrial:
 
 
 async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> ProtocolTrial:
-    """Debate a few cases of the sample that the protocol brings, in this process; nothing is kept.
+    """Debate a few cases of the protocol's sample in this process; keeps no record.
 
     Args:
         binding: the model of every role.
-        wanted: names the protocol, its settings and its preset.
-        cases: how many.
+        wanted: the protocol, its settings and its preset.
+        cases: number of cases.
 
     Raises:
         UserError: the model cannot be used, or the protocol or a setting is unknown.

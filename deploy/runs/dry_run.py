@@ -1,7 +1,7 @@
-"""What a run would cost, before anything is paid: its protocol runs on the real floor, answered by stub replies.
+"""Dry run: estimates calls and tokens by running the protocol on the real floor with stub replies.
 
-Twice for each case that is looked at: once every agent gives the same answer, surely and in few words, and once nobody
-agrees with anybody, at the full length that a reply may have. No model is asked, and nothing is written.
+Each sampled case runs twice: once every agent gives the same short, confident answer, and once all disagree at the full
+length of a reply. No model is called, and nothing is written.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _log = structlog.get_logger(__name__)
 
 CHARACTERS_PER_TOKEN = 4
 LOOKED_AT = 20
-"""Cases that are run dry; what they give stands for the others."""
+"""Maximum cases of a dry run, as a sample of the task."""
 
 _SAME = "as it is "
 _NUMBER = re.compile(r"\d+")
@@ -56,12 +56,12 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """What the debates of some cases ask, without retries and re-asks.
+    """Calls of some debates, without retries and re-asks.
 
     Attributes:
-        count: asks.
+        count: calls.
         prompt_tokens, reply_tokens: prompts at four characters a token, or one in other scripts than Latin.
-        longest_prompt: of one ask, in tokens.
+        longest_prompt: of one call, in tokens.
     """
 
     count: int = 0
@@ -79,24 +79,24 @@ class CallEstimate:
 
     @property
     def tokens(self) -> int:
-        """Of prompts and replies."""
+        """Tokens of prompts and replies."""
         return self.prompt_tokens + self.reply_tokens
 
 
 @dataclass(frozen=True)
 class DryRunPlan:
-    """A run's cost in advance, without retries and without second asks after an unreadable reply.
+    """Estimated calls and tokens of a run, without retries and re-asks.
 
     Attributes:
         protocol: its name.
         cases: how many; None for a source that cannot be read twice.
-        least, most: calls over all cases, from those that were looked at; None without `cases`, and where the protocol
-            cannot be run on stub replies.
+        least, most: calls over all cases, extrapolated from the sample; None without `cases`, and when the protocol
+            does not run on stub replies.
         least_tokens, most_tokens: prompts at four characters per token, or one in other scripts than Latin; replies at
             their full length.
-        reusable: replies of the other run that can answer equal asks; None without such a run. How many of them will
-            is known only when the debates are held, so the other figures count every call.
-        documents: what the library holds, and what is still to be embedded for it; empty for a run without documents.
+        reusable: replies of the other run that can answer identical requests; None without such a run. How many will
+            is known only when the debates run, so the other figures count every call.
+        documents: the library's size, and what is still to embed; empty for a run without documents.
     """
 
     protocol: str
@@ -135,7 +135,7 @@ class DryRunPlan:
 
 
 def plan(prepared: Prepared) -> DryRunPlan:
-    """Count what a run would do, on cases spread over the task; asks nobody, writes nothing."""
+    """Estimate a run from cases spread over the task; calls no model, writes nothing."""
     name, total = prepared.protocol.name, prepared.total
     documents = _documents(prepared, prepared.docs, prepared.library) if prepared.docs and prepared.library else ""
     reusable = None if prepared.reuse is None else reusable_replies(prepared.reuse)
@@ -154,7 +154,7 @@ def plan(prepared: Prepared) -> DryRunPlan:
 
 
 def _documents(prepared: Prepared, docs: DocumentSet, library: Path) -> str:
-    """The documents in words; what one run embeds into a library that others share is embedded for all of them."""
+    """Text about the documents; a shared library is embedded once for all runs."""
     chunks = f"{docs.size:,} {'chunk' if docs.size == 1 else 'chunks'}"
     if docs.documents is None:
         return f"a library of {chunks}, made before"
@@ -168,7 +168,7 @@ def _documents(prepared: Prepared, docs: DocumentSet, library: Path) -> str:
 
 
 def estimate_calls(prepared: Prepared, cases: Iterable[Case]) -> list[tuple[CallEstimate, CallEstimate]]:
-    """The fewest and the most calls of each case, as far as stub replies bring them out; none where they suit none."""
+    """Fewest and most calls of each case under stub replies; empty when no stub reply fits."""
     return asyncio.run(_all_calls(prepared, list(cases)))
 
 
@@ -178,7 +178,7 @@ async def _all_calls(prepared: Prepared, cases: Sequence[Case]) -> list[tuple[Ca
 
 
 async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> list[CallEstimate] | None:
-    """By case; None where a debate breaks off for want of a fitting reply, or by a fault of the protocol's own."""
+    """Calls by case; None when a debate fails because no stub reply fits, or by an error of the protocol."""
     plain = {"encoder": DEFAULT_ENCODER, "library": None, "reuse": None, "attended": False}
     spec = prepared.spec(0, {}, False).model_copy(update=plain)
     agents = _StubAgentPool(Roles(spec.roles), prepared.templates, differ=differ)
@@ -190,9 +190,9 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
         for case in cases:
             agents.calls = CallEstimate()
             try:
-                with suppress(MootError):  # a case that does not suit the protocol asks nothing, or little
+                with suppress(MootError):  # a case that does not fit the protocol makes few or no calls
                     await prepared.protocol.run(case, CaseFloor(case, 0, context))
-            except Exception as error:  # anything, of a protocol of somebody's own
+            except Exception as error:  # a user's own protocol may raise anything
                 _log.debug("the protocol fails on stub replies", case=case.id, error=repr(error))
                 return None
             if agents.unfit:
@@ -205,7 +205,7 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
 
 @dataclass
 class _StubAgentPool:
-    """Answers every ask by its reply's schema, and counts. See `moot.actors.debate.context.AgentPool`."""
+    """Stub `AgentPool`: answers every request by its reply's schema, and counts."""
 
     roles: Roles
     templates: Templates
@@ -214,7 +214,7 @@ class _StubAgentPool:
     unfit: int = 0
 
     async def answer(self, ask: Ask) -> AskResult:
-        """See `Crew.answer`."""
+        """See `AgentPool.answer`."""
         binding = self.roles.binding(ask.role)
         most = sent_decoding(binding, ask.decoding).max_tokens
         messages = self.templates.render(ask.template, ask.slots)
@@ -240,7 +240,7 @@ class _StubAgentPool:
             reply_schema(model, "vllm", ask.labels, most, sizes=slot_sizes(model, ask.slots)).body
         )
         place, turn = _last_number(ask.role), _last_number(ask.path.replace(ask.role, ""))
-        # What agents write alternates between all alike and all different, so that no round looks like the one before.
+        # Texts alternate between all equal and all different, so that no round looks like the one before.
         mark = ask.step_key if self.differ and turn % 2 == 0 else ""
         place = place if self.differ else 0
         for full in (self.differ, False):
@@ -252,16 +252,16 @@ class _StubAgentPool:
         return text, None
 
     async def drain(self) -> None:
-        """See `Crew.drain`."""
+        """See `AgentPool.drain`."""
 
 
 def _stub_value(schema: Mapping[str, Any], full: bool, place: int, mark: str, index: int = 0) -> object:
-    """A value that fits: the smallest one, or the largest that the schema permits.
+    """A value that fits a schema: the smallest, or the largest permitted one.
 
     Args:
         place: chooses among options.
-        mark: what texts are made of; empty for the same words in all of them.
-        index: of the list's item that the value belongs to.
+        mark: seed of texts; empty for the same words in all of them.
+        index: index of the value's list item.
     """
     if "enum" in schema:
         return schema["enum"][place % len(schema["enum"])]
@@ -294,7 +294,7 @@ def _stub_value(schema: Mapping[str, Any], full: bool, place: int, mark: str, in
 
 
 def _text(length: int, mark: str = "") -> str:
-    """A text of so many characters, five at least, whose words hang on the mark."""
+    """A text of the given length, five characters at least, with words derived from the mark."""
     digests = (blake2b(f"{mark}{part}".encode()).hexdigest() for part in range(1 + length // 128))
     words = " ".join(digests) if mark else _SAME
     return (words * (length // len(words) + 1))[: max(length, 5)]
@@ -314,8 +314,7 @@ def _tokens(characters: int) -> int:
 
 @dataclass
 class _StubLibrary:
-    """A library that finds its first chunks, whatever is searched; see
-    `moot.actors.debate.context.Retriever`."""
+    """Stub `Retriever`: returns its first chunks for every query."""
 
     chunks: Sequence[LibraryChunk]
 
@@ -328,36 +327,36 @@ class _StubLibrary:
         ]
 
     async def close(self) -> None:
-        """There is nothing to let go."""
+        """Nothing to close."""
 
 
 class _NullRecordClient:
-    """Keeps nothing; see `moot.actors.debate.context.RecordClient`."""
+    """Null `RecordClient`: stores nothing."""
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
     async def commit(self, closing: DebateResult) -> bool:
-        """No verdict is kept."""
+        """Does nothing."""
         return True
 
     async def history(self, case_id: str, attempt: int) -> History:
-        """There is none."""
+        """Always empty."""
         return History()
 
     async def acquire_lease(self, key: str) -> tuple[bool, History]:
-        """Whoever asks first pays."""
+        """The first caller gets the lease."""
         return True, History()
 
     async def has_shared(self, key: str) -> bool:
-        """It is there as soon as it was given."""
+        """True once the reply was shared."""
         return True
 
     async def release_lease(self, key: str) -> None:
-        """Nothing was claimed."""
+        """Does nothing."""
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """Nothing is kept."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""The flags of `moot run`: what each key is called there, and the repeatable ones: `--role`, `--set`, `--cluster`."""
+"""Flags of `moot run`: the flag of each field, and parsers of the repeatable ones (`--role`, `--set`, `--cluster`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.protocols.yaml_file import parsed_yaml
 
 
 def flags_of(key: str) -> str:
-    """How a field of a run is given on the command line, as `--on/--off` where it is switched; empty: it is not.
+    """The flag of a field, as `--on/--off` for a switch; empty when it has none.
 
     >>> flags_of("requests_per_min"), flags_of("max_tokens"), flags_of("limits")
     ('--rpm', '--max-tokens', '')
@@ -26,12 +26,12 @@ def flags_of(key: str) -> str:
 
 
 def flag_of(key: str) -> str:
-    """What an error calls a key that was given as a flag."""
+    """The name of a flag in error messages."""
     return flags_of(key).partition("/")[0]
 
 
 def help_of(key: str) -> str:
-    """What a field of a run says of itself, and its default."""
+    """Help text of a field, with its default."""
     info = RunConfig.model_fields[key]
     about = str(info.description)
     default = info.default
@@ -40,13 +40,13 @@ def help_of(key: str) -> str:
 
 
 def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """`--role NAME=MODEL[,MODEL...]` flags by family.
+    """Parse `--role NAME=MODEL[,MODEL...]` flags by family.
 
     >>> parse_roles(["judge=openai/a,openai/b"])
     {'judge': [{'model': 'openai/a'}, {'model': 'openai/b'}]}
 
     Raises:
-        ConfigError: a flag has another form, or a family is given twice.
+        ConfigError: a flag is malformed, or a family is given twice.
     """
     roles: dict[str, list[dict[str, Any]]] = {}
     for flag in flags:
@@ -61,7 +61,7 @@ def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _models_of(models: str) -> list[str]:
-    """The models between commas; those between the servers of one URL do not count.
+    """Split at commas, except those between the servers of one URL.
 
     >>> _models_of("openai/a,http://x:1,y:2/v1#m,simulated")
     ['openai/a', 'http://x:1,y:2/v1#m', 'simulated']
@@ -74,13 +74,13 @@ def _models_of(models: str) -> list[str]:
 
 
 def parse_settings(flags: Iterable[str], name: str = "--set", such_as: str = "gate.tau_d=0.2") -> dict[str, Any]:
-    """`--set KEY=VALUE` flags, or those of another `name`; a value is read as YAML.
+    """Parse `--set KEY=VALUE` flags, or those of another `name`; a value is YAML.
 
     >>> parse_settings(["gate.tau_d=0.2", "gate.intrinsic=none", "both_branches=true"])
     {'gate.tau_d': 0.2, 'gate.intrinsic': 'none', 'both_branches': True}
 
     Raises:
-        ConfigError: a flag has another form, or a key is given twice.
+        ConfigError: a flag is malformed, or a key is given twice.
     """
     settings: dict[str, Any] = {}
     for flag in flags:
@@ -95,13 +95,13 @@ def parse_settings(flags: Iterable[str], name: str = "--set", such_as: str = "ga
 
 
 def read_value(text: str, where: str) -> Any:
-    """A setting's value as YAML reads it.
+    """Parse a setting's value as YAML.
 
     >>> read_value("0.2", "--set gate.tau_d=0.2"), read_value("off", "--set gate.tau_d=off")
     (0.2, False)
 
     Args:
-        where: what an error begins with.
+        where: prefix of an error message.
 
     Raises:
         ConfigError: it is not valid YAML.

@@ -1,6 +1,7 @@
-"""A session in a thread of its own, so that the main thread is always free to take a signal.
+"""Signal handling: runs a session in its own thread, so that the main thread is free to receive signals.
 
-The first Ctrl-C (or SIGTERM) drains, the second stops at once, even while the session's thread hangs in a native call.
+The first Ctrl-C (or SIGTERM) drains, the second stops immediately, even while the session's thread hangs in a native
+call.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from moot.deploy.runs.outcome import EXIT_INTERRUPTED
 _TICK_S = 0.1
 
 _TOGETHER_S = 0.5
-"""Signals that come so soon after the first one are that one again: from a wrapper such as `timeout`, which passes on
-what the terminal has sent to both."""
+"""Signals within this many seconds of the first are duplicates: a wrapper such as `timeout` forwards what the terminal
+sent to both."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
 class StoppableTask(Protocol[T_co]):
-    """What is held on an event loop until it ends, or is stopped: a `Session`, for one."""
+    """A task that runs on an event loop until it ends or is stopped, such as a `Session`."""
 
     async def run(self) -> T_co:
-        """Hold it; gives what came of it."""
+        """Run the task; returns its result."""
 
     def stop(self) -> None:
-        """Drain it. From any thread."""
+        """Start draining. Thread-safe."""
 
 
 def run_in_thread(
@@ -45,14 +46,14 @@ def run_in_thread(
     on_signals: Callable[[], None] | None = None,
     attend: Callable[[float], None] | None = None,
 ) -> T:
-    """Hold a session on an event loop in a new thread, and wait for its end.
+    """Run a session on an event loop in a new thread, and wait for its end.
 
     Args:
         on_signals: given by a command that owns its process: SIGINT and SIGTERM are taken, this is called at the
             first of them, and the second one ends the process with 130. None: the first `KeyboardInterrupt` drains
             the session and is raised when that is done; the second one is raised at once.
-        attend: what this thread does meanwhile, such as talking with a person: called over and over with the seconds
-            after which it should return when there is nothing to do.
+        attend: work of this thread meanwhile, such as a dialogue with a person: called repeatedly with the seconds
+            after which it should return when idle.
     """
     future: Future[T] = Future()
     thread = threading.Thread(target=_run_session, args=(session, future), name="moot-session", daemon=True)
@@ -100,8 +101,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 @contextmanager
 def _handle_signals(session: StoppableTask[Any], on_first: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
-    """Gives what takes them once more: when Ray starts in this process it takes SIGTERM for itself, which would end the
-    process with a stack of its own; when it leaves it gives it to the system, which would do so without a word."""
+    """Install the signal handlers; yields a function that installs them again. Ray replaces the handler of SIGTERM
+    when it starts in this process, and resets it to the default when it shuts down."""
     if on_first is None or threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return

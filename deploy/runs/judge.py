@@ -1,4 +1,4 @@
-"""Judging replies that were given elsewhere: `moot.judge`, and what it has in common with the command."""
+"""Judging of existing replies: `moot.judge`, and helpers shared with the command."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def judge(
     engine: Engine | None = None,
     **options: Any,
 ) -> JudgingSummary:
-    """Have a panel of judges score replies, all in flight together; waits for the end.
+    """Score replies with a panel of judges, all in flight together; waits for the end.
 
     Args:
         replies: a file of them, `sample-replies`, or rows with the columns of such a file (`reply`; optional `id`,
             `prompt`, `system`, `evidence`, `role`, `domain`, `group`).
-        rubric: the name of one that comes with the package, a YAML file, or a rubric as data.
-        judges: one member or several: models' names, or bindings.
-        passes: how often each judge reads each reply, 1 to 20.
-        out: where the record is kept, and gone on with when it is there; None for nowhere.
+        rubric: the name of a built-in rubric, a YAML file, or a rubric as data.
+        judges: one or several models' names or bindings.
+        passes: passes of each judge over each reply, 1 to 20.
+        out: the record's folder, resumed when it exists; None keeps no record.
         engine: None runs in this process, unless it has joined a Ray cluster: then there.
         options: as for `moot.run`, such as `seed`.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
-        ConfigError: also when nothing was judged at all, because the run was stopped before.
+        ConfigError: also when no reply was judged, because the run was stopped.
     """
     task: str | Task
     task = replies_spec(str(replies)) if isinstance(replies, str | Path) else replies_in_memory(replies)
@@ -59,17 +59,17 @@ def judge(
 
 
 def panel(rubric: Rubric, judges: Role | Sequence[Role], passes: int) -> dict[str, Any]:
-    """The options of a run in which judges score replies under a rubric."""
+    """Options of a run in which judges score replies under a rubric."""
     members = [judges] if isinstance(judges, str | Mapping) or not isinstance(judges, Sequence) else list(judges)
     settings = {"rubric": rubric.model_dump(mode="json"), "passes": passes}
     return {"protocol": PROTOCOL, "roles": {"judge": members}, "set": settings}
 
 
 def rubric_of(named: str | Path | Rubric | Mapping[str, Any]) -> Rubric:
-    """A rubric by the name of a shipped one, from a YAML file, or from data.
+    """Load a rubric: a built-in one by name, from a YAML file, or from data.
 
     Raises:
-        ConfigError: there is no such rubric, or it is none.
+        ConfigError: there is no such rubric, or it is invalid.
     """
     if isinstance(named, Rubric):
         return named
@@ -82,7 +82,7 @@ def rubric_of(named: str | Path | Rubric | Mapping[str, Any]) -> Rubric:
 
 
 def replies_spec(named: str) -> str:
-    """The task behind what `moot judge` is given: a file, `-` for standard input, or the bundled replies.
+    """The task of `moot judge`'s argument: a file, `-` for standard input, or the bundled replies.
 
     >>> replies_spec("sample-replies"), replies_spec("mine.jsonl")
     ('sample-replies', 'replies:mine.jsonl')
@@ -92,7 +92,7 @@ def replies_spec(named: str) -> str:
 
 
 def default_judge_out(named: str, rubric: Rubric, seed: int, model: str) -> str:
-    """Where judging goes unless it is told: the same command finds the same folder again.
+    """Default folder of a judging run: the same command finds the same folder again.
 
     >>> from moot.protocols.rubrics.rubric import shipped_rubric
     >>> default_judge_out("data/mine.jsonl", shipped_rubric("factual"), 0, "simulated")

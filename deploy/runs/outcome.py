@@ -1,4 +1,4 @@
-"""What a run gives back: where its record lies, how it ended, its summary and its tables."""
+"""Outcome of a run: its record's folder, status, summary and tables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from moot.deploy.results.summaries.summary import Summary
 
 Status = Literal["finished", "waiting", "stopped", "interrupted"]
-"""How a session ended; `waiting` when only debates are left that wait for a person, `stopped` by a budget or because an
-endpoint did not answer any more."""
+"""Status of an ended session; `waiting` when all remaining debates wait for a person, `stopped` by a budget or an
+unreachable endpoint."""
 
 EXIT_OK, EXIT_BAD_INPUT, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_INTERRUPTED = 0, 2, 3, 4, 130
 EXIT_HALLUCINATED, EXIT_UNDECIDED = 5, 6
@@ -35,11 +35,11 @@ class Run:
         failed: cases whose latest attempt failed.
         left: cases without a verdict; None when the source cannot be read twice.
         parked: ids of the cases that wait for a person.
-        under_way: cases whose debate was begun and put aside: it goes on from its recorded replies. Known of a run that
-            was stopped or interrupted.
-        worked: False when there was nothing left to do, so that nothing was started.
-        stopped_by: what stopped the run, in words; empty unless `stopped`.
-        mirror: of a run in a store, which keeps `path`, a copy of it, as long as this is referred to; else None.
+        under_way: cases whose debate was interrupted: it resumes from its recorded replies. Known of a stopped or
+            interrupted run.
+        worked: False when there was nothing to do, so that nothing was started.
+        stopped_by: the stop reason as text; empty unless `stopped`.
+        mirror: for a run in a store, the owner of `path`, its local copy; else None.
     """
 
     path: Path
@@ -55,8 +55,8 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        """0 when all is well, 3 when some cases failed, 4 when a budget or a dead endpoint stopped the run, 130 when
-        somebody did."""
+        """0 for success, 3 when some cases failed, 4 when a budget or an unreachable endpoint stopped the run, 130 when
+        interrupted."""
         if self.status == "interrupted":
             return EXIT_INTERRUPTED
         if self.status == "stopped":
@@ -72,7 +72,7 @@ class Run:
 
     @cached_property
     def commonest_failure(self) -> str:
-        """The most frequent reason for which asks failed, with its count and its cure; empty when none failed."""
+        """The most frequent reason of failed requests, with its count and remedy; empty when none failed."""
         from moot.deploy.results.summaries.model_replies import commonest_failure
 
         return commonest_failure(self.path)

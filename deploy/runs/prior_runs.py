@@ -1,4 +1,4 @@
-"""Runs that a new run builds on: its own earlier sessions, the one whose replies it reuses, the one that it replays."""
+"""Earlier runs that a run depends on: its own sessions, the reused run, the replayed run."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from moot.protocols.selene.protocol import Selene
 from moot.protocols.selene.settings import DEFAULT_ENCODER
 
 _OWN_TO_ITS_MODEL = frozenset({"model", "base_url", "api_key_env", "structured"})
-"""What a binding says of the model that spoke; a replay speaks in its place, and is asked by the same profile."""
+"""Fields of a binding about the recorded model; a replay takes its place, with the same profile."""
 
 
 def reused_folder(config: RunConfig, own: Path) -> Path:
-    """The folder that `config.reuse` names, absolute, if a run of this version lies there; of a URI, a copy.
+    """The absolute folder of the run named by `config.reuse`, if its version matches; for a URI, a local copy.
 
     Args:
         own: this run's folder.
 
     Raises:
-        ConfigError: no run is there, it is this run's own, another version of moot has written it, or it lies in a
-            store and other machines could not see the copy; or as `cluster_address`.
+        ConfigError: no run is there, it is this run's own, another version of moot wrote it, or it is in a store and
+            other machines could not read the copy; or as `cluster_address`.
     """
     reuse = str(config.reuse)
     if reuse == config.out or local_path(reuse).resolve() == own.resolve():
@@ -62,7 +62,7 @@ def _copied(reuse: str) -> Path:
 
 
 def _stays_here(config: RunConfig) -> bool:
-    """Whether every process of the run is on this machine."""
+    """Whether all processes of the run are on this machine."""
     ray = sys.modules.get("ray")
     return config.engine == "inline" or not (
         cluster_address(config.address) or (ray is not None and ray.is_initialized())
@@ -70,12 +70,11 @@ def _stays_here(config: RunConfig) -> bool:
 
 
 def recorded_encoder(folder: Path, reuse: Path | None, models: Iterable[str]) -> str | None:
-    """The encoder of the run in `folder`, else of the one whose replies it reuses, else of one that a model replays;
-    None where there is none of them.
+    """The encoder of the run in `folder`, else of the reused run, else of a replayed run; None without any of them.
 
     Raises:
         RecordError: a run.yaml cannot be read.
-        ConfigError: a run that is replayed is not there.
+        ConfigError: a replayed run is missing.
     """
     replayed = (run for model in models if (run := replayed_run(model)) is not None)
     for run in (RunFolder(folder), *([RunFolder(reuse)] if reuse else []), *replayed):
@@ -86,7 +85,7 @@ def recorded_encoder(folder: Path, reuse: Path | None, models: Iterable[str]) ->
 
 
 def reusable_replies(folder: Path) -> int:
-    """How many replies of a run can answer equal asks; reads its index.
+    """Number of reusable replies of a run; reads its index.
 
     Raises:
         ConfigError: the record cannot be read.
@@ -117,7 +116,7 @@ def replayed_run(model: str) -> RunFolder | None:
 
 
 def is_simulated(model: str) -> bool:
-    """Whether a model's name is the embedded simulated one's, or says that its server or its run is one."""
+    """Whether a model is simulated: the embedded one, a simulated server, or a replay of one."""
     spec = ModelSpec.parse(model)
     replayed = replayed_run(model)
     if replayed is not None:
@@ -126,7 +125,7 @@ def is_simulated(model: str) -> bool:
 
 
 def recorded_members(model: str, family: str) -> list[dict[str, Any]]:
-    """For `replay/RUN` the bindings of a role in that run, the model aside; none for any other model.
+    """For `replay/RUN` the role's bindings in that run, without the model; none for any other model.
 
     Raises:
         ConfigError: no run is there, or its run.yaml cannot be read.
@@ -144,25 +143,25 @@ def recorded_members(model: str, family: str) -> list[dict[str, Any]]:
 
 
 def placed(binding: RoleBinding) -> RoleBinding:
-    """A binding as actors elsewhere can use it: the folder of a replay is absolute."""
+    """A binding for remote actors: the folder of a replay is absolute."""
     folder = replayed_run(binding.model)
     return binding if folder is None else binding.model_copy(update={"model": f"replay/{folder.path}"})
 
 
 def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], folder: Path, reuse: Path | None) -> str:
-    """The run's encoder, as it was named or, for `auto`, as it is chosen.
+    """The run's encoder: the named one or, for `auto`, a choice.
 
-    What was installed since changes no run: one that has begun keeps its encoder, and one that reuses or replays
-    another's replies takes that one's where D is compared, for another D would ask for other replies. A threshold for D
-    that was set brings the encoder that it is for. Else it is the best that is installed where D compares what a real
-    model wrote. The simulated model's texts are drawn from a few phrases, so that words
-    are all there is to compare; and a library of documents, which may be large, is not embedded by a model unasked.
+    Later installations change no run: a run that has begun keeps its encoder, and one that reuses or replays another's
+    replies takes that one's where D is compared, because a different D would request different replies. A configured
+    threshold for D implies its encoder. Else it is the best installed one where D compares texts of a real model. The
+    simulated model's texts are drawn from a few phrases, so that comparing words is enough; and a library of documents,
+    which may be large, is not embedded by a model unless requested.
 
     Args:
         protocol: the protocol itself.
         models: of every member of every role.
-        folder: the run's.
-        reuse: the folder of the run whose replies it reuses; None for none.
+        folder: the run's folder.
+        reuse: the reused run's folder; None for none.
 
     Raises:
         RecordError, ConfigError: as `recorded_encoder`.
@@ -182,5 +181,5 @@ def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], f
 
 
 def better_encoder() -> str:
-    """How to embed meaning on this machine, for the end of a sentence."""
+    """Advice on a semantic encoder for this machine, for the end of a sentence."""
     return f"use --encoder {MINILM}" if minilm_installed() else f"{HOW}, then use --encoder {MINILM}"

@@ -1,4 +1,4 @@
-"""How a run goes, on stderr: a bar on a terminal, a line every few seconds elsewhere."""
+"""Progress of a run on stderr: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from moot.deploy.runs.listener import Listener
 LINE_EVERY_S = 5.0
 _UNKNOWN = "-"
 _QUIET_S, _QUIET_GAPS = 10.0, 3.0
-"""Without a case that ends for so many seconds, and so many times the longest gap so far, there is no pace."""
+"""After this many seconds without a finished case, and this many times the longest gap so far, the rate is unknown."""
 
 
 def progress_listener(*, quiet: bool = False, gated: bool = True) -> Listener:
-    """The listener that fits where stderr goes; `gated` when a gate decides which cases are debated."""
+    """The listener for this stderr; `gated` when a gate decides which cases are debated."""
     if quiet:
         return Listener()
     return BarListener(Console(stderr=True), gated=gated) if sys.stderr.isatty() else LineListener(gated=gated)
 
 
 class ProgressRate:
-    """Cases per second of this session, and what follows from it.
+    """Cases per second of this session, and the estimated time left.
 
     Args:
-        total: how many cases the run has; None when that is not known.
-        done: how many of them were done when the session began.
-        clock: seconds, rising.
+        total: number of cases of the run; None when unknown.
+        done: number of cases done when the session began.
+        clock: monotonic seconds.
     """
 
     def __init__(self, total: int | None, done: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,17 +43,17 @@ class ProgressRate:
         self._longest_gap_s = 0.0
 
     def update(self, done: int) -> None:
-        """Take down that so many cases are done now."""
+        """Update the number of cases done."""
         if done > self._done:
             now = self._clock()
             self._longest_gap_s = max(self._longest_gap_s, now - self._rose)
             self._done, self._rose = done, now
 
     def remaining_s(self) -> float | None:
-        """Seconds until the end at the mean pace up to the last case that ended.
+        """Estimated seconds left, at the mean rate up to the last finished case.
 
-        None while it cannot be told: before the first case has ended, and while none has for much longer than it ever
-        took in this session, as when a server hangs.
+        None while unknown: before the first case has finished, and when none has for much longer than ever before in
+        this session, as when a server hangs.
         """
         if self.total is None or self._done <= self._before:
             return None
@@ -64,7 +64,7 @@ class ProgressRate:
 
 
 def figures(counts: Counts, *, gated: bool = True) -> str:
-    """The running figures in one line; what was skipped only where a gate decides that, or something was.
+    """The current figures on one line; the skipped share only with a gate, or when any was skipped.
 
     >>> figures(Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345))
     'accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed'
@@ -81,7 +81,7 @@ def figures(counts: Counts, *, gated: bool = True) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as a clock shows them.
+    """Format seconds as h:mm:ss.
 
     >>> duration(3725.2), duration(9), duration(None)
     ('1:02:05', '0:09', '-')
@@ -98,7 +98,7 @@ def _share(part: int, whole: int) -> str:
 
 
 class _ProgressListener(Listener):
-    """What a bar and lines have in common: the pace, and how far the library is, now and then."""
+    """Base of the progress listeners: the rate, and the progress of the library."""
 
     def __init__(self, say: Callable[[str], object], every_s: float, *, gated: bool) -> None:
         self._print, self._every_s, self._gated = say, every_s, gated
@@ -107,7 +107,7 @@ class _ProgressListener(Listener):
         self._pace = ProgressRate(None, 0)
 
     def indexed(self, done: int, total: int) -> None:
-        """See `Listener.indexed`; nothing is said where that takes no time."""
+        """See `Listener.indexed`; silent when it takes no time."""
         if time.monotonic() - self._last >= self._every_s or (self._told_of_library and done == total):
             self._last, self._told_of_library = time.monotonic(), True
             self._print(f"embedding the documents: {done:,} of {total:,} chunks")

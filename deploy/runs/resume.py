@@ -1,4 +1,4 @@
-"""run.yaml: what a run was started with, who worked on it when, and whether it may be gone on with."""
+"""run.yaml: a run's configuration and sessions, and the checks before a resume."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from moot.protocols.errors import RunMismatch
 
 _PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "anthropic", "aiohttp", "jinja2")
 _ENGINES = ("xllamacpp",)
-"""Packages whose version changes what a model of ours replies."""
+"""Packages whose version changes the replies of a built-in model."""
 
 _FIXED = ("protocol", "seed", "save_tokens", "encoder", "classifier_digest", "schema_version")
 _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env", "profile"})
@@ -46,17 +46,17 @@ _BEFORE = {
     "sections": "always",
     "topics.ask_balance": False,
 }
-"""What runs did whose record is older than a setting."""
+"""Behaviour of runs whose record predates a setting."""
 
 _ROLE_BEFORE = {"reasoning_tokens": 4000, "stop": [], "extra": {}}
-"""The same of a role's keys; of those that are not here, None."""
+"""The same for a role's keys; None for all others."""
 
 _SHOWN = 8
-"""Differences that an error names."""
+"""Maximum differences listed in an error."""
 
 
 def describe(prepared: Prepared) -> dict[str, Any]:
-    """The body of run.yaml for a run, sessions aside; plain data without any secret."""
+    """The body of run.yaml without sessions; plain data without secrets."""
     templates = prepared.templates
     return {
         "schema_version": SCHEMA_VERSION,
@@ -89,7 +89,7 @@ def _configuration(config: RunConfig) -> dict[str, Any]:
 
 
 def identity_digest(prepared: Prepared) -> str:
-    """16 hex digits over all that must be equal for a run to be gone on with, its limit aside."""
+    """Digest (16 hex digits) of everything that must be equal for a resume, except the limit."""
     body = describe(prepared)
     compared = {key: body.get(key) for key in (*_FIXED, "settings", "templates", "task_digest", "docs_digest")}
     compared["roles"] = _comparable(body["bindings"])
@@ -105,15 +105,15 @@ def _documents(prepared: Prepared) -> dict[str, Any]:
 def check_configuration_unchanged(
     was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh: str = "--out NEW", *, reuses: bool = True
 ) -> None:
-    """Refuse to go on with a run whose record another configuration has made.
+    """Refuse to resume a run with a different configuration.
 
-    Placement, engine, address, how many are open, attendance, retrying, where the task's file and the documents lie,
-    deadlines, the variables that hold keys and a larger limit may differ.
+    Placement, engine, address, concurrency, attendance, retrying, paths of the task's file and of documents, deadlines,
+    environment variables of keys and a larger limit may differ.
 
     Args:
-        out: the run's folder, as it was named.
-        afresh: the flag that begins another run.
-        reuses: whether there is a flag `--reuse`, too.
+        out: the run's folder, as the user gave it.
+        afresh: the flag that starts a new run.
+        reuses: whether there is also a flag `--reuse`.
 
     Raises:
         RunMismatch: naming what differs, old and new.
@@ -123,17 +123,17 @@ def check_configuration_unchanged(
         return
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     known = f"{out} contains a run with a different configuration: {'; '.join(found[:_SHOWN])}{more}."
-    if was.get("reuse") is not None and now.get("reuse") is None:  # what was free would be paid for, unseen
+    if was.get("reuse") is not None and now.get("reuse") is None:  # otherwise free replies would be paid for, unnoticed
         raise RunMismatch(f"{known} Give --reuse {was['reuse']} again, or start a new run with {afresh}")
     paying = f" --reuse {out}: only what differs is paid for" if reuses else ""
     raise RunMismatch(f"{known} Start a new one with {afresh}{paying}")
 
 
 def check_resumable(prepared: Prepared, afresh: str = "--out NEW", *, reuses: bool = True) -> bool:
-    """Whether a run lies in the folder already; for the flags see `check_configuration_unchanged`.
+    """Whether the folder contains a run; for the flags see `check_configuration_unchanged`.
 
     Raises:
-        RunMismatch: another configuration has made it.
+        RunMismatch: it has a different configuration.
     """
     folder = RunFolder(prepared.folder)
     if not folder.exists():
@@ -145,10 +145,10 @@ def check_resumable(prepared: Prepared, afresh: str = "--out NEW", *, reuses: bo
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What resuming cannot allow, as `key: was X, now Y`; the templates first, in one line."""
+    """Differences that prevent a resume, as `key: was X, now Y`; the templates first, in one line."""
     old, new = was.get("templates") or {}, now.get("templates") or {}
     rewritten = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
-    if rewritten:  # nobody can set these as they were
+    if rewritten:  # the user cannot restore these
         more = f" and {len(rewritten) - _SHOWN} more" if len(rewritten) > _SHOWN else ""
         yield f"templates: {', '.join(rewritten[:_SHOWN])}{more} have changed"
     for key in _FIXED:
@@ -174,7 +174,7 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 
 
 def _comparable(bindings: Any) -> dict[str, list[dict[str, Any]]]:
-    """Bindings without what may change while a run is resumed, and with what an older record did not say."""
+    """Bindings without what a resume may change, and with defaults for what an older record lacks."""
     return {
         family: [
             {key: value for key, value in (_ROLE_BEFORE | member).items() if key not in _FREE_OF_ROLES}
@@ -203,7 +203,7 @@ def _leaves(key: str, was: Any, now: Any) -> Iterator[str]:
 
 
 def _models_of(value: Any) -> Any:
-    """Members of a role by their models' names, where their number differs; anything else as it is."""
+    """A role's members as model names, when their number differs; anything else unchanged."""
     if isinstance(value, list) and value and all(isinstance(each, Mapping) and "model" in each for each in value):
         return ", ".join(str(member["model"]) for member in value)
     return value
@@ -219,12 +219,12 @@ def _brief(value: Any) -> str:
 
 
 class RunYaml:
-    """The run.yaml of one session: written at its start, and once more at its end.
+    """Writer of run.yaml for one session: at its start, and again at its end.
 
     Args:
         folder: owned by this process.
         prepared: the run.
-        epoch: the owner's number.
+        epoch: the owner's epoch.
 
     Attributes:
         earlier: the sessions before this one.
@@ -254,17 +254,17 @@ class RunYaml:
         if not old:
             sources = prepared.templates.sources
             folder.put_all({f"prompts/{name}.j2": source.encode() for name, source in sources.items()})
-        if prepared.classifier is not None:  # what a reader must know of it, wherever its own folder goes
+        if prepared.classifier is not None:  # readers need it even if the folder moves
             folder.put(CARD, prepared.classifier.card.to_json())
         self._write()
 
     def stopped_by(self, why: str) -> None:
-        """Note what stopped the session; nothing when it is empty."""
+        """Record the stop reason; ignored when empty."""
         if why:
             self._session["stopped_by"] = why
 
     def finish(self, status: str) -> None:
-        """Write down how the session ended, and how long it took."""
+        """Record the session's status and duration."""
         self._session["wall_s"] = round(time.monotonic() - self._started, 3)
         self._session["status"] = status
         self._write()
@@ -274,7 +274,7 @@ class RunYaml:
 
 
 def used(prepared: Prepared) -> dict[str, float]:
-    """What a run has used in all its sessions, by budget (`tokens`, `usd`); an upper bound, after a kill, too.
+    """Use of all sessions of a run by budget (`tokens`, `usd`); an upper bound, also after a kill.
 
     Raises:
         RecordError: its record cannot be read.
@@ -285,7 +285,7 @@ def used(prepared: Prepared) -> dict[str, float]:
 
 
 def _earlier(content: Mapping[str, Any], folder: RunFolder, prices: Mapping[str, Price]) -> list[dict[str, Any]]:
-    """The sessions that a run.yaml lists, each with how it ended."""
+    """The earlier sessions in run.yaml, each with its status."""
     sessions = [session for session in content.get("sessions") or [] if isinstance(session, dict)]
     return [_closed(session, folder, prices, sessions[:number]) for number, session in enumerate(sessions)]
 
@@ -293,8 +293,7 @@ def _earlier(content: Mapping[str, Any], folder: RunFolder, prices: Mapping[str,
 def _closed(
     session: Mapping[str, Any], folder: RunFolder, prices: Mapping[str, Price], before: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """An earlier session; one that never said how it ended was killed. What calls without an end had reserved may be
-    spent."""
+    """An earlier session; one without a status was killed, and its open reservations may be spent."""
     epoch = int(session.get("epoch") or 0)
     if session.get("status") == "running":
         told = {"status": "killed"}

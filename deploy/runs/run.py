@@ -22,16 +22,16 @@ from moot.protocols.errors import ConfigError
 __all__ = ["Role", "Run", "arun", "run", "stream"]
 
 Base = RunConfig | Mapping[str, Any] | str | Path
-"""Where the fields come from that the options do not give: a configuration, its fields, or a YAML file's path."""
+"""Source of fields not among the options: a configuration, its fields, or a YAML file's path."""
 
 Role = str | RoleBinding | Mapping[str, Any]
-"""What binds a role: a model's name, or a binding, or the fields of one that differ from the defaults."""
+"""Binding of a role: a model's name, a binding, or its fields that differ from the defaults."""
 
 
 async def arun(config: Base | None = None, **options: Any) -> Run:
     """Run debates, or resume an interrupted run.
 
-    `options` are the fields of `RunConfig`, which win over `config`. `task` may also be a `Task` or a list of cases,
+    `options` are fields of `RunConfig` that override `config`. `task` may also be a `Task` or a list of cases,
     `protocol` an object with `async def run(self, case, floor)`.
 
     >>> import asyncio, tempfile
@@ -40,7 +40,7 @@ async def arun(config: Base | None = None, **options: Any) -> Run:
     >>> done.status, done.exit_code, done.table("verdicts").num_rows
     ('finished', 0, 2)
 
-    Cancelling it leaves a record that the same call resumes.
+    After a cancellation the same call resumes the record.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
@@ -61,13 +61,13 @@ def run(config: Base | None = None, **options: Any) -> Run:
 
 
 Streamed = StreamedEvent | Signals | Run
-"""What a stream gives."""
+"""Items of a stream."""
 
 
 async def stream(config: Base | None = None, **options: Any) -> AsyncIterator[Streamed]:
-    """As `arun`, but yields every event while the run is under way, and the `Run` at the end.
+    """As `arun`, but yields every event while the run is in progress, and the `Run` at the end.
 
-    A run whose replies are judged also gives `Signals` of all of them: about once a second while they change, and once
+    A run with judged replies also yields `Signals` of all of them: about once a second while they change, and once
     right before the end.
 
     Leaving the loop early drains the run first.
@@ -91,7 +91,7 @@ async def stream(config: Base | None = None, **options: Any) -> AsyncIterator[St
 
 
 def build_configuration(config: Base | None, options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]]:
-    """A configuration from a base and options, and the `task` and `protocol` that were brought as objects.
+    """The configuration from a base and options, and the `task` and `protocol` objects among them.
 
     Raises:
         UserError: one line about what is wrong.
@@ -114,7 +114,7 @@ def prepare_from(config: Base | None, options: Mapping[str, Any]) -> Prepared:
 
 
 class _QueueListener(Listener):
-    """A listener that hands events and signals on."""
+    """Listener that puts events and signals into a queue."""
 
     wants_events = True
 

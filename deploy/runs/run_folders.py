@@ -1,4 +1,4 @@
-"""Where a run's folder lies: the default name, and whether a run can lie or begin in a folder."""
+"""Run folders: the default name, and checks of a folder's content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.actors.telemetry.redaction import redact
 from moot.protocols.errors import ConfigError
 
 _LONGEST = 60
-"""Characters of a model's name that the default folder is called by."""
+"""Maximum characters of a model's name in the default folder's name."""
 
 _STARTED_ONLY = frozenset(
     {"journal", "parts", "prompts", CARD, "owner.lock", "owner.json", "claims", "epochs.json", "limits.json"}
@@ -23,12 +23,12 @@ _STARTED_ONLY = frozenset(
 
 
 def run_name(protocol: str, preset: str | None) -> str:
-    """What a run is called after in its default folder: its preset, which says more, or its protocol."""
+    """Name for the default folder: the preset, which is more specific, or the protocol."""
     return protocol if preset is None else f"preset-{preset}"
 
 
 def default_out(protocol: str, task: str, seed: int, model: str = "simulated") -> str:
-    """Where a run goes unless it is told: the same command finds the same folder again.
+    """Default folder of a run: the same command finds the same folder again.
 
     >>> default_out("selene", "boolq", 7), default_out("", "boolq", 7, "openai/gpt-4o-mini")
     ('runs/selene-boolq-s7', 'runs/boolq-s7-openai-gpt-4o-mini')
@@ -39,15 +39,15 @@ def default_out(protocol: str, task: str, seed: int, model: str = "simulated") -
 
 
 def _shortened(name: str) -> str:
-    """A name that a folder's can hold; a long one is told apart from others by its hash."""
+    """Shorten a name for a folder; a long one gets a hash suffix."""
     return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def run_folder(out: str) -> Path:
-    """`out` as an absolute path, if a run can lie or begin there.
+    """`out` as an absolute path, if a run exists or can start there.
 
     Raises:
-        ConfigError: a file is there, or a folder with other things in it, or its name reads as a URI.
+        ConfigError: it is a file or a folder with other content, or its name looks like a URI.
     """
     if "://" not in out and any(":" in name for name in Path(out).parts[:1]):
         raise ConfigError(f"--out {out}: a colon in the first name reads as a URI; give the folder's whole path")
@@ -65,20 +65,20 @@ def run_folder(out: str) -> Path:
 
 
 def check_folder(out: str | Path | None) -> None:
-    """Make sure that a single debate is kept in a folder, which its result names.
+    """Check that a single debate's `out` is a local folder, because its result contains the path.
 
     Raises:
-        ConfigError: it is to be kept in a store.
+        ConfigError: it is in a store.
     """
     if out is not None and is_uri(str(out)):
         raise ConfigError(f"out={str(out)!r}: a single debate is kept in a folder; a run in a bucket is for `moot.run`")
 
 
 def run_mirror(uri: str) -> Mirror:
-    """A copy of what lies at a URI, if a run can lie or begin there.
+    """Local mirror of a URI, if a run exists or can start there.
 
     Raises:
-        ConfigError: the URI says nothing that pyarrow knows, the store cannot be reached, or other things are there.
+        ConfigError: pyarrow does not support the URI, the store is unreachable, or it has other content.
     """
     store = Store.of(uri)
     store.check()

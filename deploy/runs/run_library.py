@@ -1,4 +1,4 @@
-"""The documents of a run: read, or what its library keeps of them; and where that library lies."""
+"""Documents and library of a run: reads documents, locates and builds the library."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NAME = "library"
 
 
 class LibraryCache:
-    """Libraries that several runs share, such as the cells of a grid: documents are read once, and embedded once per
+    """Libraries shared by several runs, such as the cells of a grid: documents are read once, and embedded once per
     encoder.
 
     Args:
-        out: the folder that holds the runs' folders, as it was named.
+        out: the parent folder of the runs' folders, as the user gave it.
     """
 
     def __init__(self, out: str | Path) -> None:
@@ -36,30 +36,30 @@ class LibraryCache:
         self._opened: dict[tuple[Sequence[str], str], DocumentSet] = {}
 
     def docs(self, named: Sequence[str], encoder: str) -> DocumentSet:
-        """As `moot.actors.retrieval.documents.docs.open_documents`, read when they are first asked for."""
+        """As `moot.actors.retrieval.documents.docs.open_documents`, read on first use."""
         key = (tuple(named), encoder)
         if key not in self._opened:
             self._opened[key] = open_documents(named, encoder)
         return self._opened[key]
 
     def library_path(self, digest: str, encoder: str) -> Path:
-        """The folder of the library of these chunks and this encoder, absolute; it need not exist."""
+        """The absolute folder of the library of these chunks and this encoder; it need not exist."""
         return self._folder / blake2b(f"{digest} {encoder}".encode(), digest_size=6).hexdigest()
 
 
 def run_documents(
     named: Sequence[str], encoder: str, folder: Path, shelf: LibraryCache | None
 ) -> tuple[DocumentSet, Path]:
-    """The documents of a run and the folder of their library, absolute.
+    """The documents of a run and the absolute folder of their library.
 
-    A run that has begun keeps to its library, wherever it was called from. Is that one finished, and are documents not
-    there any more that the run began with, it goes on without reading them.
+    A run that has begun keeps its library, whatever the working folder. If that one is complete and documents are
+    missing, the run continues without reading them.
 
     Args:
         named: what `--docs` names; at least one.
         encoder: identity of the run's encoder.
         folder: of the run, absolute.
-        shelf: where runs that are made together keep their libraries; None for a run with a library of its own.
+        shelf: the shared libraries of related runs; None for a run with a library of its own.
 
     Raises:
         ConfigError: a document cannot be read, or a library cannot be searched.
@@ -80,28 +80,28 @@ def run_documents(
 
 
 def default_library_folder(folder: Path) -> Path:
-    """Where a run that shares its library with no other has it."""
+    """Default library folder of a run without a shared library."""
     return folder / _NAME
 
 
 def is_missing(named: Sequence[str]) -> bool:
-    """Whether nothing lies where one of the documents was."""
+    """Whether one of the documents is missing."""
     return not all(Path(each).expanduser().exists() for each in named)
 
 
 def recorded_library_path(library: Path, folder: Path) -> str:
-    """What run.yaml says of where the library lies: from the run's folder on when it is in there or beside it, so that
-    they can be moved together; else its absolute path."""
+    """The library's path for run.yaml: relative to the run's folder when inside or beside it, so that they can be moved
+    together; else absolute."""
     return os.path.relpath(library, folder) if library.is_relative_to(folder.parent) else str(library)
 
 
 def is_library_complete(library: Path, digest: str, encoder: str) -> bool:
-    """Whether a library of these chunks can be searched with an encoder."""
+    """Whether a library of these chunks is complete for an encoder."""
     return _finished_size(library, encoder, digest) is not None
 
 
 def _recorded_library(content: dict[str, Any], folder: Path) -> Path | None:
-    """The folder of the library that the run has begun with."""
+    """The library folder recorded in run.yaml."""
     place = content.get(_NAME)
     found = Path(os.path.normpath(folder / place)) if isinstance(place, str) else None
     return found if found is not None and LibraryFolder(found).exists() else None
@@ -113,7 +113,7 @@ def _is_of(library: LibraryFolder, digest: str, encoder: str) -> bool:
 
 
 def _finished_size(library: Path, encoder: str, digest: str | None) -> int | None:
-    """How many chunks a library has that is finished and of these documents; None for any other."""
+    """Chunks of a complete library of these documents; None for any other."""
     try:
         note = LibraryFolder(library).check(encoder)
     except ConfigError:
@@ -122,13 +122,13 @@ def _finished_size(library: Path, encoder: str, digest: str | None) -> int | Non
 
 
 async def build_run_library(prepared: Prepared, told: Callable[[int, int], None]) -> None:
-    """Build the run's library, or go on with it; nothing without documents, or with a library that is finished.
+    """Build or resume the run's library; does nothing without documents or with a complete library.
 
     Args:
-        told: is told how many chunks of how many are embedded, now and then.
+        told: progress callback with the embedded and the total number of chunks.
 
     Raises:
-        UserError: the encoder fails, or the folder holds a library of other documents.
+        UserError: the encoder fails, or the folder contains a library of other documents.
         RecordError: the disk is full, or cannot be written.
     """
     config, docs = prepared.config, prepared.docs

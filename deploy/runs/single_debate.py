@@ -28,18 +28,18 @@ class Debated:
 
     Attributes:
         answer: the chosen answer; None when there is none.
-        how: how it was reached, as `skipped` or `stable-agree`.
+        how: how it was reached, such as `skipped` or `stable-agree`.
         confidence: in [0, 1]; None when unknown.
         distribution: probability per label; None when the protocol gives none.
         rounds: debate rounds after the independent answers.
-        flags: marks a reader should see.
+        flags: notable conditions.
         payload: the protocol's own result.
         failure, error: why there is no verdict; empty when there is one.
         calls: replies that the verdict rests on.
         tokens: tokens of those replies; a lower bound when a server does not say.
-        simulated: whether the simulated model spoke: then the answer means nothing.
-        turns: what was said: rows with `path`, `role`, `model`, `text` and `answer`, in order of time.
-        path: the record; None when it was not to be kept.
+        simulated: whether the simulated model replied: then the answer means nothing.
+        turns: the replies: rows with `path`, `role`, `model`, `text` and `answer`, in order of time.
+        path: the record; None when it was not kept.
     """
 
     answer: str | None
@@ -72,7 +72,7 @@ async def debate(
     Args:
         passage: the evidence; may be empty.
         labels: the closed set of answers; None for a free-text answer.
-        out: where the record is kept; None for nowhere.
+        out: the record's folder; None keeps no record.
         engine: None runs in this process, unless it has joined a Ray cluster: then there.
         options: as for `moot.run`, such as `protocol`, `model`, `roles` and `set`; its cases aside.
 
@@ -137,14 +137,14 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The beginning of the question in letters and digits, and a hash of all that is given.
+        """Slug of the question, and a hash of the whole subject.
 
         >>> Subject("Should cities ban cars?").name
         'should-cities-ban-cars-efacaf60'
         """
         words = re.sub(r"[^a-z0-9]+", "-", self.question.casefold()).strip("-")
         slug = words[:_LONGEST_SLUG]
-        if len(words) > _LONGEST_SLUG:  # end it with a whole word
+        if len(words) > _LONGEST_SLUG:  # cut at a whole word
             slug = slug.rpartition("-")[0] or slug
         given = json.dumps([self.question, self.passage, list(self.labels) if self.labels is not None else None])
         digest = hashlib.sha256(given.encode()).hexdigest()[:8]
@@ -152,7 +152,7 @@ class Subject:
 
 
 def default_debate_out(protocol: str, subject: Subject, seed: int, model: str, *, new: bool) -> str:
-    """Where the debate of a subject goes unless it is told: the latest one that there is, or a new one beside it."""
+    """Default folder of a subject's debate: the latest existing one, or a new one."""
     first = default_out(protocol.replace(":", "-"), subject.name, seed, model)
     number = 1
     while Path(_numbered(first, number)).exists():
@@ -165,7 +165,7 @@ def _numbered(first: str, number: int) -> str:
 
 
 def read_facts_file(file: Path) -> str:
-    """Given facts from a text file.
+    """Read facts from a text file.
 
     Raises:
         ConfigError: it cannot be read, or is not UTF-8 text.

@@ -1,4 +1,4 @@
-"""What has stopped a run by itself, in words, and what the rest of the run may use."""
+"""Stop reason of a run as text, with an estimate of the remaining work."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from moot.deploy.runs.record_state import RecordState
 from moot.protocols.case import is_shared_id
 
 SAYS = ": "
-"""Between a bound that allows no more and what the next call wanted of it."""
+"""Separates an exhausted bound from what the next call needed."""
 
 
 @dataclass(frozen=True)
 class RemainingWork:
-    """The cases that a stopped run has left.
+    """Remaining work of a stopped run.
 
     Attributes:
-        cases: how many.
-        finished: how many the estimate rests on: those with a verdict, failed ones aside.
-        uses: by budget, `tokens` or `usd`, about what the cases left will use: as much as the finished ones did in the
-            mean, less what those under way have paid already; empty where none has finished, or a reply does not say
-            what it used.
+        cases: number of remaining cases.
+        finished: number of cases behind the estimate: those with a verdict, failed ones aside.
+        uses: by budget, `tokens` or `usd`, the estimated use of the remaining cases: the mean of the finished ones,
+            less what those in progress have paid already; empty when none has finished, or usage is unknown.
     """
 
     cases: int
@@ -34,10 +33,10 @@ class RemainingWork:
 
 
 def remaining_work(state: RecordState, left: int, prices: Mapping[str, Price]) -> RemainingWork:
-    """What so many cases left may use, by the record.
+    """Estimate the use of the remaining cases from the record.
 
     Raises:
-        RecordError: it cannot be read.
+        RecordError: the record cannot be read.
     """
     ended = {case_id for case_id, _ in state.verdicts}
     finished = {case_id for (case_id, _), failed in state.verdicts.items() if not failed}
@@ -59,12 +58,12 @@ def remaining_work(state: RecordState, left: int, prices: Mapping[str, Price]) -
 
 
 def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None) -> str:
-    """What a user is told.
+    """The stop reason as text for the user.
 
     Args:
-        why: as the arena and the reception have it: a kind, a colon, and what it was.
-        config: with the bounds that were met.
-        rest: of the run; None where nobody knows how many cases are left.
+        why: the dispatcher's stop reason: a kind, a colon, and the detail.
+        config: the configuration with the bounds.
+        rest: the remaining work; None when the number of remaining cases is unknown.
     """
     kind, _, what = why.partition(": ")
     if kind == EndpointDown.kind:
@@ -81,7 +80,7 @@ def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None
 
 
 def _suggest_bound(budget: str, needed: float, left: float, rest: RemainingWork | None) -> str:
-    """By how much to raise a bound: room for a call's reservation has to stay beside what the rest will use."""
+    """How far to raise a bound: the remaining use plus the reservation of one call."""
     amount = _usd if budget == "usd" else _tokens
     one = f"{amount(needed - left)} or more for one call"
     if rest is None:

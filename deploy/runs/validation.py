@@ -1,4 +1,4 @@
-"""What a user wrote as a model of pydantic, or one line that says what is wrong in the words they wrote it in."""
+"""Validation of user input by pydantic models, with one-line errors in terms of the user's flags and keys."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 def validate_model(
     model: type[M], values: Mapping[str, Any], where: str = "", *, typed: Mapping[str, str] = _NONE
 ) -> M:
-    """`values` as a `model`.
+    """Validate `values` as a `model`.
 
     Args:
-        where: what an error begins with: the file that the values are from.
+        where: prefix of an error message: the file with the values.
         typed: by field, the flag that the user typed, or the empty string; such a field is not from `where`.
 
     Raises:
@@ -40,6 +40,6 @@ def validate_model(
         key = ".".join(path)
         inner = key.partition(".")[2]
         typed_as = f"{flag} {inner}" if flag and inner else flag
-        # What is wrong with several keys together names them itself.
+        # An error about several keys names them itself.
         named = f"{typed_as or f'`{key}`'}: " if path else ""
         raise ConfigError(f"{where if flag is None else ''}{named}{message}") from None

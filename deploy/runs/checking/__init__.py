@@ -1,1 +1,1 @@
-"""Checking one claim, now: `moot check` and `moot.check`."""
+"""Check of one claim: `moot check` and `moot.check`."""

@@ -1,4 +1,4 @@
-"""Checking one claim against documents and pictures: `moot.check`, and what it has in common with the command."""
+"""Check of one claim against documents and pictures: `moot.check`, and helpers shared with the command."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ async def check(
     engine: Engine | None = None,
     address: str | None = None,
 ) -> Checked:
-    """Check one claim; several at once may run in one process.
+    """Check one claim; several checks may run concurrently in one process.
 
     Args:
         claim: a statement, or a question with its answer.
-        docs: what it is checked against. For many claims on the same documents have `moot.index` embed these once, and
-            give its library here.
-        images: files, addresses that are fetched now, or bytes.
-        model: serves every role that `roles` does not bind: `debater` (two), `judge`, `vision`.
+        docs: documents to check it against. For many claims on the same documents embed these once with `moot.index`,
+            and pass its library here.
+        images: files, URLs to fetch, or bytes.
+        model: the model of every role without one in `roles`: `debater` (two), `judge`, `vision`.
         encoder: finds the passages that are near the claim.
-        classifier: a folder that `moot train-classifier` made; None goes by the judges alone.
+        classifier: a folder that `moot train-classifier` made; None uses the judges alone.
         set: settings of the protocol `ceda`.
-        out: where the record is kept, and gone on with when it is there; None for nowhere.
+        out: the record's folder, resumed when it exists; None keeps no record.
         engine: None runs in this process, unless it has joined a Ray cluster: then there.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
-        ConfigError: also when there is no verdict, because the run was stopped before.
+        ConfigError: also when there is no verdict, because the run was stopped.
     """
     check_folder(out)
     async with AsyncExitStack() as stack:
@@ -88,10 +88,10 @@ async def check(
 
 
 def claim_case(claim: str, images: Sequence[PictureSource] = ()) -> dict[str, Any]:
-    """The claim as a task takes it.
+    """The claim as a case.
 
     Raises:
-        ConfigError: it is empty, or no whole text.
+        ConfigError: the claim is empty or not valid text.
     """
     if not claim.strip():
         raise ConfigError("the claim is empty")
@@ -105,7 +105,7 @@ def claim_case(claim: str, images: Sequence[PictureSource] = ()) -> dict[str, An
 
 
 async def _files(docs: Documents, encoder: str, stack: AsyncExitStack) -> tuple[str, ...]:
-    """The documents as a run takes them; texts become a library that lasts as long as the check."""
+    """Context with the documents for a run; texts become a temporary library."""
     if isinstance(docs, Mapping):
         if not docs:
             return ()
@@ -117,8 +117,8 @@ async def _files(docs: Documents, encoder: str, stack: AsyncExitStack) -> tuple[
 
 
 def with_content_folder(prepared: Prepared) -> Prepared:
-    """The check in a folder that is named by its claim and by all that its outcome hangs on: documents, pictures,
-    models, settings. So the same check finds its record again, and another one makes its own."""
+    """The check in a folder named by a hash of everything that determines its outcome: claim, documents, pictures,
+    models, settings. So the same check finds its record again, and a different one gets its own."""
     config = prepared.config
     claim = next(prepared.cases()).case.question
     out = default_out("check", Subject(claim, identity_digest(prepared)).name, config.seed, config.model)

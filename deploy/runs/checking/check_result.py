@@ -1,4 +1,4 @@
-"""How the check of one claim ended, read from its record: label, confidence, debate, and evidence with its place."""
+"""Result of a claim check, read from its record: label, confidence, debate, and evidence with its location."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class DebateMessage(BaseModel):
 
     Attributes:
         turn: 1 and up.
-        says: AGREE or DENY, with the message before or with the claim (`of`); None when it says neither.
-        stance: on the claim, as it states or, where it does not, as that implies; None when it is unknown.
+        says: AGREE or DENY, about the previous message or the claim (`of`); None when it says neither.
+        stance: on the claim, as stated or else as implied; None when unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -62,26 +62,26 @@ class DebateMessage(BaseModel):
 
 
 class Checked(BaseModel):
-    """How the check of a claim ended.
+    """Result of a claim check.
 
     Attributes:
-        claim: as it was given.
-        label: `supported` or `hallucinated`; None when it is undecided, or when the check failed.
+        claim: the claim.
+        label: `supported` or `hallucinated`; None when undecided or failed.
         confidence: in the label, in [0, 1]; None when unknown.
         p_hallucinated: probability that the claim is hallucinated; None when unknown.
-        source: where label and confidence are from: `classifier` or `judges`; None without a label.
+        source: the source of label and confidence: `classifier` or `judges`; None without a label.
         how: how the debate ended: `consensus` or `max turns`.
         rationale: the judge's summary.
-        flags: marks a reader should see, such as `no-evidence`.
-        evidence: what there was to go by, the nearest first, with its place.
+        flags: notable conditions, such as `no-evidence`.
+        evidence: the evidence with its location, most similar first.
         conflicts: pieces of evidence that seem to contradict each other, by their wording.
-        missing_pictures: 0-based numbers of pictures that could not be described, so that nobody has seen them.
+        missing_pictures: 0-based numbers of pictures without a description, which no model has seen.
         messages: the debate.
-        judges: what each judge ruled, or why it is missing.
+        judges: each judge's ruling, or why it is missing.
         failure, error: why there is no verdict; empty when there is one.
-        cost: of all attempts, descriptions of pictures included.
-        simulated: whether the simulated model spoke: then the label means nothing.
-        record: the run's folder; None when it was not to be kept.
+        cost: of all attempts, including descriptions of pictures.
+        simulated: whether the simulated model replied: then the label means nothing.
+        record: the run's folder; None when it was not kept.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -114,14 +114,14 @@ class Checked(BaseModel):
 
 
 def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
-    """The check that lies in a folder; None while it has no verdict.
+    """Read a check from its folder; None while it has no verdict.
 
     Args:
         kept: whether the folder stays, so that it is named.
 
     Raises:
-        ConfigError: it holds no check of one claim.
-        RecordError: it cannot be read.
+        ConfigError: the folder does not contain a check of one claim.
+        RecordError: the record cannot be read.
     """
     debate = build_transcript(folder, CASE_ID)
     verdict = debate.verdict
@@ -170,7 +170,7 @@ def _events(debate: Transcript, event_type: type[S]) -> Iterator[S]:
             if event.kind == event_type.kind:
                 data = event_type.read(event.data)
                 if data is None:
-                    raise ConfigError(f"{debate.run}: its event at {event.path!r} is none of a check of this version")
+                    raise ConfigError(f"{debate.run}: its event at {event.path!r} is not one of this version's checks")
                 yield data
 
 

@@ -1,4 +1,4 @@
-"""Shows how a check ended: on a terminal, as JSON, or as Markdown."""
+"""Report of a claim check: on a terminal, as JSON, or as Markdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.protocols.ceda.events import JudgeRuling
 
 
 def show_checked(checked: Checked, form: str = "text", console: Console | None = None) -> None:
-    """Write how a check ended to the console.
+    """Print a check's result.
 
     Args:
         form: `text`, `json` or `md`.
@@ -29,7 +29,7 @@ def show_checked(checked: Checked, form: str = "text", console: Console | None =
 
 
 def headline(checked: Checked) -> str:
-    """The outcome in a line."""
+    """One-line summary of the outcome."""
     if checked.failure:
         return f"not checked: {checked.failure}: {checked.error}"
     parts: list[str] = [checked.label or "undecided"]
@@ -65,7 +65,7 @@ def _blocks(checked: Checked) -> Iterator[Block]:
 
 
 def facts(checked: Checked) -> Iterator[tuple[str, str]]:
-    """What there is to say beside evidence and debate, as pairs of a name and a text."""
+    """Facts beside evidence and debate, as pairs of name and text."""
     yield "claim", checked.claim
     if checked.rationale:
         yield "rationale", checked.rationale
@@ -82,13 +82,13 @@ def facts(checked: Checked) -> Iterator[tuple[str, str]]:
 
 
 def evidence_head(item: EvidenceItem) -> str:
-    """A piece of evidence by its number, with its place and how near it is to the claim."""
+    """Heading of a piece of evidence: number, location and similarity to the claim."""
     near = f", similarity {similarity_words(item)}" if item.kind != "picture" else ""
     return f"{item.id}: {item.place}{near}"
 
 
 def conflict_lines(checked: Checked) -> list[str]:
-    """The conflicts in the evidence, a line each."""
+    """Conflicts in the evidence, one line each."""
     return [
         f"{' and '.join(each.between)} seem to be at odds ({each.why}){f': {each.detail}' if each.detail else ''}"
         for each in checked.conflicts
@@ -96,12 +96,12 @@ def conflict_lines(checked: Checked) -> list[str]:
 
 
 def message_head(message: DebateMessage) -> str:
-    """Who speaks, and where that leaves the claim."""
+    """Heading of a message: its author and stance."""
     said = stance_words(message.says, message.of, message.stance)
     return f"{message.turn}. {message.debater} on {message.model} {said}"
 
 
 def judge_head(judge: JudgeRuling) -> str:
-    """What a judge ruled, or why it is missing."""
+    """A judge's ruling, or why it is missing."""
     sure = f", confidence {number(judge.confidence, 2)}" if judge.verdict is not None else ""
     return f"{judge.judge}: {ruling_words(judge)}{sure}"

@@ -1,1 +1,1 @@
-"""Debates inside a Ray Data pipeline: rows in, judged rows out."""
+"""Ray Data integration: debates and judgments as stages of a pipeline."""

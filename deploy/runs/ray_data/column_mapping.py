@@ -1,4 +1,4 @@
-"""Which column of a batch means what: the fields of a case, and columns that would be in the way."""
+"""Mapping of a batch's columns to the fields of a case, and checks for conflicts."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from moot.protocols.errors import ConfigError, unknown_name
 
 ID = "id"
 _LISTS = ("images", "documents", "labels", "choices")
-"""Fields that hold lists: a single value is a list of one."""
+"""List fields: a single value becomes a list of one."""
 
 
 class ColumnMapping(BaseModel):
-    """How rows become cases.
+    """Mapping of rows to cases.
 
     Attributes:
-        known: every field that a case may have.
-        by_name: fields that are read from columns of the same name without being asked for.
-        needed: fields of which every row needs one or the other.
-        columns: by field the column that holds it; None for a field that no column holds.
+        known: all fields of a case.
+        by_name: fields read by default from columns of the same name.
+        needed: fields of which every row needs at least one.
+        columns: column by field; None for a field without a column.
         constant: by field a value for all rows.
-        id_column: holds the rows' ids; None knows rows by their content.
+        id_column: column with the rows' ids; None identifies rows by their content.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,10 +37,10 @@ class ColumnMapping(BaseModel):
     id_column: str | None = None
 
     def check(self) -> None:
-        """Refuse fields that no case has.
+        """Refuse unknown fields.
 
         Raises:
-            ConfigError: names the nearest field that there is.
+            ConfigError: with the nearest known field.
         """
         for field in (*self.columns, *self.constant):
             if field == ID or field not in self.known:
@@ -49,13 +49,13 @@ class ColumnMapping(BaseModel):
                 raise ConfigError(f"`{field}` is given twice: in `columns`, and for all rows")
 
     def found(self, names: Sequence[str], added: Collection[str]) -> dict[str, str]:
-        """By field the column that holds it, in a batch with columns of these names.
+        """Column by field, for a batch with these columns.
 
         Args:
-            added: columns that are to be added.
+            added: columns to add.
 
         Raises:
-            ConfigError: a column is missing, or in the way of one that is to be added.
+            ConfigError: a column is missing, or conflicts with an added one.
         """
         taken = sorted(set(names) & set(added))
         if taken:
@@ -76,7 +76,7 @@ class ColumnMapping(BaseModel):
         return found
 
     def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
-        """One row's fields as plain data, those that are missing left out; a missing id stays, for it is no id."""
+        """One row's fields as plain data, without missing ones; a missing id stays, so that it is refused."""
         values = {**{field: plain(value) for field, value in cells.items()}, **self.constant}
         values = {field: value for field, value in values.items() if value is not None or field == ID}
         for field in _LISTS:
@@ -86,7 +86,7 @@ class ColumnMapping(BaseModel):
 
 
 def plain(value: Any) -> Any:
-    """A cell's value, NaN and null as None, arrays as lists, and what has no plain form as its text.
+    """A cell as plain data: NaN and null as None, arrays as lists, other objects as text.
 
     >>> import numpy as np
     >>> plain(np.array(["a", None])), plain(float("nan")), plain(np.int64(3)), plain({"x": np.float32(0.5)})

@@ -1,4 +1,4 @@
-"""Ids of rows that bring none: a hash of the content, and a number for each further copy of it."""
+"""Ids of rows without one: a content hash, and a number for each further copy."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 
 BatchKey = tuple[str, str, int]
-"""Names one batch for as long as its pipeline goes on: the execution, the Ray task, and the place in it. Ray calls a
-task that was lost again under the same id, so a batch that comes again has the key that it had."""
+"""Key of a batch within its execution: the execution, the Ray task, and the index in it. Ray retries a lost task under
+the same id, so a retried batch has the same key."""
 
 MOST_EXECUTIONS = 16
-"""Remembered, those that had a batch last: each takes memory by its rows. Only where more pipelines than this go on at
-once over one stage are the copies of one numbered anew."""
+"""Maximum executions in memory (LRU): each takes memory by its rows. Only with more concurrent pipelines over one stage
+are copies renumbered."""
 
 
 class RowIds:
-    """Tells copies of a row apart, over all batches of an execution.
+    """Numbers copies of a row, over all batches of an execution.
 
-    Which copy gets which number hangs on the order in which batches come, but copies are alike: an execution always
-    uses the same set of ids, and so does the next one over the same rows.
+    Which copy gets which number depends on the order of batches, but copies are equal: an execution always uses the
+    same set of ids, and so does the next one over the same rows.
     """
 
     def __init__(self) -> None:
         self._executions: OrderedDict[str, _ExecutionCopies] = OrderedDict()
 
     def assign(self, key: BatchKey, hashes: Sequence[str]) -> list[str]:
-        """An id for each row of a batch; the same ones when the batch comes again.
+        """Assign an id to each row of a batch; the same ids when the batch is retried.
 
         >>> numbering = RowIds()
         >>> numbering.assign(("one", "task", 0), ["a", "b", "a"]), numbering.assign(("one", "task", 1), ["a"])
@@ -46,14 +46,14 @@ class RowIds:
 
 
 class _ExecutionCopies:
-    """The copies of one execution."""
+    """Copy counts of one execution."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
         self._batches: dict[BatchKey, dict[str, int]] = {}
 
     def firsts(self, key: BatchKey, counts: Counter[str]) -> dict[str, int]:
-        """By hash the number of the first copy in a batch."""
+        """Number of a batch's first copy by hash."""
         known = self._batches.setdefault(key, {})
         for each, count in counts.items():
             if each not in known:

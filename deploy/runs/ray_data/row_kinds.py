@@ -1,4 +1,4 @@
-"""What a stage does with its rows: debates on questions or claims, or judges on replies."""
+"""Kinds of rows of a stage: questions or claims to debate, or replies to judge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moot.protocols.judge_panel.payload import PanelPayload
 from moot.protocols.tasks.replies import replies_in_memory
 
 FAILED_ROW = "invalid_case"
-"""The failure of a row that is no case."""
+"""Failure of a row that is not a valid case."""
 
 _COSTS = (
     ("calls", pa.int64()),
@@ -32,19 +32,19 @@ _COSTS = (
 
 
 class RowKind(Protocol):
-    """Rows into cases, ends into columns."""
+    """Converts rows to cases, and results to columns."""
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that are added, the same for every batch."""
+        """The added columns, the same for every batch."""
         ...
 
     def case(self, row: Mapping[str, Any]) -> LabelledCase:
-        """The case of a row. Raises `UserError` for a row that is none."""
+        """The case of a row. Raises `UserError` for an invalid row."""
         ...
 
     def result_row(self, result: DebateResult) -> dict[str, Any]:
-        """The columns of a row whose case has ended."""
+        """The added columns of a finished row."""
         ...
 
 
@@ -87,10 +87,10 @@ class DebateRows:
 
 @dataclass(frozen=True)
 class JudgmentRows:
-    """Each row is a reply that judges score.
+    """Each row is a reply to judge.
 
     Attributes:
-        dimensions: the rubric's.
+        dimensions: the rubric's dimensions.
     """
 
     dimensions: tuple[str, ...]
@@ -122,7 +122,7 @@ class JudgmentRows:
 
 
 def rejected_row(error: UserError) -> dict[str, Any]:
-    """The columns of a row for which nothing was paid, for it is no case."""
+    """The added columns of an invalid row, which cost nothing."""
     said = getattr(error, "expected", "")
     field = getattr(error, "field", "")
     return {"failure": FAILED_ROW, "error": f"`{field}`: {said}" if field and said else said or str(error)}

@@ -1,4 +1,4 @@
-"""The actor behind a stage: it holds an open run, takes batches of rows, and tells how their debates ended."""
+"""Stage actor: owns an open run, accepts batches of rows and returns their results."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from moot.protocols.errors import ConfigError, RunFolderBusy, UserError
 
 _log = structlog.get_logger(__name__)
 INTERRUPTED = "not_held"
-"""The failure of a row whose debate was put aside: a budget is used up, or the stage was closed. The next run of the
-pipeline goes on with it."""
+"""Failure of a row whose debate was interrupted: a budget is used up, or the stage was closed. The next execution of
+the pipeline resumes it."""
 
 CONTROL = "control"
-"""The concurrency group of what is not to wait behind batches."""
+"""Concurrency group of calls that must not wait behind batches."""
 
 _LET_GO_WITHIN_S = 30.0
-"""How long the folder of a pipeline that was killed may still be held by what is left of it."""
+"""Seconds for which remains of a killed pipeline may still own its folder."""
 _LOOK_EACH_S = 0.25
 
 
 class StageActor:
-    """Owns the run of one stage. Ray starts it again when it dies; it goes on from its record then, and calls
-    that were under way are made again.
+    """Owns the run of one stage. Ray restarts it when it dies; it then resumes from its record, and repeats calls
+    that were in flight.
 
     Args:
-        config: of the run, as JSON; its `out` is absolute.
-        protocol: one's own instead of the one that the configuration names.
-        kind: what rows are.
-        folder: the driver's working folder, which paths in the configuration may be relative to.
+        config: the run's configuration as JSON; its `out` is absolute.
+        protocol: a user's own protocol object instead of the configured one.
+        kind: the kind of rows.
+        folder: the driver's working folder, the base of relative paths in the configuration.
     """
 
     def __init__(self, config: str, protocol: object | None, kind: RowKind, folder: str) -> None:
@@ -65,18 +65,17 @@ class StageActor:
         self._holders: Counter[str] = Counter()
 
     async def debate(self, key: BatchKey, raw: bytes) -> bytes:
-        """Debate a batch and wait for the end of all of it; cancelled, debates that nobody else waits for are put
-        aside.
+        """Debate a batch and wait for all of it; a cancellation interrupts debates without other waiters.
 
-        Called again it is told from the record what has ended, so Ray may call it as often as it likes.
+        Idempotent: a repeated call gets finished results from the record, so Ray may retry it.
 
         Args:
-            key: the batch's; a batch that comes again has the one that it had.
+            key: the batch's key; a retried batch has the same one.
             raw: rows as plain data, encoded.
 
         Raises:
-            UserError: the run cannot be opened, or the stage was closed before.
-            RunBroken: it cannot go on.
+            UserError: the run cannot be opened, or the stage is closed.
+            ActorGone: the engine failed.
         """
         self._loop = asyncio.get_running_loop()
         run = await self._acquire_run(key[0])
@@ -107,15 +106,15 @@ class StageActor:
 
     @ray.method(concurrency_group=CONTROL)  # type: ignore[untyped-decorator]
     async def pending(self) -> int:
-        """How many debates somebody waits for."""
+        """Number of debates with waiters."""
         return len(self._holders)
 
     @ray.method(concurrency_group=CONTROL)  # type: ignore[untyped-decorator]
     async def close(self, drain_s: float) -> None:
-        """Take no batch any more, let debates end for so many seconds, then leave the record in order.
+        """Refuse new batches, drain debates for this many seconds, then flush the record.
 
-        Ray calls it in a loop of its group's own, and the run lives in that of the batches. `debate` notes its loop
-        before it looks whether the stage is closed: where there is none yet, there is no run and will be none.
+        Ray calls it in the event loop of its own group, and the run lives in that of the batches. `debate` notes its
+        loop before it looks whether the stage is closed: where there is none yet, there is no run and will be none.
         """
         self._closed = True
         if self._loop is not None:
@@ -128,22 +127,22 @@ class StageActor:
                 await run.close(drain_s=drain_s)
 
     async def _acquire_run(self, execution: str) -> OpenRun | None:
-        """The run, for one more batch; None when its budget was used up in this execution already."""
+        """The run, for one more batch; None when this execution has used up its budget."""
         async with self._opening:
             if self._closed:
                 raise ConfigError(CLOSED)
             if self._spent is not None and self._spent[0] == execution:
                 return None
             if self._run is None:
-                # Ray cancels with a batch what was called for it, as its context says; the run outlives the batch.
+                # Ray cancels a batch together with the calls in its context; the run outlives the batch.
                 self._run = await asyncio.create_task(self._open(), context=contextvars.Context())
             self._users += 1
             return self._run
 
     async def _leave_batch(self, run: OpenRun, execution: str) -> None:
-        """A batch has ended. A run that has stopped is closed after the last one: another batch opens it anew, unless
-        it is of the execution that has used up the budget, and its folder is free for a stage with a larger one.
-        Cancelling this leaves it being closed."""
+        """Release the run after a batch. A stopped run is closed after the last one: another batch reopens it, unless
+        its execution has used up the budget, and its folder is free for a stage with a larger budget. Cancelling
+        this call does not stop the closing."""
         self._users -= 1
         closing = asyncio.create_task(self._close_if_over(run, execution))
         self._closing.add(closing)
@@ -159,7 +158,7 @@ class StageActor:
             self._run = None
             try:
                 await run.close()
-            except Exception as error:  # what its journal holds counts
+            except Exception as error:  # the journal has what was recorded
                 _log.warning("a stopped run was not closed in order", error=repr(error))
 
     async def _open(self) -> OpenRun:
@@ -189,7 +188,7 @@ class StageActor:
         return found
 
     def _with_ids(self, key: BatchKey, cases: list[LabelledCase | UserError]) -> list[LabelledCase | UserError]:
-        """The cases, those without an id known by their content."""
+        """The cases, with content ids where they have none."""
         unnamed = [i for i, case in enumerate(cases) if isinstance(case, LabelledCase) and not case.case.id]
         hashes = [content_case_id(each.case) for i in unnamed if isinstance(each := cases[i], LabelledCase)]
         for i, case_id in zip(unnamed, self._numbering.assign(key, hashes), strict=True):
@@ -211,7 +210,7 @@ class StageActor:
         try:
             return self._kind.result_row(await run.run_case(case))
         except UserError as error:
-            if self._closed:  # between its batch's coming and its own
+            if self._closed:  # between the batch's arrival and its own
                 return {"case_id": case_id, "failure": INTERRUPTED, "error": CLOSED}
             return {"case_id": case_id, **rejected_row(error)}
         except RunFailed:

@@ -1,4 +1,4 @@
-"""The function that Ray Data maps over batches: it carries them to the stage's actor and waits."""
+"""Client in a Ray Data task: sends batches to the stage actor and waits."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CLOSED = "the stage was closed while its dataset was in use"
 
 
 class StageClient:
-    """What a stage is in a Ray Data task.
+    """Client of a stage in a Ray Data task.
 
     Args:
-        actor, namespace: where the stage's actor is to be found.
-        execution: names the execution of the pipeline that this is a part of.
+        actor, namespace: name of the stage's actor.
+        execution: id of the pipeline's execution.
         fields: how rows become cases.
-        schema: the columns that are added.
-        prefix: begins their names.
+        schema: the added columns.
+        prefix: prefix of their names.
     """
 
     def __init__(
@@ -37,17 +37,17 @@ class StageClient:
         self._batches = itertools.count()
 
     def __call__(self, batch: Batch) -> pa.Table:
-        """As `debated`, in a task of Ray Data: it has the caller for itself, and one batch after the other."""
+        """Process one batch in a Ray Data task; see `process_batch`."""
         return self.process_batch(batch, next(self._batches))
 
     def process_batch(self, batch: Batch, number: int) -> pa.Table:
         """The batch with the stage's columns, once all its rows have ended.
 
         Args:
-            number: its place in the Ray task.
+            number: the batch's index in the Ray task.
 
         Raises:
-            MootError: a column is missing or in the way, the run cannot be opened or cannot go on.
+            MootError: a column is missing or in conflict, or the run cannot be opened or failed.
         """
         table = as_table(batch)
         added = [self._prefix + name for name in self._schema.names]
@@ -72,42 +72,42 @@ class StageClient:
 
 
 class StageClientActor:
-    """A caller in an actor of Ray Data, which waits for several batches at once in threads of one process.
+    """Client in a Ray Data actor, which waits for several batches at once in threads of one process.
 
-    Each of its tasks must hold one batch: it cannot tell the second from the first one that comes again.
+    Each of its tasks must contain one batch: it cannot distinguish a second batch from a retry of the first.
     """
 
     def __init__(self, caller: StageClient) -> None:
         self._caller = caller
 
     def __call__(self, batch: Batch) -> pa.Table:
-        """See `StageClient.debated`."""
+        """See `StageClient.process_batch`."""
         return self._caller.process_batch(batch, 0)
 
 
 Batch = Any
-"""What `map_batches` hands over: a mapping of arrays, a pandas DataFrame or an Arrow table."""
+"""Batch formats of `map_batches`: a mapping of arrays, a pandas DataFrame or an Arrow table."""
 
 
 def as_table(batch: Batch) -> pa.Table:
-    """The batch as Ray Data would keep it, in Arrow."""
+    """Convert a batch to an Arrow table as Ray Data does."""
     if isinstance(batch, pa.Table):
         return batch
     return BlockAccessor.for_block(BlockAccessor.batch_to_block(batch)).to_arrow()
 
 
 def cells(table: pa.Table, columns: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The cells of some columns, row by row.
+    """Rows of some columns.
 
     Args:
-        columns: from the names wanted to the columns' names.
+        columns: column names by result key.
     """
     held = {field: table.column(column).to_pylist() for field, column in columns.items()}
     return [{field: values[i] for field, values in held.items()} for i in range(table.num_rows)]
 
 
 def with_columns(table: pa.Table, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, prefix: str) -> pa.Table:
-    """The table with a column for every field of the schema, whatever the rows hold."""
+    """The table with a column for every field of the schema, filled with null where a row has none."""
     for field in schema:
         values = pa.array([row.get(field.name) for row in rows], type=field.type)
         table = table.append_column(pa.field(prefix + field.name, field.type), values)

@@ -1,5 +1,4 @@
-"""The driver's hold on the actor of a stage: made when it is first needed, closed by hand, by the garbage collector or
-when the interpreter exits."""
+"""The driver's handle of a stage actor: created on first use; closed explicitly, by garbage collection or at exit."""
 
 from __future__ import annotations
 
@@ -23,23 +22,23 @@ from moot.protocols.errors import ConfigError
 
 _log = structlog.get_logger(__name__)
 MOST_BATCHES = 1000
-"""Under way at once; what comes beyond waits at the actor."""
+"""Concurrent batches; more wait at the actor."""
 
 _CLOSE_WITHIN_S = 90.0
-"""Beyond the drain: seconds for flushing the record and taking the engine down."""
+"""Seconds after the drain for flushing the record and shutting the engine down."""
 
 
 class EngineHandle:
-    """An actor that is up, or on its way.
+    """Handle of a running or starting actor.
 
     Args:
-        args: what `StageActor` takes.
+        args: arguments of `StageActor`.
     """
 
     def __init__(self, *args: Any) -> None:
         context = ray.get_runtime_context()
         self.name, self.namespace, self.node = f"moot-stage-{uuid4().hex[:8]}", context.namespace, context.get_node_id()
-        # The record's folder is a folder of this node.
+        # The record's folder is on this node.
         here = NodeAffinitySchedulingStrategy(self.node, soft=False)
         self._handle = (
             ray.remote(concurrency_groups={CONTROL: 4})(StageActor)
@@ -47,8 +46,8 @@ class EngineHandle:
                 name=self.name,
                 num_cpus=0,
                 max_restarts=FOREVER,
-                # It holds no reply: a batch that is made again is told from the record what has ended, and closing
-                # twice is harmless.
+                # Calls may be retried: a repeated batch gets finished results from the record, and closing
+                # is idempotent.
                 max_task_retries=FOREVER,
                 max_concurrency=MOST_BATCHES,
                 scheduling_strategy=here,
@@ -57,12 +56,12 @@ class EngineHandle:
         )
 
     def close(self, drain_s: float) -> None:
-        """Close the run, then end the actor. Harmless when Ray has gone."""
+        """Close the run, then end the actor. Harmless after Ray's shutdown."""
         if not ray.is_initialized() or ray.get_runtime_context().get_node_id() != self.node:
             return
         try:
             ray.get(self._handle.close.remote(drain_s), timeout=drain_s + _CLOSE_WITHIN_S)
-        except Exception as error:  # what its journal holds counts
+        except Exception as error:  # the journal has what was recorded
             _log.warning("a stage was not closed in order; its next run resumes from the record", error=str(error))
         finally:
             with suppress(Exception):
@@ -73,9 +72,9 @@ class StageEngine:
     """One run for all stages of this process that have one record and one configuration.
 
     Args:
-        config: as JSON.
-        protocol: one's own instead of the one that the configuration names.
-        kind: what rows are.
+        config: the run's configuration as JSON.
+        protocol: a user's own protocol object instead of the configured one.
+        kind: the kind of rows.
     """
 
     def __init__(self, config: str, protocol: object | None, kind: RowKind) -> None:
@@ -87,10 +86,10 @@ class StageEngine:
         finalize(self, _close_unreferenced, id(self), self._box).atexit = False
 
     def start(self) -> EngineHandle:
-        """The actor, made now unless it is there.
+        """The actor, created on first use.
 
         Raises:
-            ConfigError: the stage was closed.
+            ConfigError: the stage is closed.
         """
         with self._lock:
             if self._closed:
@@ -101,7 +100,7 @@ class StageEngine:
             return started
 
     def close(self, drain_s: float) -> None:
-        """Close the run and end its actor; twice is harmless."""
+        """Close the run and end its actor. Idempotent."""
         with self._lock:
             self._closed = True
             started = self._box.pop("actor", None)
@@ -119,7 +118,7 @@ _SHARED: WeakValueDictionary[tuple[str, RowKind], StageEngine] = WeakValueDictio
 
 
 def engine_for(config: str, protocol: object | None, kind: RowKind) -> StageEngine:
-    """The engine of a configuration, which names its record's folder: the one that is there already, or a new one."""
+    """The engine of a configuration, which includes its record's folder: the existing one, or a new one."""
     if protocol is not None:
         return StageEngine(config, protocol, kind)
     found = _SHARED.get((config, kind))
@@ -129,7 +128,7 @@ def engine_for(config: str, protocol: object | None, kind: RowKind) -> StageEngi
 
 
 def _in_thread(args: tuple[Any, ...]) -> EngineHandle:
-    """Made apart: this may be called while Ray pickles a pipeline, which it would not do twice at once in a thread."""
+    """Run in a separate thread: the caller may be Ray pickling a pipeline, and that is not reentrant."""
     made: list[EngineHandle] = []
     failed: list[BaseException] = []
 
@@ -148,7 +147,7 @@ def _in_thread(args: tuple[Any, ...]) -> EngineHandle:
 
 
 def _close_unreferenced(key: int, box: Mapping[str, EngineHandle]) -> None:
-    """Nobody has the stage any more. A collector may run anywhere, so that the work is done in a thread."""
+    """Finalizer of a stage. The collector may run anywhere, so the work happens in a thread."""
     _OPEN.pop(key, None)
     for started in box.values():
         threading.Thread(target=started.close, args=(0.0,), name="moot-stage-closing").start()
@@ -156,7 +155,7 @@ def _close_unreferenced(key: int, box: Mapping[str, EngineHandle]) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """The interpreter exits: leave records in order while Ray is still there."""
+    """Exit hook: close the records while Ray is still running."""
     while _OPEN:
         _, box = _OPEN.popitem()
         for started in box.values():

@@ -1,4 +1,4 @@
-"""The stages that a Ray Data pipeline maps over its batches: `DebateStage` and `JudgeStage`."""
+"""Ray Data stages, mapped over batches: `DebateStage` and `JudgeStage`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from moot.deploy.runs.ray_data.stage_engine import StageEngine
 
 Columns = Mapping[str, str | None]
-"""By field the column that holds it; None for a field that no column holds."""
+"""Column by field; None for a field without a column."""
 
 _QUESTION_FIELDS = ("passage", "title", "labels", "choices", "gold", "documents", "images")
 _CLAIM_FIELDS = ("passage", "title", "documents", "images")
@@ -46,11 +46,11 @@ _NOT_HERE = {
 
 
 class Stage:
-    """A stage with its run (`DebateStage`, `JudgeStage`): give it to `Dataset.map_batches`, and close it when the
+    """A stage with its run (`DebateStage`, `JudgeStage`): pass it to `Dataset.map_batches`, and close it after the
     dataset was used.
 
-    Nothing starts before the pipeline runs. The run's actors end when the stage is closed, when nothing has it any
-    more, or when the program ends. Stages of one process with the same record and configuration share one run.
+    Nothing starts before the pipeline runs. The run's actors end when the stage is closed or garbage-collected, or when
+    the program ends. Stages of one process with the same record and configuration share one run.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class Stage:
 
     @property
     def path(self) -> Path:
-        """The folder of the record."""
+        """The record's folder."""
         return self._folder
 
     @property
     def max_open(self) -> int:
-        """Most debates open at once."""
+        """Maximum number of concurrent debates."""
         return self._max_open
 
     @property
@@ -86,16 +86,16 @@ class Stage:
         return pa.schema([pa.field(self._prefix + field.name, field.type) for field in self._kind.schema])
 
     def check_columns(self, names: Sequence[str]) -> None:
-        """Refuse rows with these columns if they are not what the stage needs.
+        """Check the rows' columns.
 
         Raises:
-            ConfigError: a column is missing, or in the way of one that is to be added.
+            ConfigError: a column is missing, or conflicts with an added one.
         """
         self._fields.found(names, self.schema.names)
 
     def close(self, drain_s: float = 0.0) -> None:
-        """Take nothing more, let open debates end for so many seconds, put the rest aside, and leave the record in
-        order, without an actor behind. Twice is harmless; the next stage on the same record goes on with it."""
+        """Refuse new batches, drain open debates for this many seconds, interrupt the rest, flush the record and end
+        the actors. Idempotent; the next stage on the same record resumes it."""
         self._engine.close(drain_s)
 
     def __enter__(self) -> Self:
@@ -110,7 +110,7 @@ class Stage:
         return self._here(batch)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What Ray Data sends to its tasks: it pickles the stage once for each execution, in the driver."""
+        """Pickle as the client for Ray Data's tasks, once per execution, in the driver."""
         return _restore_stage, (self._caller(),)
 
     def _caller(self) -> StageClient:
@@ -121,7 +121,7 @@ class Stage:
 
 
 def without_cpu_reservation(placing: ClusterSettings) -> ClusterSettings:
-    """The run's processes ask for no CPU unless told to: Ray Data's tasks may hold every one while they wait for them.
+    """Reserve no CPU for the run's processes by default: Ray Data's tasks may occupy all CPUs while they wait for them.
 
     >>> without_cpu_reservation(ClusterSettings(num_cpus={"agent": 0.5})).num_cpus
     {'moderator': 0.0, 'agent': 0.5, 'writer': 0.0, 'limiter': 0.0}
@@ -136,15 +136,15 @@ class DebateStage(Stage):
     Used as `ds.map_batches(moot.DebateStage(protocol="selene", model=...), batch_size=1000)`.
 
     Args:
-        config: a YAML file, or fields; options win over it.
-        columns: from fields of a case to the columns that hold them, where these are called otherwise. Columns called
+        config: a YAML file, or fields; options override it.
+        columns: columns by field of a case, where the names differ. Columns called
             `question` (for a protocol that checks claims: `claim`), `passage`, `title`, `labels`, `choices`, `gold`,
             `documents` and `images` are read without being asked for; None leaves one alone.
         labels: the closed set of answers of all rows; without it that of each row, or free-text answers.
         constant: other fields that are the same for all rows.
-        id_column: holds the rows' ids, which tell them apart; None knows rows by their content, and numbers copies.
-        prefix: begins the names of the columns that are added.
-        options: as for `moot.run`. `out` is where the record is kept, and gone on with when it is there.
+        id_column: column with unique ids; None identifies rows by their content, and numbers copies.
+        prefix: prefix of the added columns' names.
+        options: as for `moot.run`. `out` is the record's folder, resumed when it exists.
 
     Raises:
         UserError: one line about what is wrong.
@@ -177,12 +177,12 @@ class DebateStage(Stage):
 
 
 class JudgeStage(Stage):
-    """Ray Data stage in which judges score the reply of every row, all in flight together; nothing is debated.
+    """Ray Data stage that scores the reply of every row with judges, all in flight together, without a debate.
 
     Args:
-        rubric: the name of one that comes with the package, a YAML file, or a rubric as data.
-        judges: one member or several: models' names, or bindings.
-        passes: how often each judge reads each reply, 1 to 20.
+        rubric: the name of a built-in rubric, a YAML file, or a rubric as data.
+        judges: one or several models' names or bindings.
+        passes: passes of each judge over each reply, 1 to 20.
         columns, id_column, prefix: as for `DebateStage`; the fields are `reply`, and where there are such `prompt`,
             `system`, `evidence`, `role`, `domain` and `group`.
         options: as for `moot.run`.
@@ -220,7 +220,7 @@ class JudgeStage(Stage):
 
 
 def _build_config(config: Base | None, options: Mapping[str, Any]) -> tuple[RunConfig, object | None]:
-    """The configuration, and the protocol if it was brought as an object."""
+    """The configuration, and the protocol if given as an object."""
     built, objects = build_configuration(config, options)
     if "task" in objects:
         raise ConfigError(f"`task` is not for a stage: {_NOT_HERE['task']}")
@@ -229,7 +229,7 @@ def _build_config(config: Base | None, options: Mapping[str, Any]) -> tuple[RunC
 
 def _engine(config: str, protocol: object | None, kind: RowKind) -> StageEngine:
     try:
-        from moot.deploy.runs.ray_data import stage_client, stage_engine  # noqa: F401 - what a task needs is missed here
+        from moot.deploy.runs.ray_data import stage_client, stage_engine  # noqa: F401 - a missing package fails here, not in a task
     except ImportError as error:
         raise ConfigError(f"a stage needs {error.name}, which is not installed: pip install 'moot[data]'") from None
     return stage_engine.engine_for(config, protocol, kind)
@@ -243,10 +243,10 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 _BATCHES = 16
-"""Batches under way at once; they wait in threads of one process."""
+"""Concurrent batches; they wait in threads of one process."""
 
 _AHEAD = 3
-"""Rows on their way per place for an open debate, so that a place that falls free is taken at once."""
+"""Rows in flight per slot of an open debate, so that a free slot is reused immediately."""
 
 
 def debate_dataset(
@@ -256,17 +256,17 @@ def debate_dataset(
     batch_size: int | None = None,
     **options: Any,
 ) -> Dataset:
-    """Debate, or judge, every row of a dataset: its columns and those of the stage.
+    """Debate, or judge, every row of a dataset; returns its columns and those of the stage.
 
-    The rows are cut into batches of a size that keeps `max_open` debates open, and wait without asking for a CPU.
+    Batches have a size that keeps `max_open` debates open, and wait without reserving a CPU.
 
     Args:
-        stage: a `DebateStage` or `JudgeStage` of one's own, which can be closed; None makes one from the rest.
-        batch_size: rows that travel together; None goes by `max_open`.
-        options: what `DebateStage` takes.
+        stage: your own `DebateStage` or `JudgeStage`, which you can close; None creates one from the options.
+        batch_size: rows per batch; None derives it from `max_open`.
+        options: the options of `DebateStage`.
 
     Raises:
-        UserError: one line about what is wrong, columns that are known to be missing or in the way included.
+        UserError: one line about what is wrong, including columns known to be missing or in conflict.
     """
     if stage is None:
         stage = DebateStage(**options)
@@ -294,7 +294,7 @@ def debate_dataset(
     return ds.repartition(target_num_rows_per_block=rows, strict=True).map_batches(
         StageClientActor,
         fn_constructor_args=[stage],
-        batch_size=None,  # a block, so that a task holds one batch
+        batch_size=None,  # blocks of this size, so that a task has one batch
         batch_format="pyarrow",
         compute=waiting,
         num_cpus=0,
