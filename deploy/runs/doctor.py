@@ -64,9 +64,9 @@ class Finding:
     """Result of one check.
 
     Attributes:
-        what: the subject, in a word or two.
+        subject: what was checked, in a word or two.
         state: `failed` when a run would not work.
-        said: the finding.
+        detail: the finding.
     """
 
     subject: str

@@ -57,7 +57,7 @@ class ProtocolTrial:
 
     Attributes:
         templates: results by template, in order.
-        held: role, reply type and structured-output mode of each tried model.
+        attempted: role, reply type and structured-output mode of each tried model.
         finished, cases: how many debates ended with a verdict, and how many there were.
         commonest_failure: the most frequent reason of a failed request, with its remedy; empty for none.
     """

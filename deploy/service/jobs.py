@@ -19,18 +19,19 @@ class Job:
     Attributes:
         id: of its case.
         content: the hash of its case; empty when known from the record alone.
-        trail: id of its event stream; differs between requests with the same id.
+        stream_id: id of its event stream; differs between requests with the same id.
         size: bytes of its body.
-        held: its result, once it has one.
+        result: its result, once it has one.
         cancelled: whether a client has cancelled it.
-        why: what interrupted it, or prevents its resumption.
-        mismatch: whether the record has other content under its id.
-        unkept: whether the inbox could not persist it, so that it was refused.
+        reason: what interrupted it, or prevents its resumption.
+        mismatch: set when the record has other content under its id.
+        not_persisted: whether the inbox could not persist it, so that it was refused.
         engine_s: seconds in the engine, until its verdict was durable; None before, and when read from the record.
         done: set when the job has ended.
-        holding: the task that runs it.
-        taking: the task that persists it in the inbox; None when it is there already. Fails if the request is refused.
-        withdrawing: the task that cancels it, shared by all callers; returns whether it did.
+        debate_task: the task that runs it.
+        persist_task: the task that persists it in the inbox; None when it is there already. Fails if the request is
+            refused.
+        cancel_task: the task that cancels it, shared by all callers; returns whether it did.
     """
 
     id: str
@@ -73,7 +74,7 @@ class Jobs:
     Attributes:
         open: unfinished jobs.
         size: bytes of their bodies.
-        aside: ids of interrupted jobs, including evicted ones.
+        interrupted: ids of interrupted jobs, including evicted ones.
     """
 
     def __init__(self) -> None:

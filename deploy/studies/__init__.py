@@ -1,1 +1,1 @@
-"""Studies over runs: ablation, planning, training of classifiers."""
+"""Studies over runs: ablation, planning and classifier training."""

@@ -1,1 +1,1 @@
-"""What each setting is worth: a grid of runs over the same cases, and the figures side by side."""
+"""Ablation: a grid of runs over the same cases, and the effect of each setting."""

@@ -1,4 +1,4 @@
-"""What a cell's record says of each case: whether its verdict is right, or why that is not known."""
+"""Cases of a cell: whether each verdict is right, or why that is unknown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.deploy.results.detection.claims import ids_trained_on, read_claims
 from moot.deploy.results.record import References, VerdictRow, latest_verdicts
 
 Unscored = Literal["failed", "no gold label", "trained on", "no verdict", "other text"]
-"""Why a case cannot be paired: in the order in which they are looked for, but for the last two, which come first."""
+"""Reasons why a case cannot be paired, in the order of the checks, except that the last two are checked first."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,12 @@ class CellCases:
     """The cases of a cell.
 
     Attributes:
-        content: by case id, which text it stands for.
+        content: content hash by case id.
         labels: by case id, its closed set; empty for none.
         verdicts: by case id, the latest one.
-        groups: by case id, what it has in common with cases that are not independent of it; its own id when it stands
-            alone.
-        trained_on: the ids of the claims that the run's classifier was trained on, or on others of their groups: they
-            can be in no figure of what is right.
+        groups: by case id, the group of dependent cases; its own id for an independent case.
+        trained_on: ids of the claims in the training data of the run's classifier, or with a group in it: they are
+            excluded from accuracies.
     """
 
     content: Mapping[str, str]
@@ -48,12 +47,12 @@ class CellCases:
 
     @property
     def answers(self) -> dict[str, int]:
-        """Cases by their answer, the most frequent first; of those with an answer."""
+        """Number of cases by answer, the most frequent first."""
         found = Counter(each.answer for each in self.verdicts.values() if not each.failed and each.answer is not None)
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
     def right(self, case_id: str) -> bool | None:
-        """Whether the verdict on a case is right; None when that is not known, or says nothing."""
+        """Whether the verdict on a case is right; None when unknown or excluded."""
         verdict = self.verdicts.get(case_id)
         return None if verdict is None or verdict.failed or case_id in self.trained_on else verdict.correct
 
@@ -77,7 +76,7 @@ def read_cell(folder: str | Path) -> CellCases:
 
 
 def pairs(first: CellCases, second: CellCases) -> tuple[list[str], dict[str, int]]:
-    """The cases on which two cells can be compared, and how many others there are, by reason."""
+    """Paired cases of two cells, and the number of unpaired ones by reason."""
     known, left_out = list[str](), Counter[str]()
     for case_id in sorted({*first.content, *second.content}):
         why = _unscored(case_id, (first, second))
@@ -103,14 +102,14 @@ def _unscored(case_id: str, cells: Iterable[CellCases]) -> Unscored | None:
 
 
 def scored_by_all(cells: Iterable[CellCases]) -> list[str]:
-    """The cases that every cell has scored, in order of their ids."""
+    """Cases scored in every cell, sorted by id."""
     cells = list(cells)
     ids = sorted({case_id for each in cells for case_id in each.content})
     return [case_id for case_id in ids if _unscored(case_id, cells) is None]
 
 
 def dependent_cases(cells: Iterable[CellCases]) -> list[str]:
-    """What a reader must know of tests over cases some of which are of one group; nothing where all stand alone."""
+    """Caveat of tests over dependent cases; none when all are independent."""
     groups = {i: each.groups[i] for each in cells for i in each.content if each.right(i) is not None}
     n, of = len(groups), len(set(groups.values()))
     if of == n:

@@ -1,4 +1,4 @@
-"""What each cell of a grid is worth: its figures, and the paired difference to the baseline."""
+"""Effects in a grid: each cell's figures, and the paired difference to the baseline."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from moot.protocols.errors import ConfigError
 
 
 class MainEffect(FrozenModel):
-    """A value of a key; every cell that has it counts alike, and a run that serves several of these counts once.
+    """Main effect of a value of a key; all cells with it count equally, and a run shared by several counts once.
 
     Attributes:
-        n: cases that every cell of the grid has scored; accuracy and difference are over these.
+        n: cases scored in every cell of the grid; accuracy and difference are over these.
         accuracy: mean over the cells with this value; None for n = 0.
-        difference: of that accuracy to the one of the baseline's value; None for that itself, and for n = 0.
+        difference: of that accuracy from the baseline value's; None for the baseline itself, and for n = 0.
         interval: BCa bootstrap over the cases, 95 %; None where the difference is.
         tokens_per_case: mean over the runs; None when one of them is unknown.
     """
@@ -62,15 +62,15 @@ def main_effects(
     tokens: Mapping[str, float | None],
     baseline: Cell,
 ) -> list[MainEffect]:
-    """Every value of every key.
+    """Main effects of every value of every key.
 
     Args:
-        axes: what varies.
+        axes: the varied keys.
         grid: all cells.
-        runs: by a cell's name, its run's: another cell's, where that serves both.
+        runs: name of each cell's run: another cell's, where it is shared.
         read: the cases by run.
         tokens: per case, by run.
-        baseline: whose values the others are compared with.
+        baseline: the cell with the baseline values.
     """
     shared = scored_by_all(read.values())
     found = []
@@ -100,12 +100,12 @@ def main_effects(
 
 
 def _right(cells: Sequence[CellCases], shared: Sequence[str]) -> list[float]:
-    """By case, the share of these runs that are right."""
+    """Share of these runs that are right, by case."""
     return [fmean(bool(cell.right(case_id)) for cell in cells) for case_id in shared]
 
 
 FEW = 100
-"""Pairs below which a comparison is called coarse."""
+"""Minimum pairs of a comparison without a warning."""
 
 
 class BaselineComparison(FrozenModel):
@@ -114,9 +114,8 @@ class BaselineComparison(FrozenModel):
     Attributes:
         accuracy: difference of the accuracies, and McNemar's exact test.
         p_adjusted: its p-value after Benjamini and Hochberg, over all cells that are compared; None without a test.
-        left_out: cases that are no pair, by reason: one of the two has failed, has no verdict yet, reads
-            another text under the same id, there is no gold label, or a classifier was trained on the claim or on
-            another one of its group.
+        left_out: unpaired cases by reason: one of the two failed, has no verdict yet, or has another text under the
+            same id, there is no gold label, or a classifier was trained on the claim or on another one of its group.
     """
 
     accuracy: PairedComparison
@@ -128,24 +127,24 @@ class CellFigures(FrozenModel):
     """A cell in figures; None is unknown, never 0.
 
     Attributes:
-        cell: its name; `values` by key what it is made of, as text.
-        same_as: the cell whose run serves this one, too, as their settings come to the same: the figures are that
-            run's, nothing was paid for them again, and they are compared with the baseline there. None for its own run.
+        cell: its name; `values`: its values by key, as text.
+        same_as: the cell with the shared run, whose settings are equivalent: the figures are that run's, at no extra
+            cost, and are compared with the baseline there. None for its own run.
         run: its folder.
-        cases: that the run is over; `answered + abstained + failed + open`.
+        cases: cases of the run; `answered + abstained + failed + open`.
         answers: cases by answer, the most frequent first.
-        scored: cases that `accuracy` is over: with a gold label, and not known to the classifier.
+        scored: the cases of `accuracy`: with a gold label, and not in the classifier's training data.
         accuracy_interval: Wilson's, 95 %.
         coverage: share of the cases that have an answer.
-        tokens_per_case: of a finished case, whether paid here or reused, without what served only to measure.
+        tokens_per_case: of a finished case, paid or reused, without calls made only to measure.
         cost_usd: what was paid here.
         replies_reused: replies taken from another run.
         brier: of the verdicts' distributions; None when no verdict has one with a known truth.
         brier_left_out: verdicts that it is not over, by reason.
-        claims: how well claims are told apart, over all that count; None for a run over anything else, or without one.
+        claims: classification figures over claims; None for a run over anything else, or without one.
         debates: by key of `moot.deploy.studies.ablation.means.MEASURES` what its debates were like; empty where their
         rounds hold none of it.
-        seconds: of a finished claim, from the debate's beginning to its verdict; None likewise.
+        seconds: of a finished claim, from the debate's start to its verdict; None likewise.
         trained_on, group_trained_on: claims left out of all but these seconds because the run's classifier was trained
             on them, or on others of their groups.
         vs_baseline: None for the baseline itself.
@@ -184,20 +183,20 @@ _SAME = (
     *("run", "cases", "open", "failed", "scored", "accuracy", "accuracy_interval"),
     *("tokens_per_case", "cost_usd", "replies_reused", "simulated"),
 )
-"""What a cell has from its run's summary as it is."""
+"""Fields taken unchanged from the run's summary."""
 
 
 class Ablation(FrozenModel):
-    """A grid in figures.
+    """Figures of a grid.
 
     Attributes:
-        folder: holds the cells' folders.
-        baseline: the name of the cell that the others are compared with, or of the one whose run serves it.
-        cells: those that have begun, in the grid's order.
+        folder: parent of the cells' folders.
+        baseline: the name of the baseline cell, or of the one whose run it shares.
+        cells: the started cells, in the grid's order.
         not_begun: the names of the others.
         main_effects: by key and value; empty when there is one key, or not every cell is done.
         shared_replies: whether later cells reuse the first one's replies.
-        warnings: what a reader must know before using this.
+        warnings: caveats of the figures.
     """
 
     schema_version: int
@@ -221,25 +220,25 @@ def measure_grid(
     same_as: Mapping[str, str] | None = None,
     shared_replies: bool = False,
 ) -> Ablation:
-    """Count a grid, finished or not.
+    """Evaluate a grid, finished or not.
 
     Args:
-        folder: holds the cells' folders.
-        axes: what varies.
+        folder: parent of the cells' folders.
+        axes: the varied keys.
         grid: its cells.
         baseline: one of them.
-        same_as: by the name of each cell that has no run of its own, whose run serves it.
-        shared_replies: what the result says of it.
+        same_as: for each cell without a run of its own, the name of the cell whose run it shares.
+        shared_replies: copied into the result.
 
     Raises:
-        ConfigError: no cell has begun.
+        ConfigError: no cell has started.
         RecordError: a record cannot be read.
     """
     runs = {cell.name: (same_as or {}).get(cell.name, cell.name) for cell in grid}
     folders = {run: Path(folder) / run for run in runs.values()}
     begun = [cell for cell in grid if RunFolder(folders[runs[cell.name]]).exists()]
     if not begun:
-        raise ConfigError(f"{folder}: no cell of this grid has begun")
+        raise ConfigError(f"{folder}: no cell of this grid has started")
     own = [cell for cell in begun if runs[cell.name] == cell.name]
     read = {cell.name: read_cell(folders[cell.name]) for cell in own}
     figures = _measured(own, folders, read, runs[baseline.name])
@@ -264,7 +263,7 @@ def measure_grid(
 def _measured(
     cells: Sequence[Cell], folders: Mapping[str, Path], read: Mapping[str, CellCases], baseline: str
 ) -> list[CellFigures]:
-    """The cells that have a run of their own, compared with one of them."""
+    """The cells with a run of their own, compared with the baseline."""
     against = _against(read, baseline)
     scored = {name: brier_scores(folders[name], each) for name, each in read.items()}
     brier = case_means({name: {"brier": scores} for name, (scores, _) in scored.items()}, baseline, brier_change)
@@ -284,7 +283,7 @@ def _measured(
 
 
 def _shown(cell: Cell, run: CellFigures) -> CellFigures:
-    """A cell in the figures of its run, which may be another cell's."""
+    """A cell with the figures of its run, which may be another cell's."""
     if cell.name == run.cell:
         return run
     brier = run.brier and run.brier.model_copy(update={"vs_baseline": None})
@@ -294,7 +293,7 @@ def _shown(cell: Cell, run: CellFigures) -> CellFigures:
 
 
 def _against(read: Mapping[str, CellCases], baseline: str) -> dict[str, BaselineComparison]:
-    """Every other cell against the baseline; nothing before that has begun."""
+    """Every other cell against the baseline; empty before that has started."""
     if baseline not in read:
         return {}
     tests: dict[str, tuple[PairedComparison, dict[str, int]]] = {}
@@ -335,11 +334,11 @@ def _warnings(figures: Sequence[CellFigures], read: Iterable[CellCases], baselin
     if any(each.vs_baseline or each.brier for each in figures):
         found += dependent_cases(read)
     if all(each.cell != baseline for each in figures):
-        found.append(f"the baseline, {baseline}, has not begun: nothing is compared")
+        found.append(f"the baseline, {baseline}, has not started: nothing is compared")
     compared = [each.vs_baseline.accuracy.n for each in figures if each.vs_baseline is not None]
     if compared and 0 < min(compared) < FEW:
         found.append(
-            f"only {cases(min(compared))} in a comparison: a difference has to be large to be told from chance; "
+            f"only {cases(min(compared))} in a comparison: only a large difference can be distinguished from chance; "
             f"take {FEW} or more"
         )
     return found

@@ -1,4 +1,4 @@
-"""From `--over` flags to the cells of a grid: one run for every combination of values."""
+"""Cells of a grid from `--over` flags: one run for every combination of values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.registry import PROTOCOLS, setting_keys
 
 RUN_FIELDS = ("protocol", "model", "agents", "seed", "encoder")
-"""Fields of a run that may vary; every other key of a grid is a role's models, or a setting of the protocol."""
+"""Run fields that may vary; every other key is a role's models, or a setting of the protocol."""
 
 ROLE = "role."
-"""What a key begins with that varies the models of a role: `role.debater`."""
+"""Prefix of a key for the models of a role: `role.debater`."""
 
 _AS_TYPED = frozenset({"protocol", "model", "encoder"})
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=+-]+")
 _LONGEST = 180
-"""Characters of a cell's name: it is a folder's, too."""
+"""Maximum characters of a cell's name, which is also a folder's."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class AxisValue:
     """A value of a key.
 
     Attributes:
-        name: what it is called in a folder's name.
-        text: as it was typed, without any secret.
-        value: what is set.
+        name: its text in a folder's name.
+        text: as typed, without secrets.
+        value: the parsed value.
     """
 
     name: str
@@ -45,7 +45,7 @@ class AxisValue:
 
 @dataclass(frozen=True)
 class Axis:
-    """A key and the values that it takes, two or more."""
+    """A key and its values, two or more."""
 
     key: str
     values: tuple[AxisValue, ...]
@@ -53,7 +53,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination.
+    """One combination of values.
 
     Attributes:
         name: `KEY=VALUE,KEY=VALUE`, a folder's name.
@@ -65,7 +65,7 @@ class Cell:
 
 
 def parse_axes(flags: Iterable[str]) -> list[Axis]:
-    """`--over KEY=VALUE,VALUE...` flags; a value is read as `--set` reads it.
+    """Parse `--over KEY=VALUE,VALUE...` flags; a value is parsed as in `--set`.
 
     A comma inside quotes or brackets is part of a value.
 
@@ -73,7 +73,7 @@ def parse_axes(flags: Iterable[str]) -> list[Axis]:
     [('gate.tau_d', [0.2, False]), ('agents', [2, 3])]
 
     Raises:
-        ConfigError: a flag has another form, a key or a value is given twice, or there is nothing to compare.
+        ConfigError: a flag is malformed, a key or a value is given twice, or there is nothing to compare.
     """
     axes: list[Axis] = []
     for flag in flags:
@@ -90,7 +90,7 @@ def parse_axes(flags: Iterable[str]) -> list[Axis]:
 
 
 def _apart(text: str) -> list[str]:
-    """The text cut at the commas that stand outside of quotes and brackets."""
+    """Split at commas outside of quotes and brackets."""
     parts, depth, quote = [""], 0, ""
     for sign in text:
         if quote:
@@ -128,7 +128,7 @@ def _values(key: str, texts: Sequence[str]) -> tuple[AxisValue, ...]:
 
 
 def _several(key: str, text: str) -> str:
-    """A list of a role's models with a sign between them that a folder's name keeps; anything else as it is."""
+    """Replace the commas of a role's models by a character allowed in folder names; anything else unchanged."""
     return "+".join(_apart(text[1:-1])) if key.startswith(ROLE) and _in_brackets(text) else text
 
 
@@ -140,7 +140,7 @@ def _read(key: str, text: str) -> Any:
 
 
 def _members(key: str, text: str) -> list[dict[str, Any]]:
-    """The members of a role: one model's name, or several in brackets; names are as typed, for YAML takes `?` apart."""
+    """The members of a role: one model's name, or several in brackets; not parsed as YAML, which splits at `?`."""
     texts = _apart(text[1:-1]) if _in_brackets(text) else [text]
     if not all(texts):
         raise ConfigError(f"--over {key}={redact(text)}: expected a model's name, or several in brackets, as in [A,B]")
@@ -154,7 +154,7 @@ def _in_brackets(text: str) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, where YAML's `true` is no 1."""
+    """Whether two values are equal; YAML's `true` does not equal 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
@@ -180,10 +180,10 @@ def _cell(values: Mapping[str, AxisValue]) -> Cell:
 
 
 def baseline_of(axes: Sequence[Axis], flags: Iterable[str]) -> Cell:
-    """The cell that the others are compared with: `--baseline KEY=VALUE` flags, the first value of any other key.
+    """The baseline cell: `--baseline KEY=VALUE` flags, and the first value of any other key.
 
     Raises:
-        ConfigError: a flag has another form, or names a key or a value that the grid does not have.
+        ConfigError: a flag is malformed, or names a key or a value that the grid does not have.
     """
     values = {axis.key: axis.values[0] for axis in axes}
     known = {axis.key: axis.values for axis in axes}
@@ -206,11 +206,11 @@ def check_keys(axes: Sequence[Axis], base: RunConfig, flags: Mapping[str, Any]) 
     """Refuse keys that cannot vary.
 
     Args:
-        base: what the cells share.
-        flags: what was typed, by field of a run's configuration; None where it was not.
+        base: the cells' common configuration.
+        flags: the given flags by field of a run's configuration; None where not given.
 
     Raises:
-        ConfigError: a key that does not exist, that would change the cases, or that a flag fixes.
+        ConfigError: a key does not exist, would change the cases, or is fixed by a flag.
     """
     typed = _dotted(nested(flags.get("set") or {}))
     keys = [axis.key for axis in axes]
@@ -239,7 +239,7 @@ def _dotted(tree: Mapping[str, Any], prefix: str = "") -> set[str]:
 
 
 def cell_config(base: RunConfig, cell: Cell, out: str) -> RunConfig:
-    """The run of a cell, in the folder OUT/CELL; a preset reaches the cells of its protocol only.
+    """The configuration of a cell, in the folder OUT/CELL; a preset applies only to cells of its protocol.
 
     Raises:
         ConfigError: a value does not fit its key.

@@ -1,4 +1,4 @@
-"""Measures of the cells' cases, their means, and each cell against the baseline, case by case."""
+"""Means of the cells' measures, and paired comparisons with the baseline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moot.metrics.bootstrap import bca_interval
 from moot.metrics.significance import benjamini_hochberg, cliffs_delta_per_case, wilcoxon_signed_rank
 
 Scores = Mapping[str, float]
-"""By case id, in order of the ids, so that nothing drawn over them depends on the record's order."""
+"""Scores by case id, sorted by id, so that resampling does not depend on the record's order."""
 
 
 class BrierComparison(FrozenModel):
@@ -82,11 +82,11 @@ def case_means(
     baseline: str,
     change: Callable[[Sequence[float], Sequence[float]], C],
 ) -> dict[str, dict[str, CaseMean[C]]]:
-    """By cell and measure its mean, and the comparison with the baseline on the cases that both have.
+    """Mean by cell and measure, and the comparison with the baseline on the common cases.
 
     Args:
-        scores: by cell and measure, those of its cases; a measure without any has no mean.
-        baseline: a cell's name.
+        scores: the cases' scores by cell and measure; a measure without any has no mean.
+        baseline: name of the baseline cell.
         change: from the baseline's scores (second) to a cell's (first): `brier_change` or `mean_change`.
     """
     base = scores.get(baseline, {})
@@ -117,7 +117,7 @@ def case_means(
 
 
 def brier_change(own: Sequence[float], base: Sequence[float]) -> BrierComparison:
-    """The change of a Brier score, case by case."""
+    """Paired change of a Brier score."""
     return BrierComparison(
         difference=fmean(own) - fmean(base),
         p_value=none_if_nan(wilcoxon_signed_rank(own, base).p_value),
@@ -127,7 +127,7 @@ def brier_change(own: Sequence[float], base: Sequence[float]) -> BrierComparison
 
 
 def mean_change(own: Sequence[float], base: Sequence[float]) -> MeanComparison:
-    """The change of a mean, case by case."""
+    """Paired change of a mean."""
     return MeanComparison(
         difference=fmean(own) - fmean(base),
         interval=bca_of_mean([one - other for one, other in zip(own, base, strict=True)]),
@@ -137,34 +137,34 @@ def mean_change(own: Sequence[float], base: Sequence[float]) -> MeanComparison:
 
 
 def adjusted_p_values(p_values: Sequence[float | None]) -> list[float | None]:
-    """p-values after Benjamini and Hochberg, over those that are known."""
+    """Benjamini-Hochberg adjusted p-values, over the known ones."""
     return [none_if_nan(p) for p in benjamini_hochberg(p_values).tolist()]
 
 
 def bca_of_mean(values: Sequence[float]) -> Interval | None:
-    """The BCa bootstrap interval (95 %) of a mean over cases; None where it has none, as for one case."""
+    """BCa bootstrap interval (95 %) of a mean over cases; None when undefined, as for one case."""
     found = bca_interval(values)
     return (found.low, found.high) if found.resamples else None
 
 
 def none_if_nan(value: float) -> float | None:
-    """A figure of `moot.metrics`, where NaN is unknown."""
+    """Convert NaN of `moot.metrics` to None."""
     return None if math.isnan(value) else value
 
 
 VOTES = "shares of votes"
-"""Why a verdict's distribution has no Brier score: nobody stated it."""
+"""Reason without a Brier score: the distribution is not a stated one."""
 
 _DIGITS = 12
-"""Of a score: the rounding of shares must not make a difference between two cells."""
+"""Decimals of a score: rounding of shares must not cause a difference between two cells."""
 
 
 def brier_scores(folder: str | Path, cell: CellCases) -> tuple[Scores, Mapping[str, int]]:
-    """The multi-class Brier score of each case that has one, and how many verdicts have none.
+    """Multi-class Brier score by case, and the number of verdicts without one.
 
     Returns:
-        The second by reason: see `moot.deploy.results.summaries.consensus`, `failed`, `shares of votes`, which nobody
-        stated as probabilities and no judging moves, and `trained on`, for claims that the run's classifier knows.
+        The second by reason: see `moot.deploy.results.summaries.consensus`, `failed`, `shares of votes`, which are not
+        stated probabilities, and `trained on`, for claims in the training data of the run's classifier.
 
     Raises:
         RecordError: the record cannot be read.
@@ -197,14 +197,14 @@ MEASURES = {
     "conceded": "sides that concede in a round, of 2",
     "words": "words of both sides in a round",
 }
-"""What is looked at in debates, in words; see `moot.protocols.agreement_language` for the first two.
+"""Titles of the debates' measures; see `moot.protocols.agreement_language` for the first two.
 
-A setting such as contentiousness acts on how sides argue, whether or not that changes an answer (SocraSynth, Study 3).
+A setting such as contentiousness affects how sides argue, whether or not it changes an answer (SocraSynth, Study 3).
 """
 
 
 def debate_scores(folder: str | Path) -> dict[str, Scores]:
-    """By key of `MEASURES` the mean of each case's rounds, of its latest attempt; without keys that no round holds.
+    """Mean over each case's rounds, of its latest attempt, by key of `MEASURES`; without keys that no round has.
 
     Raises:
         RecordError: the record cannot be read.

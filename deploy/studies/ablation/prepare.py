@@ -1,4 +1,4 @@
-"""A grid made ready: every cell is found good before the first one starts."""
+"""Preparation of a grid: every cell is checked before the first one starts."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from moot.protocols.errors import ConfigError, RunMismatch, TaskFileError, UserE
 from moot.protocols.tasks import open_task
 
 _TELLING = ("protocol", "seed", "encoder", "settings", "bindings")
-"""What of a run's description tells one cell from another."""
+"""Keys of a run's description that distinguish cells."""
 
 
 @dataclass(frozen=True)
 class ReadyCell:
-    """A cell whose run has been found good.
+    """A cell with its checked run.
 
     Attributes:
-        same_as: the name of the cell whose run serves this one, too, as their settings come to the same; empty for a
-            cell that has a run of its own.
+        same_as: the name of the cell whose run this one shares, because their settings are equivalent; empty for a cell
+            with a run of its own.
     """
 
     cell: Cell
@@ -44,23 +44,23 @@ class ReadyCell:
 
 
 def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool = False) -> list[ReadyCell]:
-    """Open and check everything that the cells name; writes nothing, asks nobody.
+    """Open and check everything that the cells name; writes nothing, calls no model.
 
     Args:
-        base: what the cells share; its `out` is the grid's folder, by default in `runs/`.
+        base: the cells' common configuration; its `out` is the grid's folder, by default in `runs/`.
         share_replies: later cells reuse the first one's replies.
 
     Raises:
         UserError: one line for the first thing that is wrong, and in which cell.
     """
     if base.out is not None and is_uri(base.out):
-        raise ConfigError(f"--out {base.out}: a grid lies in a folder; with `moot run` single runs go to a bucket")
+        raise ConfigError(f"--out {base.out}: a grid needs a local folder; `moot run` writes single runs to a bucket")
     if not open_task(base.task).replayable:
-        raise ConfigError(f"task {base.task!r}: every cell reads it anew; put it into a file")
+        raise ConfigError(f"task {base.task!r}: every cell reads it again; put it into a file")
     if share_replies and base.reuse is not None:
-        raise ConfigError("--share-replies and --reuse contradict each other: a run reuses the replies of one other")
+        raise ConfigError("--share-replies and --reuse exclude each other: a run reuses the replies of one other run")
     if share_replies and any(axis.key == "seed" for axis in axes):
-        raise ConfigError("--share-replies: with --over seed the cells are to have replies of their own; leave one out")
+        raise ConfigError("--share-replies: with --over seed the cells need replies of their own; leave one out")
     out = find_grid_folder(base, axes, share_replies=share_replies)
     grid, shelf = [], LibraryCache(out)
     for cell in cells_of(axes):
@@ -72,7 +72,7 @@ def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool =
 
 
 def _check_different(grid: Sequence[ReadyCell]) -> None:
-    """Two cells that are the same run would be paid for twice, and be counted as two measurements."""
+    """Refuse equal cells, which would be paid for twice and count as two measurements."""
     names: dict[str, str] = {}
     for each in grid:
         mark = _mark(each.prepared, describe(each.prepared)["settings"])
@@ -82,14 +82,14 @@ def _check_different(grid: Sequence[ReadyCell]) -> None:
 
 
 def _mark(prepared: Prepared, settings: Mapping[str, Any]) -> str:
-    """Equal for runs that these settings would make the same."""
+    """Identity of a run with these settings."""
     told = {**describe(prepared), "settings": dict(settings)}
     return json.dumps([told[key] for key in _TELLING], sort_keys=True, default=str)
 
 
 def _served(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
-    """The cells, those that differ only in settings without an effect served by one run: one that has begun before
-    others, then the first."""
+    """The cells, with one shared run for those that differ only in settings without effect: a started one, else the
+    first."""
     served_by: dict[str, str] = {}
     marks = [_mark(each.prepared, _effective_settings(each.prepared)) for each in grid]
     begun = [RunFolder(each.prepared.folder).exists() for each in grid]
@@ -102,7 +102,7 @@ def _served(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
 
 
 def _effective_settings(prepared: Prepared) -> Mapping[str, Any]:
-    """What the protocol says of its settings by `effective_settings()`; all of them when it says nothing."""
+    """The protocol's effective settings by its `effective_settings()`; else all of them."""
     says: Callable[[], Mapping[str, Any]] | None = getattr(
         unwrap_protocol(prepared.protocol), "effective_settings", None
     )
@@ -110,12 +110,12 @@ def _effective_settings(prepared: Prepared) -> Mapping[str, Any]:
 
 
 def cells_to_run(grid: Iterable[ReadyCell]) -> list[ReadyCell]:
-    """Those with a run of their own."""
+    """The cells with a run of their own."""
     return [each for each in grid if not each.same_as]
 
 
 def _sharing(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
-    """The cells, the replies of all but the first taken from that one's, which need not have begun yet."""
+    """The cells, all but the first reusing its replies; it need not have started yet."""
     first, sharing = cells_to_run(grid)[0].prepared, list[ReadyCell]()
     for each in grid:
         config = each.prepared.config.model_copy(update={"reuse": first.config.out})
@@ -125,13 +125,13 @@ def _sharing(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
 
 
 def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> list[ReadyCell]:
-    """Check that every cell can be held or gone on with, and ask its models; those of finished cells are not asked.
+    """Check that every cell can run or resume, and try its models, except those of finished cells.
 
     Args:
-        network: False asks nobody.
+        network: False calls no model.
 
     Returns:
-        The cells with what was found of their models: of cells that ask a model for the same, by one trial.
+        The cells with their models' profiles; cells with equal requests to a model share one trial.
 
     Raises:
         UserError: one line for the first thing that is wrong, and in which cell.
@@ -157,19 +157,19 @@ def has_gold(grid: Sequence[ReadyCell]) -> bool:
 
 
 def without_reuse(prepared: Prepared, grid: Sequence[ReadyCell]) -> Prepared:
-    """A cell's run without the first cell's replies, which may not be there yet."""
+    """A cell's run without the first cell's replies, which may not exist yet."""
     first = cells_to_run(grid)[0].prepared
     return dataclasses.replace(prepared, reuse=None) if prepared.reuse == first.folder else prepared
 
 
 def grid_folder(grid: Sequence[ReadyCell]) -> Path:
-    """The folder that holds the cells' folders, as it was named."""
+    """The parent folder of the cells' folders, as the user gave it."""
     return Path(str(grid[0].prepared.config.out)).expanduser().parent
 
 
 @contextmanager
 def _naming(cell: Cell) -> Iterator[None]:
-    """An error about one cell begins with its name; a task's file is every cell's."""
+    """Context that prefixes errors with the cell's name, except those about the common task."""
     try:
         yield
     except TaskFileError:
@@ -182,13 +182,13 @@ _NAME = "grid.yaml"
 
 
 def find_grid_folder(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool) -> str:
-    """Where the cells' folders lie, if a grid over these keys can begin or go on there.
+    """The grid's folder, if a grid over these keys can start or resume there.
 
-    Values may be added when a grid is gone on with: they are further cells.
+    Values may be added on a resume: they are further cells.
 
     Raises:
-        ConfigError: a run lies there, or what the folder says of its grid cannot be read.
-        RunMismatch: a grid over other keys lies there, or one whose cells share replies, as these do not.
+        ConfigError: it is a run's folder, or its grid file cannot be read.
+        RunMismatch: it has a grid over other keys, or one whose cells share replies, unlike these.
     """
     keys = [axis.key for axis in axes]
     named = [] if "protocol" in keys else [run_name(base.protocol, base.preset)]
@@ -196,17 +196,19 @@ def find_grid_folder(base: RunConfig, axes: Sequence[Axis], *, share_replies: bo
     out = base.out or default_out("-".join(["ablate", *named, *keys]), task.name, base.seed, base.model)
     folder = Path(out).expanduser()
     if RunFolder(folder).exists():
-        raise ConfigError(f"--out {out}: a run lies there; name another folder for the cells")
+        raise ConfigError(f"--out {out}: this is a run's folder; name another folder for the cells")
     known = read_yaml(folder / _NAME) if (folder / _NAME).exists() else {"over": dict.fromkeys(keys)}
     if sorted(known.get("over") or ()) != sorted(keys):
-        raise RunMismatch(f"{out} holds a grid over {', '.join(known.get('over') or ())}; start another with --out NEW")
+        raise RunMismatch(
+            f"{out} contains a grid over {', '.join(known.get('over') or ())}; start another with --out NEW"
+        )
     if known.get("share_replies") and not share_replies:
-        raise RunMismatch(f"{out} holds a grid whose cells share replies: give --share-replies again, or --out NEW")
+        raise RunMismatch(f"{out} contains a grid whose cells share replies: give --share-replies again, or --out NEW")
     return out
 
 
 def write_grid_file(folder: str | Path, axes: Sequence[Axis], baseline: Cell, *, share_replies: bool) -> None:
-    """Say in the grid's folder what its cells are.
+    """Write the grid file with the grid's cells.
 
     Raises:
         RecordError: it cannot be written.

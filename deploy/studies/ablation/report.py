@@ -1,4 +1,4 @@
-"""Shows a grid's figures."""
+"""Report of a grid."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from moot.deploy.results.text import Interval, count, number, p_value, percent
 from moot.deploy.studies.ablation.effects import Ablation, BaselineComparison, CellFigures
 from moot.deploy.studies.ablation.means import MEASURES, VOTES, BrierComparison, CaseMean, MeanComparison
 
-_SHARED = "cells share replies: those after the first take its replies to equal asks, so their costs are not their own"
+_SHARED = "cells share replies: later cells reuse the first one's replies to identical requests, so costs are shared"
 
-_NO_BRIER = "Brier score: not applicable to shares of votes, which nobody stated as probabilities"
+_NO_BRIER = "Brier score: not applicable to shares of votes, which are not stated probabilities"
 
 _DEBATES_HEADER = ("mean [95 %]", "n", "change [95 %]", "p", "p, BH", "pairs")
 
 _ANSWERS = 3
-"""Answers that a cell names where no accuracy is known."""
+"""Answers listed per cell where no accuracy is known."""
 
 
 def show_ablation(found: Ablation, form: str = "text", console: Console | None = None) -> None:
-    """Write a grid's figures to the console."""
+    """Print a grid's figures."""
     show_report(found, lambda: _report(found), form, console)
 
 
@@ -37,7 +37,7 @@ def _report(found: Ablation) -> list[Block]:
 
 def _caveats(found: Ablation) -> list[str]:
     shared = [_SHARED] if found.shared_replies else []
-    left = [f"not begun: {', '.join(found.not_begun)}"] if found.not_begun else []
+    left = [f"not started: {', '.join(found.not_begun)}"] if found.not_begun else []
     return shared + left + found.warnings
 
 
@@ -53,7 +53,7 @@ def _tables(found: Ablation) -> list[Table]:
 
 
 def _notes(found: Ablation) -> list[str]:
-    """What stands under the tables: claims left out, in one line where their numbers are the same for all cells."""
+    """Notes under the tables: claims left out, on one line where all cells have the same numbers."""
     cells = _own(found)
     notes = [_NO_BRIER] if any(VOTES in each.brier_left_out for each in cells) else []
     trained_on = [(each.trained_on, each.group_trained_on) for each in cells]
@@ -63,12 +63,12 @@ def _notes(found: Ablation) -> list[str]:
 
 
 def _own(found: Ablation) -> list[CellFigures]:
-    """The cells that have a run of their own."""
+    """The cells with a run of their own."""
     return [each for each in found.cells if each.same_as is None]
 
 
 def _keys(found: Ablation) -> tuple[str, ...]:
-    """What the columns that tell the cells apart are called: a key's last part, where that is enough."""
+    """Titles of the key columns: a key's last part, where that is unique."""
     keys = list(found.cells[0].values)
     last = [key.rpartition(".")[2] for key in keys]
     return tuple(end if last.count(end) == 1 else key for key, end in zip(keys, last, strict=True))
@@ -107,7 +107,7 @@ def _cells(found: Ablation) -> Table:
 
 
 def _answers(counts: Mapping[str, int]) -> str:
-    """The most frequent answers, and how many cases have another."""
+    """The most frequent answers, and the number of others."""
     named = list(counts.items())[:_ANSWERS]
     others = sum(counts.values()) - sum(n for _, n in named)
     said = [f"{answer} {n:,}" for answer, n in named]
@@ -129,7 +129,7 @@ def _accuracy(found: Ablation, compared: Sequence[CellFigures]) -> Table:
 
 
 def _without_empty_end(block: Table) -> Table:
-    """The block without its last column, where that says nothing."""
+    """The block without an empty last column."""
     if any(row[-1] != "-" for row in block.rows):
         return block
     return Table(block.title, block.header[:-1], [row[:-1] for row in block.rows])
@@ -150,7 +150,7 @@ def _against(found: BaselineComparison) -> tuple[str, ...]:
 
 
 def _brier(found: Ablation) -> list[Table]:
-    """The means, and the changes from the baseline: two tables, for one would be too wide."""
+    """Means, and changes from the baseline, as two tables: one would be too wide."""
     keys = _keys(found)
     title = "Brier score of the verdicts' distributions, 0 (best) to 2: mean with its BCa 95 % interval"
     means = [(*e.values.values(), *_brier_mean(e), _left_out(e.brier_left_out)) for e in _own(found)]
@@ -208,7 +208,7 @@ def _points(difference: float | None, interval: Interval | None) -> str:
 
 
 def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str) -> list[Table]:
-    """A table for each measure that the rounds of any cell hold; cells that another one's run serves are left out."""
+    """A table for each measure in the rounds of any cell, without cells that share another one's run."""
     own = [each for each in cells if each.same_as is None]
     held = [key for key in MEASURES if any(key in each.debates for each in own)]
     return [
@@ -239,9 +239,9 @@ def _with_ends(mean: str, interval: Interval | None, form: str) -> str:
 
 
 def next_cells(found: Ablation) -> list[tuple[str, str]]:
-    """The cells to look at first, and why: the baseline and the most accurate other one, as far as they have begun.
+    """Cells to inspect first, and why: the baseline and the most accurate other one, as far as they have started.
 
-    Of several that are equally accurate the first is named, with how many there are.
+    Of several equally accurate ones the first is named, with their number.
     """
     baseline = next((each for each in _own(found) if each.cell == found.baseline), None)
     cells = [] if baseline is None else [(baseline.cell, "the baseline")]
@@ -281,7 +281,7 @@ def _figure(claims: ClaimSet | None, by: str) -> IntervalEstimate:
 
 
 def trivial_baseline(cells: Sequence[CellFigures]) -> str:
-    """What always saying one label gives on the first cell's claims, to end a title with; empty without claims."""
+    """Figures of a constant answer on the first cell's claims, as the end of a title; empty without claims."""
     claims = next((each.claims for each in cells if each.claims), None)
     if claims is None:
         return ""
@@ -291,7 +291,7 @@ def trivial_baseline(cells: Sequence[CellFigures]) -> str:
 
 
 def cross_table(found: Ablation) -> list[Table]:
-    """Two keys crossed, the figure and the seconds of a case in each place; none unless it is a grid of two keys."""
+    """Cross table of two keys, with figure and seconds of a case per cell; none unless the grid has two keys."""
     keys = list(found.cells[0].values)
     if len(keys) != 2 or not any(each.claims for each in found.cells):
         return []
@@ -305,5 +305,5 @@ def cross_table(found: Ablation) -> list[Table]:
 
 def _place(cell: CellFigures | None) -> str:
     if cell is None:
-        return "not begun"
+        return "not started"
     return f"{without_interval(_figure(cell.claims, VERDICT))} ({mean_seconds(cell.seconds)})"

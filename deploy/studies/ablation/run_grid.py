@@ -1,4 +1,4 @@
-"""What a grid would cost, and holding its cells one after the other, within one budget."""
+"""Runs a grid's cells one after the other within one budget, and estimates their cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEADER = ("cell", "cases", "calls", "tokens, at least", "at most about")
 
 
 def plan_lines(grid: Sequence[ReadyCell]) -> list[str]:
-    """Cases, calls and tokens of each cell and in total, as lines of text; reads the cases, asks nobody."""
+    """Cases, calls and tokens of each cell and in total, as lines of text; reads the cases, calls no model."""
     plans = {each.cell.name: plan(without_reuse(each.prepared, grid)) for each in cells_to_run(grid)}
     rows = [
         (each.cell.name, *((f"as {each.same_as}", "", "", "") if each.same_as else _figures([plans[each.cell.name]])))
@@ -54,11 +54,11 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 
 class CellRun(NamedTuple):
-    """A cell after its turn.
+    """Result of a cell.
 
     Attributes:
-        run: how it ended; None when the grid's budget was used up before its turn.
-        stopped_by: the bound of the grid that allows no more, in words; empty when none does that.
+        run: its outcome; None when the grid's budget was used up before.
+        stopped_by: the exhausted bound of the grid, as text; empty without one.
     """
 
     cell: ReadyCell
@@ -69,14 +69,14 @@ class CellRun(NamedTuple):
 def run_grid(
     grid: Sequence[ReadyCell], hold: Callable[[Prepared], Run], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[CellRun]:
-    """Hold the cells that are not finished and have a run of their own, in order, until one is stopped or interrupted.
+    """Run the unfinished cells with a run of their own, in order, until one is stopped or interrupted.
 
     `max_tokens`, `max_cost_usd` and `max_minutes` bound the whole grid: a cell gets what the others have left over.
-    What they used is read from their records, so a grid that is gone on with keeps to its budget.
+    Their use is read from their records, so a resumed grid keeps its budget.
 
     Args:
-        hold: holds a run.
-        clock: seconds, rising.
+        hold: runs a prepared run.
+        clock: monotonic seconds.
     """
     started = clock()
     for each in cells_to_run(grid):
@@ -97,7 +97,7 @@ def run_grid(
 
 
 class _CellBudget(NamedTuple):
-    """What a cell may use; None is no bound."""
+    """Budget of a cell; None is no bound."""
 
     max_tokens: int | None
     max_cost_usd: float | None
@@ -105,7 +105,7 @@ class _CellBudget(NamedTuple):
 
 
 def _left(config: RunConfig, others: Sequence[Prepared], gone_s: float) -> _CellBudget:
-    """What the other cells, and the seconds gone by, have left over of the grid's bounds."""
+    """Remainder of the grid's bounds after the other cells and the elapsed seconds."""
     bounded = config.max_tokens is not None or config.max_cost_usd is not None
     spent = [used(other) for other in others] if bounded else []
     tokens, usd = (math.fsum(each[budget] for each in spent) for budget in ("tokens", "usd"))
@@ -117,7 +117,7 @@ def _left(config: RunConfig, others: Sequence[Prepared], gone_s: float) -> _Cell
 
 
 def _used_up(config: RunConfig, left: _CellBudget) -> str:
-    """The bound of which nothing is left, in words; a bound of no money is for models that cost nothing."""
+    """The exhausted bound as text; a cost bound of 0 permits free models."""
     if left.max_tokens == 0:
         return _of_the_grid(config, "--max-tokens")
     if left.max_cost_usd == 0.0 and config.max_cost_usd:
@@ -126,7 +126,7 @@ def _used_up(config: RunConfig, left: _CellBudget) -> str:
 
 
 def _of_the_grid(config: RunConfig, why: str) -> str:
-    """What stopped a cell, where that is a bound: with the grid's figure, not what was left of it for the cell."""
+    """A cell's stop reason; for a bound with the grid's figure, not the cell's remainder."""
     wanted = "".join(why.partition(SAYS)[1:])
     if why.startswith("--max-tokens"):
         return f"--max-tokens {config.max_tokens} for the whole grid does not allow another call{wanted}"

@@ -1,1 +1,1 @@
-"""What a large run would take, from the record of a small one: a seeded simulation of its debates."""
+"""Capacity planning of a large run from the record of a small one: a seeded simulation of its debates."""

@@ -1,4 +1,4 @@
-"""What a reader of a plan must know: what it takes for granted, and what the pilot could not say."""
+"""Caveats of a plan: its assumptions, and what the pilot does not show."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from moot.deploy.studies.planning.pilot import FEW, Pilot
 from moot.deploy.studies.planning.settings import PlanSettings
 
 MANY_FAILED = 0.2
-"""Share of failed debates from which on something is wrong with the pilot rather than with a case here and there."""
+"""Share of failed debates above which the pilot itself, rather than single cases, is suspect."""
 
 
 def caveats(
     pilot: Pilot, settings: PlanSettings, placement: Placement, *, untold: float, unpriced: float, has_cost: bool
 ) -> Iterator[str]:
-    """The remarks, most important first.
+    """The caveats, most important first.
 
     Args:
         pilot: the pilot.
-        settings: of the plan.
-        placement: that was planned with.
-        untold, unpriced: share of the calls whose use, and whose price, is not known.
+        settings: the plan's settings.
+        placement: the planned placement.
+        untold, unpriced: share of the calls without known usage, and without a known price.
         has_cost: whether a cost is known.
     """
     yield from _models_caveat(pilot, settings)
@@ -38,23 +38,23 @@ def caveats(
 
 
 def beyond_pilot_caveat(pilot: Pilot, under_way: float) -> Iterator[str]:
-    """The warning of a plan that has more calls under way than the pilot showed its servers to answer.
+    """Warning of a plan with more calls in flight than the pilot's servers are shown to handle.
 
     Args:
         pilot: the pilot; one whose models answer in the run's own processes shows no server at all.
-        under_way: in the plan, on average.
+        under_way: mean calls in flight of the plan.
     """
     shown = pilot.under_way
     if not pilot.in_process and shown and round(under_way) > shown:
         yield (
-            f"this plan has {under_way:,.0f} calls under way on average, and the pilot showed {shown:,} to be served "
+            f"this plan has {under_way:,.0f} calls in flight on average, and the pilot showed {shown:,} to be served "
             "at most: a server that is full answers later, so that the run may take many times as long; plan with "
-            f"--concurrency {max(1, shown // max(1, len(pilot.models)))}, or from a pilot with as many under way"
+            f"--concurrency {max(1, shown // max(1, len(pilot.models)))}, or from a pilot with as many in flight"
         )
 
 
 def debates_words(n: int) -> str:
-    """So many debates.
+    """A number of debates as text.
 
     >>> debates_words(1), debates_words(2000)
     ('1 debate', '2,000 debates')
@@ -63,21 +63,21 @@ def debates_words(n: int) -> str:
 
 
 def failures_caveat(pilot: Pilot) -> Iterator[str]:
-    """The warning of a pilot of which many debates failed."""
+    """Warning of a pilot with many failed debates."""
     failed, held = int(pilot.failed.sum()), pilot.debates
     if failed >= MANY_FAILED * held:
         yield (
             f"{failed:,} of the pilot's {held:,} debates failed, and as large a part is planned to; `moot show` says "
-            "why: mend it and hold another pilot, for a debate that fails does not take what others take"
+            "why: fix that and run another pilot, because a failed debate does not use what others use"
         )
 
 
 def _models_caveat(pilot: Pilot, settings: PlanSettings) -> Iterator[str]:
     if pilot.simulated:
         free = ", and its price is 0" if None not in pilot.prices else ""
-        yield f"a simulated model: its latencies, tokens and failures are of no real one{free}"
+        yield f"a simulated model: its latencies, tokens and failures are not a real model's{free}"
     if any(model.startswith("replay/") for model in pilot.models):
-        yield "the pilot's replies were replayed from a record: their latencies are of no server"
+        yield "the pilot's replies were replayed from a record: their latencies are not a server's"
     if pilot.in_process and pilot.models and (settings.limit_rpm or settings.limit_tpm or settings.concurrency):
         yield "the pilot's models answer in the run's own processes, which no limit holds back; a server is planned for"
 

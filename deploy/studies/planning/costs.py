@@ -1,8 +1,8 @@
-"""What the engine itself takes, as measured: processor time of a call, memory of a process and of an open debate.
+"""Measured engine costs: CPU time of a call, memory of a process and of an open debate.
 
 Measured by `tests/bench/plan_costs.py` (the seven-call debate, short prompts, replies of 100 tokens) on 2 cores (AMD
 EPYC, virtual), Python 3.11.7, Ray 2.60.0, 2026-11-22, while others used the machine, too. A protocol that embeds,
-compares or draws much takes more: `--cpu-ms-per-call` says how much.
+compares or draws much needs more; set that with `--cpu-ms-per-call`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from moot.actors.debate.run_spec import Placement
 MEASURED_ON = "2 virtual cores (AMD EPYC), 2026-11-22, tests/bench/plan_costs.py"
 
 BUSY_SHARE = 0.7
-"""Share of a core that is planned with, of cores that are there as of those that are needed: above it, what comes at
-once waits for its turn."""
+"""Planned utilisation of a core, for available and for needed cores: above it, bursts queue."""
 
 
 _ROUNDING = 1e-6
 
 
 class EngineCosts(NamedTuple):
-    """Of a placement, with or without log-probabilities.
+    """Costs of a placement, with or without log-probabilities.
 
     Attributes:
-        cpu_ms: processor milliseconds of a call, over all our processes.
-        moderator_share: of them, the moderators'.
+        cpu_ms: CPU milliseconds of a call, over all our processes.
+        moderator_share: the moderators' share of them.
         open_kb: memory of an open debate, over all our processes.
     """
 
@@ -46,17 +45,17 @@ ENGINE: dict[tuple[Placement, bool], EngineCosts] = {
 
 MODERATOR_MB: dict[Placement, int] = {"actors": 110, "packed": 160}
 AGENT_MB = 155
-"""An agent's process, in placement `actors`; a packed moderator has its agents in it."""
+"""Memory of an agent's process, in placement `actors`; a packed moderator includes its agents."""
 
 FIXED_MB = 460
-"""Driver, limiter and one writer together."""
+"""Memory of driver, limiter and one writer together."""
 
 RAY_MB = 370
-"""Ray's own processes, on each node."""
+"""Memory of Ray's own processes on each node."""
 
 
 class MachineNeeds(NamedTuple):
-    """What a run needs of machines.
+    """Resource needs of a run.
 
     Attributes:
         cores: busy ones, at `BUSY_SHARE` each.
@@ -72,15 +71,15 @@ class MachineNeeds(NamedTuple):
 def machine_needs(
     calls_per_s: float, cpu_ms: float, open_debates: float, placement: Placement, log_probabilities: bool, nodes: int
 ) -> MachineNeeds:
-    """What so many calls a second and so many open debates need.
+    """Resource needs for a call rate and a number of open debates.
 
     Args:
         calls_per_s: on average over the run.
-        cpu_ms: of a call.
+        cpu_ms: CPU milliseconds of a call.
         open_debates: at most.
-        placement: where the agents live.
+        placement: the actors' placement.
         log_probabilities: whether they are recorded.
-        nodes: machines.
+        nodes: number of machines.
     """
     costs = ENGINE[placement, log_probabilities]
     busy = calls_per_s * cpu_ms / 1000.0 / BUSY_SHARE

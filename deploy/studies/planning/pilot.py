@@ -1,4 +1,4 @@
-"""Reads a pilot: what each debate of a small run's record took and used, and what is left out of it."""
+"""Reads a pilot run: time and use of each debate, and what is left out."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from moot.protocols.case import is_shared_id
 from moot.protocols.errors import UserError
 
 FEW = 20
-"""A pilot of fewer debates says little of the rare long ones."""
+"""A pilot of fewer debates says little about the rare long ones."""
 
 MOST_DEBATES = 5_000
-"""A larger pilot is sampled: what more debates would tell is less than what next week's prices and servers change."""
+"""A larger pilot is sampled: more debates would add less than prices and servers change within a week."""
 
 _COLUMNS = [
     "role",
@@ -51,27 +51,27 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """A pilot's debates and what a reader must know of them. Arrays are by debate, `(n,)` or `(n, models)`.
+    """A pilot's debates with caveats. Arrays are by debate, `(n,)` or `(n, models)`.
 
     Attributes:
-        name: what users call its record: its folder, or its URI.
+        name: the record's folder or URI.
         models: names; prices: of each, None when it is not known.
-        calls, requests, tokens, busy_s: calls; by model requests sent, tokens used and seconds under way, retries
-            included, waits for leave not.
-        alone_s: seconds of each debate with nothing to wait for but its own replies.
-        prompt_tokens, completion_tokens: of the calls whose server said; cost_usd: of those whose price is known, too.
-        untold, unpriced: calls whose server did not say what they used, and whose price is not known.
-        unconfirmed_tokens: at most so many beyond, in attempts that the server may have billed.
+        calls, requests, tokens, busy_s: calls; by model requests sent, tokens used and seconds in flight, including
+            retries, without rate-limit waits.
+        alone_s: seconds of each debate that only waits for its own replies.
+        prompt_tokens, completion_tokens: of the calls with known usage; cost_usd: of those with a known price, too.
+        calls_without_usage, calls_without_price: calls without usage, and without a known price.
+        unconfirmed_tokens: upper bound of further tokens, in attempts that the server may have billed.
         failed, skipped: how the debates ended.
-        log_probabilities: whether any were asked for.
+        log_probabilities: whether any were requested.
         simulated: whether a model was simulated; in_process: whether all answered in the run's own processes.
-        sampled_from: how many debates could have been taken; more than there are here in a large pilot.
+        sampled_from: number of usable debates; more than there are here for a large pilot.
         unfinished, with_reused, later_attempts: debates left out: without a verdict, with replies of another run, and
             second attempts at failed cases.
-        shared: replies that several cases share; each debate has its part of them.
-        waits_unknown: calls of a record from before waits were written down.
-        interrupted: gaps in debates that a new session or a person's decision falls into, which count as none.
-        under_way: most calls that were under way at once, over all models.
+        shared: replies that several cases share, in proportion to each debate.
+        waits_unknown: calls without recorded rate-limit waits (older records).
+        interrupted: gaps in debates with a new session or a person's decision, which do not count.
+        under_way: maximum calls in flight, over all models.
     """
 
     name: str
@@ -109,22 +109,22 @@ class Pilot:
 
     @property
     def debates(self) -> int:
-        """How many there are."""
+        """Number of debates."""
         return len(self.calls)
 
 
 def read_pilot(folder: str | Path, *, prices: PriceTable | None = None, seed: int = 0) -> Pilot:
-    """Read what a finished or stopped run measured.
+    """Read a finished or stopped run as a pilot.
 
     Args:
         folder: the run's folder, or its URI.
-        prices: over those that the run began with.
-        seed: of the sample that is taken of a large pilot.
+        prices: override those of the run.
+        seed: random seed of the sample of a large pilot.
 
     Raises:
-        ConfigError: the URI says nothing that pyarrow knows, or its store cannot be reached.
+        ConfigError: pyarrow does not support the URI, or its store is unreachable.
         RecordError: there is no run in the folder, or it cannot be read.
-        UserError: nothing in it can be planned from: there is no debate with a verdict of its own calls, or only one.
+        UserError: the run is no basis for a plan: it has at most one debate with a verdict from its own calls.
     """
     folder = record_path(folder)
     facts, content = read_run_info(folder), read_run_yaml(RunFolder(folder))
@@ -187,7 +187,7 @@ def _used(
     models: Sequence[str],
     prices: Sequence[Price | None],
 ) -> Mapping[str, Any]:
-    """What each debate used, with its part of the replies that the cases share."""
+    """Use of each debate, with its part of the shared replies."""
     by_model = ("requests", "tokens", "busy_s")
     plain = (
         "calls",
@@ -230,7 +230,7 @@ def _add(found: dict[str, Floats], debate: Any, model: int, row: Row, price: Pri
 
 
 def _asks(rows: Iterable[Row]) -> dict[tuple[str, str, float], list[Row]]:
-    """The rows of each ask in order: one whose first call was unreadable, or stopped early, has several."""
+    """The rows of each request in order: one with an unreadable or early-stopped first call has several."""
     asks: defaultdict[tuple[str, str, float], list[Row]] = defaultdict(list)
     for row in rows:
         if row["latency_s"] is not None:
@@ -239,7 +239,7 @@ def _asks(rows: Iterable[Row]) -> dict[tuple[str, str, float], list[Row]]:
 
 
 def _busy(rows: Iterable[Row]) -> Iterable[tuple[Row, float]]:
-    """Each call's seconds under way; an ask's latencies and waits add up over its calls."""
+    """Seconds in flight of each call; a request's latencies and waits add up over its calls."""
     for chain in _asks(rows).values():
         latency_before = waited_before = 0.0
         for row in chain:
@@ -249,8 +249,8 @@ def _busy(rows: Iterable[Row]) -> Iterable[tuple[Row, float]]:
 
 
 def _span(rows: Iterable[Row], wall_s: float, marks: Sequence[float]) -> tuple[float, int]:
-    """Seconds of a debate without those in which it only waited for leave, or nobody worked on it; and how many gaps
-    there were of the latter kind, which a new session or a decision ended."""
+    """Seconds of a debate without rate-limit waits and gaps in which it did not run; and the number of such gaps, ended
+    by a new session or a decision."""
     calls = [(at, chain[-1]["waited_s"] or 0.0, chain[-1]["latency_s"]) for (_, _, at), chain in _asks(rows).items()]
     busy = _union([(at + min(waited, latency), at + latency) for at, waited, latency in calls])
     known = _union([(at, at + latency) for at, _, latency in calls])
@@ -276,21 +276,21 @@ def _length(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def most_under_way(rows: Iterable[Row]) -> int:
-    """Most calls that were under way at once; 0 where no row says how long it took.
+    """Maximum calls in flight; 0 when no row has a latency.
 
-    An ask has one call after another under way: from when it has waited for leave as long as it did to its last reply.
-    The last tenth of that does not count: a call gives its place away before all that its latency includes is over.
+    A request has one call after another in flight: from the end of its rate-limit wait to its last reply. The last
+    tenth of that does not count: a call releases its slot before all that its latency includes is over.
     """
     changes = []
     for (_, _, at), chain in _asks(rows).items():
         latency = chain[-1]["latency_s"]
         began = at + min(max(row["waited_s"] or 0.0 for row in chain), latency)
         changes += [(began, 1), (began + 0.9 * (at + latency - began), -1)]
-    return max(accumulate(change for _, change in sorted(changes)), default=0)  # an end comes before a begin
+    return max(accumulate(change for _, change in sorted(changes)), default=0)  # an end sorts before a start
 
 
 def _decided_at(rows: Iterable[Row]) -> list[float]:
-    """When people decided; where nobody attends, a decision takes no time."""
+    """Times of people's decisions; in an unattended run a decision takes no time."""
     people = (row for row in rows if row["role"] == "person" and row["model"] != _UNATTENDED)
     return [row["at"] for row in people if row["at"]]
 
@@ -305,6 +305,6 @@ def _in_process(model: str) -> bool:
 
 def _nothing(name: str, reused: int, reuse: object) -> str:
     if not reused:
-        return f"{name}: no debate has a verdict yet, so there is nothing to plan from"
+        return f"{name}: no debate has a verdict yet, so there is no basis for a plan"
     source = f": plan from it, with --from {reuse}" if reuse else ""
     return f"{name}: each of its {reused:,} debates has replies of another run, whose calls took no time here{source}"

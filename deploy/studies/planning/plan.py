@@ -1,8 +1,7 @@
-"""`moot plan`: time, cost, machines of a large run from the record of a small one, and what holds it back.
+"""Capacity plan (`moot plan`): time, cost, machines and bottleneck of a large run, from the record of a small one.
 
-Whole debates are drawn again (a bootstrap over the pilot's cases), so that a debate that is long and one that is dear
-are one debate. An interval is for what this run will take: it is uncertain by the pilot's few cases, and by the draw of
-the planned ones.
+Whole debates are resampled (a bootstrap over the pilot's cases), so that long debates stay expensive ones. An interval
+is a prediction interval for this run: it covers the pilot's few cases, and the draw of the planned ones.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ class PlanEstimate(NamedTuple):
 
 
 class PlanTotals(NamedTuple):
-    """What all cases use.
+    """Total use of all cases.
 
     Attributes:
-        prompt_tokens, completion_tokens: of the calls whose server said; a lower bound if one did not.
-        unconfirmed_tokens: at most so many beyond, in attempts that may be billed without a word of what they used.
-        cost_usd: of the calls whose price and use are known; None when that is none.
+        prompt_tokens, completion_tokens: of the calls with known usage; lower bounds if any is unknown.
+        unconfirmed_tokens: upper bound of further tokens, in attempts that may be billed without known usage.
+        cost_usd: of the calls with known price and usage; None when there are none.
         calls_without_usage, calls_without_price: share of the calls.
         failed: cases.
         skipped: share of the cases.
@@ -72,19 +71,19 @@ class RunPlan:
     """Plan of a run of many cases, extrapolated from a pilot.
 
     Attributes:
-        pilot: the run that is gone by.
-        settings: what was asked; scenario: the bounds that were planned with; placement: likewise.
+        pilot: the pilot run.
+        settings: the plan's settings; scenario, placement: the planned bounds and placement.
         time_s: from the first debate's opening to the last verdict; neither start nor end of the engine is in it.
         totals: calls, tokens, money, failures.
         in_flight, open_debates: means over the run.
         needs: cores, moderators, memory; needs_low, needs_high: the ends of their intervals.
-        cores_at_hand: None when no nodes were named.
-        binding: what holds the run back.
-        alone_s: how long it would take by each bound alone.
-        relaxed_s: the time without the bound that binds; None where `latency` does.
-        then_binding: what would hold it back then.
-        remarks: what a reader must know: what was assumed, and what the pilot could not say.
-        warnings: why the plan may promise too much.
+        cores_at_hand: available cores; None without a number of nodes.
+        binding: the bottleneck.
+        alone_s: duration under each bound alone.
+        relaxed_s: the time without the binding bound; None where `latency` binds.
+        then_binding: the bottleneck without it.
+        remarks: caveats: assumptions, and what the pilot does not show.
+        warnings: reasons why the plan may be too optimistic.
     """
 
     pilot: Pilot
@@ -111,14 +110,14 @@ def plan(pilot: str | Path, *, prices: str | None = None, **settings: Any) -> Ru
     """Plan a run of many cases from the record of a small one of the same kind.
 
     Args:
-        pilot: folder of the run to go by, or its URI.
-        prices: a YAML file of prices, over those of the pilot.
+        pilot: the pilot run's folder or URI.
+        prices: a YAML file of prices; overrides the pilot's.
         settings: see `PlanSettings`; `cases` is needed.
 
     Raises:
         ConfigError: a setting is wrong, in one line, or the URI is.
         RecordError: there is no run in the folder, or it cannot be read.
-        UserError: the run has nothing to plan from.
+        UserError: the run is no basis for a plan.
     """
     given = {name: value for name, value in settings.items() if value is not None}
     typed = {name: f"--{name.replace('_', '-')}" for name in PlanSettings.model_fields}
@@ -128,7 +127,7 @@ def plan(pilot: str | Path, *, prices: str | None = None, **settings: Any) -> Ru
 
 
 def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
-    """Plan from a pilot that has been read. Raises ConfigError where its record cannot say what a bound means."""
+    """Plan from a loaded pilot. Raises ConfigError for a bound that its record does not measure."""
     cases, random = settings.cases, np.random.default_rng(settings.seed)
     placement = settings.placement or _placement(pilot)
     scenario = _scenario(pilot, settings, placement)
@@ -143,7 +142,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     most_calls = math.inf if settings.concurrency is None else settings.concurrency * len(pilot.models)
     peak = float(min(scenario.max_open, cases))
     under_way = draws.at_once(pilot.busy_s.sum(axis=1), seconds, most_calls)
-    is_full = bound not in ("latency", "max_open")  # debates wait for what they share, so that every place is taken
+    is_full = bound not in ("latency", "max_open")  # debates wait for shared resources, so that every slot is taken
     in_flight = draws.estimate(under_way)
     open_debates = draws.estimate(
         np.full_like(seconds, peak) if is_full else draws.at_once(pilot.alone_s, seconds, peak)
@@ -211,15 +210,15 @@ class _Draws:
         self._cases, self._count, self._random = cases, count, random
 
     def at_once(self, seconds_each: Floats, seconds: Floats, most: float) -> Floats:
-        """How many of what takes a debate so long go on at once on average (Little's law), by draw."""
+        """Mean concurrency of what takes a debate this long (Little's law), by draw."""
         amount = (self.weights @ seconds_each) * self._cases
         return np.minimum(most, np.divide(amount, seconds, out=np.zeros_like(seconds), where=seconds > 0.0))
 
     def estimate(self, by_draw: Floats) -> PlanEstimate:
-        """What hangs on means over the debates; its interval is as wide as pilots and cases together make it."""
+        """Estimate of a figure from means over the debates; its interval covers the sampling of pilot and cases."""
         value, drawn = float(by_draw[0]), by_draw[1:]
         middle = float(np.median(drawn))
-        wider = math.sqrt(1.0 + self._count / self._cases)  # variances of means go by the inverse of how many there are
+        wider = math.sqrt(1.0 + self._count / self._cases)  # the variance of a mean is inverse to the sample size
         return _interval(value, value * np.power(drawn / middle, wider) if middle > 0.0 else np.full_like(drawn, value))
 
     def total(self, by_debate: Floats) -> PlanEstimate:
@@ -230,7 +229,7 @@ class _Draws:
         return _interval(float(by_debate.mean()) * self._cases, np.maximum(0.0, means * self._cases + noise))
 
     def count(self, is_one: Bools) -> PlanEstimate:
-        """How many cases are of a kind: drawn from what the pilot's count leaves possible, which is never nothing."""
+        """Estimated cases of a kind, from the posterior of the pilot's count, which is never zero."""
         found = int(is_one.sum())
         shares = self._random.beta(found + _JEFFREYS, self._count - found + _JEFFREYS, size=_DRAWS)
         return _interval(found / self._count * self._cases, self._random.binomial(self._cases, shares).astype(float))
@@ -249,14 +248,14 @@ def _needs(
     per_s: float, pilot: Pilot, settings: PlanSettings, scenario: Scenario, placement: Placement
 ) -> MachineNeeds:
     if scenario.cores is not None:
-        per_s = min(per_s, scenario.cores / scenario.cpu_s)  # a draw may have a few calls more than are on average
+        per_s = min(per_s, scenario.cores / scenario.cpu_s)  # a draw may have a few more calls than the mean
     peak = float(min(scenario.max_open, settings.cases))
     return machine_needs(per_s, 1000.0 * scenario.cpu_s, peak, placement, pilot.log_probabilities, settings.nodes or 1)
 
 
 def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Scenario:
     if settings.cores_per_node is not None and settings.nodes is None:
-        raise ConfigError("--cores-per-node goes with --nodes only")
+        raise ConfigError("--cores-per-node needs --nodes")
     if settings.limit_tpm is not None and not (pilot.calls_without_usage < pilot.calls).any():
         raise ConfigError(
             f"--limit-tpm: no server in {pilot.name} said what its calls used, so tokens cannot be planned"
@@ -274,5 +273,5 @@ def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Sce
 
 
 def _cores_at_hand(settings: PlanSettings) -> int | None:
-    """Of all nodes; None where none were named."""
+    """Cores of all nodes; None without a number of nodes."""
     return None if settings.nodes is None else settings.nodes * (settings.cores_per_node or os.cpu_count() or 1)

@@ -1,4 +1,4 @@
-"""What can be said of a planned run, and what it may use."""
+"""Settings of a plan, and the bounds of a planned run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from moot.actors.debate.run_spec import Placement
 _Count = Annotated[int, Field(ge=1)]
 
 Constraint = Literal["rpm", "tpm", "concurrency", "max_open", "cpu", "latency"]
-"""What can hold a run back; `latency` is what is left when nothing else does."""
+"""Possible bottlenecks of a run; `latency` is the one without any bound."""
 
 WORDS: dict[Constraint, str] = {
     "rpm": "requests per minute",
     "tpm": "tokens per minute",
-    "concurrency": "calls under way",
+    "concurrency": "concurrent calls",
     "max_open": "debates open at once",
     "cpu": "processors",
     "latency": "latency alone",
@@ -28,15 +28,15 @@ class PlanSettings(BaseModel):
     """The bounds of a planned run.
 
     Attributes:
-        cases: how many.
+        cases: number of cases.
         limit_rpm, limit_tpm: requests and tokens per minute of each model; None for no bound.
-        concurrency: calls under way at each model; None adapts it, as a run does.
-        max_open: most debates open at once; None for as many as in the pilot.
-        nodes: machines; None for as many cores as it takes.
-        cores_per_node: of each; None for as many as this machine has.
+        concurrency: concurrent calls at each model; None adapts it, as a run does.
+        max_open: maximum concurrent debates; None for the pilot's.
+        nodes: number of machines; None for as many cores as needed.
+        cores_per_node: cores per machine; None for as many as this machine has.
         placement: of the planned run; None for the pilot's.
-        cpu_ms_per_call: processor time of a call; None for what was measured of the engine.
-        seed: of all draws.
+        cpu_ms_per_call: CPU time of a call; None for the engine's measured one.
+        seed: random seed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,10 +58,10 @@ class Scenario:
     """The bounds of a run; None is no bound.
 
     Attributes:
-        rpm, tpm, concurrency: requests and tokens per minute, and calls under way, of each model.
-        max_open: most debates open at once.
-        cores: processors that the run's processes may keep busy.
-        cpu_s: processor seconds of a call.
+        rpm, tpm, concurrency: requests and tokens per minute, and concurrent calls, of each model.
+        max_open: maximum concurrent debates.
+        cores: CPU cores for the run's processes.
+        cpu_s: CPU seconds of a call.
     """
 
     rpm: float | None = None
@@ -72,7 +72,7 @@ class Scenario:
     cpu_s: float = 0.0
 
     def without(self, constraint: Constraint) -> Scenario:
-        """The same without one of its bounds; `latency` is none."""
+        """The same without one of its bounds; `latency` is not a bound."""
         changes: dict[Constraint, Scenario] = {
             "rpm": replace(self, rpm=None),
             "tpm": replace(self, tpm=None),

@@ -1,4 +1,4 @@
-"""Shows a plan: on a terminal or as JSON."""
+"""Report of a plan: on a terminal or as JSON."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class PlanView(BaseModel):
 
 
 def check_output_form(form: str) -> None:
-    """Refuse a form that a plan does not have, before anything is read. Raises ConfigError."""
+    """Check the output format before anything is read. Raises ConfigError."""
     if form not in ("text", "json"):
         raise ConfigError(f"--format: expected text or json, not {form!r}")
 
 
 def show_plan(found: RunPlan, form: str = "text", console: Console | None = None) -> None:
-    """Write a plan to the console.
+    """Print a plan.
 
     Args:
         found: the plan.
@@ -96,9 +96,9 @@ def _bounds(found: RunPlan) -> str:
     if scenario.tpm is not None:
         told.append(f"{scenario.tpm:,} tokens/min")
     told.append(
-        "calls under way adapt"
+        "concurrent calls adapt"
         if found.settings.concurrency is None
-        else f"{found.settings.concurrency:,} calls under way"
+        else f"{found.settings.concurrency:,} concurrent calls"
     )
     at_hand = found.cores_at_hand
     told.append(
@@ -145,7 +145,7 @@ def _with_interval(estimate: PlanEstimate, words: Any) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Seconds in words.
+    """Format a duration.
 
     >>> format_duration(0.5), format_duration(95), format_duration(8000), format_duration(200000)
     ('0.5 s', '1.58 min', '2.22 h', '2.31 days')
@@ -160,12 +160,12 @@ def format_duration(seconds: float) -> str:
 
 
 def format_count(amount: float) -> str:
-    """A number of things."""
+    """Format a count."""
     return f"{round(amount):,}"
 
 
 def format_mean_count(amount: float) -> str:
-    """A mean number of things: a small one is not rounded to none.
+    """Format a mean count; a small one is not rounded to zero.
 
     >>> format_mean_count(0.04), format_mean_count(3.14), format_mean_count(1234.5), format_mean_count(0.0)
     ('0.04', '3.1', '1,234', '0')
@@ -174,7 +174,7 @@ def format_mean_count(amount: float) -> str:
 
 
 def format_usd(amount: float) -> str:
-    """Money, with cents where they matter."""
+    """Format USD, with cents where they matter."""
     return (
         f"${amount:,.0f}" if amount >= 1000 else f"${amount:,.2f}" if amount >= 0.1 or not amount else f"${amount:.2g}"
     )

@@ -1,8 +1,7 @@
-"""How long a run takes by each of its bounds, from means over a pilot's debates.
+"""Duration of a run under each of its bounds, from means over a pilot's debates.
 
-The slowest bound holds the run back. At its end the last debates go on by themselves: a run that is held back by what
-all debates share takes half a debate longer, and one whose places are full as much longer as its longest debate is
-longer than the others.
+The slowest bound is the bottleneck. At the end the last debates run alone: a run limited by what all debates share
+takes half a debate longer, and one with all slots full as much longer as its longest debate is longer than the others.
 """
 
 from __future__ import annotations
@@ -19,26 +18,26 @@ from moot.deploy.studies.planning.settings import Constraint, Scenario
 Floats = npt.NDArray[np.float64]
 
 REFILL_S = WINDOW_S + PERMIT_TTL_S
-"""Within which a limit per minute is granted once: a permit may be used for a second after its grant."""
+"""Window of a per-minute limit in seconds: a permit may be used for a second after its grant."""
 
 _TAIL = 0.5
 
 
 def seconds_by_bound(pilot: Pilot, weights: Floats, scenario: Scenario, cases: int) -> dict[Constraint, Floats]:
-    """Seconds by each bound if nothing else held the run back.
+    """Seconds under each bound alone.
 
     Args:
-        pilot: its debates.
-        weights: `(draws, debates)`, each row's sum 1: how often each debate comes in a draw of the pilot.
+        pilot: the pilot's debates.
+        weights: `(draws, debates)`, each row's sum 1: frequency of each debate in a draw of the pilot.
         scenario: the bounds.
-        cases: how many.
+        cases: number of cases.
 
     Returns:
-        By bound `(draws,)`; a bound that there is none of is left out.
+        By bound `(draws,)`; missing bounds are left out.
     """
 
     def most(by_model: Floats) -> Floats:
-        """Mean use of the model that is used most, by draw: each model has bounds of its own."""
+        """Mean use of the most used model, by draw: each model has bounds of its own."""
         found: Floats = (weights @ by_model).max(axis=1, initial=0.0)
         return found * cases
 
@@ -57,7 +56,7 @@ def seconds_by_bound(pilot: Pilot, weights: Floats, scenario: Scenario, cases: i
 
 
 def time_s(pilot: Pilot, weights: Floats, scenario: Scenario, cases: int) -> Floats:
-    """Seconds from the first opening to the last verdict, by draw; the arguments are those of `seconds_by_bound`."""
+    """Seconds from the first opening to the last verdict, by draw; for the arguments see `seconds_by_bound`."""
     alone, mean = seconds_by_bound(pilot, weights, scenario, cases), weights @ pilot.alone_s
     shared = [seconds for name, seconds in alone.items() if name not in ("latency", "max_open")]
     found = alone["latency"]
@@ -71,7 +70,7 @@ def time_s(pilot: Pilot, weights: Floats, scenario: Scenario, cases: int) -> Flo
 
 
 def _longest(seconds: Floats, weights: Floats, cases: int) -> Floats:
-    """Expected length of the longest of so many debates, by draw."""
+    """Expected duration of the longest of n debates, by draw."""
     order = np.argsort(seconds)
     reached = np.minimum(1.0, np.cumsum(weights[:, order], axis=1)) ** float(cases)
     found: Floats = np.diff(reached, axis=1, prepend=0.0) @ seconds[order]
@@ -79,5 +78,5 @@ def _longest(seconds: Floats, weights: Floats, cases: int) -> Floats:
 
 
 def binding_constraint(alone: Mapping[Constraint, float]) -> Constraint:
-    """What takes longest."""
+    """The bound that takes longest."""
     return max(alone, key=lambda name: alone[name])

@@ -1,4 +1,4 @@
-"""The card of a classifier that was just trained, its held-out figures, and its folder."""
+"""Model card of a trained classifier, its held-out figures, and its folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MASKED = "the same without verdict words"
 MASKED_HEAD = "head alone learnt without verdict words"
 JUDGES = "the judges' bare verdict"
 ALWAYS = "always supported"
-"""Names of the ways to decide, as the table lists them; with a body of its own, only the head learns anew."""
+"""Names of the classifiers in the table; with a fine-tuned body, only the head is retrained."""
 
 _PACKAGES = ("moot", "numpy", "scipy")
 _MORE = ("setfit", "sentence-transformers", "transformers", "torch")
@@ -58,12 +58,12 @@ def make_card(
     body: Body | None,
     training_digest: str,
 ) -> ClassifierCard:
-    """The card, sealed.
+    """Build the card, with its checksum.
 
     Args:
-        learned, examples, material: the head and its held-out probabilities, and what it was learnt from.
-        runs: their folders, as they were named.
-        encoder: identity of the encoder that is read; with a body, its name.
+        learned, examples, material: the head with its held-out probabilities, and its training data.
+        runs: their folders, as the user gave them.
+        encoder: identity of the encoder; with a body, its name.
         body: the fine-tuned encoder; None for the kind `logistic`.
         training_digest: see `Training.digest`.
     """
@@ -123,13 +123,13 @@ def _versions(packages: Sequence[str]) -> dict[str, str]:
 
 
 class HeldOutCases:
-    """The summaries that figures are about.
+    """Held-out summaries for the figures.
 
     Args:
         outcome: `(n,)`, 1 for a hallucinated claim.
-        groups: `(n,)`; whole groups are drawn.
+        groups: `(n,)`; whole groups are resampled.
         fold: `(n,)`, the fold in which each was held out.
-        seed: of the draws.
+        seed: seed of the resamples.
     """
 
     def __init__(self, outcome: Floats, groups: npt.NDArray[np.str_], fold: npt.NDArray[np.intp], seed: int) -> None:
@@ -138,7 +138,7 @@ class HeldOutCases:
         self._groups = len(np.unique(groups))
 
     def of_probabilities(self, name: str, p: Floats) -> HeldOutMetrics:
-        """The figures of probabilities of "hallucinated", `(n,)`; the answers are those that a run would give."""
+        """Figures of probabilities of "hallucinated", `(n,)`, with a run's decision rule."""
         squares = (p - self._outcome) ** 2
         drawn = self._weights @ squares / self._weights.sum(axis=1)
         answer = np.array([float(classified_label(each) == HALLUCINATED) for each in p])
@@ -151,7 +151,7 @@ class HeldOutCases:
         )
 
     def of_answers(self, name: str, answer: Floats) -> HeldOutMetrics:
-        """The figures of bare answers: `(n,)`, 1 for "hallucinated", 0 for "supported", NaN for undecided."""
+        """Figures of bare answers: `(n,)`, 1 for "hallucinated", 0 for "supported", NaN for undecided."""
         return self._figures(name, answer, np.where(np.isnan(answer), 0.5, answer))
 
     def _figures(self, name: str, answer: Floats, score: Floats) -> HeldOutMetrics:
@@ -172,7 +172,7 @@ class HeldOutCases:
         )
 
     def _drawn_auroc(self, score: Floats) -> Floats:
-        """The AUROC of every resample, over pairs of one fold."""
+        """AUROC of every resample, over pairs within a fold."""
         wins, pairs = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
         for number in np.unique(self._fold):
             some = self._fold == number
@@ -191,10 +191,10 @@ class HeldOutCases:
 
 
 def find_classifier(out: str | Path, training_digest: str) -> ClassifierCard | None:
-    """The card of the classifier that lies in `out`, if the same training has made it; None when nothing is there.
+    """The card of the classifier in `out`, if the same training made it; None when the folder is empty or missing.
 
     Raises:
-        ConfigError: something else is there, or it was changed.
+        ConfigError: the folder has other content, or the classifier was changed.
     """
     folder = Path(out).expanduser().absolute()
     try:
@@ -203,12 +203,11 @@ def find_classifier(out: str | Path, training_digest: str) -> ClassifierCard | N
     except OSError as error:
         raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be read').lower()}") from None
     if not (folder / CARD).is_file():
-        raise ConfigError(f"--out {out}: something else is there; name another folder")
+        raise ConfigError(f"--out {out}: the folder has other content; name another folder")
     card = read_card(folder)
     if card.training.digest != training_digest:
         raise ConfigError(
-            f"--out {out}: holds a classifier that was trained on other summaries or with other settings; name "
-            "another folder"
+            f"--out {out}: contains a classifier trained on other summaries or with other settings; name another folder"
         )
     if card.body is not None:
         check_body(folder / BODY, card.body.digest)
@@ -219,8 +218,8 @@ def write_classifier(out: str | Path, make: Callable[[Path], ClassifierCard]) ->
     """Write a classifier's folder.
 
     Args:
-        out: where; empty or absent.
-        make: puts what belongs to it besides its card into the folder that it is given, and returns the card.
+        out: the folder; empty or missing.
+        make: writes the files besides the card into the given folder, and returns the card.
 
     Raises:
         ConfigError: it cannot be written; nothing is left of it then.

@@ -1,4 +1,4 @@
-"""Fine-tuning a sentence encoder on pairs of labelled texts with SetFit: offline, and without a word."""
+"""Contrastive fine-tuning of a sentence encoder with SetFit, on pairs of labelled texts: offline, without output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PACKAGES = ("setfit", "sentence_transformers", "torch")
 PAIRS_A_STEP = 16
 PAIRS = 160
-"""Pairs of an epoch unless told otherwise: with 300 summaries and five folds one or two minutes of two cores."""
+"""Default pairs of an epoch: with 300 summaries and five folds one or two minutes on two cores."""
 
 
 _OFFLINE = {
@@ -38,12 +38,12 @@ _OFFLINE = {
 
 @dataclass(frozen=True)
 class FineTuningSettings:
-    """How a body is made.
+    """Settings of a fine-tuning.
 
     Attributes:
-        base: folder of the sentence-transformers model to begin with; nothing is downloaded.
-        iterations: pairs of either sort per text, by the short recipe; None for `PAIRS` in all.
-        epochs: how often every pair is gone through.
+        base: folder of the initial sentence-transformers model; nothing is downloaded.
+        iterations: pairs of either kind per text, by the short recipe; None for `PAIRS` in all.
+        epochs: number of epochs.
         recipe: `short`, or `published`: SetFit's own defaults.
     """
 
@@ -70,9 +70,9 @@ def training_steps(summaries: int, iterations: int | None, epochs: int) -> int:
 
 
 def training_pairs(labels: Sequence[int], tuning: FineTuningSettings) -> int:
-    """Pairs that a fine-tuning goes through.
+    """Number of training pairs.
 
-    The published recipe takes every pair, a text with itself included, and the rarer sort again until both are as many.
+    The published recipe takes every pair, including a text with itself, and oversamples the rarer kind.
 
     >>> training_pairs([1, 1, 0, 0], FineTuningSettings(Path("any"), recipe="published"))
     12
@@ -88,18 +88,18 @@ def training_pairs(labels: Sequence[int], tuning: FineTuningSettings) -> int:
 def fine_tune(
     texts: Sequence[str], labels: Sequence[int], tuning: FineTuningSettings, *, seed: int
 ) -> SentenceTransformer:
-    """The encoder of a folder, fine-tuned so that texts of one label lie near each other.
+    """Fine-tune an encoder so that texts of one label are near each other.
 
-    Cosine similarity is taught: 1 within a label, 0 between two. By the short recipe token embeddings stay as they are,
-    which halves the work, and the rate of learning is full from the first step, as of few steps the first would be
-    lost; the published one leaves all to SetFit. The same texts in the same order and the same seed give the same
-    weights on the same machine, as far as torch can promise it. Nothing is written but into a temporary folder that is
-    taken away again.
+    The target is the cosine similarity: 1 within a label, 0 between two. The short recipe freezes the token embeddings,
+    which halves the work, and has no warm-up of the learning rate, which would waste some of its few steps; the
+    published one uses SetFit's settings. The same texts in the same order and the same seed give the same
+    weights on the same machine, as far as torch guarantees it. It writes only into a temporary folder, which is
+    deleted.
 
     Args:
         texts, labels: `(n,)` each.
-        tuning: what is fine-tuned, and how.
-        seed: of dropout and of the order of texts.
+        tuning: the settings.
+        seed: seed of dropout and of the order of texts.
     """
     order = random.Random(seed).sample(range(len(texts)), len(texts))
     with _undisturbing(), tempfile.TemporaryDirectory(prefix="moot-setfit-") as scratch:
@@ -109,7 +109,7 @@ def fine_tune(
         from transformers import ProgressCallback
 
         body = load(tuning.base)
-        course: dict[str, Any] = {}  # the published recipe leaves all to SetFit
+        course: dict[str, Any] = {}  # the published recipe uses SetFit's settings
         if tuning.recipe == "short":
             for module in body.modules():
                 if isinstance(module, Embedding):
@@ -141,7 +141,7 @@ def fine_tune(
 
 
 def load(folder: Path) -> SentenceTransformer:
-    """The sentence encoder of a folder."""
+    """Load a sentence encoder from a folder."""
     with _undisturbing():
         from sentence_transformers import SentenceTransformer
 
@@ -156,7 +156,7 @@ def save(body: SentenceTransformer, folder: Path) -> None:
 
 @contextmanager
 def _undisturbing() -> Iterator[None]:
-    """The libraries offline and silent; environment, random states and verbosity as they were afterwards."""
+    """Context with the libraries offline and silent; restores environment, random states and verbosity."""
     environment = dict(os.environ)
     with ExitStack() as after:
         after.callback(os.environ.update, environment)

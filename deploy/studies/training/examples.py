@@ -1,4 +1,4 @@
-"""What a classifier is trained on: the judges' summaries of claims whose label is known, from the records of runs."""
+"""Training examples: judges' summaries of claims with gold labels, from the records of runs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from moot.protocols.errors import ConfigError
 
 
 class TrainingExample(NamedTuple):
-    """A judge's summary and what is known of its claim.
+    """A judge's summary with its claim's label and group.
 
     Attributes:
-        text: what a classifier reads: the summary and the points behind it; of older records the summary alone.
+        text: the classifier's input: the summary and its points; of older records the summary alone.
         hallucinated: whether the claim is.
         content_hash: of the case.
         claim: hash of its claim, the same for any spelling; see `moot.protocols.claims.text_hash`.
         source: such a hash of its reference's group; empty where there is none.
-        group: cases of one group are never in two folds; those of one claim or one source are of one.
+        group: a group is never split over folds; cases of one claim or one source are one group.
         judged_hallucinated: the judges' bare verdict; None where they gave none.
     """
 
@@ -44,11 +44,11 @@ class TrainingExample(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingExamples:
-    """The summaries of some runs.
+    """Training examples of some runs.
 
     Attributes:
-        rows: in order of content and text, so that it does not matter which run is named first.
-        runs: what is known of each run.
+        rows: ordered by content and text, so that the order of runs does not matter.
+        runs: description of each run.
         left_out: cases that could not be used, by reason.
     """
 
@@ -58,7 +58,7 @@ class TrainingExamples:
 
     @property
     def simulated(self) -> bool:
-        """Whether any reply behind them is a simulated model's."""
+        """Whether any reply is from a simulated model."""
         return any(run.simulated for run in self.runs)
 
     @property
@@ -68,26 +68,26 @@ class TrainingExamples:
 
     @property
     def groups(self) -> npt.NDArray[np.str_]:
-        """`(n,)`, the group of each."""
+        """`(n,)`, the group of each example."""
         return np.array([row.group for row in self.rows])
 
     def digest(self, settings: dict[str, Any]) -> str:
-        """The same for the same summaries, labels and groups under the same settings, in whatever order."""
+        """Digest of summaries, labels, groups and settings, independent of their order."""
         data = sorted(row._replace(judged_hallucinated=None) for row in self.rows)
         return blake2b(msgspec.json.encode([data, settings], order="deterministic"), digest_size=16).hexdigest()
 
 
 def read_examples(folders: Sequence[str | Path]) -> TrainingExamples:
-    """The summaries of each case's latest attempt.
+    """Read the summaries of each case's latest attempt.
 
-    A claim that several runs are over is one claim: all its summaries are in one group, with all of its source.
+    A claim in several runs is one claim: all its summaries are in one group, with all of its source.
 
     Raises:
         ConfigError: a run is named twice, or has no rulings.
         RecordError: no run is there, or it cannot be read.
     """
     if len({Path(folder).resolve() for folder in folders}) < len(folders):
-        raise ConfigError("a run is named twice: its summaries would count double")
+        raise ConfigError("a run is given twice: its summaries would count double")
     rows: list[TrainingExample] = []
     left_out: Counter[str] = Counter()
     facts = [read_run_info(folder) for folder in folders]
@@ -131,7 +131,7 @@ def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[TrainingExam
 
 
 def _unusable(verdict: VerdictRow, ruling: SummaryGiven | None) -> str:
-    """Why a case says nothing; empty when it does."""
+    """Why a case is unusable; empty when it is usable."""
     if verdict.failed:
         return "failed"
     if verdict.gold is None:
@@ -142,13 +142,13 @@ def _unusable(verdict: VerdictRow, ruling: SummaryGiven | None) -> str:
 
 
 def connected_groups(keys: Sequence[Iterable[str]]) -> list[str]:
-    """A name for the group of each row; rows that share a key, themselves or through others, are of one group.
+    """Connected components: a group name for each row; rows that share a key, directly or indirectly, are one group.
 
     Args:
-        keys: of each row, one at least.
+        keys: keys of each row, at least one.
 
     Returns:
-        The least key of all in the group, so that the order of the rows does not matter.
+        The smallest key of the group, so that the order of the rows does not matter.
 
     >>> connected_groups([["a"], ["b", "page"], ["c"], ["a", "page"]])
     ['a', 'a', 'c', 'a']

@@ -1,4 +1,4 @@
-"""Learning from summaries: a head, and what models that had not seen them said of each."""
+"""Training on summaries: a classification head, and cross-validated probabilities."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _UNSCALED = LogisticModel(0.0, np.ones(1))
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What is learnt from.
+    """Training data.
 
     Attributes:
         outcome: `(n,)`, 1 for a hallucinated claim.
-        groups: `(n,)`, those of one group are in one fold.
+        groups: `(n,)`, a group is in one fold.
         fold: `(n,)`, 0 to `folds - 1`.
         folds, seed: of the cross-validation.
     """
@@ -56,8 +56,8 @@ class FittedHead:
 
     Attributes:
         head: fitted to all summaries.
-        ridge: its penalty.
-        p: `(n,)`, of "hallucinated", each by a model that has not seen the summary's fold.
+        ridge: its L2 penalty.
+        p: `(n,)`, of "hallucinated", each by a model trained without the summary's fold.
         p_masked: `(n,)`, the same of heads that learnt from, and read, summaries without verdict words; a body of the
             kind `setfit` has learnt from the summaries as they are.
     """
@@ -71,9 +71,9 @@ class FittedHead:
 def train_logistic(
     vectors: npt.NDArray[np.float32], masked: npt.NDArray[np.float32], material: TrainingData
 ) -> FittedHead:
-    """The kind `logistic`: a head on vectors of an encoder as it is.
+    """The kind `logistic`: a head on vectors of a frozen encoder.
 
-    The penalty is chosen by cross-validation, inside every training part anew for the held-out figures.
+    The penalty is chosen by cross-validation, nested in every training part for the held-out figures.
 
     Args:
         vectors, masked: `(n, d)`, unit vectors of the summaries with and without verdict words.
@@ -101,8 +101,8 @@ def train_setfit(
 ) -> tuple[FittedHead, SentenceTransformer]:
     """The kind `setfit`: a sentence encoder fine-tuned on the summaries, and a head on its vectors.
 
-    The body has seen every summary that the head is fitted to, and brings those of one label together: on them the head
-    would be surer than it may be. So every fold's figures come from a body and a head that have not seen the fold, and
+    The body was trained on every summary that the head is fitted to, and moves those of one label together: on them the
+    head would be overconfident. So every fold's figures come from a body and a head that have not seen the fold, and
     the head's log-odds are scaled by these (Platt). The published recipe leaves them as they are. The body of a fold
     learns from the summaries as they are; its head is fitted a second time to those without verdict words, and reads
     these.
@@ -110,8 +110,8 @@ def train_setfit(
     Args:
         texts, masked: `(n,)`, the summaries with and without verdict words.
         material: labels, groups and folds.
-        tuning: how a body is made.
-        say: is told what is being done.
+        tuning: settings of the fine-tuning.
+        say: progress callback.
     """
     odds, odds_masked = np.empty(len(texts)), np.empty(len(texts))
     for number in range(material.folds):
@@ -150,7 +150,7 @@ def _encoded(body: SentenceTransformer, texts: Sequence[str]) -> Rows:
 
 
 def _probability(odds: Floats, material: TrainingData, *, scaled: bool) -> Floats:
-    """Probabilities from held-out log-odds, each fold's scaled by the others', or as they are."""
+    """Probabilities from held-out log-odds, each fold's scaled by the others', or unscaled."""
     p = np.empty(len(odds))
     for number in range(material.folds):
         out = material.fold == number

@@ -1,4 +1,4 @@
-"""Shows what a training came to: on a terminal, as JSON, or as Markdown."""
+"""Report of a training: on a terminal, as JSON, or as Markdown."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _FEW = 100
 
 
 def show_training(card: ClassifierCard, out: str | Path, form: str = "text", console: Console | None = None) -> None:
-    """Write a classifier's held-out figures to the console.
+    """Print a classifier's held-out figures.
 
     Args:
-        card: of the classifier.
-        out: its folder, as it was named.
+        card: the classifier's card.
+        out: its folder, as the user gave it.
         form: text, json or md.
     """
     show_report(card, lambda: _blocks(card, out), form, console)
@@ -59,7 +59,7 @@ def _blocks(card: ClassifierCard, out: str | Path) -> Iterator[Block]:
 
 
 def caveats(card: ClassifierCard) -> list[str]:
-    """What a reader must know before using it."""
+    """Caveats of using the classifier."""
     found = []
     if card.training.simulated:
         found.append("simulated models: these figures say nothing about any real model")

@@ -1,4 +1,4 @@
-"""Training a classifier: from runs to a folder that another run can be given."""
+"""Training of a classifier: from runs to a folder for later runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.verdict_words import mask_verdict_words
 
 LEAST_GROUPS = 20
-"""Groups of cases below which nothing can be said of what was learnt."""
+"""Minimum number of groups of cases for a training."""
 
 _LEAST_OF_A_LABEL = 4
 _MOST_SUMMARIES, _MOST_FINE_TUNED = 100_000, 5_000
@@ -55,15 +55,13 @@ class TrainingSettings(BaseModel):
         if self.setfit is not None and self.encoder is not None:
             raise ValueError("--encoder: with --setfit the fine-tuned encoder is the classifier's own; leave it out")
         if self.setfit is None and (self.iterations, self.epochs) != (None, None):
-            raise ValueError("--iterations and --epochs go with --setfit only")
+            raise ValueError("--iterations and --epochs need --setfit")
         if self.recipe == "published" and (self.setfit is None or (self.iterations, self.epochs) != (None, None)):
-            raise ValueError(
-                "--recipe published goes with --setfit, and says itself how many --iterations and --epochs"
-            )
+            raise ValueError("--recipe published needs --setfit, and sets --iterations and --epochs itself")
         return self
 
     def of_the_result(self, encoder: str) -> dict[str, Any]:
-        """What the classifier hangs on besides the summaries and this encoder, which is read or fine-tuned."""
+        """The settings that determine the classifier, besides the summaries and the encoder."""
         found: dict[str, Any] = {"encoder": encoder, "folds": self.folds, "seed": self.seed}
         tuned: dict[str, Any] = {"iterations": self.iterations, "epochs": self.epochs or 1}
         if self.recipe != "short":
@@ -72,7 +70,7 @@ class TrainingSettings(BaseModel):
 
 
 class TrainedClassifier(NamedTuple):
-    """A classifier's card, and whether it lay there already, made from the same summaries with the same settings."""
+    """A classifier's card, and whether it already existed, with the same summaries and settings."""
 
     card: ClassifierCard
     already_trained: bool
@@ -94,16 +92,16 @@ def train_classifier(
 
     Args:
         runs: folders of runs whose cases have gold labels.
-        out: the classifier's folder. If the same one lies there already, it is left as it is.
-        setfit: a sentence encoder to fine-tune, `sentence-transformers/NAME`; None leaves the encoder as it is.
-        encoder: whose vectors are read, without `setfit`; None for that of the runs.
-        folds, seed: of the held-out figures and of everything drawn.
+        out: the classifier's folder. If it already contains the same classifier, that one stays.
+        setfit: a sentence encoder to fine-tune, `sentence-transformers/NAME`; None for a frozen encoder.
+        encoder: the encoder without `setfit`; None for that of the runs.
+        folds, seed: cross-validation folds, and the random seed.
         iterations: pairs of one label, and of two, per summary, with `setfit`; None for `contrastive.PAIRS` in all.
-        epochs: how often every pair is gone through, with `setfit`; None for once.
+        epochs: training epochs, with `setfit`; None for one.
         recipe: how `setfit` fine-tunes: `short`, or `published`, SetFit's own defaults, which take every pair.
 
     Returns:
-        The card, as it stands in `out/classifier.json`.
+        The card, as in `out/classifier.json`.
 
     Raises:
         ConfigError: one line about what is wrong with the runs, the settings or the folder.
@@ -120,7 +118,7 @@ def train_with_progress(
     settings: TrainingSettings,
     say: Callable[[str], None] = lambda line: None,
 ) -> TrainedClassifier:
-    """As `train_classifier`, telling `say` what is being done."""
+    """As `train_classifier`, with progress lines to `say`."""
     runs = [record_path(run) for run in runs]
     examples = read_examples(runs)
     _check(examples, settings)
@@ -193,10 +191,10 @@ class NamedEncoder(NamedTuple):
 
 
 def choose_encoder(examples: TrainingExamples, given: str | None) -> NamedEncoder:
-    """The encoder whose vectors are read: the given one, else that of the runs.
+    """The classifier's encoder: the given one, else that of the runs.
 
     Raises:
-        ConfigError: the name is malformed, no such model is there, or the runs have several encoders or none.
+        ConfigError: the name is malformed, there is no such model, or the runs have several encoders or none.
     """
     of_runs = sorted({run.encoder for run in examples.runs if run.encoder})
     if given is None and len(of_runs) != 1:
@@ -213,10 +211,10 @@ def _key_env(folder: object) -> str | None:
 
 
 def base_encoder(name: str) -> NamedEncoder:
-    """The sentence encoder that is to be fine-tuned.
+    """The sentence encoder to fine-tune.
 
     Raises:
-        ConfigError: it is none on this machine.
+        ConfigError: there is no such encoder on this machine.
     """
     if EncoderSpec.parse(name).kind != "sentence-transformers":
         raise ConfigError(f"--setfit {name}: expected sentence-transformers/NAME, a model whose weights can be trained")

@@ -325,7 +325,7 @@ def test_what_a_bucket_cannot_do_is_refused_before_anything_is_written(bucket: O
             "on a cluster give a folder",
         ),
         (lambda: run_in_bucket(uri, reuse=uri), "own folder"),
-        (lambda: command("ablate", "--over", "agents=2,3", "--out", uri), "a grid lies in a folder"),
+        (lambda: command("ablate", "--over", "agents=2,3", "--out", uri), "a grid needs a local folder"),
         (lambda: command("run", "--out", uri.replace("s3://", "s3:/")), "give a URI as text"),
         (lambda: command("show", "ftp://host/x"), "no filesystem for ftp://"),
         (lambda: asyncio.run(debate("Is a lamp blue?", out=uri)), "a single debate is kept in a folder"),

@@ -153,7 +153,7 @@ def test_the_manifest_gives_its_server_the_time_to_drain_and_begins_it() -> None
         ({"checks": {"protocol": "selene"}}, "`checks`: `protocol` is always ceda"),
         ({"debates": {"modle": "simulated"}}, "did you mean 'model'"),
         ({"judgments": {"rubric": "no-such"}}, "`judgments`: "),
-        ({"token_env": "A", "token_file": "b"}, "give one of them"),
+        ({"token_env": "A", "token_file": "b"}, "set only one of them"),
         ({"workers": 3}, "workers"),
     ],
 )

@@ -213,12 +213,12 @@ def test_main_effects_need_the_whole_grid_and_more_than_one_key(grid_of: GridOf)
 
 def test_nothing_is_compared_before_the_baseline_has_begun(grid_of: GridOf) -> None:
     grid = grid_of("k=x,y")
-    with pytest.raises(ConfigError, match="no cell of this grid has begun"):
+    with pytest.raises(ConfigError, match="no cell of this grid has started"):
         grid.measured()
     plant(grid, 0, {"a": RIGHT})
     found = grid.measured("k=y")
     assert found.cells[0].vs_baseline is None
-    assert "the baseline, k=y, has not begun: nothing is compared" in found.warnings
+    assert "the baseline, k=y, has not started: nothing is compared" in found.warnings
 
 
 def test_it_is_shown_in_three_forms(grid_of: GridOf, printed: Printed) -> None:

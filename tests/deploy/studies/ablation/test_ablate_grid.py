@@ -165,13 +165,13 @@ def test_models_and_folders_are_checked_too() -> None:
     run(agents=3, engine="inline", limit=1, seed=1, out="out/agents=3")
     with pytest.raises(RunMismatch, match=r"cell agents=3: .*seed: was 1, now 0"):
         check_grid(prepare_grid(RunConfig.build({"out": "out", "limit": 1}), axes))
-    with pytest.raises(ConfigError, match="a run lies there"):
+    with pytest.raises(ConfigError, match="this is a run's folder"):
         prepare_grid(RunConfig.build({"out": "out/agents=3"}), axes)
 
 
 @pytest.mark.parametrize(
     ("over", "reuse", "message"),
-    [("seed=1,2", None, "replies of their own"), ("agents=2,3", "x", "contradict each other")],
+    [("seed=1,2", None, "replies of their own"), ("agents=2,3", "x", "exclude each other")],
 )
 def test_sharing_replies_excludes_what_it_would_spoil(over: str, reuse: str | None, message: str) -> None:
     with pytest.raises(ConfigError, match=message):

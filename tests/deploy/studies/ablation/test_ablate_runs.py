@@ -113,7 +113,7 @@ def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Command)
     code, out, err = ablate(*grid, "--max-tokens", str(cap))
     assert code == 4
     assert re.search(rf"stopped: --max-tokens {cap} for the whole grid does not allow .* the next may take [\d,]+", err)
-    assert f"not begun: {cells[2]}" in out
+    assert f"not started: {cells[2]}" in out
     assert paid(cells[0]) == used[0]
     assert sum(paid(cell) for cell in cells[:2]) <= cap
     code, _, err = ablate(*grid, "--max-tokens", str(cap))

@@ -192,7 +192,7 @@ def test_a_little_is_not_shown_as_nothing() -> None:
     console = Console(width=200, record=True, file=StringIO())
     show_plan(planned(cases=50, max_open=1, limit_rpm=6, nodes=1, cores_per_node=1), console=console)
     shown = console.export_text()
-    assert "calls under way adapt, 1 core\n" in re.sub(" +\n", "\n", shown)
+    assert "concurrent calls adapt, 1 core\n" in re.sub(" +\n", "\n", shown)
     (line,) = [line for line in shown.splitlines() if line.startswith("calls in flight")]
     assert re.search(r" 0\.\d+ \[0\.\d+ to 0\.\d+\] on average", line), line
 
