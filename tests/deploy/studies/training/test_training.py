@@ -182,7 +182,7 @@ def test_nothing_else_is_written_over_and_nothing_is_left_behind(claims: Claims,
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("keep me")
     run = claims(40)
-    with pytest.raises(ConfigError, match="something else"):
+    with pytest.raises(ConfigError, match="has other content"):
         train_classifier(run, tmp_path / "mine")
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="--out"):
