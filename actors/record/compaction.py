@@ -1,4 +1,4 @@
-"""From journal segments to Parquet: write the parts, rename them, commit them with one file, then drop the segments."""
+"""Compaction of journal segments to Parquet: write the parts, rename them, commit them with one file, drop segments."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _OF_REPLIES = ("turns", "tokens", "judgments")
 
 
 def stream_of(table: str) -> str:
-    """The journal's stream that a table is made of."""
+    """The journal's stream from which a table is made."""
     return "replies" if table in _OF_REPLIES else table
 
 
 def rows_of(table: str, batches: list[pa.RecordBatch], only: pc.Expression | None = None) -> pa.Table:
-    """What a table gets of its stream's batches; with `only`, of the rows that are wanted."""
+    """Rows of a table from its stream's batches; with `only`, a selection of them."""
     schema = JOURNAL[stream_of(table)]
     rows = pa.Table.from_batches([completed(batch, schema) for batch in batches], schema)
     rows = rows if only is None else rows.filter(only)
@@ -63,7 +63,7 @@ def _judgments(replies: pa.Table) -> pa.Table:
 
 
 def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, int | None]]]) -> None:
-    """Replace segments by Parquet files.
+    """Replaces segments by Parquet files.
 
     Args:
         name: stem of the new files.
@@ -165,7 +165,7 @@ def _free_name(folder: RunFolder, epoch: int) -> str:
 
 
 def compact_leftovers(folder: RunFolder, epoch: int) -> None:
-    """Turn every segment that is left, of whatever owner, into one part; remove stray temporary files.
+    """Compacts every remaining segment, of whatever owner, into one part; removes stray temporary files.
 
     Raises:
         RecordError: when the part cannot be written; the segments are left as they are then.
@@ -193,7 +193,7 @@ def compact_leftovers(folder: RunFolder, epoch: int) -> None:
 
 
 def remove_orphans(folder: RunFolder) -> None:
-    """Delete the Parquet files that no part lists, if all their rows are on record elsewhere.
+    """Deletes the Parquet files that no part lists, if all their rows are recorded elsewhere.
 
     A crash before the commit leaves such files beside the segments that they were made from. Where no segment and no
     other part holds the rows, the part's JSON file was lost.

@@ -1,4 +1,4 @@
-"""What a record's writer counts: each reply, round and verdict once, whatever is replayed."""
+"""Metric counters of a record writer: each reply, round and verdict counts once, whatever is replayed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _INSIDE = frozenset({"invalid", "cut"})
 
 
 class RecordCounters:
-    """Tells a meter what has come into the record.
+    """Counts what is added to the record.
 
     Args:
         meter: takes the numbers.
@@ -64,7 +64,7 @@ class RecordCounters:
             meter.add(DEBATES_FAILED, 0.0, failure)
 
     def add_replies(self, batch: pa.RecordBatch) -> None:
-        """Rows of the stream `replies` that were taken into the journal."""
+        """Count rows of the stream `replies` that were added to the journal."""
         rows = zip(batch["role"].to_pylist(), batch["outcome"].to_pylist(), strict=True)
         for (role, outcome), turns in Counter(rows).items():
             family = family_of(role or "")
@@ -75,7 +75,7 @@ class RecordCounters:
                 self._meter.add(TURNS, turns, family, outcome or "")
 
     def add_event(self, event: Event) -> None:
-        """An event that was taken into the journal."""
+        """Count an event that was added to the journal."""
         jsd = event.data.get("jsd") if event.kind == "round" else None
         if isinstance(jsd, float) and math.isfinite(jsd):
             self._meter.observe(ROUND_JSD, jsd)
@@ -83,12 +83,12 @@ class RecordCounters:
             self._meter.observe(JUDGE_DISAGREEMENT, disagreement)
 
     def end(self, result: DebateResult) -> None:
-        """A verdict was taken into the journal; it counts once it is durable."""
+        """Note a verdict that was added to the journal; it counts once it is durable."""
         self._ended.append(result)
 
     @property
     def ended(self) -> int:
-        """Verdicts taken so far."""
+        """Verdicts noted so far."""
         return self._counted + len(self._ended)
 
     def settle(self, ended: int) -> None:
@@ -121,10 +121,10 @@ class _Crit(msgspec.Struct):
 
 
 def judge_disagreements(event: Event) -> list[float]:
-    """How far judges are apart on each reply that an event tells of, in [0, 1]: highest less lowest judge's mean score.
+    """Range of the judges' mean scores for each reply of an event, in [0, 1]: the highest less the lowest.
 
-    A reply that fewer than two judges have scored has none. Read are the events `judging`, `crit` and `assessment`;
-    what a protocol of one's own notes under these names and in another form is left out.
+    A reply that fewer than two judges have scored has none. The events `judging`, `crit` and `assessment` are read;
+    what a user's protocol notes under these names in another form is left out.
     """
     try:
         if event.kind == "judging":

@@ -10,7 +10,7 @@ import msgspec
 
 
 class ModelUsage(msgspec.Struct):
-    """What replies of one model used.
+    """Token usage of the replies of one model.
 
     Attributes:
         prompt_tokens, completion_tokens: as far as they are known.
@@ -54,7 +54,7 @@ class DebateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         prompt_tokens, completion_tokens: of those replies; lower bounds where `calls_without_usage` is not 0.
         calls_without_usage: replies that did not say all that they used.
         wall_s: seconds from the debate's start to its verdict, at the time when it ran.
-        usage: what those replies used, by model. A writer that is told of a debate counts for itself.
+        usage: what those replies used, by model. A writer counts for itself.
         cost_usd: what those replies cost when they were paid for; None when a price or a usage is unknown, and before
             an open run has asked for prices.
         reused: whether it was on record already, so that nothing was paid for now.
@@ -86,7 +86,7 @@ class DebateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     noted_in: str = ""
 
     def used_more_than(self, paid: Mapping[str, ModelUsage]) -> bool:
-        """Whether the debate rests on replies beyond those that `paid` counts: on record, or of another run."""
+        """Whether the debate depends on replies beyond those that `paid` counts: recorded before, or of another run."""
         return any(each.tokens > (paid[model].tokens if model in paid else 0) for model, each in self.usage.items())
 
 
@@ -95,9 +95,9 @@ VERDICT_COLUMNS = tuple(
     for name in DebateResult.__struct_fields__
     if name not in {"usage", "cost_usd", "reused", "replies", "noted_in"}
 )
-"""The fields that the table `verdicts` holds; the others are known only while somebody waits for the debate."""
+"""The fields that the table `verdicts` has; the others are known only while a caller waits for the debate."""
 
 
 def writer_of(case_id: str, writers: int) -> int:
-    """Which of `writers` recorders owns a case: a stable hash, so there is one writer per case."""
+    """Number of the writer that owns a case, of so many: a stable hash, so there is one writer per case."""
     return crc32(case_id.encode()) % writers

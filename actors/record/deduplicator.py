@@ -1,8 +1,8 @@
-"""What has come to a writer of the record: tells a row that is new from one that comes again, late, or for nobody.
+"""Row deduplication in a record writer, and the check that a verdict may be committed.
 
-Rows are sent again when a call was lost on its way; a debate that is replayed notes the same again; and an ask that was
-paid for twice gives a second reply. The first reply of a path stands, unless a later one names it as superseded. A
-verdict is admitted when it rests on replies that stand.
+Rows are sent again when a call was lost; a debate that is replayed notes the same again; and an ask that was paid for
+twice gives a second reply. The first reply of a path is effective, unless a later one supersedes it. A verdict is
+admitted when every reply that it depends on is effective.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from moot.protocols.case import LabelledCase, Reference, is_shared_id
 from moot.protocols.messages import Event
 
 _NOTED = 20_000
-"""Notes that are kept in mind to tell those that come twice; rows that are sent again come within seconds."""
+"""Notes that are remembered to drop duplicates; rows that are sent again arrive within seconds."""
 
 _ASIDE = 256
-"""Cases that nobody debates any more and that are in mind: rows of theirs may be on their way."""
+"""Forgotten cases that are not evicted yet: rows of theirs may still arrive."""
 
 _MAX_ATTEMPTS = 16
 
 
 class GroundTruth(NamedTuple):
-    """What is right in a case that is being debated, and the number of its registering.
+    """Ground truth of a case that is being debated, and the number of its registration.
 
     Attributes:
-        is_reply: whether the case is a reply to judge, to which no answer is a verdict without mistake.
+        is_reply: whether the case is a reply to judge, for which a verdict without an answer is no mistake.
     """
 
     gold: str | None
@@ -43,13 +43,13 @@ class GroundTruth(NamedTuple):
 
 
 class RowDeduplicator:
-    """The cases and debates of one writer, as far as their rows have come.
+    """Deduplicates rows by key, for the cases and debates of one writer.
 
-    A debate that was put aside without a verdict leaves the mind after a while; it is taken back when its next row, or
-    its case, comes.
+    A debate that was cancelled without a verdict is evicted after a while; it is loaded again when its next row, or its
+    case, arrives.
 
     Args:
-        memory: takes what leaves the mind.
+        memory: takes what is evicted.
         finished: debates that have their verdict.
     """
 
@@ -75,13 +75,13 @@ class RowDeduplicator:
                 waiting.set()
 
     def is_registered(self, case_id: str) -> bool:
-        """Whether it is known what is right in a case."""
+        """Whether the ground truth of a case is known."""
         return case_id in self._ground_truth
 
     def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
         """See `RecordWriter.forget`."""
         for number, case_id in numbered:
-            if (right := self._ground_truth.get(case_id)) is not None and right.number <= number:
+            if (truth := self._ground_truth.get(case_id)) is not None and truth.number <= number:
                 self._queue_eviction(case_id)
         self.evict()
 
@@ -90,7 +90,7 @@ class RowDeduplicator:
         self._eviction_queue[case_id] = None
 
     def evict(self) -> None:
-        """Let those that were put aside first leave the mind; after rows were taken."""
+        """Evict the debates that were queued for it first; call it after rows were added."""
         while len(self._eviction_queue) > _ASIDE:
             case_id = next(iter(self._eviction_queue))
             for key in ((case_id, attempt) for attempt in range(_MAX_ATTEMPTS)):
@@ -101,7 +101,7 @@ class RowDeduplicator:
             self._ground_truth.pop(case_id, None)
 
     def debate(self, key: CaseKey) -> OpenDebate:
-        """What is known of a debate without verdict; a new one begins."""
+        """The state of a debate without verdict; a new one is created."""
         debate = self._open.get(key)
         if debate is None:
             debate = self._open[key] = self._memory.pop_debate(key) or OpenDebate()
@@ -110,7 +110,7 @@ class RowDeduplicator:
         return debate
 
     def known(self, key: CaseKey) -> OpenDebate | None:
-        """The same of one in mind, without beginning one."""
+        """The same of one in memory, without creating one."""
         return self._open.get(key)
 
     def has_ended(self, key: CaseKey) -> bool:
@@ -118,12 +118,12 @@ class RowDeduplicator:
         return key in self._finished
 
     def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
-        """How many of these debates have their verdict, and how many replies of the others stand."""
+        """How many of these debates have their verdict, and how many replies of the others are effective."""
         others = [key for key in keys if key not in self._finished]
         return len(keys) - len(others), sum(len(self.debate(key).reply_ids) for key in others)
 
     async def changed(self, key: CaseKey) -> None:
-        """Wait until something that the debate's verdict may wait for has come."""
+        """Wait until something arrives that the debate's verdict may wait for."""
         waiting = self._waiting[key] = self._waiting.get(key) or asyncio.Event()
         try:
             await waiting.wait()
@@ -136,16 +136,16 @@ class RowDeduplicator:
             waiting.set()
 
     def end(self, key: CaseKey) -> GroundTruth:
-        """A debate has its verdict: whatever comes of it from now on is late. Gives what is right in its case, which is
-        debated no more."""
+        """End a debate, which has its verdict: later rows of it are late. Returns the ground truth of its case, which
+        is debated no more."""
         self._finished.add(key)
         self._open.pop(key, None)
         self._arrived(key)
         return self._ground_truth.pop(key[0], GroundTruth(None, Reference(), False, 0))
 
     def accept_reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> OpenDebate | None:
-        """The debate that a reply was taken into; None if it has come before, another one stands in its place, or its
-        debate has ended."""
+        """Accept a reply; returns its debate, or None if the reply is a duplicate, another one is effective at its
+        path, or its debate has ended."""
         if key in self._finished:
             return None
         debate = self.debate(key)
@@ -155,21 +155,21 @@ class RowDeduplicator:
         return debate
 
     def accept_event(self, key: CaseKey, event: Event, at: float) -> bool:
-        """Whether an event is to be written: it says something new of a debate without verdict. What an abandoned call
-        may have cost counts even after that."""
+        """Accept an event: whether it is new, and its debate has no verdict yet. What an abandoned call may have cost
+        is written even after that."""
         note = (*key, event.kind, event.path, at)
         if key in self._finished:
             return event.kind == ABANDONED and not self._came_before(note)
         debate = self.debate(key)
         if event.kind in BOOKKEEPING_EVENTS:
             return not self._came_before(note)
-        # A replay notes the same again; one that had to pay anew may see other signals: the last ones count.
+        # A replay notes the same again; one that had to pay again may see other signals: the last ones count.
         known = debate.events.get((event.kind, event.path))
         debate.events[event.kind, event.path] = digest = crc32(sorted_json(event.data).encode())
         return known != digest
 
     def _came_before(self, note: tuple[str, int, str, str, float]) -> bool:
-        """Whether a note of an attempt to pay was delivered before: the same at the same time, as readers tell it."""
+        """Whether a note of an attempt to pay is a duplicate: equal, and of the same time, as for readers."""
         known = note in self._noted
         self._noted[note] = None
         if len(self._noted) > _NOTED:
@@ -181,10 +181,10 @@ _PATIENCE_S = 10.0
 
 
 class CommitCheck:
-    """Admits each debate's verdict once, when everything it rests on is here.
+    """Checks that a verdict may be committed: once per debate, and when every reply that it depends on is here.
 
     Args:
-        arrivals: what has come.
+        arrivals: the rows so far.
         write: writes an admitted verdict to the journal, with its debate and its case's ground truth.
         incarnation: the writer's. What an earlier one had taken and not yet written was lost with it. A lost reply is
             noticed by its id, a lost note is not: so a debate with notes from then is replayed, which notes them again.
@@ -199,7 +199,7 @@ class CommitCheck:
         self._arrivals, self._write, self._incarnation = arrivals, write, incarnation
 
     async def check(self, results: Sequence[DebateResult]) -> list[bool]:
-        """Whether each is in the journal now, or was before; waits a little for replies that are on their way."""
+        """Whether each is in the journal now, or was before; waits a little for replies that may still arrive."""
         admitted = [self._at_once(result) for result in results]
         late = [i for i, ok in enumerate(admitted) if ok is None]
         for i, ok in zip(late, await asyncio.gather(*(self._in_time(results[i]) for i in late)), strict=True):
@@ -207,8 +207,8 @@ class CommitCheck:
         return [bool(ok) for ok in admitted]
 
     def _at_once(self, result: DebateResult) -> bool | None:
-        """Admit a verdict whose replies are all here, or refuse one that rests on others; None to wait for what is
-        right in its case, or for some of its replies."""
+        """Admit a verdict whose replies are all here, or refuse one that depends on others; None to wait for the ground
+        truth of its case, or for some of its replies."""
         key = (result.case_id, result.attempt)
         if self._arrivals.has_ended(key):
             return True
@@ -223,7 +223,7 @@ class CommitCheck:
         return True
 
     async def _in_time(self, result: DebateResult) -> bool:
-        """The same, waiting for what is on its way."""
+        """The same, waiting for what may still arrive."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 while (admitted := self._at_once(result)) is None:

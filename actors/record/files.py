@@ -1,4 +1,4 @@
-"""The files of a record: its JSON files with their checksums, and that nothing of it leads elsewhere."""
+"""File format of a record: JSON files with checksums, and a check that no link leads out of it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _READ_BYTES = 8 * 2**20
 
 
 def encode_file(content: object) -> bytes:
-    """One of a record's JSON files: one line, and a line with its CRC-32."""
+    """Encodes one of a record's JSON files: one line, and a line with its CRC-32."""
     line = msgspec.json.encode(content)
     return line + _SEAL + b"%08x" % crc32(line)
 
 
 def decode_file(file: str | Path, data: bytes, what: type[T]) -> T:
-    """The content of one of a record's JSON files. Those of earlier versions have no checksum.
+    """Decodes one of a record's JSON files. Those of earlier versions have no checksum.
 
     Args:
         file: what errors call it.
@@ -55,7 +55,7 @@ def checksum(file: Path) -> int:
 
 
 def refuse_links(folder: Path) -> None:
-    """Make sure that whatever is written below a folder lies in it: one from elsewhere may hold links.
+    """Checks that whatever is written below a folder lies in it: a folder from elsewhere may hold links.
 
     Raises:
         RecordError: a link in it leads out of it.

@@ -1,4 +1,4 @@
-"""A run's folder: who owns it, which bytes of which segment count, and where its parts lie.
+"""Run folder: its owner, its journal segments and the bytes of them that count, and its committed parts.
 
 runs/NAME/
     run.yaml                 configuration, versions, seed
@@ -43,18 +43,18 @@ _PART_NAME = re.compile(rf"e{_N}-(w{_N}-r{_N}|rest{_N})")
 _SEGMENT = re.compile(rf"e({_N})-w({_N})-r({_N})-({'|'.join(JOURNAL)})\.arrows")
 _ROLL = re.compile(rf"e{_N}-w{_N}-r({_N})")
 _VERIFIED: dict[Path, tuple[int, int, int]] = {}
-"""Files whose checksum this process has compared, with size, time of the last change, and checksum."""
+"""Files whose checksum this process has verified, with size, time of the last change, and checksum."""
 
 
 class Epoch(msgspec.Struct):
-    """One owner of the folder.
+    """Epoch: one owner of the folder.
 
     Attributes:
         number: from 1.
         started_at: unix time at which it took over.
         valid_bytes: the segment lengths that it found: what is appended later does not count.
         parts: names of the committed rolls that it found in a store: others of earlier owners do not count. None in a
-            folder, whose earlier owners cannot live any more.
+            folder, whose earlier owners cannot be alive any more.
     """
 
     number: int
@@ -78,7 +78,7 @@ class Part(msgspec.Struct):
 
 
 class RunFolder:
-    """Paths and facts of one run's folder; reading needs no ownership.
+    """Folder of one run: its paths and files; reading needs no ownership.
 
     Args:
         path: the folder.
@@ -95,14 +95,14 @@ class RunFolder:
         return (self.path / "run.yaml").is_file()
 
     def missing(self) -> str:
-        """What is said to whoever looks for a run where there is none; of a folder of several, such as a server's, it
-        names them."""
+        """Error message for a folder without a run; of a folder of several runs, such as a server's, it names them."""
         names = sorted(file.parent.name for file in self.path.glob("*/run.yaml"))
         more = f"; name one of the runs in it: {', '.join(names[:_SHOWN])}" if names else ""
         return f"{self.path}: no run there (no run.yaml){more}{', ...' if len(names) > _SHOWN else ''}"
 
     def is_new(self) -> bool:
-        """Whether nothing lies here but what its first owner makes on taking it. In a store: as this copy knows.
+        """Whether the folder has nothing but what its first owner creates on acquiring it. In a store: as this copy
+        knows.
 
         Raises:
             RecordError: the file that lists the owners is illegible.
@@ -137,7 +137,7 @@ class RunFolder:
         return file.read_bytes() if file.exists() else None
 
     def remove(self) -> None:
-        """Take the whole record away."""
+        """Delete the whole record."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self.store is not None:
             self.store.delete_folder()
@@ -182,7 +182,7 @@ class RunFolder:
     def committed_parts(self) -> list[Part]:
         """Every committed roll that counts, in order of name. Raises as `epochs`."""
         epochs = [epoch for epoch in self.epochs() if epoch.parts is not None]
-        files = [p for p in sorted(self.parts.glob("*.json")) if not _came_too_late(p.stem, epochs)]
+        files = [p for p in sorted(self.parts.glob("*.json")) if not _committed_too_late(p.stem, epochs)]
         return [decode_part(p) for p in files]
 
     def table_file(self, part: Part, table: str) -> Path:
@@ -260,7 +260,7 @@ def is_roll_name(name: str) -> bool:
     return _ROLL.fullmatch(name) is not None
 
 
-def _came_too_late(part: str, epochs: Sequence[Epoch]) -> bool:
+def _committed_too_late(part: str, epochs: Sequence[Epoch]) -> bool:
     """Whether a part of an earlier owner was not there when the next one took over."""
     parsed = _PART.match(part)
     after = next((epoch for epoch in epochs if parsed is not None and epoch.number > int(parsed[1])), None)
@@ -273,7 +273,7 @@ def roll_name(epoch: int, writer: int, roll: int) -> str:
 
 
 def begin_epoch(folder: RunFolder) -> int:
-    """Note that a new owner begins, so that what older ones append from now on does not count; returns its number.
+    """Starts the epoch of a new owner, so that what older ones append from now on does not count; returns its number.
 
     Raises:
         RecordError: the folder cannot be written.
@@ -289,7 +289,7 @@ def begin_epoch(folder: RunFolder) -> int:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is either absent, old or complete: temporary name, sync, rename.
+    """Writes a file atomically: it is absent, old or complete (temporary name, sync, rename).
 
     Raises:
         RecordError: when it cannot be written; nothing is left of it then.
@@ -309,7 +309,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 class Ownership:
-    """The right to write into a run's folder, held from `take` to `release` and lost with the process."""
+    """Ownership of a run's folder: the right to write, from `acquire` to `release`; lost with the process."""
 
     def __init__(self, folder: RunFolder, lock: IO[bytes], epoch: int) -> None:
         self.folder = folder
@@ -318,7 +318,7 @@ class Ownership:
 
     @classmethod
     def acquire(cls, folder: RunFolder) -> Ownership:
-        """Become the owner: a new epoch begins, and what older owners append from now on does not count.
+        """Acquire the folder: a new epoch begins, and what older owners append from now on does not count.
 
         Raises:
             RunFolderBusy: when another live process owns the folder.
@@ -350,5 +350,5 @@ class Ownership:
         return cls(folder, lock, begin_epoch(folder))
 
     def release(self) -> None:
-        """Give the folder up."""
+        """Release the folder."""
         self._lock.close()

@@ -1,4 +1,4 @@
-"""Folders that are gone with their process: one that is killed leaves its own, and the next process takes that away."""
+"""Folders that belong to a process: a killed process leaves its own, and the next process removes that."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import IO
 
 LOCK = ".moot-lock"
-"""The file that a living process holds locked in a folder of its own."""
+"""The file that a process keeps locked in a folder of its own."""
 
 
 class FolderLock:
-    """Says that this process uses a folder, until it is removed or the process ends, in whatever way.
+    """Lock of a folder that this process uses, until it is removed or the process ends, in whatever way.
 
     Args:
         folder: this process's alone.
 
     Raises:
-        OSError: it is gone, or being taken away.
+        OSError: it is gone, or being removed.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         making = folder / f"{LOCK}.{os.getpid()}"
         self._lock = _locked(making)
-        making.rename(folder / LOCK)  # never there unlocked, which would be a dead one's
+        making.rename(folder / LOCK)  # never there unlocked: unlocked means stale
 
     def remove(self) -> None:
         """Remove the folder."""
@@ -36,7 +36,7 @@ class FolderLock:
 
 
 def remove_stale_folders(locks: Iterable[Path]) -> None:
-    """Remove the folders of those locks whose processes have ended without doing so."""
+    """Removes the folders of those locks whose processes have ended without doing so."""
     for lock in locks:
         try:
             if lock.stat().st_uid == os.getuid():

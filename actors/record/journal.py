@@ -1,4 +1,4 @@
-"""The append-only journal of one writer: rows are buffered, flushed in order, and in the end become Parquet."""
+"""Append-only journal of one writer: rows are buffered, flushed in order, and compacted to Parquet in the end."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ STORED_ROWS = 4096
 
 
 class Journal:
-    """Buffers rows and makes them durable at the latest after `FLUSH_S` seconds or `FLUSH_ROWS` rows.
+    """Write-ahead journal: buffers rows and makes them durable after `FLUSH_S` seconds or `FLUSH_ROWS` rows at most.
 
-    Durable means handed to the operating system: a killed process loses nothing of it. At most `SYNC_S` later it is
-    forced to the disk, which also outlives a machine that loses power. In a store: put there.
+    Durable means passed to the operating system: a killed process loses nothing of it. At most `SYNC_S` later it is
+    synced to the disk, so that it also survives a power failure. In a store: put there.
 
     Args:
         folder: the run's folder; the process that made this owns it.
@@ -65,8 +65,8 @@ class Journal:
         self._segments = self._new_segments()
 
     async def begin(self) -> None:
-        """Tell the store, if there is one, that the writer begins: nothing more counts of its earlier lives, and what
-        does is here.
+        """Start the journal in the store, if there is one: what earlier incarnations of the writer append from now on
+        does not count, and what counts is copied here.
 
         Raises:
             RecordError: the store cannot be written.
@@ -78,7 +78,7 @@ class Journal:
         mine = roll_name(self._epoch, self._writer, 0)[: -len("0000")]
         earlier = {roll: names for roll, names in rolls_of(store).items() if roll.startswith(mine)}
         seal(store, earlier)
-        if earlier:  # what one of them has put since this life looked counts, too
+        if earlier:  # what one of them has put since this incarnation looked counts, too
             pull(store, self._folder.path)
         self._roll = max([self._roll, *(int(roll.removeprefix(mine)) + 1 for roll in earlier)])
         self._segments = self._new_segments()
@@ -191,7 +191,7 @@ class Journal:
 
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:
-        """Let nothing follow what could not be written."""
+        """Fail the journal when something could not be written: nothing may follow it."""
         try:
             yield
         except RecordError as error:
@@ -249,7 +249,7 @@ class Journal:
             compact(self._folder, name, written)
 
     def _end_segments(self) -> dict[str, list[tuple[Path, int | None]]]:
-        """Close the segments that hold anything, and go on in new ones; returns the closed ones by stream."""
+        """Close the segments that are not empty, and continue in new ones; returns the closed ones by stream."""
         written: dict[str, list[tuple[Path, int | None]]] = {}
         for stream, segment in self._segments.items():
             if segment.size:
@@ -260,7 +260,7 @@ class Journal:
         return written
 
     async def close(self, *, compact: bool = True) -> None:
-        """Flush, and turn the segments of this writer into Parquet."""
+        """Flush, and compact the segments of this writer to Parquet."""
         try:
             await self.flush()
             async with self._flushing:

@@ -1,4 +1,4 @@
-"""What a writer keeps in mind of a debate without a verdict."""
+"""Open debate: a writer's state of a debate without a verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLING_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
 
 
 class SampledLogprobs(NamedTuple):
-    """What is needed of a reply: the log-probabilities of its tokens `(T,)`, its model, and how it was sampled."""
+    """Log-probabilities of a reply's tokens `(T,)`, with its model and how it was sampled."""
 
     logprobs: npt.NDArray[np.float32] | None
     model: str
@@ -35,14 +35,14 @@ UNRECORDED = SampledLogprobs.of(None, None, None, None, None, None)
 
 
 class OpenDebate(msgspec.Struct):
-    """A debate without a verdict, as far as its rows have come.
+    """State of a debate without a verdict.
 
     Attributes:
-        reply_ids: of the replies that stand, by path.
+        reply_ids: of the effective replies, by path.
         events: digest of what was noted last, by kind and path.
         used: model, tokens of prompt and completion of the replies that count, by id.
-        gone: ids of replies that were superseded.
-        said: what signals are made of, by the path of the reply.
+        superseded: ids of superseded replies.
+        logprobs: what signals are computed from, by the path of the reply.
         assessments: the last ones, without the judges' marks, by the path of the reply.
     """
 
@@ -54,7 +54,8 @@ class OpenDebate(msgspec.Struct):
     assessments: dict[str, AssessmentFigures] = {}
 
     def accept(self, path: str, reply_id: str, supersedes: str | None) -> bool:
-        """Whether a reply stands at its path: the first one does, unless a later one supersedes it."""
+        """Accept a reply: whether it is effective at its path, as the first one is, unless a later one supersedes
+        it."""
         known = self.reply_ids.get(path)
         if known is not None and supersedes != known:
             return False
@@ -64,16 +65,16 @@ class OpenDebate(msgspec.Struct):
     def use(
         self, reply_id: str, supersedes: str | None, model: str | None, prompt: int | None, completion: int | None
     ) -> None:
-        """Count a reply that stands; what it supersedes counts no more."""
+        """Count an effective reply; what it supersedes counts no more."""
         if supersedes:
-            for gone in (supersedes, supersedes + INVALID_SUFFIX):
-                self.superseded.add(gone)
-                self.used.pop(gone, None)
+            for old in (supersedes, supersedes + INVALID_SUFFIX):
+                self.superseded.add(old)
+                self.used.pop(old, None)
         if model and reply_id not in self.superseded:
             self.used[reply_id] = (model, prompt, completion)
 
     def usage(self) -> dict[str, ModelUsage]:
-        """By model, what the replies that count used, as the record will tell it."""
+        """Usage of the replies that count, by model, as the record will have it."""
         found: dict[str, ModelUsage] = {}
         for model, prompt, completion in self.used.values():
             found.setdefault(model, ModelUsage()).add(prompt, completion)

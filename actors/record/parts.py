@@ -1,4 +1,4 @@
-"""Reading a committed part: Parquet files, whose pages are compared with their checksums."""
+"""Reader of committed parts: Parquet files whose pages are verified by their checksums."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Groups = Callable[[Path], list[int]]
 
 @contextmanager
 def open_parquet(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
-    """A Parquet file of a part.
+    """Opens a Parquet file of a part.
 
     Args:
         options: of `pyarrow.parquet.ParquetFile`.
@@ -41,7 +41,7 @@ def columns_of(file: Path) -> set[str]:
 
 
 def read_part(file: Path, columns: list[str], only: pc.Expression | None = None) -> pa.Table:
-    """Columns of a part, of the rows that are wanted. Raises as `open_parquet`."""
+    """Reads columns of a part, of the selected rows. Raises as `open_parquet`."""
     try:
         return pq.read_table(file, columns=columns, filters=only, partitioning=None, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
@@ -49,7 +49,8 @@ def read_part(file: Path, columns: list[str], only: pc.Expression | None = None)
 
 
 def read_groups(file: Path, groups: list[int], columns: list[str]) -> pa.Table:
-    """Columns of some row groups of a part, in the order given; only those that it has. Raises as `open_parquet`."""
+    """Reads columns of some row groups of a part, in the order given; only those that it has. Raises as
+    `open_parquet`."""
     with open_parquet(file) as part:
         there = [name for name in columns if name in part.schema_arrow.names]
         return part.read_row_groups(groups, columns=there).select(there)

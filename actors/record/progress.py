@@ -1,4 +1,4 @@
-"""Running aggregates of a run, and the stream of its events: kept by the record's writer, or read from the record."""
+"""Progress of a run: running counts and the stream of its events, kept by the record writer or read from the record."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Counts(msgspec.Struct):
 
 
 REPLY = "reply"
-"""Kind of the event that a reply is told as; the record has it as a row of `turns`."""
+"""Kind of the event for a reply; the record has it as a row of `turns`."""
 
 
 class StreamedEvent(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class StreamedEvent(msgspec.Struct, frozen=True):
 
 
 def size_of(event: StreamedEvent) -> int:
-    """Characters of the reply that an event tells; 0 of any other one."""
+    """Characters of the reply in an event; 0 for any other event."""
     return len(event.data.get("text") or "") if event.kind == REPLY else 0
 
 
@@ -78,7 +78,7 @@ class Progress:
         self._seen = self._size = 0
 
     def count_reply(self, prompt: int | None, completion: int | None, *, reused: bool) -> None:
-        """A reply was taken into the journal."""
+        """Count a reply that was added to the journal."""
         tokens = (prompt or 0) + (completion or 0)
         if reused:
             self.counts.reused += 1
@@ -89,7 +89,7 @@ class Progress:
         self.counts.calls_without_usage += prompt is None or completion is None
 
     def count_verdict(self, how: str, failed: bool, correct: bool | None, rounds: int) -> None:
-        """A verdict was taken into the journal."""
+        """Count a verdict that was added to the journal."""
         if failed:
             self.counts.failed += 1
             return
@@ -100,7 +100,7 @@ class Progress:
         self.counts.rounds += rounds
 
     def add_events(self, events: Sequence[StreamedEvent]) -> None:
-        """Events were taken into the journal."""
+        """Stream events that were added to the journal."""
         self._events.extend(events)
         self._seen += len(events)
         self._size += sum(map(size_of, events))
@@ -115,9 +115,9 @@ class Progress:
         return first + start + len(found), found
 
 
-_TOLD = ("role", "model", "text", "answer", "outcome", "failure", "error", "prompt_tokens", "completion_tokens")
+_REPLY_FIELDS = ("role", "model", "text", "answer", "outcome", "failure", "error", "prompt_tokens", "completion_tokens")
 _OF_VERDICTS = ("answer", "how", "confidence", "correct", "failure", "at")
-_COLUMNS = ["case_id", "attempt", "path", *_TOLD, "latency_s", "reused_from", "at"]
+_COLUMNS = ["case_id", "attempt", "path", *_REPLY_FIELDS, "latency_s", "reused_from", "at"]
 
 
 def replies_as_events(rows: pa.RecordBatch | pa.Table) -> list[StreamedEvent]:
@@ -130,20 +130,20 @@ def replies_as_events(rows: pa.RecordBatch | pa.Table) -> list[StreamedEvent]:
 
 
 def _as_event(row: dict[str, Any]) -> StreamedEvent:
-    told = {name: row[name] for name in _TOLD} | {"reused": row["reused_from"] is not None}
+    data = {name: row[name] for name in _REPLY_FIELDS} | {"reused": row["reused_from"] is not None}
     came_at = (row["at"] or 0.0) + (row["latency_s"] or 0.0)
-    return StreamedEvent(row["case_id"], row["attempt"], REPLY, row["path"], told, came_at)
+    return StreamedEvent(row["case_id"], row["attempt"], REPLY, row["path"], data, came_at)
 
 
 def verdict_event(row: Mapping[str, Any]) -> StreamedEvent:
     """A row of `verdicts` as an event."""
-    told = {name: row[name] for name in ("answer", "how", "confidence", "correct")}
-    told |= {"failure": row["failure"]} if row["failure"] else {}
-    return StreamedEvent(row["case_id"], row["attempt"], "verdict", "verdict", told, row["at"])
+    data = {name: row[name] for name in ("answer", "how", "confidence", "correct")}
+    data |= {"failure": row["failure"]} if row["failure"] else {}
+    return StreamedEvent(row["case_id"], row["attempt"], "verdict", "verdict", data, row["at"])
 
 
 def recorded_events(folder: RunFolder, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
-    """What the record has of a case that happened before a time (Unix seconds), in the order of time.
+    """Events that the record has of a case before a time (Unix seconds), in order of time.
 
     Raises:
         RecordError: the record cannot be read.

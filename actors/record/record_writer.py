@@ -1,6 +1,6 @@
-"""The record's writer: buffers rows, flushes them in order, and commits a verdict only when all it rests on is durable.
+"""Record writer: buffers rows, flushes them in order, and commits a verdict once all it depends on is durable.
 
-One recorder writes the cases that hash to it. It is a plain class: the inline engine calls it directly, a metrics actor
+One writer writes the cases that hash to it. It is a plain class: the inline engine calls it directly, a metrics actor
 hosts it on a cluster.
 """
 
@@ -67,12 +67,12 @@ class RecordWriter:
     Args:
         folder: the run's folder; the process that made this owns it.
         epoch: the owner's number.
-        writer: which of the `writers` recorders this is.
-        meter: is told what comes into the record.
-        tells_replies: whether replies are among the events that are told.
+        writer: the writer's number.
+        meter: counts what is added to the record.
+        streams_replies: whether replies are among the streamed events.
 
     Attributes:
-        incarnation: tells this writer from those that wrote the same record before it.
+        incarnation: id of this writer's process, unlike that of any that wrote the same record before it.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class RecordWriter:
         self._tells_replies = streams_replies
 
     async def load(self) -> None:
-        """Read what earlier owners and earlier lives of this writer recorded; before anything else."""
+        """Read what earlier owners and earlier incarnations of this writer recorded; before anything else."""
         await self._journal.begin()
         state = await asyncio.to_thread(recover, self._folder, self._mine, self._memory)
         self._cases_written = state.cases
@@ -115,10 +115,10 @@ class RecordWriter:
         return writer_of(case_id, self._writers) == self._writer
 
     async def register(self, cases: Sequence[LabelledCase], number: int = 0) -> None:
-        """Make cases known with what is right in them, before their first row.
+        """Register cases with their ground truth, before their first row.
 
         Args:
-            number: rises with each registering and each forgetting, so that one that comes late is told.
+            number: rises with each call of `register` and `forget`, so that a late one is recognised.
 
         Raises:
             RecordError: the record cannot be written.
@@ -130,7 +130,7 @@ class RecordWriter:
                 self._journal.append("cases", **case_columns(labelled))
 
     def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
-        """Cases that are not debated any more: those that have no verdict need not be kept in mind for ever.
+        """Forget cases that are not debated any more: those without a verdict may be evicted.
 
         Args:
             numbered: each with a number as of `register`; one that was registered later stays.
@@ -138,7 +138,7 @@ class RecordWriter:
         self._arrivals.forget(numbered)
 
     def add_replies(self, batch: pa.RecordBatch) -> None:
-        """Take a batch of the stream `replies`; rows whose key is already there are dropped."""
+        """Add a batch of the stream `replies`; duplicates by key are dropped."""
         keep = [self._accept(*row) for row in zip(*(batch[name].to_pylist() for name in _REPLY_KEYS), strict=True)]
         if not all(keep):
             self._note_unconfirmed(batch.filter(pa.array([not kept for kept in keep])))
@@ -153,19 +153,19 @@ class RecordWriter:
         failpoint("writer.buffered")
 
     def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
-        """What attempts behind dropped rows may have cost is kept; a row that only came twice has cost nothing more."""
+        """Keep what the attempts behind dropped rows may have cost; a row that was sent twice has cost nothing more."""
         for row in dropped.select(_DROPPED_COLUMNS).to_pylist():
             key = (row["case_id"], row["attempt"])
             debate = self._arrivals.known(key)
             known = None if debate is None else debate.reply_ids.get(row["path"])
             if row["unconfirmed_attempts"] and known != row["reply_id"]:
-                told = {
+                data = {
                     "why": DUPLICATE,
                     "model": row["model"],
                     "attempts": row["unconfirmed_attempts"],
                     "tokens_at_most": row["unconfirmed_tokens_max"],
                 }
-                event, at = Event(ABANDONED, row["path"], told), row["at"] or time.time()
+                event, at = Event(ABANDONED, row["path"], data), row["at"] or time.time()
                 if self._arrivals.accept_event(key, event, at):
                     self._write_event(*key, event, at)
 
@@ -190,7 +190,7 @@ class RecordWriter:
         return True
 
     def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:
-        """Take (case id, attempt, event, unix time); what was noted before in the same words is dropped."""
+        """Add (case id, attempt, event, unix time); duplicates are dropped."""
         for case_id, attempt, event, at in events:
             if not self._arrivals.accept_event((case_id, attempt), event, at):
                 continue
@@ -213,14 +213,14 @@ class RecordWriter:
         self.progress.add_events([StreamedEvent(case_id, attempt, event.kind, event.path, event.data, at)])
 
     async def history(self, keys: Sequence[CaseKey]) -> list[History]:
-        """What is recorded of each debate, up to what has been taken by now: replies (re-asked ones merged) and
-        embeddings. It is read beside what is written, one reading at a time.
+        """What is recorded of each debate, up to what has been added by now: replies (re-asked ones merged) and
+        embeddings. It is read while rows are written, one read at a time.
 
         Raises:
-            RecordError: what has been taken cannot be written, or the record cannot be read.
+            RecordError: what has been added cannot be written, or the record cannot be read.
         """
         known = [key for key in keys if not self._is_shared_and_new(key)]
-        if not known:  # which spares every shared ask of a run a reading of the whole journal
+        if not known:  # so that not every shared ask of a run reads the whole journal
             return [History() for _ in keys]
         await self._journal.readable()
         async with self._reading:
@@ -233,7 +233,7 @@ class RecordWriter:
         return self._arrivals.so_far(keys)
 
     async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
-        """See `recorded_results`; the last ones are known. What has to be read is read beside what is written."""
+        """See `recorded_results`; the last ones are cached. The others are read while rows are written."""
         if not self._not_durable.isdisjoint(case_ids):
             await self.flush()
             self._not_durable.difference_update(case_ids)
@@ -247,14 +247,14 @@ class RecordWriter:
         """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""
         return is_shared_id(key[0]) and not self._arrivals.debate(key).reply_ids
 
-    async def acquire_lease(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
+    async def acquire_lease(self, key: str, lease_s: float, lessee: str = "") -> tuple[bool, History]:
         """See `ReplyLeases.acquire`; and what is recorded of the shared reply."""
-        mine = await self.leases.acquire(key, lease_s, claimant)
+        mine = await self.leases.acquire(key, lease_s, lessee)
         try:
             return mine, (await self.history([(key, 0)]))[0]
         except BaseException:
             if mine:
-                self.leases.release(key, claimant)
+                self.leases.release(key, lessee)
             raise
 
     async def has_shared(self, case_id: str) -> bool:
@@ -279,8 +279,8 @@ class RecordWriter:
     async def commit(self, results: Sequence[DebateResult]) -> list[bool]:
         """Record verdicts; returns when they are durable.
 
-        False for a debate whose replies are not (or not the same ones) in the journal, or whose notes an earlier life
-        of this writer may have lost: its moderator replays it.
+        False for a debate whose replies are not (or not the same ones) in the journal, or whose notes an earlier
+        incarnation of this writer may have lost: its moderator replays it.
         """
         admitted = await self._admission.check(results)
         if any(admitted):
@@ -290,8 +290,8 @@ class RecordWriter:
             self._not_durable.difference_update(result.case_id for result in results)
         return admitted
 
-    def _write_verdict(self, result: DebateResult, debate: OpenDebate, right: GroundTruth) -> None:
-        gold, reference, is_reply, _ = right
+    def _write_verdict(self, result: DebateResult, debate: OpenDebate, truth: GroundTruth) -> None:
+        gold, reference, is_reply, _ = truth
         failed = bool(result.failure)
         unanswered = result.answer is None and is_reply
         correct = None if failed or unanswered else is_correct(result.answer, gold, reference)
@@ -305,9 +305,9 @@ class RecordWriter:
         self.progress.add_events([verdict_event(columns)])
 
     async def flush(self) -> None:
-        """Make everything taken so far durable."""
+        """Make everything added so far durable."""
         await self._journal.flush()
 
     async def close(self, *, compact: bool = True) -> None:
-        """Flush, and turn the journal of this writer into Parquet."""
+        """Flush, and compact the journal of this writer to Parquet."""
         await self._journal.close(compact=compact)

@@ -1,4 +1,4 @@
-"""Another run's replies for an event loop: opened and read in a thread, many rows at a time."""
+"""Asynchronous reader of another run's replies: opened and read in a thread, many rows at a time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _WOKEN_TOGETHER = 16
 
 
 class RecordedReplies(Generic[Index]):
-    """Opens a run when it is first needed, and reads its rows one batch after another.
+    """Batched reader of a run's replies; opens the run when it is first needed.
 
-    What is wanted while a batch is read goes into the next one, so that a row group is decoded for many rows at once.
+    What is requested while a batch is read goes into the next one, so that a row group is decoded for many at once.
 
     Args:
         folder: the run's folder.
-        index: what its user looks replies up by, made in the same thread.
+        index: makes the caller's index of the replies, in the same thread.
     """
 
     def __init__(self, folder: str | Path, index: Callable[[RecordedRun], Index]) -> None:
@@ -34,7 +34,7 @@ class RecordedReplies(Generic[Index]):
         self._reading: asyncio.Task[None] | None = None
 
     async def opened(self) -> tuple[RecordedRun, Index]:
-        """The run and its index; who waits for them goes on in the order of asking.
+        """The run and its index; callers that wait continue in the order of their calls.
 
         Raises:
             RecordError: see `RecordedRun`.
@@ -78,6 +78,6 @@ class RecordedReplies(Generic[Index]):
                     if not wanted.done():
                         wanted.set_result(rows[number])
                     if place % _WOKEN_TOGETHER == 0:
-                        await asyncio.sleep(0)  # whoever is woken goes on at once: others shall have their turn
+                        await asyncio.sleep(0)  # a woken caller continues at once: let others run, too
         finally:
             self._reading = None

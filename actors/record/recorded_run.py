@@ -1,4 +1,4 @@
-"""Another run's replies, read-only: an index of those that count in memory, whole rows from the files when wanted."""
+"""Read-only access to another run's replies: an index of those that count in memory, whole rows from the files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Group(NamedTuple):
 
 
 class HashIndex:
-    """Row numbers by text, in sixteen bytes a row: a dictionary of as many strings takes ten times that.
+    """Hash index of row numbers by text, in sixteen bytes a row: a dictionary of strings takes ten times that.
 
     Args:
         texts: one for each row, in order.
@@ -62,13 +62,13 @@ def _digest(text: str) -> int:
 
 
 class RecordedRun:
-    """A run's replies as they were on record when this was made; the folder is only read.
+    """Recorded run: its replies as they were on record when this was created; the folder is only read.
 
-    A reply counts if it is the first of its key that no later one supersedes, as everywhere. Making this and `read`
-    take their time: keep them off an event loop.
+    A reply counts if it is the first of its key that no later one supersedes, as everywhere. The constructor and `read`
+    are slow: keep them off an event loop.
 
     Args:
-        folder: of a run that is finished, under way, or was killed.
+        folder: of a run that is finished, still running, or was killed.
 
     Attributes:
         name: the folder's name.
@@ -134,16 +134,16 @@ class RecordedRun:
         return int(self.replies.num_rows)
 
     def key(self, number: int) -> StepKey:
-        """Where a reply stands in its run."""
+        """Key of a reply in its run."""
         case_id, attempt, path = (self.replies[name][number].as_py() for name in ("case_id", "attempt", "path"))
         return case_id, attempt, path
 
     def label(self, number: int) -> str:
-        """Names a reply among those of all runs: `RUN:CASE/ATTEMPT/PATH`."""
+        """Label of a reply, unique over runs: `RUN:CASE/ATTEMPT/PATH`."""
         return f"{self.name}:{'/'.join(map(str, self.key(number)))}"
 
     def read(self, numbers: Iterable[int]) -> dict[int, Row]:
-        """Whole rows by row number.
+        """Read whole rows by row number.
 
         Raises:
             RecordError: a file cannot be read any more.

@@ -1,4 +1,4 @@
-"""Reading a journal back: what a writer must know when it starts, and what a debate that runs again may reuse."""
+"""Recovery from the journal: the state of a writer that starts, and the history of a debate that resumes."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _AS_JSON = ("distribution", "payload")
 
 
 class History(msgspec.Struct, frozen=True):
-    """What is recorded of one debate.
+    """Recorded history of one debate.
 
     Attributes:
         replies: those that end their ask; a re-asked one holds its first reply, too.
-        unreadable: by path, first replies whose model has not been asked again yet.
+        unreadable: by path, unparsable first replies whose model has not been asked again yet.
         cuts: by the path of a call (see `rows.call_of`), the fingerprints of its replies that were stopped early.
         vectors: embeddings by (encoder, text hash), as float32 bytes.
     """
@@ -53,8 +53,8 @@ class History(msgspec.Struct, frozen=True):
     vectors: dict[str, bytes] = {}
 
     def resume(self, ask: Ask) -> Ask:
-        """The ask, with what is recorded of it already: a first reply that could not be read, and how many were stopped
-        early. They are not paid for again."""
+        """The ask, with what is recorded of it already: an unparsable first reply, and how many were stopped early.
+        They are not paid for again."""
         first = self.unreadable.get(ask.path)
         if first is None or first.fingerprint not in ask.fingerprints:
             return msgspec.structs.replace(ask, cuts=self._cuts(ask, ask.path))
@@ -78,7 +78,7 @@ def vector_key(encoder: str, text_hash: str) -> str:
 
 @dataclass
 class WriterState:
-    """A writer's knowledge at its start, beside the debates without verdict, which are in its memory."""
+    """State of a writer at its start, beside the open debates, which are in its cache."""
 
     finished: set[CaseKey]
     cases: set[str]
@@ -86,32 +86,32 @@ class WriterState:
 
 
 def recover(folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache) -> WriterState:
-    """Read the record as far as `mine(case_id)` says it concerns this writer; open debates go to `memory`."""
+    """Recovers a writer's state from the record, for its cases by `mine(case_id)`; open debates go to `memory`."""
     progress = Progress()
     finished: set[CaseKey] = set()
     for verdict in read_table(folder, "verdicts", ["how", "failed", "correct", "rounds"]).to_pylist():
         if mine(verdict["case_id"]):
             finished.add((verdict["case_id"], verdict["attempt"]))
             progress.count_verdict(verdict["how"], verdict["failed"], verdict["correct"], verdict["rounds"])
-    begun: set[CaseKey] = set()
+    started: set[CaseKey] = set()
     columns = ["case_id", "attempt", "reply_id", *_TOKENS, "reused_from"]
     for batch in read_raw_rows(folder, "turns", columns):
         for row in batch.to_pylist():
             if mine(row["case_id"]):
-                begun.add((row["case_id"], row["attempt"]))
+                started.add((row["case_id"], row["attempt"]))
                 if not row["reply_id"].startswith(DECISION):
                     reused = row["reused_from"] is not None
                     progress.count_reply(row["prompt_tokens"], row["completion_tokens"], reused=reused)
     for batch in read_raw_rows(folder, "events", ["case_id", "attempt"]):
-        begun.update(key for key in zip(*batch.to_pydict().values(), strict=True) if mine(key[0]))
-    for key, debate in recorded_debates(folder, begun - finished, memory).items():
+        started.update(key for key in zip(*batch.to_pydict().values(), strict=True) if mine(key[0]))
+    for key, debate in recorded_debates(folder, started - finished, memory).items():
         memory.put_debate(key, debate)
     cases = {case_id for case_id in read_table(folder, "cases", [])["case_id"].to_pylist() if mine(case_id)}
     return WriterState(finished, cases, progress)
 
 
 def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: WriterCache) -> dict[CaseKey, OpenDebate]:
-    """What is recorded of debates, their log-probabilities with it, as if they had no verdict yet."""
+    """Recovers debates with their log-probabilities, as if they had no verdict yet."""
     found = {key: OpenDebate() for key in keys}
     if not keys:
         return found
@@ -125,24 +125,24 @@ def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Write
                     yield debate, row
 
     for debate, row in rows("turns", "path", "reply_id", "supersedes", *_TOKENS, *SAMPLING_COLUMNS):
-        _take_again(debate, row)
+        _replay_reply(debate, row)
     for debate, row in rows("tokens", "path", "reply_id", "logprob"):
         said = debate.logprobs.get(row["path"])
         if said is not None and row["logprob"] is not None and debate.reply_ids[row["path"]] == row["reply_id"]:
             debate.logprobs[row["path"]] = said._replace(logprobs=np.array(row["logprob"], np.float32))
     for debate, row in sorted(rows("events", "kind", "path", "data", "at"), key=lambda pair: pair[1]["at"]):
-        _note_again(debate, row)
+        _replay_event(debate, row)
     return found
 
 
-def _take_again(debate: OpenDebate, row: dict[str, Any]) -> None:
+def _replay_reply(debate: OpenDebate, row: dict[str, Any]) -> None:
     if debate.accept(row["path"], row["reply_id"], row["supersedes"]):
         debate.use(row["reply_id"], row["supersedes"], row["model"], *(row[name] for name in _TOKENS))
         if belongs_to_debate(row["case_id"], row["path"]):
             debate.logprobs[row["path"]] = SampledLogprobs.of(None, *(row[name] for name in SAMPLING_COLUMNS))
 
 
-def _note_again(debate: OpenDebate, row: dict[str, Any]) -> None:
+def _replay_event(debate: OpenDebate, row: dict[str, Any]) -> None:
     debate.events[row["kind"], row["path"]] = crc32(row["data"].encode())
     if row["kind"] == ReplyAssessed.kind:
         add_assessment(debate, msgspec.json.decode(row["data"]), row["case_id"])
@@ -151,11 +151,10 @@ def _note_again(debate: OpenDebate, row: dict[str, Any]) -> None:
 def recover_signals(
     folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache | None = None
 ) -> SignalAggregator:
-    """What a writer would keep of ended debates if it had written the whole record, as far as `mine(case_id)` says it
-    concerns it.
+    """Recovers the signals of ended debates from the record, for the cases by `mine(case_id)`.
 
-    Reads the log-probabilities of judged debates: keep it off an event loop. Where there are none, it looks at what
-    kinds of event there are, and no further.
+    Reads the log-probabilities of judged debates: keep it off an event loop. Where no debate was judged, it reads only
+    the kinds of events.
     """
     judged: dict[CaseKey, None] = {}
     assessed = pc.field("kind") == ReplyAssessed.kind
@@ -177,7 +176,7 @@ def recover_signals(
 
 
 def recorded_results(folder: RunFolder, case_ids: Sequence[str], memory: WriterCache) -> dict[str, DebateResult]:
-    """By case, the latest attempt that has a verdict; a case without one is left out."""
+    """Results by case: of the latest attempt that has a verdict; a case without one is left out."""
     groups, only = memory.groups_of(case_ids), of_cases(case_ids)
     results: dict[str, DebateResult] = {}
     for row in read_table(folder, "verdicts", only=only, groups=groups).to_pylist():
@@ -204,7 +203,7 @@ def _result(row: dict[str, object]) -> DebateResult:
 
 
 def histories(folder: RunFolder, keys: Sequence[CaseKey], memory: WriterCache) -> list[History]:
-    """What is recorded of each debate; of several replies on one path the one that nothing supersedes."""
+    """Recorded history of each debate; of several replies on one path the one that nothing supersedes."""
     case_ids = {case_id for case_id, _ in keys}
     only, groups = of_cases(case_ids), memory.groups_of(case_ids)
     replies: dict[CaseKey, list[RecordedReply]] = {key: [] for key in keys}

@@ -1,4 +1,4 @@
-"""`replay/RUN`: answers only from the record of a run, step by step, and refuses whatever differs from it."""
+"""Replay model (`replay/RUN`): answers only from the record of a run, step by step, and fails on any difference."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _SHARED_SLASHES = 2
 
 
 class ReplayModel:
-    """A `Model` that knows the replies of one recorded run.
+    """Replay model: a `Model` that returns the replies of one recorded run.
 
-    A reply is found by its step (case id, attempt and path), and given only if the messages as rendered, the
-    temperature, `top_p`, the length and the pictures are those that the recorded call was made with. A recorded failure
-    is raised again, a first reply that could not be read comes back first. Anything else ends the case.
+    A reply is found by its step (case id, attempt and path), and returned only if the messages as rendered, the
+    temperature, `top_p`, the length and the pictures are those of the recorded call. A recorded failure is raised
+    again, an unparsable first reply is returned first. Anything else fails the case.
 
     Args:
         folder: the recorded run's folder; only read.
@@ -63,7 +63,7 @@ class ReplayModel:
     async def complete(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
-        """The recorded reply to the step; `schema` is passed over.
+        """The recorded reply to the step; `schema` is ignored.
 
         Raises:
             ModelError: the recorded failure, or `replay_diverged` when there is no such step or it differs.
@@ -101,11 +101,11 @@ class ReplayModel:
             raise ModelUnavailable(f"{self.name}: {error}") from None
 
     async def close(self) -> None:
-        """It holds nothing open."""
+        """Nothing is open."""
 
 
 def recorded_capabilities(facts: dict[str, Any]) -> Capabilities:
-    """What the recorded models gave, as far as the record kept it.
+    """Capabilities of the recorded models, as far as the record has them.
 
     Args:
         facts: of the run's run.yaml; what an empty one leaves open is the most that a run can have.
@@ -124,9 +124,9 @@ def recorded_capabilities(facts: dict[str, Any]) -> Capabilities:
 
 
 class _Steps:
-    """The replies of a run by step; those that its cases share by what was sent.
+    """Index of a run's replies by step; of those that its cases share by what was sent.
 
-    A shared ask's place is a hash in which its model's name counts, so in a replay it is another one.
+    The case id of a shared ask is a hash that depends on its model's name, so in a replay it is another one.
     """
 
     def __init__(self, run: RecordedRun) -> None:
@@ -140,9 +140,9 @@ class _Steps:
             self._shared.setdefault(_sent(row["messages"], row["image_hashes"] or ()), []).append(number)
 
     def find(self, step_key: str, messages: Sequence[Message]) -> list[int]:
-        """The replies to the first ask of a step, or to the second, whose key ends in the mark of an unreadable first.
+        """The replies to the first ask of a step, or to the second, whose key ends in the mark of an unparsable first.
 
-        In the record it is the other way round: the unreadable first reply has the mark.
+        In the record it is the other way round: the unparsable first reply has the mark.
         """
         case_id, _, path = step_key.split("/", 2) if step_key.count("/") == _SHARED_SLASHES else ("", "", "")
         if _is_shared(case_id, path):

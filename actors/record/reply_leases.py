@@ -1,4 +1,4 @@
-"""Who pays for a reply that several cases share: one of them, while the others wait."""
+"""Leases of shared replies: the lessee pays for a reply that several cases share, while the others wait."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class ReplyLeases:
-    """The claims of one writer.
+    """Leases of one writer's shared replies.
 
     Args:
         recorded: whether the shared reply of that pseudo case id is recorded.
@@ -15,37 +15,37 @@ class ReplyLeases:
 
     def __init__(self, recorded: Callable[[str], bool]) -> None:
         self._recorded = recorded
-        self._held: dict[str, tuple[str, asyncio.Future[None]]] = {}
+        self._leases: dict[str, tuple[str, asyncio.Future[None]]] = {}
 
-    async def acquire(self, key: str, lease_s: float, claimant: str = "") -> bool:
-        """Whether the caller shall pay for the shared reply `key`; False once it is recorded.
+    async def acquire(self, key: str, lease_s: float, lessee: str = "") -> bool:
+        """Acquire the lease of the shared reply `key`: whether the caller pays for it; False once it is recorded.
 
-        While another holds the claim this waits, at most `lease_s`: then the claim is the caller's.
+        While another caller has the lease this waits, at most `lease_s`: then the lease is the caller's.
 
         Args:
-            claimant: names the question, so that it can be asked again when the answer was lost; empty when it cannot.
+            lessee: id of the request, so that it can be repeated when its answer was lost; empty when it cannot.
         """
         while not self._recorded(key):
-            held = self._held.get(key)
-            if held is None:
-                self._held[key] = (claimant, asyncio.get_running_loop().create_future())
+            lease = self._leases.get(key)
+            if lease is None:
+                self._leases[key] = (lessee, asyncio.get_running_loop().create_future())
                 return True
-            if claimant and held[0] == claimant:
+            if lessee and lease[0] == lessee:
                 return True
             try:
-                await asyncio.wait_for(asyncio.shield(held[1]), lease_s)
+                await asyncio.wait_for(asyncio.shield(lease[1]), lease_s)
             except TimeoutError:
-                if self._held.get(key) is held:
-                    del self._held[key]
+                if self._leases.get(key) is lease:
+                    del self._leases[key]
         return False
 
-    def release(self, key: str, claimant: str = "") -> None:
-        """The holder of a claim is done, with or without a reply; one whose lease was over has none any more.
+    def release(self, key: str, lessee: str = "") -> None:
+        """Release a lease, with or without a reply; one that has expired is not the caller's any more.
 
         Args:
-            claimant: as the claim was asked for.
+            lessee: as in `acquire`.
         """
-        held = self._held.get(key)
-        if held is not None and held[0] == claimant:
-            del self._held[key]
-            held[1].set_result(None)
+        lease = self._leases.get(key)
+        if lease is not None and lease[0] == lessee:
+            del self._leases[key]
+            lease[1].set_result(None)

@@ -1,4 +1,4 @@
-"""Rows of the record as they travel: columns gathered in one process, sent as one Arrow batch to the writer."""
+"""Rows of the record: their columns, and buffers that become one Arrow batch for the writer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SaveTokens = Literal["none", "chosen", "all"]
 
 
 class RowBuffer:
-    """Rows of one journal stream, gathered until they become a batch.
+    """Buffer of one journal stream's rows, gathered until they become a batch.
 
     Args:
         stream: a key of `schema.JOURNAL`.
@@ -40,7 +40,7 @@ class RowBuffer:
         self._rows.append(values)
 
     def flush(self) -> pa.RecordBatch:
-        """Everything gathered so far as one batch; the rows start empty again.
+        """Return everything gathered so far as one batch, and empty the buffer.
 
         Raises:
             ValueError: for a column that the stream does not have.
@@ -50,7 +50,7 @@ class RowBuffer:
 
 
 def batch_of(stream: str, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-    """Rows as one Arrow batch of `stream`; columns that a row does not have are null.
+    """Builds one Arrow batch of `stream` from rows; columns that a row does not have are null.
 
     Raises:
         ValueError: for a column that the stream does not have.
@@ -172,7 +172,7 @@ def add_usage(one: Usage, other: Usage) -> Usage:
 
 
 INVALID_SUFFIX = "~1"
-"""Suffix, of path and reply id, of a first reply that could not be read and was asked again."""
+"""Suffix, of path and reply id, of an unparsable first reply that was asked again."""
 
 CUT_SUFFIX = "~cut"
 """Suffix, with a number, of a reply that was stopped early and asked for again; after `INVALID_SUFFIX` if it was one to
@@ -206,11 +206,11 @@ SHARED = "shared"
 
 
 DECISION = "decision-"
-"""How the reply id of a person's decision begins: it is in the journal like a reply, and costs nothing."""
+"""Prefix of the reply id of a person's decision: it is in the journal like a reply, and costs nothing."""
 
 
 def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
-    """Replies by path, the usage of an unreadable first reply added to the one that replaced it."""
+    """Replies by path, the usage of an unparsable first reply added to the one that replaced it."""
     by_path = {reply.path: reply for reply in replies}
     for path, first in list(by_path.items()):
         if not path.endswith(INVALID_SUFFIX):

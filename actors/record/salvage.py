@@ -1,6 +1,6 @@
-"""Salvaging a damaged record: what is whole is kept, what is damaged is put aside, and nothing is deleted.
+"""Salvage of a damaged record: what is whole is kept, what is damaged is quarantined, and nothing is deleted.
 
-Rows that rest on replies which are lost are taken out, so that their debates are held again.
+Rows that depend on lost replies are taken out, so that their debates run again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ASIDE = "damaged"
 
 
 def salvage(folder: RunFolder) -> list[str]:
-    """Replace damaged files by what is whole of them; what is lost is debated again when the run is resumed.
+    """Replaces damaged files by what is whole of them; what is lost is debated again when the run is resumed.
 
     Returns:
         What was done, one line per file.
@@ -141,10 +141,10 @@ _NEEDED = {
 
 
 def reopen_debates(folder: RunFolder) -> Iterator[str]:
-    """Take out the verdicts of debates of which a reply is lost, and what belongs to lost replies.
+    """Removes the verdicts of debates of which a reply is lost, and what belongs to lost replies.
 
-    A debate asked for each of its replies on record; one without the reply, and without a word that there is none, has
-    lost it. The folder's owner calls this when everything is in parts.
+    Each ask of a debate is on record; one without a reply, and without an event that there is none, has lost it. The
+    folder's owner calls this when everything is in parts.
     """
     turns, events, verdicts = (list(_rows(folder, table)) for table in ("turns", "events", "verdicts"))
     answered = {_key(row, "path") for row in turns}
@@ -156,7 +156,7 @@ def reopen_debates(folder: RunFolder) -> Iterator[str]:
         _filter(folder, table, lambda row: row["reply_id"] in replies)
     if lost:
         again = len({_key(row) for row in verdicts} & lost.keys())
-        yield f"{lost.total():,} replies are lost; {again:,} debates with a verdict are held again by `moot run`"
+        yield f"{lost.total():,} replies are lost; {again:,} debates with a verdict run again with `moot run`"
 
 
 def _key(row: Row, *more: str) -> tuple[Any, ...]:

@@ -40,7 +40,7 @@ def _framed(payload: pa.Buffer | bytes) -> bytes:
 
 
 class SegmentWriter:
-    """Appends record batches to one file, opened when the first batch comes.
+    """Writer of one segment file, opened when the first batch comes.
 
     Args:
         path: the file; it must not exist yet.
@@ -59,7 +59,7 @@ class SegmentWriter:
         return self._file.tell() if self._file else 0
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Write a batch; it outlives this process after `flush`, and the machine after `sync`."""
+        """Write a batch; it survives this process after `flush`, and a power failure after `sync`."""
         if self._file is None:
             self._file = open(self.path, "xb")  # noqa: SIM115 - lives as long as the segment
             self._write(self._file, self._schema.serialize())
@@ -76,12 +76,12 @@ class SegmentWriter:
         file.write(payload)
 
     def flush(self) -> None:
-        """Hand what was appended to the operating system."""
+        """Pass what was appended to the operating system."""
         if self._file is not None:
             self._file.flush()
 
     def sync(self) -> None:
-        """Force what was appended to the disk."""
+        """Sync what was appended to the disk."""
         if self._file is not None and self._file.tell() > self._synced:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -116,7 +116,7 @@ class _Frame:
 
 
 def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The batches of a segment, in order; a torn tail is left out.
+    """Reads the batches of a segment, in order; a torn tail is left out.
 
     Args:
         valid_bytes: read only this much; what an older owner appended after a takeover lies behind it.
@@ -270,7 +270,7 @@ def has_checksums(path: Path) -> bool:
 
 
 def salvage_segment(path: Path, target: Path, schema: pa.Schema, valid_bytes: int | None = None) -> int:
-    """Copy what is whole of a damaged segment; returns how many batches that is.
+    """Copies what is whole of a damaged segment; returns the number of batches.
 
     Args:
         schema: of the stream, for a segment whose own cannot be read.

@@ -1,8 +1,7 @@
-"""What a record writer keeps of signals while it writes: tokens and assessments of open debates, then only their sums.
+"""Signal aggregation in a record writer: log-probabilities and assessments of open debates, then only their sums.
 
-A reply's log-probabilities (4 bytes a token) wait for its debate's verdict; the figures of what was judged are computed
-many replies at a time, off the event loop. Of a debate without an assessment nothing is left but the memory it gave
-back.
+A reply's log-probabilities (4 bytes a token) are kept until its debate's verdict; those of judged replies are
+aggregated many at a time, off the event loop. Those of a debate without an assessment are dropped.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from moot.actors.record.signals import Signals
 from moot.protocols.case import is_shared_id
 
 FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
-"""So many tokens of judged replies, or so many replies, are folded in together; whoever asks gets what is there."""
+"""Tokens of judged replies, and replies, that are aggregated together; a reader gets what is there."""
 
 _log = structlog.get_logger(__name__)
 
 
-def _spoken(batch: pa.RecordBatch) -> list[SampledLogprobs]:
+def _sampled_logprobs(batch: pa.RecordBatch) -> list[SampledLogprobs]:
     """Of each row of a batch of the stream `replies`; the tokens are copied, so that nothing holds the batch."""
     column = batch["logprob"]
     offsets = column.offsets.to_numpy()
@@ -43,8 +42,8 @@ def _spoken(batch: pa.RecordBatch) -> list[SampledLogprobs]:
 
 
 def add_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") -> None:
-    """Keep the means of what an event of kind `assessment` tells: the judges' own texts are many times as long, and no
-    signal is made of them. What is no assessment is left out, with a warning that names the case."""
+    """Adds the mean scores of an event of kind `assessment`: the judges' own texts are many times as long, and no
+    signal uses them. A malformed one is left out, with a warning that names the case."""
     assessment = read_figures(data)
     if assessment is None:
         _log.warning("an event of kind `assessment` is left out of the signals: it is none", case=case_id)
@@ -53,7 +52,7 @@ def add_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") 
 
 
 def judged_replies(debate: OpenDebate, correct: bool | None) -> list[JudgedReplySignals]:
-    """The judged replies of a debate that has its verdict."""
+    """Signals of the judged replies of a debate that has its verdict."""
     found = debate.assessments.items()
     return [
         JudgedReplySignals(*debate.logprobs.get(path, UNRECORDED), assessment, correct) for path, assessment in found
@@ -61,12 +60,12 @@ def judged_replies(debate: OpenDebate, correct: bool | None) -> list[JudgedReply
 
 
 def belongs_to_debate(case_id: str, path: str) -> bool:
-    """Whether a reply belongs to one debate; what is shared by all has no verdict that would end it."""
+    """Whether a reply belongs to one debate; a shared reply has no verdict that would end it."""
     return path != SHARED or not is_shared_id(case_id)
 
 
 class SignalAggregator:
-    """The signals of one writer.
+    """Aggregates the signals of one writer.
 
     Args:
         folded: of debates that have their verdict.
@@ -85,14 +84,14 @@ class SignalAggregator:
         return self._replies
 
     def add_replies(self, batch: pa.RecordBatch, debate: Callable[[CaseKey], OpenDebate]) -> None:
-        """Rows of the stream `replies` that were taken into the journal, of these debates."""
+        """Add rows of the stream `replies` that were added to the journal, of these debates."""
         keys = zip(*(batch[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True)
-        for (case_id, attempt, path), said in zip(keys, _spoken(batch), strict=True):
+        for (case_id, attempt, path), said in zip(keys, _sampled_logprobs(batch), strict=True):
             if belongs_to_debate(case_id, path):
                 debate((case_id, attempt)).logprobs[path] = said
 
     def end(self, debate: OpenDebate, *, failed: bool, correct: bool | None) -> None:
-        """A debate has its verdict; nothing of a failed one counts."""
+        """End a debate, which has its verdict; nothing of a failed one counts."""
         if failed or not debate.assessments:
             return
         judged = judged_replies(debate, correct)
@@ -113,10 +112,10 @@ class SignalAggregator:
             self._folded = await asyncio.to_thread(_with, self._folded, pending)
 
     async def signals(self) -> Signals:
-        """Of every debate that has ended so far."""
+        """Signals of every debate that has ended so far."""
         if self._folding is not None:  # it may have begun before the last of them ended
             await asyncio.shield(self._folding)
-        await asyncio.shield(self._start_folding())  # who stops asking must not take what is being folded in along
+        await asyncio.shield(self._start_folding())  # a caller that is cancelled must not cancel the aggregation
         return self._folded
 
 

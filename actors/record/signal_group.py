@@ -1,4 +1,4 @@
-"""What is kept of judged replies that count together: sums over replies that add up over processes."""
+"""Signal groups: mergeable sums over the judged replies that are aggregated together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WINDOWS = ("full", "first-3", "first-10", "last-10", "first-50%")
 _WATCHED = [number for number, feature in enumerate(features("logprob")) if feature.window in _WINDOWS]
 
 FEATURES = tuple(features("logprob")[number].name for number in _WATCHED)
-"""Names of the features that are watched while a run goes on; the whole sweep is for afterwards."""
+"""Names of the features that are aggregated during a run; the full sweep is for afterwards."""
 
 PLACES = np.linspace(0.0, 1.0, GRID)
 """Shares of the way from a reply's first to its last token at which its log-probability is followed."""
@@ -64,7 +64,7 @@ class JudgedReplySignals(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SignalGroup:
-    """What is kept of judged replies that count together.
+    """Mergeable sums over the judged replies of a group.
 
     Attributes:
         replies: how many.
@@ -116,7 +116,7 @@ class SignalGroup:
 
 
 def _targets(judged: Sequence[JudgedReplySignals]) -> dict[str, Floats]:
-    """By name, what the features are held against, `(R,)` each, NaN where unknown."""
+    """Targets by name, `(R,)` each, NaN where unknown."""
     found = [one.assessment for one in judged]
     dimensions = sorted({name for one in found for name in one.scores})
     columns = {name: [one.scores.get(name) for one in found] for name in dimensions}

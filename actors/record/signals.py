@@ -1,4 +1,4 @@
-"""Confidence signals against judged reasoning while a run goes on: what adds up over writers, and how it is read."""
+"""Confidence signals against judged reasoning during a run: aggregates that merge over writers, and their readings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class GroupKey(NamedTuple):
-    """What is counted together.
+    """Key of a signal group.
 
     Attributes:
         domain, role, model: of the replies.
@@ -212,12 +212,12 @@ class Signals:
 
 
 def encode_signals(signals: Signals) -> bytes:
-    """The signals as bytes."""
+    """Encodes signals."""
     return msgspec.msgpack.encode(list(signals.kept.items()), enc_hook=array_as_plain)
 
 
 def decode_signals(raw: bytes) -> Signals:
-    """What `encode_signals` was given."""
+    """Decodes what `encode_signals` returned."""
     return Signals(dict(msgspec.msgpack.decode(raw, type=list[tuple[GroupKey, SignalGroup]], dec_hook=plain_as_array)))
 
 

@@ -1,4 +1,4 @@
-"""Reading a record: the tables of a run, finished or not, live or torn."""
+"""Reader of a record's tables, of a run that is finished or not, live or torn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_table(
     only: pc.Expression | None = None,
     groups: Groups | None = None,
 ) -> pa.Table:
-    """A table of the record: committed Parquet parts plus what still lies in the journal.
+    """Reads a table of the record: committed Parquet parts plus what is still in the journal.
 
     Of several rows with one key the first that no later row supersedes is kept; of events the last. `turns` has an
     extra column `superseded`, and keeps superseded rows.
@@ -60,7 +60,7 @@ def read_raw_rows(
     only: pc.Expression | None = None,
     groups: Groups | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a table as they were written, repeated and superseded ones, too.
+    """Reads the rows of a table as they were written, duplicates and superseded ones included.
 
     What another writer turns into a part meanwhile may come twice.
 
@@ -119,17 +119,17 @@ def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, 
 
 
 def _superseded_ids(folder: RunFolder, only: pc.Expression | None, groups: Groups | None) -> pa.Array:
-    return _gone(read_table(folder, "turns", ["supersedes"], only, groups))
+    return _superseded_reply_ids(read_table(folder, "turns", ["supersedes"], only, groups))
 
 
-def _gone(turns: pa.Table) -> pa.Array:
-    """Ids of superseded replies, and of the unreadable first replies that they had asked again."""
+def _superseded_reply_ids(turns: pa.Table) -> pa.Array:
+    """Ids of superseded replies, and of the unparsable first replies that they had asked again."""
     main = turns["supersedes"].drop_null().combine_chunks().cast(pa.string())
     return pa.concat_arrays([main, pc.binary_join_element_wise(main, INVALID_SUFFIX, "")])
 
 
 def _superseded(turns: pa.Table) -> pa.ChunkedArray:
-    return pc.is_in(turns["reply_id"], value_set=_gone(turns))
+    return pc.is_in(turns["reply_id"], value_set=_superseded_reply_ids(turns))
 
 
 def effective_turns(turns: pa.Table) -> pa.Table:

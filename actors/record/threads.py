@@ -1,4 +1,4 @@
-"""Work in a thread that is waited for to its end."""
+"""Threads that a cancellation waits for."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 async def to_thread_shielded(work: Callable[[], T]) -> T:
-    """As `asyncio.to_thread`; a caller that is cancelled is so when the thread has ended, for it cannot be stopped.
+    """As `asyncio.to_thread`; a cancellation takes effect when the thread has ended, for it cannot be stopped.
 
-    Whoever holds a lock around this lets go of it when nothing is done under it any more.
+    So a lock around this is not released while the thread still works under it.
     """
     doing = asyncio.ensure_future(asyncio.to_thread(work))
     try:

@@ -1,4 +1,4 @@
-"""Verifying a record: every checksum, every count and every reference, without changing anything."""
+"""Verification of a record: every checksum, every count and every reference, without changing anything."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REFERENCES = {
 
 @dataclass
 class VerificationReport:
-    """What a look at every byte of a record found.
+    """Report of a verification.
 
     Attributes:
         faults: what is wrong, one line each; empty where nothing is.
@@ -47,7 +47,7 @@ class VerificationReport:
 
 
 def verify(folder: RunFolder) -> VerificationReport:
-    """Look at every byte of a record that nobody writes meanwhile.
+    """Verifies every byte of a record that nobody writes meanwhile.
 
     Raises:
         RecordError: there is no run in the folder.

@@ -1,1 +1,1 @@
-"""A record in a bucket: what is written into a local folder is put to a filesystem that pyarrow reaches, too."""
+"""Records in a bucket: what is written to a local folder is also put to a filesystem of pyarrow's."""

@@ -1,8 +1,8 @@
 """The journal in a store: what each flush has appended to the segments of a roll is one object.
 
-journal/ROLL/begun          put by the writer before anything else: a later life of it takes another roll
+journal/ROLL/begun          put by the writer before anything else: its next incarnation takes another roll
 journal/ROLL/000000.delta   what the first flush appended, and so on
-journal/ROLL/sealed         put by a later life of the writer: so many deltas count
+journal/ROLL/sealed         put by the writer's next incarnation: so many deltas count
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_BYTES = 2**30
 
 
 class Delta(msgspec.Struct, array_like=True):
-    """One flush: bytes by segment, with where they begin.
+    """One flush: bytes by segment, with their offsets.
 
     Attributes:
         crc: of `packed`.
@@ -47,14 +47,14 @@ class Delta(msgspec.Struct, array_like=True):
 
 
 def encode_delta(appended: Mapping[str, tuple[int, bytes]]) -> bytes:
-    """A delta as bytes."""
+    """Encodes a delta."""
     raw = msgspec.msgpack.encode(appended)
     packed = pa.compress(raw, "zstd", asbytes=True)
     return msgspec.msgpack.encode(Delta(crc32(packed), len(raw), packed))
 
 
 def decode_delta(data: bytes | None) -> dict[str, tuple[int, bytes]] | None:
-    """What `encode_delta` was given; None for what is torn, damaged or not there."""
+    """Decodes a delta; None for what is torn, damaged or not there."""
     try:
         delta = msgspec.msgpack.decode(data or b"", type=Delta)
         if crc32(delta.packed) != delta.crc or not 0 <= delta.size <= _MOST_BYTES:
@@ -104,13 +104,13 @@ class DeltaWriter:
             return path, start, file.read()
 
     def check(self) -> None:
-        """Make sure that no later life of this writer has taken its place.
+        """Check that no later incarnation of this writer has taken its place.
 
         Raises:
             RecordError: one has.
         """
         if self._store.get(f"journal/{self._roll}/{_SEALED}") is not None:
-            raise RecordError(f"{self._store.uri}: another life of this writer has taken over")
+            raise RecordError(f"{self._store.uri}: another incarnation of this writer has taken over")
 
 
 def rolls_of(store: Store) -> dict[str, list[str]]:
@@ -128,7 +128,7 @@ def rolls_of(store: Store) -> dict[str, list[str]]:
 
 
 def seal(store: Store, rolls: Mapping[str, list[str]]) -> None:
-    """Let nothing more count of rolls whose writer has a new life. Raises as `rolls_of`."""
+    """Seals rolls whose writer has a new incarnation: later deltas do not count. Raises as `rolls_of`."""
     for roll, names in rolls.items():
         if f"journal/{roll}/{_SEALED}" not in names:
             count = sum(name.endswith(".delta") for name in names)
@@ -138,7 +138,7 @@ def seal(store: Store, rolls: Mapping[str, list[str]]) -> None:
 def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None:
     """Append a roll's deltas to its segments; a gap, a torn delta or a seal ends it.
 
-    Segments that hold the beginning already are gone on with.
+    Segments that have the beginning already are continued.
 
     Args:
         names: the roll's objects.

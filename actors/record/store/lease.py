@@ -1,7 +1,7 @@
-"""Who owns a record, for as long as some work on it takes: in a store by a lease, judged by the store's clock.
+"""Ownership of a record during some work on it: in a store by a lease, timed by the store's clock.
 
-owner.json      the lease's holder, written anew at every beat
-claims/ID       somebody who wants to become it; the earliest of those that see each other does
+owner.json      the lease's holder, rewritten at every heartbeat
+claims/ID       a process that wants to become the holder; the earliest of those that see each other does
 claims/at-ID    written to learn the store's time
 """
 
@@ -33,7 +33,7 @@ SETTLE_S = 1.5
 """Seconds between a claim and the count of the claims: more than a store's times are rounded to."""
 
 _LOST_S = 20.0
-"""Seconds without a beat after which a holder gives up; some time before another may begin."""
+"""Seconds without a heartbeat after which a holder gives up; some time before another may begin."""
 
 _SLOW_S = 10.0
 """Seconds after a claim at which it is not acted upon any more."""
@@ -44,11 +44,11 @@ T = TypeVar("T")
 
 
 class Holder(msgspec.Struct):
-    """What stands in owner.json, or in a claim.
+    """Content of owner.json, or of a claim.
 
     Attributes:
-        beat: grows as long as the holder lives.
-        released: whether it has gone in order.
+        beat: rises while the holder is alive.
+        released: whether it has released the lease.
     """
 
     id: str
@@ -62,12 +62,12 @@ class Holder(msgspec.Struct):
 
 
 class Lease:
-    """The right to change a record, from `take` to `release` or until it is lost.
+    """Lease of a record: the right to change it, from `acquire` to `release` or until it is lost.
 
     Args:
         store: of the record.
         holder: this process.
-        in_order: whether whoever had it before has released it, or nobody has had it.
+        in_order: whether the holder before has released it, or there was none.
     """
 
     def __init__(self, store: Store, holder: Holder, *, in_order: bool) -> None:
@@ -77,10 +77,10 @@ class Lease:
 
     @classmethod
     async def acquire(cls, store: Store) -> Lease:
-        """Wait until a holder that does not live any more has lost the lease, and become the next one.
+        """Wait until the lease of a holder that is not alive has expired, and become the next one.
 
         Raises:
-            RunFolderBusy: the holder lives, or somebody else was first.
+            RunFolderBusy: the holder is alive, or another process was first.
             RecordError: the store cannot be read or written.
         """
         me = Holder(uuid4().hex, socket.gethostname(), os.getpid())
@@ -93,7 +93,7 @@ class Lease:
         return cls(store, me, in_order=before is None or before.released)
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something that needs the lease, renewing it; when it is lost, the work is cancelled.
+        """Run work that needs the lease, renewing it; when it is lost, the work is cancelled.
 
         Raises:
             RecordError: the lease was lost; the store takes nothing more from this process then.
@@ -114,8 +114,8 @@ class Lease:
             await asyncio.wait([working, beating])
 
     async def release(self) -> None:
-        """Give the record up. A lease that cannot be given up ends by itself."""
-        if self._renewing is not None:  # what it writes late would say that the holder lives
+        """Release the lease. One that cannot be released expires."""
+        if self._renewing is not None:  # a late write of it would say that the holder is alive
             _, late = await asyncio.wait([self._renewing], timeout=_LOST_S)
             if late:
                 return
@@ -155,7 +155,7 @@ class Lease:
 
 
 async def _wait_for_its_end(store: Store, me: Holder) -> Holder | None:
-    """Who had the lease last: it has ended, or was released. None when nobody had it."""
+    """Waits until the lease has expired or was released; returns its last holder, None when there was none."""
     first: Holder | None = None
     while True:
         owner, left_s = await asyncio.to_thread(_seen, store, me)
@@ -164,7 +164,7 @@ async def _wait_for_its_end(store: Store, me: Holder) -> Holder | None:
         if first is None:
             first = owner
             _log.warning(
-                "the run was being written by another process: is it gone, its lease ends by itself",
+                "the run was being written by another process; if that is gone, its lease expires",
                 run=store.uri,
                 owner=str(owner),
                 waiting_at_most_s=round(left_s),
@@ -185,12 +185,12 @@ def _seen(store: Store, me: Holder) -> tuple[Holder | None, float]:
 
 
 async def _win(store: Store, me: Holder, before: Holder | None) -> None:
-    """Become the holder, unless an earlier claim is there or somebody has become it meanwhile."""
+    """Become the holder, unless there is an earlier claim or another process has become it meanwhile."""
     began = time.monotonic()
     await asyncio.to_thread(_write, store, f"claims/{me.id}", me)
     await asyncio.sleep(SETTLE_S)
     winner = await asyncio.to_thread(_earliest_claim, store, me)
-    owner = await asyncio.to_thread(_owner, store)  # after the claims: who has won takes its claim away last
+    owner = await asyncio.to_thread(_owner, store)  # after the claims: the winner removes its claim last
     if winner.id == me.id and owner != before:
         winner = owner or winner
     if winner.id != me.id:
@@ -201,7 +201,7 @@ async def _win(store: Store, me: Holder, before: Holder | None) -> None:
 
 
 def _earliest_claim(store: Store, me: Holder) -> Holder:
-    """Claims that lie about since somebody died do not count, and are taken away."""
+    """The earliest claim. Stale claims, of processes that died, do not count and are removed."""
     found = store.modified("claims")
     mine = found.get(f"claims/{me.id}")
     if mine is None:
@@ -227,19 +227,19 @@ def _write(store: Store, name: str, holder: Holder) -> None:
 
 
 class RecordOwner:
-    """The right to write a record, from `take` to the end of `hold`; both are called once.
+    """Owner of a record: the right to write it, from `acquire` to the end of `run`; both are called once.
 
     Args:
         folder: the record.
-        held: what keeps others away.
+        lock: the lock or lease.
     """
 
-    def __init__(self, folder: RunFolder, held: Ownership | Lease) -> None:
-        self._folder, self._held = folder, held
+    def __init__(self, folder: RunFolder, lock: Ownership | Lease) -> None:
+        self._folder, self._lock = folder, lock
 
     @classmethod
     async def acquire(cls, folder: RunFolder) -> RecordOwner:
-        """Become the owner. In a store this waits until an owner that was killed has lost its lease.
+        """Become the owner. In a store this waits until the lease of an owner that was killed has expired.
 
         Raises:
             RunFolderBusy: another live process owns the record.
@@ -248,27 +248,28 @@ class RecordOwner:
         return cls(folder, await Lease.acquire(folder.store) if folder.store is not None else Ownership.acquire(folder))
 
     async def run(self, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
-        """Do the work with this owner's number, and give the record up.
+        """Run the work with this owner's number, and release the record.
 
         Raises:
-            RecordError: somebody else has taken the record over; the work was cancelled.
+            RecordError: another process has taken the record over; the work was cancelled.
         """
-        held = self._held
-        if isinstance(held, Ownership):
+        lock = self._lock
+        if isinstance(lock, Ownership):
             try:
-                return await work(held.epoch)
+                return await work(lock.epoch)
             finally:
-                held.release()
+                lock.release()
         try:
-            return await held.run(self._begun(held, work))
+            return await lock.run(self._take_over_and_run(lock, work))
         finally:
-            await held.release()
+            await lock.release()
 
-    async def _begun(self, lease: Lease, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
+    async def _take_over_and_run(self, lease: Lease, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
         return await work(await asyncio.to_thread(self._take_over, lease))
 
     def _take_over(self, lease: Lease) -> int:
-        """What a killed owner has left is compacted at once: whatever it may still do, it can take nothing away."""
+        """Start the epoch. What a killed owner has left is compacted at once: whatever it may still do, it can remove
+        nothing."""
         folder = self._folder
         assert folder.store is not None
         pull(folder.store, folder.path)

@@ -1,4 +1,4 @@
-"""A local copy of a record in a store: what reads paths reads it there."""
+"""Mirror: a local copy of a record in a store, for code that reads paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moot.protocols.errors import RecordError
 
 
 class Mirror:
-    """A folder of this process with what a store holds.
+    """Mirror of a store in a folder of this process.
 
     Args:
         store: the store.
@@ -56,7 +56,7 @@ _READ: dict[str, Mirror] = {}
 
 
 def pull(store: Store, folder: Path) -> None:
-    """Make a folder hold what a store does: segments as far as their deltas go, and every other object of the run.
+    """Copies a store to a folder: segments as far as their deltas go, and every other object of the run.
 
     The journal comes first: what becomes a part meanwhile is read twice, never missed.
 
@@ -94,13 +94,13 @@ def _fetch(store: Store, folder: Path, names: Iterable[str]) -> None:
 
 
 def display_name(folder: str | Path) -> str:
-    """What users call a run's folder: the URI of a mirror, else its path."""
+    """Name of a run's folder for users: the URI of a mirror, else its path."""
     store = store_of(folder)
     return str(folder) if store is None else store.uri
 
 
 def store_of(folder: str | Path) -> Store | None:
-    """Of what store a folder is a mirror; None when it is none."""
+    """The store that a folder mirrors; None when it is no mirror."""
     mirror = _MIRRORS.get(Path(folder))
     return None if mirror is None else mirror.store
 
@@ -157,7 +157,7 @@ _PREFIX = "moot-scratch-"
 
 
 class Scratch:
-    """A new folder, removed by `remove`, when nothing refers to it any more, or at the end of the process.
+    """Temporary folder, removed by `remove`, when nothing refers to it any more, or at the end of the process.
 
     Attributes:
         path: the folder, absolute.
@@ -166,8 +166,8 @@ class Scratch:
     def __init__(self) -> None:
         remove_stale_folders(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{LOCK}"))
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._gone = weakref.finalize(self, FolderLock(self.path).remove)
+        self._finalizer = weakref.finalize(self, FolderLock(self.path).remove)
 
     def remove(self) -> None:
         """Remove the folder now."""
-        self._gone()
+        self._finalizer()

@@ -1,4 +1,4 @@
-"""A folder in a bucket, or in any other filesystem of pyarrow's: objects are put, read, listed and deleted whole."""
+"""Object store: a folder in a bucket or another filesystem of pyarrow's; objects are put, read, listed and deleted."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Store:
             raise ConfigError(str(error)) from error
 
     def forbid(self, reason: str) -> None:
-        """From now on refuse to change anything: somebody else may own what lies here."""
+        """Refuse to change anything from now on: another process may own the record."""
         self._forbidden = reason
 
     def put(self, name: str, data: bytes | Path) -> None:
@@ -166,7 +166,7 @@ class Store:
         return sorted((info.path[start:], info) for info in infos if info.type == FileType.File)
 
     def _write(self, name: str, fill: Callable[[NativeFile], object]) -> None:
-        """Where an object is seen before it is complete it is written aside and renamed."""
+        """Write to a temporary name and rename, where an object is visible before it is complete."""
         path = self._path(name)
         draft = path if self._fs.type_name in _ATOMIC else f"{path}.{uuid4().hex[:8]}.tmp"
         try:

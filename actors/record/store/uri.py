@@ -92,7 +92,7 @@ def open_filesystem(uri: str) -> tuple[FileSystem, str]:
 
 
 def _impatient(uri: str, split: SplitResult, options: dict[str, str]) -> str:
-    """Google's client tries each request for a quarter of an hour, in silence, unless it is told otherwise."""
+    """Google's client tries each request for a quarter of an hour, silently, unless it is configured otherwise."""
     if split.scheme.lower() not in ("gs", "gcs") or _GS_PATIENCE in options:
         return uri
     return f"{uri.rstrip('?')}{'&' if split.query else '?'}{_GS_PATIENCE}={_GS_PATIENCE_S:g}"

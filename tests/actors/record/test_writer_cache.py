@@ -221,7 +221,7 @@ async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monk
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_cache, "_MOST_BYTES", 500)
-    known = WriterCache(most_endings=2)
+    known = WriterCache(most_results=2)
     for number in (0, 1, 2, 1, 3):
         known.put_result(debate_result(f"c{number}", {}))
     known.put_result(debate_result("c4", {}, payload={"text": "x" * 600}))

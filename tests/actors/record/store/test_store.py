@@ -216,7 +216,7 @@ def test_what_a_sealed_roll_gets_later_does_not_count(tmp_path: Path) -> None:
     for roll, names in rolls_of(store).items():
         replay(store, roll, names, journal)
     assert (journal / SEGMENT).read_bytes() == b"early"
-    with pytest.raises(RecordError, match="another life of this writer"):
+    with pytest.raises(RecordError, match="another incarnation of this writer"):
         late.check()
 
 
@@ -263,7 +263,7 @@ async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
     (_here, zombie), (_there, second) = [await begun(store) for _ in range(2)]
     await debated(zombie, [1], "zombie")
     await debated(second, [1], "second")
-    with pytest.raises(RecordError, match="another life of this writer"):
+    with pytest.raises(RecordError, match="another incarnation of this writer"):
         await zombie.close()
     await second.close()
     found = read_remotely(store, tmp_path / "found")
